@@ -29,8 +29,8 @@ manuals and their halves are those of benchmarks/manuals.py::
     python -m benchmarks.findability --root /srv/manuals --half "held out" [--form name ...]
     python -m benchmarks.findability --docs /usr/share/doc/postgresql-doc-15/html --form question
 
-``--questions`` types those of benchmarks/questions.tsv instead, as persons would put them, and says
-where a right page is among the first ten.
+``--questions`` types those of benchmarks/questions.tsv, or of another file of this form, instead,
+as persons would put them, and says where a right page is among the first ten.
 
 ``--stemmer german`` makes indexes with this stemmer alone, whatever language the pages are in.
 ``--json`` writes the figures to a file, ``--beside`` takes such a file, of other code, into the
@@ -129,9 +129,9 @@ def build(directory: Path, all_pages: Iterable[Page], stemmer: str = "") -> Sear
             writer.add_anchors(
                 page.name,
                 {
-                    (link.normalized, link.anchor)
+                    (link.exact, link.anchor)
                     for link in page.links
-                    if link.normalized and link.anchor and link.normalized != page.normalized
+                    if link.exact and link.anchor and link.exact != page.exact
                 },
             )
         writer.refresh_all_anchors()
@@ -156,8 +156,8 @@ def baseline(all_pages: Sequence[Page], *, anchors: bool = False) -> Search:
     if anchors:
         for page in all_pages:
             for link in page.links:
-                if link.normalized and link.anchor and link.normalized != page.normalized:
-                    texts[link.normalized].append(link.anchor)
+                if link.exact and link.anchor and link.exact != page.exact:
+                    texts[link.exact].append(link.anchor)
     fields = ("title", "body", "anchors")[: 3 if anchors else 2]
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("url", stored=True, tokenizer_name="raw")
@@ -167,7 +167,7 @@ def baseline(all_pages: Sequence[Page], *, anchors: bool = False) -> Search:
     index = tantivy.Index(schema)
     writer = index.writer(50_000_000, 1)
     for page in all_pages:
-        more = {"anchors": " ".join(texts[page.normalized or ""][:2_000])} if anchors else {}
+        more = {"anchors": " ".join(texts[page.name][:2_000])} if anchors else {}
         writer.add_document(
             tantivy.Document(url=page.url, title=page.title, body=page.text, **more)
         )
@@ -287,9 +287,9 @@ def cases(form: str, entries: Sequence[Entry], manual: Manual, count: int) -> li
 QUESTIONS_FILE = Path(__file__).with_name("questions.tsv")
 
 
-def questions(manual: Manual) -> list[Case]:
+def questions(manual: Manual, path: Path = QUESTIONS_FILE) -> list[Case]:
     """What persons would ask of a manual, with the pages that answer."""
-    lines = QUESTIONS_FILE.read_text().splitlines()
+    lines = path.read_text().splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
     return [
         (question, frozenset(manual.base + page for page in right.split()))
@@ -298,10 +298,10 @@ def questions(manual: Manual) -> list[Case]:
     ]
 
 
-def _ask(manual: Manual, searches: dict[str, Search]) -> None:
+def _ask(manual: Manual, asked: Sequence[Case], searches: dict[str, Search]) -> None:
     """Print the rank of the first right page for each question, 0 for none."""
     first: dict[str, int] = dict.fromkeys(searches, 0)
-    for question, right in questions(manual):
+    for question, right in asked:
         ranks = []
         for name, search in searches.items():
             urls = search(question)
@@ -309,7 +309,7 @@ def _ask(manual: Manual, searches: dict[str, Search]) -> None:
             first[name] += ranks[-1] == 1
         print(f"{manual.name:12} {question:42} {'   '.join(map(str, ranks))}")
     said = ", ".join(f"{name} {count}" for name, count in first.items())
-    print(f"{manual.name:12} right page first: {said}", flush=True)
+    print(f"{manual.name:12} right page first of {len(asked)}: {said}", flush=True)
 
 
 FORMS = ("name", "entry", "question", "typo", "inflected", "flag", "quoted", "code")
@@ -318,7 +318,8 @@ FORMS = ("name", "entry", "question", "typo", "inflected", "flag", "quoted", "co
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Findability, judged by indexes of manuals.")
     parser.add_argument("--form", action="append", choices=FORMS, help="what is typed (all)")
-    parser.add_argument("--questions", action="store_true", help="type questions.tsv instead")
+    parser.add_argument("--questions", type=Path, nargs="?", const=QUESTIONS_FILE, metavar="FILE",
+                        help="type those of questions.tsv, or another file")  # fmt: skip
     parser.add_argument("--queries", type=int, default=200, help="a manual and form (200)")
     parser.add_argument("--root", type=Path, help="where packages are unpacked, each by its name")
     parser.add_argument("--half", choices=(TUNED, HELD_OUT), help="only these manuals")
@@ -360,7 +361,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 searches["BM25"] = baseline(pages)
                 searches["BM25 and link texts"] = baseline(pages, anchors=True)
             if options.questions:
-                _ask(manual, searches)
+                _ask(manual, questions(manual, options.questions), searches)
                 continue
             for form in options.form or FORMS:
                 typed = cases(form, entries, manual, options.queries)

@@ -2,8 +2,8 @@
 
 Word frequencies fall as 1/rank (Zipf), so few words are on every page and most on one or two; half
 of a page's words come from its topic, so that words occur together; lengths are log-normal, 350
-words in the median and 600 on average, as on documentation sites. The same seed gives the same
-pages::
+words in the median and 600 on average, as on documentation sites, unless ``words`` says another
+average. The same seed gives the same pages::
 
     for page in GeneratedPages(seed=1).pages(1000): index.add(page)
 """
@@ -11,6 +11,7 @@ pages::
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Iterator
 
@@ -21,6 +22,8 @@ TOPICS, TOPIC_WORDS = 400, 300
 HOSTS = 60
 TYPES = ("text/html",) * 17 + ("application/pdf", "application/pdf", "text/plain")
 LANGUAGES = ("en",) * 7 + ("de", "de", "fr")
+WORDS = 600
+"""Of a page, on average."""
 _NOW = 1_760_000_000.0
 _YEARS_SECS = 5 * 365 * 86_400.0
 _ONSETS = [*"bcdfghklmnprstvw", "st", "tr", "pl", "gr", "sh"]
@@ -31,8 +34,9 @@ _CODAS = ["", "", "", "n", "r", "s", "t", "l", "nd", "ck"]
 class GeneratedPages:
     """A collection; ``vocabulary`` has its words, the most frequent first."""
 
-    def __init__(self, seed: int = 1) -> None:
+    def __init__(self, seed: int = 1, words: int = WORDS) -> None:
         self._random = random.Random(seed)
+        self._length = 5.86 + math.log(words / WORDS)
         self.vocabulary = self._words()
         self._weights = list(itertools.accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
         self._topics = [
@@ -46,7 +50,7 @@ class GeneratedPages:
         for n in range(count):
             (host,) = draw.choices(range(HOSTS), cum_weights=self._hosts)
             topic = self._topics[draw.randrange(TOPICS)]
-            length = min(8_000, max(20, round(draw.lognormvariate(5.86, 1.0))))
+            length = min(8_000, max(20, round(draw.lognormvariate(self._length, 1.0))))
             common = draw.choices(
                 self.vocabulary, cum_weights=self._weights, k=length - length // 2
             )

@@ -31,7 +31,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from larmspider.errors import InvalidURL
 from larmspider.extraction.html import extract
 from larmspider.items import REDIRECT, Page
-from larmspider.urls.canonical import canonicalize
+from larmspider.urls.canonical import exact_form
 
 
 @dataclass(frozen=True)
@@ -172,12 +172,12 @@ class Manual:
                 continue
             body = path.read_bytes()
             page = extract(body, f"{self.base}{name}.html", "text/html")
-            page.body, page.mime, page.normalized = body, "text/html", canonicalize(page.url)
+            page.body, page.mime, page.exact = body, "text/html", exact_form(page.url)
             for link in page.links:
                 try:
-                    link.normalized = canonicalize(link.url)
+                    link.exact = exact_form(link.url)
                 except InvalidURL:
-                    link.normalized = None
+                    link.exact = None
             if not any(link.type == REDIRECT for link in page.links):
                 yield page
 

@@ -82,14 +82,32 @@ def larmspider(task: Task) -> Command:
     )
 
 
-def larmspider_without_index(task: Task) -> Command:
-    (task.folder / "without_index.py").write_text(
-        "from larmspider.settings import *\n"
-        'del ITEM_PIPELINES["larmspider.pipelines.search_index.SearchIndexPipeline"]\n'
+def _larmspider_with(task: Task, *lines: str) -> Command:
+    """With a settings module that has these lines, too."""
+    (task.folder / "own_settings.py").write_text(
+        "\n".join(["from larmspider.settings import *", *lines, ""])
     )
     command = larmspider(task)
-    command.environment["SCRAPY_SETTINGS_MODULE"] = "without_index"
+    command.environment["SCRAPY_SETTINGS_MODULE"] = "own_settings"
     return command
+
+
+def larmspider_without_index(task: Task) -> Command:
+    index = "larmspider.pipelines.search_index.SearchIndexPipeline"
+    return _larmspider_with(task, f"del ITEM_PIPELINES[{index!r}]")
+
+
+def larmspider_to_warc(task: Task) -> Command:
+    warc = 'ITEM_PIPELINES["larmspider.pipelines.warc.WarcPipeline"] = 150'
+    return _larmspider_with(task, warc, 'LARM_BODIES = "warc"')
+
+
+def larmspider_to_sql(task: Task) -> Command | None:
+    """Of the server only what the sender takes is measured."""
+    if not os.environ.get("LARM_SQL_URL"):
+        return None
+    sql = 'ITEM_PIPELINES["larmspider.pipelines.outbox.sql.SqlReceiver"] = 600'
+    return _larmspider_with(task, sql)
 
 
 def stock_scrapy(task: Task) -> Command:
@@ -163,6 +181,24 @@ PEERS = (
         larmspider_without_index,
         links="canonical form, 8 filters",
         stores="page files, store, link and fetch log",
+        polite="robots.txt, host queues (delay 0 here)",
+        restart="kill -9, every 5 s",
+    ),
+    Peer(
+        "larmspider, WARC in place of page files",
+        larmspider_to_warc,
+        links="canonical form, 8 filters",
+        stores="WARC and CDXJ, store, link and fetch log",
+        index="Tantivy, with link texts",
+        polite="robots.txt, host queues (delay 0 here)",
+        restart="kill -9, every 5 s",
+    ),
+    Peer(
+        "larmspider, and LARM_SQL_URL",
+        larmspider_to_sql,
+        links="canonical form, 8 filters",
+        stores="page files, store, link and fetch log, SQL",
+        index="Tantivy, with link texts",
         polite="robots.txt, host queues (delay 0 here)",
         restart="kill -9, every 5 s",
     ),

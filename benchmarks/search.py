@@ -5,7 +5,8 @@ query is asked with words of its own each time, so that nothing but the file cac
 snippets and ten hits are part of an answer, as on the search page. Run it (5 minutes to
 build, then seconds; --index keeps the index for the next run):
 
-    python -m benchmarks.search [--documents 100000] [--index DIR] [--rounds 200] [--json]
+    python -m benchmarks.search [--documents 100000] [--words 600] [--index DIR] [--rounds 200]
+        [--json]
 
 Times are by the clock, on one thread. CPU times stand beside them: on a busy machine they say what
 an idle one would take.
@@ -22,7 +23,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.generated_text import GeneratedPages
+from benchmarks.generated_text import WORDS, GeneratedPages
 from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
@@ -34,11 +35,12 @@ BAR_MS = 50.0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--words", type=int, default=WORDS, help="of a page, on average")
     parser.add_argument("--index", type=Path, help="where the index is, or is to be kept")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    pages = GeneratedPages()
+    pages = GeneratedPages(words=options.words)
     with tempfile.TemporaryDirectory() as scratch:
         directory = options.index or Path(scratch) / "index"
         if not directory.exists():

@@ -93,6 +93,8 @@ def main() -> None:
         Browser() as browser,
     ):
         crawl.until(lambda: crawl.gauges["urls"].get("stored", 0) > ENOUGH, "enough pages")
+        found = "/search?q=siren&type=pdf&format=json"
+        crawl.until(lambda: crawl.get(found).json["total"], "a PDF that is found")
         crawl.act("slow", {"factor": "20"})
         crawl.until(lambda: "being counted: " not in crawl.get("/links").text, "the logs counted")
         if "searches" in names:

@@ -1,4 +1,5 @@
-"""Page, Link, FailedFetch, Kept, Removed: the contract between extraction, filters and stores.
+"""Page, Link, Requisite, FailedFetch, Kept, Removed: the contract between extraction, filters and
+stores.
 
 extraction/ makes a Page, the spider adds what the fetch knows, the filters mark its links, the
 stores write it. Links travel inside their Page, never as one Request each: a page has about 140
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -19,6 +21,9 @@ FRAME = 1
 """Link type of frame and iframe (LARM's 1)."""
 REDIRECT = 2
 """Link type of a redirect: Location header or meta refresh (LARM's 2)."""
+
+REQUISITE = 3
+"""Link type of what a page needs to be shown: an image, a style, a script (LARM_REQUISITES)."""
 
 KNOWN = "known"
 """``Link.reason`` of a link to a known URL; such a link is not refused."""
@@ -83,7 +88,7 @@ class Part:
     """A document inside of another one: a member of an archive, an attachment.
 
     ``name`` is its path in there; ``URL#!/name`` names the part (`part_url`). ``modified`` is in
-    seconds since the epoch, or None. ``unread`` as in Page.
+    seconds since the epoch, or None. ``unread`` and ``digest`` as in Page.
     """
 
     name: str
@@ -95,6 +100,7 @@ class Part:
     language: str | None = None
     modified: float | None = None
     unread: str = ""
+    digest: str = ""
 
 
 PART_MARK = "#!/"
@@ -137,7 +143,10 @@ class Page:
     document, or not all of it, an Outcome and a message (``encrypted: needs a password``); "" for
     all others. ``fields`` are what LARM_FIELDS finds, values by name. ``headers`` are those of the
     response, by name; no store keeps them, feeds write them. ``stored_at``: page file and offset of
-    the body, once it is there.
+    the body, once it is there. A body that is too large for memory is empty here, and in
+    ``body_file``, of ``file_bytes`` bytes (LARM_BLOB_BYTES); until a store has kept it the file
+    lasts as long as the response does. ``requisites`` are the URLs of what the page needs to be
+    shown, where they are wanted.
     """
 
     url: str
@@ -180,6 +189,14 @@ class Page:
     signature: bytes = field(default=b"", metadata={"serializer": bytes.hex})
     link_signature: bytes = field(default=b"", metadata={"serializer": bytes.hex})
     stored_at: tuple[int, int] | None = None
+    body_file: Path | None = None
+    file_bytes: int = 0
+    requisites: Sequence[str] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body, in memory or on disk."""
+        return self.file_bytes or len(self.body)
 
     @property
     def main(self) -> str:
@@ -196,7 +213,17 @@ class Page:
         return self.exact or self.normalized or self.url
 
     def __repr__(self) -> str:
-        return f"<Page {self.status} {self.url} {len(self.body)} bytes, {len(self.links)} links>"
+        return f"<Page {self.status} {self.url} {self.size} bytes, {len(self.links)} links>"
+
+
+@dataclass(slots=True)
+class Requisite:
+    """An image, style or script of a page that was fetched; ``page`` has what its Page would have.
+    ``failed``: the kind of failure, where there was no response. It is no page: few stores keep it,
+    and nothing counts it with pages."""
+
+    page: Page
+    failed: str = ""
 
 
 @dataclass(slots=True)

@@ -47,6 +47,8 @@ VALIDATORS = "larm_validators"
 (RFC 9110 13.1), If-None-Match and If-Modified-Since; empty where the response allows none."""
 TOO_LARGE = "larm_too_large"
 """A flag of a Response: a document whose body was not taken, as it is larger than allowed."""
+BLOB = "larm_blob"
+"""Request.meta, after the fetch: the body, where it is too large for memory (fetch/blobs.py)."""
 REVISITED = "larm_revisited"
 """Request.meta, after a visit again: the FetchRecord that its URL has once the stores are through;
 None where the page is taken out, and its URL forgotten."""
@@ -68,6 +70,7 @@ _RUNTIME = (
     SEED,
     GIVE_BACK,
     COPY,
+    BLOB,
     REVISITED,
     LOOK_AGAIN,
     TIMING,
@@ -206,6 +209,11 @@ def is_page_request(request: Request, spider: Spider) -> bool:
         and request.meta.keys() <= _PAGE_META
         and request.errback == getattr(spider, "fetch_failed", None)
     )
+
+
+def is_of_page(request: Request) -> bool:
+    """Whether page_request() made it, for the response to become a Page whatever its size."""
+    return request.method == "GET" and "from_page" in request.meta
 
 
 def pack_request(request: Request, spider: Spider) -> bytes:

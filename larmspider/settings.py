@@ -208,6 +208,12 @@ DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
 # at least `DOWNLOAD_MAXSIZE`, at most `LARM_PAGEFILE_BYTES`. A larger one is stored without its
 # body, and found by title and link texts and as "too large to read".
 LARM_DOCUMENT_MAXSIZE_BYTES = 48_000_000
+
+# Larger bodies of either kind, up to so many bytes, are written to files in `LARM_DIR/blobs` while
+# they arrive, each once, and are not read: found by title and link texts and as "too large to read"
+# (docs/documents.md#larger-than-memory). More than the two limits above; 0: there are none.
+# `DOWNLOAD_TIMEOUT` has to be long enough for them.
+LARM_BLOB_BYTES = 0
 DOWNLOAD_WARNSIZE = 0
 
 # Bytes of a response's head, with 1xx responses and trailers; at most 307200.
@@ -269,7 +275,7 @@ LARM_DOCUMENT_BYTES = 1 << 30
 # Languages that pages without `lang` are guessed to be in (ISO 639), and pages of hosts that say a
 # wrong one (docs/search.md#languages). The fewer, the better the guess. Guessed is in a process of
 # its own, of 130 MB. Empty: none is guessed.
-LARM_LANGUAGES = "ar,da,de,el,en,es,fi,fr,hu,it,nl,no,pt,ro,ru,sv,ta,tr"
+LARM_LANGUAGES = "ar,da,de,el,en,es,fi,fr,hu,it,ko,nl,no,pt,ro,ru,sv,ta,tr"
 
 # Own fields: what a CSS selector or an XPath finds on the pages of some hosts, by pattern as in
 # `LARM_HOST_RULES` and name: `{"shop*.example": {"price": ".price", "room": "//td[@id='room']"}}`.
@@ -340,9 +346,10 @@ LARM_CLASS_HOST_PAGES = 250
 # --- Which URLs are one page --------------------------------------------------------------------
 
 # The URL that is fetched is the one that was found; the forms are for comparison only. What the
-# standards call equal is one URL always (`larmspider/urls/canonical.py`). Four rules are guesses:
+# standards call equal is one URL always (`larmspider/urls/canonical.py`). Five rules are guesses:
 # `path-case` (paths that differ in case are one page), `folder-file` (`a/index.html` and
-# `a/default.asp` are `a/`), `double-slash` (`a//b` is `a/b`) and `session-id` (`LARM_SESSION_IDS`).
+# `a/default.asp` are `a/`), `double-slash` (`a//b` is `a/b`), `session-id` (`LARM_SESSION_IDS`) and
+# `bare-percent` (`100%` is `100%25`; some servers refuse the first).
 
 # `proven`: two spellings are one page where the host has proved it: the first pairs are fetched and
 # compared by their text, and where they are equal further ones are merged unfetched
@@ -358,6 +365,10 @@ LARM_CANONICAL_PROOFS = 3
 # An older way to set `path-case` for all hosts, which overrules the setting above: `True` is
 # `always`, `False` is `never`.
 LARM_LOWERCASE_PATH: bool | None = None
+
+# The mode of `bare-percent` for all hosts, which overrules `LARM_CANONICAL_RULES`. A crawl that was
+# begun before there was this rule goes on with `always`.
+LARM_BARE_PERCENT: str | None = None
 
 # Hosts for which `path-case` is `never`, whatever else is set: names with `*` and `?`.
 LARM_LOWERCASE_PATH_EXCEPTIONS: list[str] = []
@@ -541,6 +552,10 @@ LARM_BODIES = "page-files"
 # `larmspider.pipelines.warc.WarcPipeline`, where it is added to `ITEM_PIPELINES` (docs/warc.md).
 LARM_WARC_BYTES = 1_000_000_000
 
+# Fetch what pages need to be shown as well: their images, styles and scripts, for WARC files
+# (docs/warc.md#requisites).
+LARM_REQUISITES = False
+
 # Memory that the index writer may fill before it writes a segment.
 LARM_INDEX_HEAP_BYTES = 64_000_000
 
@@ -580,6 +595,10 @@ LARM_OPENSEARCH_URL = os.environ.get("LARM_OPENSEARCH_URL", "")
 # Where `ObjectsReceiver` writes: `s3://bucket/folder`, `gs://`, `az://` or `file:///folder`.
 # Credentials are those of the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, ...).
 LARM_OBJECTS_URL = os.environ.get("LARM_OBJECTS_URL", "")
+
+# The table of `DynamoDbReceiver`, made where there is none. Endpoint, region and credentials are
+# those of the environment (`AWS_ENDPOINT_URL`, `AWS_DEFAULT_REGION`, `AWS_ACCESS_KEY_ID`, ...).
+LARM_DYNAMODB_TABLE = os.environ.get("LARM_DYNAMODB_TABLE", "")
 
 # The server of `StreamReceiver`: `redis://:password@host:6379/0`, `nats://user:password@host:4222`
 # or `kafka://user:password@host:9092`, by the environment.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -97,6 +100,30 @@ def kerberos() -> Iterator[KerberosSite]:
         pytest.skip(f"Debian packages are not installed: {', '.join(missing)}")
     with KerberosSite({"/index.html": "<a href=next.html>n</a>", "/next.html": "two"}) as site:
         yield site
+
+
+@pytest.fixture
+def small_disk() -> Iterator[tuple[Path, Callable[[str], None]]]:
+    """A file system of 8 MB, and a function that gives it another size. Who may not read what
+    pytest keeps for itself may read this."""
+    disk = Path(tempfile.mkdtemp(prefix="disk-", dir="/tmp"))
+
+    def mount(*options: str) -> subprocess.CompletedProcess[str]:
+        command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(disk)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    if shutil.which("mount") is None:
+        disk.rmdir()
+        pytest.skip("there is no mount command (Debian package mount)")
+    done = mount("size=8m")
+    if done.returncode:
+        disk.rmdir()
+        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield disk, lambda size: mount("remount", f"size={size}").check_returncode()
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+        disk.rmdir()
 
 
 @pytest.fixture(scope="session")

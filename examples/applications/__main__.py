@@ -15,7 +15,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from tests.support.servers.applications import APPLICATIONS
+from tests.support.servers.applications import APPLICATIONS, BEHIND_A_LOGIN, USERS
+
+EVERY = APPLICATIONS | BEHIND_A_LOGIN
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,24 +25,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m examples.applications", description="Serve an intranet of applications."
     )
     parser.add_argument(
-        "name", nargs="*", help=f"default: all that are installed of {', '.join(APPLICATIONS)}"
+        "name", nargs="*", help=f"default: all that are installed of {', '.join(EVERY)}"
     )
     parser.add_argument("--documents", type=int, default=400, help="of each, about (default 400)")
     options = parser.parse_args(argv)
-    if unknown := [name for name in options.name if name not in APPLICATIONS]:
-        parser.error(f"{unknown[0]}: expected {', '.join(APPLICATIONS)}")
+    if unknown := [name for name in options.name if name not in EVERY]:
+        parser.error(f"{unknown[0]}: expected {', '.join(EVERY)}")
     if options.documents < 10:
         parser.error(f"--documents {options.documents}: expected an integer >= 10")
     with ExitStack() as running:
         started = 0
-        for name in options.name or APPLICATIONS:
-            app = APPLICATIONS[name](options.documents)
+        for name in options.name or EVERY:
+            app = EVERY[name](options.documents)
             if missing := app.missing():
                 wanted = f"apt-get install {' '.join(app.packages)}"
                 print(f"{name:20} {', '.join(missing)} missing: {wanted}", file=sys.stderr)
                 continue
             running.enter_context(app)
-            print(f"{name:20} {app.seed:34} {len(app.documents()):>4} documents", flush=True)
+            user = "".join(f", for {one} ({USERS[one]})" for one in USERS if name in BEHIND_A_LOGIN)
+            print(f"{name:20} {app.seed:34} {len(app.documents()):>4} documents{user}", flush=True)
             started += 1
         if started:
             signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -38,7 +38,7 @@ from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.workdir.directory import asked_fresh, check_free, worker_dirs
-from larmspider.workdir.manifest import LOCK, differing, identity_of, shortened
+from larmspider.workdir.manifest import EXACT_FORM, LOCK, differing, identity_of, shortened
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -81,10 +81,10 @@ SHARED = (
 LIMITS = (
     "DOWNLOAD_TIMEOUT", "LARM_CONNECT_TIMEOUT_SECS", "LARM_LOW_SPEED_BYTES", "LARM_LOW_SPEED_SECS",
     "DOWNLOAD_MAXSIZE", "LARM_HEADER_BYTES", "LARM_HEADER_LINES", "LARM_EXTRACTION_SECS",
-    "LARM_EXTRACTION_BYTES", "LARM_DOCUMENT_MAXSIZE_BYTES", "LARM_DOCUMENT_SECS",
-    "LARM_DOCUMENT_BYTES", "LARM_RETRY_TIMES", "LARM_BACKOFF_SECS", "LARM_BACKOFF_MAX_SECS",
-    "LARM_RETRY_AFTER_MAX_SECS", "LARM_HOST_MAX_FAILURES", "LARM_HOST_PARK_SECS",
-    "LARM_HOST_MAX_PARKS", "LARM_ROBOTS_EXPIRES_SECS",
+    "LARM_EXTRACTION_BYTES", "LARM_DOCUMENT_MAXSIZE_BYTES", "LARM_BLOB_BYTES",
+    "LARM_DOCUMENT_SECS", "LARM_DOCUMENT_BYTES", "LARM_RETRY_TIMES", "LARM_BACKOFF_SECS",
+    "LARM_BACKOFF_MAX_SECS", "LARM_RETRY_AFTER_MAX_SECS", "LARM_HOST_MAX_FAILURES",
+    "LARM_HOST_PARK_SECS", "LARM_HOST_MAX_PARKS", "LARM_ROBOTS_EXPIRES_SECS",
 )  # fmt: skip
 """Settings in which they may differ, with a warning: machines and networks differ."""
 
@@ -173,11 +173,14 @@ def refuse_other(
     known: dict[str, Any], ours: dict[str, Any], where: str, living: int, *, anyway: bool
 ) -> None:
     """Raise ConfigError unless this crawl may go on with the one in Redis."""
-    parts = ["crawl"] if not anyway or living else []
-    for part in [*parts, *(["shared"] if living else [])]:
+    for part in ("crawl", *(["shared"] if living else [])):
         was, now = known.get(part) or {}, ours[part]
+        if anyway and not living:
+            was, now = ({name: of[name] for name in EXACT_FORM if name in of} for of in (was, now))
         if name := differing(was, now):
             how = "-a resume=anyway continues it, -a fresh=yes starts over"
+            if name in EXACT_FORM:
+                how = "that makes the keys of its URLs: set it so, or -a fresh=yes starts over"
             if living:
                 how = "the workers that run have that, and all need the same"
             raise ConfigError(
@@ -250,11 +253,13 @@ class SharedCrawl:
             with suppress(Fenced, *UNREACHABLE):  # else its lease runs out
                 membership.leave()
 
-    def has_ended(self) -> bool:
-        """Whether the crawl has come to its end once; False for one that Redis does not have."""
-        totals, ended = self.keys.crawl("totals"), self.keys.crawl("ended")
-        found, now = self.link.run([("HGET", totals, "ended"), ("EXISTS", ended)])
-        return bool(found or now)
+    def has_ended(self) -> bool | None:
+        """Whether the crawl has come to its end once; None for one that Redis does not have."""
+        totals, ended, known = map(self.keys.crawl, ("totals", "ended", "description"))
+        found, now, begun = self.link.run(
+            [("HGET", totals, "ended"), ("EXISTS", ended), ("EXISTS", known)]
+        )
+        return bool(found or now) if begun else None
 
     def adopt(self, root: Path) -> None:
         """Take the records of visits that earlier versions have made from the directories of the

@@ -108,8 +108,8 @@ class Command(LarmCommand):
             )
         if RunState.of(crawl.path).state is State.RUNNING:
             controller = RemoteController(lambda: [part.path for part in crawl.parts])
-            urls = " ".join(entry.url for entry in entries)
-            return asyncio.run(controller.act("seeds", {"urls": urls}, ""))
+            form = {"kind": rule.kind, "what": rule.what}
+            return asyncio.run(controller.act("queue-again", form, ""))
         assert self.settings is not None
         queued = queue_now(crawl, entries, self.settings)
         return f"{counted(queued, 'URL')} queued again: the next refresh fetches them first"

@@ -111,7 +111,7 @@ class Command(LarmCommand):
         if opts.accept:
             print("It counts for a crawl that begins; -a fresh=force starts this one over.")
         elif not found:
-            print("No host has the pages of another one.")
+            print("No host has the pages of another one, but those whose lines are accepted.")
 
 
 def _cells(row: HostRow, now: float) -> tuple[str, ...]:

@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from scrapy.utils.misc import load_object
-
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, printable
@@ -22,7 +20,7 @@ from larmspider.pipelines.outbox.spool import (
     standings,
 )
 from larmspider.workdir.directory import locked
-from larmspider.workdir.manifest import LOCK
+from larmspider.workdir.manifest import LOCK, components
 
 _LOOK_SECS = 0.1
 
@@ -70,13 +68,17 @@ class Command(LarmCommand):
             for name, one in found.items():
                 print(printable(_in_words(name, one)))
         if opts.send and any(one.waiting for one in found.values()):
+            listed = {one.__name__ for one in self._receivers()}
+            if left := [name for name, one in found.items() if one.waiting and name not in listed]:
+                raise ConfigError(
+                    f"{left[0]} is not in ITEM_PIPELINES, so nothing was sent to it: expected the"
+                    " settings of the crawl (SCRAPY_SETTINGS_MODULE)"
+                )
             raise CrawlDirError("not everything was taken: see above")
 
     def _receivers(self) -> Iterator[type[Receiver]]:
         assert self.settings is not None
-        listed = self.settings.get_component_priority_dict_with_base("ITEM_PIPELINES")
-        for path in (path for path, order in listed.items() if order is not None):
-            component = load_object(path)
+        for component in components(self.settings, "ITEM_PIPELINES").values():
             if isinstance(component, type) and issubclass(component, Receiver):
                 yield component
 

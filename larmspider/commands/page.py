@@ -4,6 +4,7 @@ earlier version (--at), its history (--versions), and what changed (--diff)."""
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -79,10 +80,13 @@ class Command(LarmCommand):
             print_json(asdict(page))
         else:
             sys.stdout.flush()
-            body = crawl.body(page)
-            if part := split_part(url)[1]:
-                body = self._part(page, body, part)
-            sys.stdout.buffer.write(body)
+            part, file = split_part(url)[1], crawl.body_file(page)
+            if file is not None and not part:
+                with file.open("rb") as stored:
+                    shutil.copyfileobj(stored, sys.stdout.buffer)
+            else:
+                body = crawl.body(page)
+                sys.stdout.buffer.write(self._part(page, body, part) if part else body)
             sys.stdout.buffer.flush()
 
     def _print_changes(self, crawl: CrawlDir, found: History, opts: argparse.Namespace) -> None:

@@ -21,13 +21,18 @@ from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
 from larmspider.pipelines.reextract import link_texts, reextracted
 from larmspider.pipelines.search_index import RebuildLog
-from larmspider.workdir.directory import locked
+from larmspider.workdir.directory import locked, write_manifest
 from larmspider.workdir.manifest import LOCK
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
 
 _SAID_PAGES = 100  # between two lines of progress
+_READ_BY = (
+    *("LARM_FIELDS", "LARM_FACETS", "LARM_LANGUAGES", "LARM_INDEX_LANGUAGES"),
+    *("LARM_SECOND_READER", "LARM_OCR"),
+)
+"""Settings by which the new index may have other pages, texts or fields than the old one."""
 
 
 class Command(LarmCommand):
@@ -68,9 +73,13 @@ class Command(LarmCommand):
         ):
             finish(crawl.index_dir)
             only = languages_in(settings, "LARM_INDEX_LANGUAGES")
+            said = {name: options.typed(settings, name) for name in _READ_BY}
+            for name, was in crawl.settings.items():
+                if said.get(name, was) != was:
+                    print(f"{name}={said[name]}: it was {was}", file=sys.stderr)
             again = reextracted(crawl.path, crawl.forms, readers, speaking, only)
             with _progress(crawl) as progress:
-                return rebuild(
+                pages = rebuild(
                     crawl.index_dir,
                     lambda: again,
                     partial(link_texts, crawl.path, crawl.forms),
@@ -80,6 +89,9 @@ class Command(LarmCommand):
                     simhashes=simhasher.submit,
                     progress=progress,
                 )
+            known = crawl.manifest.get("settings", {})
+            write_manifest(crawl.path, {**crawl.manifest, "settings": {**known, **said}})
+            return pages
 
 
 @contextmanager

@@ -32,13 +32,15 @@ from larmspider.extensions.preflight import (
     check,
     check_components,
     check_shared_refresh,
+    settle_canonical_rules,
 )
+from larmspider.files import is_locked
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import UrlState
 from larmspider.status.totals import Totals
 from larmspider.workdir import worker_name
 from larmspider.workdir.directory import REDIS_DIR, ClusterDirectory
-from larmspider.workdir.manifest import MANIFEST, WORKER_LOG
+from larmspider.workdir.manifest import LOCK, MANIFEST, WORKER_LOG
 from larmspider.workers.outcome import MONITOR_LOG, Outcome, Progress
 from larmspider.workers.supervisor import TEMPORARY, StopSignals, Supervisor, WorkerProcess
 
@@ -141,9 +143,12 @@ class Command(ScrapyCommand):
             else:
                 shared.refuse_other(crawler)
                 check_shared_refresh(crawler)
-        with ExitStack() as stack:
-            stop = stack.enter_context(StopSignals())
+        with ExitStack() as stack, ExitStack() as unchanging:
             options.writable_dir(root)
+            if is_locked(root / LOCK):
+                _say(f"Waiting for a command that changes the crawl in {root}")
+            unchanging.enter_context(directory.unchanging())
+            stop = stack.enter_context(StopSignals())
             if directory.fresh:
                 directory.clear()
             if is_private:
@@ -159,6 +164,7 @@ class Command(ScrapyCommand):
             supervisor = self._supervisor(
                 root, command, opts.n, stop, private.tend if is_private else str
             )
+            unchanging.close()  # for the workers
             names = [worker.name for worker in supervisor.workers]
             before = _counted(root, names)
             self._begun, began = True, time.time()
@@ -207,6 +213,7 @@ class Command(ScrapyCommand):
         crawler = Crawler(get_spider_loader(self.settings).load(spider), self.settings)
         crawler.stats = load_object(self.settings["STATS_CLASS"])(crawler)
         crawler.spider = crawler.spidercls.from_crawler(crawler, **arguments)
+        settle_canonical_rules(crawler.settings)
         check(crawler)
         check_components(crawler)
         return crawler

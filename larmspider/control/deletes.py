@@ -2,7 +2,7 @@
 
     lists = waiting_lists(frontier)                     # {"wiki:80": [Row, ...], "scope": [...]}
     remember_shown(crawl.path, lists)
-    approve(parts, "wiki:80", lists, crawl.path)        # DeletesError where the list has changed
+    approve(parts, "wiki:80", lists, crawl.path)        # ConfigError where the list has changed
 
 An approval is a file in LARM_DIR, which the next run, or the one that is under way, takes up: it
 visits each page of the list once more, and takes out those that are still gone.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 from larmspider.formatting import counted
 from larmspider.frontier.delete_gate import (
@@ -34,10 +34,6 @@ from larmspider.frontier.storage.records import Counts
 
 SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
 """Files in LARM_DIR."""
-
-
-class DeletesError(LarmspiderError):
-    """An approval that cannot be given; says why."""
 
 
 class _Frontier(Protocol):
@@ -106,17 +102,16 @@ def approve(
     """Approve a list, in the directories of all workers; what was done, in a sentence. ``shown``:
     the digest of the list as somebody has seen it, None where nobody has.
 
-    Raises ConfigError for a name that has no list, DeletesError where the list is not the one that
-    was shown.
+    Raises ConfigError for a name that has no list, and where the list is not as it was shown.
     """
     if name not in lists:
         names = ", ".join(lists) or "none waits"
         raise ConfigError(f"--approve {name}: expected one of the lists that wait: {names}")
     rows = lists[name]
     if shown is None:
-        raise DeletesError(f"the list of {name} was not shown yet: see scrapy deletes first")
+        raise ConfigError(f"the list of {name} was not shown yet: see scrapy deletes first")
     if shown != digests({name: rows})[name]:
-        raise DeletesError(
+        raise ConfigError(
             f"the list of {name} has changed since it was shown: see scrapy deletes again"
         )
     for path in parts:

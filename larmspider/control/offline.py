@@ -23,6 +23,7 @@ from scrapy.utils.misc import load_object
 from larmspider import options
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.files import is_locked
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.pipelines.compaction import finish as finish_compaction
@@ -30,7 +31,7 @@ from larmspider.pipelines.outbox.receiver import OutboxStore, Receiver
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.checkpoint import let_go
 from larmspider.urls.normalizer import UrlForms
-from larmspider.workdir.directory import REDIS_DIR, locked
+from larmspider.workdir.directory import REDIS_DIR, locked, waited_for
 from larmspider.workdir.manifest import LOCK, SHARED, is_shared, stores_in
 
 if TYPE_CHECKING:
@@ -123,9 +124,11 @@ def _change_shared(crawl: CrawlDir, settings: BaseSettings, act: Act) -> int:
     parts = [part for part in crawl.parts if part.path.parent == crawl.path]
     done, acts = 0, act
     with ExitStack() as stack:
+        # workers that start now wait for this lock, so that they find their directories free
+        stack.enter_context(waited_for(crawl.path / LOCK))
+        shared, wanted = stack.enter_context(_redis_of(crawl, settings))
         for part in parts:
             stack.enter_context(locked(part.path / LOCK))
-        shared, wanted = stack.enter_context(_redis_of(crawl, settings))
         if living := shared.living():
             raise CrawlDirError(
                 f"{', '.join(living)} work on the crawl in Redis at {shared.where}, elsewhere or"
@@ -163,6 +166,11 @@ def _redis_of(
         raise ConfigError(
             f"the queues of the crawl in {crawl.path} are in Redis ({where}): expected"
             " -s REDIS_URL=..., which names it"
+        )
+    if is_locked(folder / LOCK):
+        raise CrawlDirError(
+            f"`scrapy workers` is starting or ending in {crawl.path}: try again once its workers"
+            " crawl, or have ended"
         )
     with PrivateRedis(folder) as private:
         wanted = settings.copy()

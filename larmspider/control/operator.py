@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -20,7 +20,7 @@ from scrapy import Request, signals
 
 from larmspider import options
 from larmspider import signals as larm_signals
-from larmspider.control.remove import find, find_refused, take_out
+from larmspider.control.remove import find, find_gone, find_refused, take_out
 from larmspider.control.scope_change import ScopeChange
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, InvalidURL
@@ -55,9 +55,15 @@ async def add_seeds(crawler: Crawler, text: str) -> str:
     seeds = read_seeds(text)
     if not seeds or len(seeds) > MAX_SEEDS:
         raise ConfigError(f"{len(seeds)} seeds: expected 1 to {MAX_SEEDS:,}")
+    passed, refused = await _queue(crawler, seeds)
+    return f"{passed:,} of {counted(len(seeds), 'seed')} added{refused}"
+
+
+async def _queue(crawler: Crawler, urls: Iterable[str]) -> tuple[int, str]:
+    """Queue the URLs that pass the filters: how many, and which do not, in words."""
     spider = crawler.spider
     assert spider is not None
-    requests = [page_request(spider, seed) for seed in seeds]
+    requests = [page_request(spider, url) for url in urls]
     chain = crawler.engine.scraper.spidermw.middlewares
     refused = [
         f"{request.url} ({reason})"
@@ -69,9 +75,7 @@ async def add_seeds(crawler: Crawler, text: str) -> str:
         crawler.engine.crawl(request)
     named = "; ".join(refused[:MAX_NAMED])
     more = f"; {len(refused) - MAX_NAMED:,} more" if len(refused) > MAX_NAMED else ""
-    return f"{len(passed):,} of {counted(len(seeds), 'seed')} added" + (
-        f"; refused: {named}{more}" if named else ""
-    )
+    return len(passed), f"; refused: {named}{more}" if named else ""
 
 
 def _refusal(request: Request, chain: Sequence[Any]) -> str | None:
@@ -138,6 +142,7 @@ class OperatorExtension:
             "purge-host": self._purge_host,
             "scope": self._scope,
             "remove": self._remove,
+            "queue-again": self._queue_again,
         }
 
     @classmethod
@@ -256,9 +261,7 @@ class OperatorExtension:
 
     async def _remove(self, form: Form) -> str:
         """Twice, for what was stored since the last checkpoint."""
-        rule = Rule(form.get("kind", ""), form.get("what", ""))
-        if not (rule.kind and rule.what):
-            raise ConfigError("expected what to remove: a kind, and a URL, pattern or host")
+        rule = _rule(form)
         chain = self.crawler.engine.scraper.itemproc.middlewares
         stores = [one for one in chain if isinstance(one, Store)]
         pages, crawl = 0, CrawlDir(options.larm_dir(self.crawler.settings))
@@ -283,6 +286,13 @@ class OperatorExtension:
                 pages += number
                 await asyncio.sleep(0)
         return f"{counted(pages, 'page')} taken out, and never fetched again"
+
+    async def _queue_again(self, form: Form) -> str:
+        """Pages that have left by themselves."""
+        crawl = CrawlDir(options.larm_dir(self.crawler.settings))
+        gone = await asyncio.to_thread(find_gone, crawl, _rule(form))
+        queued, refused = await _queue(self.crawler, [entry.url for entry in gone])
+        return f"{queued:,} of {counted(len(gone), 'page')} queued again{refused}"
 
     # a host
 
@@ -361,6 +371,13 @@ class OperatorExtension:
         gone = await self.scope.purge(name)
         scheduler.wake()
         return f"{counted(gone, 'URL')} of {name} {'was' if gone == 1 else 'were'} purged"
+
+
+def _rule(form: Form) -> Rule:
+    rule = Rule(form.get("kind", ""), form.get("what", ""))
+    if not (rule.kind and rule.what):
+        raise ConfigError("expected a kind, and a URL, pattern or host")
+    return rule
 
 
 def _keep(form: Form) -> bool:

@@ -35,7 +35,8 @@ from larmspider.urls.host_pattern import host_matcher
 class CrawledPage:
     """A page as it is stored last. ``fetched`` is None, and ``depth`` 0, where the frontier does
     not know them. ``body`` and ``text`` are read when they are asked for; they raise CrawlDirError
-    where the page files lack them."""
+    where the page files lack them. A body that is too large for memory is empty there, and in
+    ``body_file``."""
 
     url: str
     status: int
@@ -53,12 +54,21 @@ class CrawledPage:
         return self._crawl.directory.body(self._stored)
 
     @property
+    def body_file(self) -> Path | None:
+        """The file of a body of more than DOWNLOAD_MAXSIZE (LARM_BLOB_BYTES); None for others.
+        Raises CrawlDirError where it is gone."""
+        return self._crawl.directory.body_file(self._stored)
+
+    @property
     def text(self) -> str:
         """As a crawl would read it today; "" where there is none."""
         return self.read().text
 
     def read(self) -> Page:
-        """The Page that extraction makes of the body: text, links, language and others."""
+        """The Page that extraction makes of the body: text, links, language and others; nothing
+        of one in ``body_file``."""
+        if self.body_file is not None:
+            return Page(self.url, mime=self.mime)
         return self._crawl.readers.read_again(self.mime, self.body, self.url)
 
     def record(self) -> dict[str, object]:

@@ -26,6 +26,8 @@ from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.simhasher import Simhasher
+from larmspider.fetch.blobs import FOLDER as BLOBS_FOLDER
+from larmspider.fetch.blobs import blob_files
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
 from larmspider.frontier.storage.records import unpack_positions
 from larmspider.index.rebuild import rebuild
@@ -34,7 +36,7 @@ from larmspider.pipelines.compaction import DONE, DRAFT, PLAN, finish, sync_fold
 from larmspider.pipelines.deleted_log import kept_for_now
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.outbox.spool import FOLDER, Position, first_page_file, read_committed
-from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, page_file_name
+from larmspider.pipelines.page_files import BLOBS, STORE_LOG_COLUMNS, page_file_name
 from larmspider.pipelines.records import AppendFile, RecordLog, open_appending, truncate_file
 from larmspider.workdir.directory import locked
 from larmspider.workdir.frames import SUFFIX, present, stored_size
@@ -47,7 +49,7 @@ _URL, _SIZE, _TITLE, _FILE, _OFFSET = (
 
 
 class Freed(NamedTuple):
-    """Bytes on disk of page files, store.log, links.log and the search index."""
+    """Bytes on disk of page files, blobs, store.log, links.log and the search index."""
 
     before: int
     after: int
@@ -86,10 +88,12 @@ def compact(
             committed = Position.unpack(positions[FOLDER])
         awaited = first_page_file(path, committed)
         dropped = _dropped(path, [records[n] for n in kept], awaited)
-        if len(kept) < len(records) or anew or dropped:
+        blobs = set(blob_files(path / BLOBS_FOLDER)) if awaited is None else set()
+        blobs -= {int(records[n][_OFFSET]) for n in kept if int(records[n][_FILE]) == BLOBS}
+        if len(kept) < len(records) or anew or dropped or blobs:
             draft = path / DRAFT
             try:
-                _write(crawl, draft, [records[n] for n in kept], dropped, positions)
+                _write(crawl, draft, [records[n] for n in kept], dropped, blobs, positions)
                 draft.rename(path / DONE)
                 sync_folder(path)
             except OSError as error:
@@ -164,6 +168,7 @@ def _write(
     draft: Path,
     kept: list[list[str]],
     dropped: Sequence[int],
+    blobs: set[int],
     positions: Mapping[str, bytes],
 ) -> None:
     path = crawl.path
@@ -196,7 +201,8 @@ def _write(
     last = max([*files, *(n for n in numbers if n not in where)], default=0)
     staying = 0 if last in where else sizes.get(last, 0)  # 0 may have gone, and nothing come
     length = files[last].end if last in files else staying
-    at["PageFilesPipeline"] = f"{last} {length} {at['PageFilesPipeline']}"
+    _, _, *next_blob, _ = positions.get("PageFilesPipeline", b"0 0 0").decode().split()
+    at["PageFilesPipeline"] = " ".join([f"{last} {length}", *next_blob, at["PageFilesPipeline"]])
     if present(path / "links.log").exists():
         links = _log(path, draft, "links.log", LINK_LOG_COLUMNS)
         try:
@@ -207,7 +213,7 @@ def _write(
             links.close()
     committed = {name: position for name, position in at.items() if name in positions}
     with (draft / PLAN).open("w") as plan:
-        json.dump({"positions": committed, "dropped": list(dropped)}, plan)
+        json.dump({"positions": committed, "dropped": list(dropped), "blobs": list(blobs)}, plan)
         plan.flush()
         os.fsync(plan.fileno())
     sync_folder(draft)
@@ -228,5 +234,5 @@ def _bytes(path: Path) -> int:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    for pattern in ("pagefile_*.pfl*", "store.log*", "links.log*", "index/**/*"):
+    for pattern in ("pagefile_*.pfl*", "blobs/*", "store.log*", "links.log*", "index/**/*"):
         yield from path.glob(pattern)

@@ -26,7 +26,14 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key
 from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
-from larmspider.pipelines.page_files import STORE_LOG_COLUMNS, body_file, page_file_name, read_body
+from larmspider.pipelines.page_files import (
+    BLOBS,
+    STORE_LOG_COLUMNS,
+    blob_file,
+    body_file,
+    page_file_name,
+    read_body,
+)
 from larmspider.pipelines.records import read_records
 from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import forms_from_settings
@@ -254,15 +261,26 @@ class CrawlDir:
         return ends
 
     def body(self, page: StoredPage) -> bytes:
-        """The bytes of a stored page. Raises CrawlDirError if the page file lacks them."""
+        """The bytes of a stored page; b"" where `body_file` has one. Raises CrawlDirError if the
+        page file lacks them."""
         body = read_body(self.path, page.page_file, page.offset, page.size)
-        if len(body) != page.size:
+        if len(body) != page.size and page.page_file != BLOBS:
             path = body_file(self.path, page.page_file)
             raise CrawlDirError(
                 f"{path} ends at {stored_size(path)}, store.log names {page.size} bytes at"
                 f" {page.offset}"
             )
         return body
+
+    def body_file(self, page: StoredPage) -> Path | None:
+        """The file of a body that is too large for page files (LARM_BLOB_BYTES). Raises
+        CrawlDirError where it is gone or cut short."""
+        if page.page_file != BLOBS:
+            return None
+        path = blob_file(self.path, page.offset)
+        if (size := path.stat().st_size) != page.size:
+            raise CrawlDirError(f"{path} ends at {size}, store.log names {page.size} bytes")
+        return path
 
     def pages(self) -> Iterator[StoredPage]:
         """All pages in the order they were stored; of several versions the last."""

@@ -184,7 +184,13 @@ class CrawlOfWorkers(CrawlDir):
         return replace(latest[1], shard=str(latest[0].path))
 
     def body(self, page: StoredPage) -> bytes:
-        return next(one for one in self.workers if str(one.path) == page.shard).body(page)
+        return self._worker_of(page).body(page)
+
+    def body_file(self, page: StoredPage) -> Path | None:
+        return self._worker_of(page).body_file(page)
+
+    def _worker_of(self, page: StoredPage) -> WorkerDirectory:
+        return next(one for one in self.workers if str(one.path) == page.shard)
 
     def pages(self) -> Iterator[StoredPage]:
         with latest_wins(self.workers, self.workers) as dedup:

@@ -42,9 +42,14 @@ from larmspider.urls.normalizer import UrlForms, canonicalizer_from_settings
 from larmspider.urls.patterns import Pattern
 from larmspider.workdir import worker_name
 from larmspider.workdir.access import keep_private
-from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory, asked_fresh
+from larmspider.workdir.directory import (
+    ClusterDirectory,
+    CrawlDirectory,
+    asked_fresh,
+    worker_dirs,
+)
 from larmspider.workdir.frames import present
-from larmspider.workdir.manifest import EARLIER_RULES, EXACT_FORM
+from larmspider.workdir.manifest import EARLIER_RULES, EXACT_FORM, earlier_rules_in
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -135,6 +140,7 @@ def check(crawler: Crawler) -> None:
     setup_from_settings(crawler.settings, limits)
     bind_address_from(crawler.settings)
     options.integer(crawler.settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0)
+    options.integer(crawler.settings, "LARM_VERSIONS", minimum=0)
     sites = Sites.from_settings(crawler.settings)
     for warning in sites.warnings:
         logger.warning("%s", warning)
@@ -170,24 +176,31 @@ def _components(settings: BaseSettings, name: str) -> list[Any]:
 
 
 def settle_canonical_rules(settings: BaseSettings) -> None:
-    """A crawl that was begun by a version without LARM_CANONICAL_RULES goes on by LARM's rules."""
+    """A crawl that an earlier version has begun goes on by the rules of then."""
     path = options.crawl_root(settings)
     if asked_fresh(settings):
         return
     with suppress(CrawlDirError, OSError):  # none, or whoever opens it says what is wrong
-        began_with = read_manifest(path).get("settings", {})
-        if "LARM_CANONICAL_RULES" in began_with:
-            if settings.get("LARM_RESUME") == "anyway":
-                _keep_canonical_rules(settings, began_with)
-            return
-        logger.info(
-            "The crawl in %s was begun by an earlier version: paths that differ in case, index"
-            " files, double slashes and session ids stay merged without proof"
-            " (LARM_CANONICAL_RULES=always); other rules need a new crawl",
-            path,
-        )
-        for name, value in EARLIER_RULES.items():
+        manifest = read_manifest(path)
+        earlier = earlier_rules_in(manifest)
+        for name, value in earlier.items():
             settings.set(name, value, priority="cmdline")
+        if "LARM_CANONICAL_RULES" in earlier:
+            logger.info(
+                "The crawl in %s was begun by an earlier version: paths that differ in case, index"
+                " files, double slashes and session ids stay merged without proof"
+                " (LARM_CANONICAL_RULES=always); other rules need a new crawl",
+                path,
+            )
+            return
+        if earlier:
+            logger.info(
+                "The crawl in %s was begun by an earlier version: 100%% and 100%%25 stay one URL"
+                " (LARM_BARE_PERCENT=always); another rule needs a new crawl",
+                path,
+            )
+        if settings.get("LARM_RESUME") == "anyway":
+            _keep_canonical_rules(settings, EARLIER_RULES | manifest.get("settings", {}))
 
 
 def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any]) -> None:
@@ -239,7 +252,8 @@ def _join(crawler: Crawler) -> None:
     else:
         shared.refuse_other(crawler)
     root.check()
-    worker_name.settle(crawler.settings)
+    with root.unchanging():
+        worker_name.settle(crawler.settings)
 
 
 class PreflightExtension:
@@ -282,7 +296,8 @@ def check_receivers(settings: BaseSettings, directory: CrawlDirectory) -> None:
             continue
         name = component.__name__
         receiver = component.from_settings(settings)
-        look = f"look at {receiver.settings[0]}, or " if receiver.settings else ""
+        where = receiver.look_at or next(iter(receiver.settings), "")
+        look = f"look at {where}, or " if where else ""
         what_to_do = f"{look}take {name} out of ITEM_PIPELINES"
         try:
             receiver.connect()
@@ -320,12 +335,17 @@ def check_shared_refresh(crawler: Crawler) -> None:
     from larmspider.cluster.joining import SharedCrawl
 
     shared = SharedCrawl.of(crawler)
-    if not shared.has_ended():
+    where = f"Redis at {shared.where}"
+    if (ended := shared.has_ended()) is None:
         raise ConfigError(
-            f"refresh={asked}: expected a crawl that has ended in Redis at {shared.where}, there is"
-            " none; the same command without refresh begins or continues it"
+            f"refresh={asked}: expected a crawl that has ended in {where}, there is none"
         )
+    if not ended:
+        _refuse_unended(asked, where)
     root = options.crawl_root(crawler.settings)
+    for path in worker_dirs(root):
+        with suppress(CrawlDirError), FrontierReader(path / "frontier") as reader:
+            _refuse_without_files(asked, path, reader.positions())
     shared.adopt(root)
     if next(shared.urls(), None) is None:
         raise ConfigError(
@@ -336,6 +356,13 @@ def check_shared_refresh(crawler: Crawler) -> None:
     normalize = UrlForms.from_settings(crawler.settings)
     if pattern is not None:
         _refuse_unmatched(asked, pattern, map(normalize, shared.urls()), shared.where)
+
+
+def _refuse_unended(asked: str, where: object) -> NoReturn:
+    raise ConfigError(
+        f"refresh={asked}: the crawl in {where} has not ended yet; run the same command without"
+        " refresh to continue it"
+    )
 
 
 def _refuse_unmatched(asked: str, pattern: Pattern, known: Iterable[Forms], where: object) -> None:
@@ -359,10 +386,7 @@ def check_refresh(settings: BaseSettings, path: Path) -> None:
         ) from None
     with reader:
         if reader.note(NOTE_ENDED) is None and read_manifest(path).get("end") != FINISHED:
-            raise ConfigError(
-                f"refresh={asked}: the crawl in {path} has not ended yet; run the same command"
-                " without refresh to continue it"
-            )
+            _refuse_unended(asked, path)
         _refuse_without_files(asked, path, reader.positions())
         normalize = UrlForms.from_settings(settings)
         if pattern is not None:
@@ -373,7 +397,7 @@ def check_refresh(settings: BaseSettings, path: Path) -> None:
 def _refuse_without_files(asked: str, path: Path, positions: Mapping[str, bytes]) -> None:
     """The files that the stores go on with."""
     at = (positions.get("PageFilesPipeline") or b"0 0 0").split()
-    sizes = {page_file_name(int(at[0])): at[1], "store.log": at[2]}
+    sizes = {page_file_name(int(at[0])): at[1], "store.log": at[-1]}
     sizes["links.log"] = positions.get("LinkLogPipeline") or b"0"
     for name, size in sizes.items():
         if int(size) and not present(path / name).exists():

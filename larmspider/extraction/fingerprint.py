@@ -88,7 +88,7 @@ def _text(page: Page, volatile: Volatile | None = None) -> str | None:
     if page.parts:
         return None
     if page.unread and not page.body:  # nobody knows what it says
-        return page.url
+        return page.digest if page.file_bytes else page.url
     text = f"{page.title}\n{page.text}"
     if len(text) < LITTLE_TEXT:
         links = [link.normalized or link.url for link in page.links]

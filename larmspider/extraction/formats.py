@@ -9,6 +9,7 @@ A new format is one module with an ``extract`` function and one line in urls/med
 
 from __future__ import annotations
 
+import io
 import re
 import struct
 from collections.abc import Callable, Iterator
@@ -79,9 +80,14 @@ _SIGNATURES = (
     (b"{\\rtf", "application/rtf"),
     (b"BZh", "application/x-bzip2"),
     (b"\xfd7zXZ\x00", "application/x-xz"),
+    (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+    (b"Rar!\x1a\x07", "application/vnd.rar"),
 )
-_OFTEN_PAGES = frozenset(("application/pdf", "application/vnd.ms-excel", "application/msword"))
+_EXCEL = "application/vnd.ms-excel"
+_OFTEN_PAGES = frozenset(("application/pdf", _EXCEL, "application/msword"))
 """What is said of a login form in place of a PDF, and of tables that are HTML."""
+_OFTEN_TEXTS = {_EXCEL: "text/csv", "application/msword": "text/plain"}
+"""What exports of tables and texts are called, so that a browser opens Office."""
 _HEAD_BYTES = 1445
 """WHATWG MIME Sniffing 5.2, "resource header"."""
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
@@ -95,13 +101,15 @@ _IN_ZIP = (
     (b"ppt/", OOXML + "presentationml.presentation"),
     (b"xl/workbook.bin", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
     (b"xl/", OOXML + "spreadsheetml.sheet"),
+    (b"visio/", "application/vnd.ms-visio.drawing"),
 )
 _IN_OLE = (
     ("__properties_version1.0", "application/vnd.ms-outlook"),
     ("PowerPoint Document", "application/vnd.ms-powerpoint"),
     ("WordDocument", "application/msword"),
-    ("Workbook", "application/vnd.ms-excel"),
-    ("Book\0\0", "application/vnd.ms-excel"),
+    ("Workbook", _EXCEL),
+    ("Book", _EXCEL),
+    ("VisioDocument", "application/vnd.visio"),
 )
 _MIMETYPE = re.compile(
     rb"PK\x03\x04.{26}mimetype(application/[a-z.+-]+)(?=PK|[^a-z.+-])", re.DOTALL
@@ -140,9 +148,12 @@ def media_type(content_type: str, body: bytes, name: str = "") -> str:
         generic = found in (_ZIP, _OLE)
         return mime if said and generic and is_read_apart(mime) else found
     head = body[:_HEAD_BYTES]
+    if not body and not said and type_by_name(name):
+        return type_by_name(name)
     if said:
-        is_page = mime in _OFTEN_PAGES and _HTML.match(head.removeprefix(_MARKS[0]))
-        return "text/html" if is_page else mime
+        if mime in _OFTEN_PAGES and _HTML.match(head.removeprefix(_MARKS[0])):
+            return "text/html"
+        return _text_for_office(head, mime) if mime in _OFTEN_TEXTS and head else mime
     if mime in DOWNLOADS and not type_by_name(name):
         return mime
     if _HTML.match(head.removeprefix(_MARKS[0])):
@@ -161,6 +172,18 @@ def _plain(name: str) -> str:
     """The type of a text."""
     named = type_by_name(name)
     return named if named in _PLAIN_NAMES else "text/plain"
+
+
+def _text_for_office(head: bytes, said: str) -> str:
+    """What a text is that is sent as what Office writes; ``said`` for what is no text."""
+    is_wide = head.startswith(_MARKS[1:])
+    if not is_wide and _BINARY.search(head):
+        return said
+    text = head.removeprefix(_MARKS[0]).lstrip()
+    if text.startswith(b"<?xml"):
+        return "application/xml"
+    has_tabs = said == _EXCEL and (b"\t\0" if is_wide else b"\t") in head.partition(b"\n")[0]
+    return "text/tab-separated-values" if has_tabs else _OFTEN_TEXTS[said]
 
 
 def _by_signature(body: bytes) -> str | None:
@@ -202,4 +225,12 @@ def _names_in_zip(body: bytes) -> list[bytes]:
 
 
 def _in_ole(body: bytes) -> str:
-    return next((mime for name, mime in _IN_OLE if name.encode("utf-16-le") in body), _OLE)
+    """By what lies at the top of the file, for a document may hold others."""
+    import olefile  # most crawls of pages have no such file
+
+    try:
+        with olefile.OleFileIO(io.BytesIO(body)) as file:
+            names = {entry.name for entry in file.root.kids}
+    except Exception:  # noqa: BLE001 - IndexError, struct.error and more, of a damaged one
+        names = {name for name, _ in _IN_OLE if f"{name}\0\0".encode("utf-16-le") in body}
+    return next((mime for name, mime in _IN_OLE if name in names), _OLE)

@@ -76,7 +76,7 @@ def rows_of(page: Page) -> Rows:
         if word not in own and (word.isalpha() or not (word in url or _HASH.match(word)))
     ]
     if not words:
-        body = set() if page.text else {crc32(page.body)}
+        body = set() if page.text else {crc32(page.body or page.digest.encode())}
         return Rows(body, 0, body, _SMALLEST)
     step = 1 if len(words) < _SHORT else 4 if len(words) < _LONG else 16
     hashes = [_hashes[word] for word in words]
@@ -108,9 +108,11 @@ class Sketch:
         """Bytes."""
         return sum(map(len, self._parts))
 
-    def share(self, page: Rows) -> float:
-        """The share of a page's rows that are new. They are remembered."""
-        new = self._add(page.rows, page.size)
+    def share(self, page: Rows, *, of_any: bool = False) -> float:
+        """The share of a page's rows that are new, also to pages several times as long with
+        ``of_any``. They are remembered."""
+        known = {one for one in page.rows if of_any and self._has(one)}
+        new = [one for one in self._add(page.rows, page.size) if one not in known]
         self.mark = min((one for one in new if one in page.judged), default=0)
         if page.words and not self._add([page.words], _SMALLEST):
             return 0.0

@@ -372,11 +372,14 @@ class Readers:
         return extract(body, url, content_type)
 
     def _has_scans(self, mime: str, page: Page) -> bool:
-        if not self.scans.helpers.ocr or mime != PDF:
+        pdfs: list[Page | Part] = [part for part in page.parts if part.mime == PDF]
+        if mime == PDF:
+            pdfs.append(page)
+        if not self.scans.helpers.ocr or not pdfs:
             return False
         from larmspider.extraction.documents.ocr import is_wanted
 
-        return is_wanted(page)
+        return any(map(is_wanted, pdfs))
 
     def read_again(self, mime: str, body: bytes, url: str, charset: str = "") -> Page:
         """The Page of any stored body, in a thread that may wait; without text and links where it

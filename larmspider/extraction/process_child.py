@@ -10,6 +10,7 @@ import os
 import signal
 import struct
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import astuple, fields
@@ -95,30 +96,47 @@ def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers)
         extract = extractor_for(mime)
         return Page(url) if extract is None else extract(body, url, content_type)
     from larmspider.extraction.documents import parts
+
+    ends = time.monotonic() + helpers.ocr_secs
+
+    def helped(mime: str, body: bytes, page: Page) -> Page:
+        return _helped(mime, body, page, helpers, ends)
+
+    read = _by(lambda: parts.read(mime, body, url, content_type, helped), url)
+    return helped(mime, body, read)
+
+
+def _by(read: Callable[[], Page], url: str) -> Page:
+    from larmspider.extraction.documents.parts import NO_TEXT
     from larmspider.extraction.documents.reading import Unread
 
-    def by(read: Callable[[], Page]) -> Page:
-        try:
-            page = read()
-        except Unread as refused:
-            page = refused.page or Page(url)
-            page.unread = refused.unread
-        if not page.text and not page.unread:
-            page.unread = f"{Outcome.NO_TEXT}: it was read, and has no text"
-        return page
+    try:
+        page = read()
+    except Unread as refused:
+        page = refused.page or Page(url)
+        page.unread = refused.unread
+    if not page.text and not page.unread:
+        page.unread = NO_TEXT
+    return page
 
-    page = by(lambda: parts.read(mime, body, url, content_type))
+
+def _helped(mime: str, body: bytes, page: Page, helpers: Helpers, ends: float) -> Page:
+    """``page``, or that of the second reader, with the text of scans that were read until ``ends``
+    by time.monotonic()."""
     if helpers.second_reader and page.unread and not page.text:
         from larmspider.extraction.documents import tika
 
         if page.unread.startswith(tika.HELPED):
-            second = by(lambda: tika.extract(body, url, content_type))
-            page = second if second.text else page
+            second = _by(lambda: tika.extract(body, page.url, None), page.url)
+            if second.text:
+                page = second
+            elif page.unread.startswith(Outcome.NO_READER):
+                page.unread = second.unread
     if helpers.ocr and mime == PDF:
         from larmspider.extraction.documents import ocr
 
         if ocr.is_wanted(page):
-            ocr.read_scans(body, page, helpers.ocr, helpers.ocr_secs)
+            ocr.read_scans(body, page, helpers.ocr, ends)
     return page
 
 

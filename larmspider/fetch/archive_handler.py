@@ -9,8 +9,9 @@ from scrapy.responsetypes import responsetypes
 
 from larmspider.fetch import errors
 from larmspider.fetch.archives import Archive
+from larmspider.fetch.blobs import Room, folder_of
 from larmspider.fetch.limits import Limits
-from larmspider.requests import TIMING, VALIDATORS
+from larmspider.requests import BLOB, TIMING, VALIDATORS
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -25,19 +26,24 @@ class ArchiveHandler:
     asks_servers = False
     """So no name is looked up (fetch/dns.py)."""
 
-    def __init__(self, archive: Archive, limits: Limits) -> None:
-        self._archive, self._limits = archive, limits
+    def __init__(self, archive: Archive, room: Room) -> None:
+        self._archive, self._room = archive, room
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler.spider.archive, Limits.from_settings(crawler.settings))  # type: ignore[union-attr]
+        limits = Limits.from_settings(crawler.settings)
+        folder = folder_of(crawler.settings, limits)
+        room = Room(limits.document_bytes, limits.blob_bytes, folder)
+        return cls(crawler.spider.archive, room)  # type: ignore[union-attr]
 
     async def download_request(self, request: Request) -> Response:
-        """Raises BadResponse, TooBig."""
+        """Raises BadResponse, TooBig, CrawlDirError."""
         capture = self._archive.find(request.url)
         if capture is None:
             raise errors.BadResponse("the archive has no such page")
-        answer = capture.source.read(capture, self._limits.document_bytes)
+        answer = capture.source.read(capture, self._room)
+        if answer.blob is not None:
+            request.meta[BLOB] = answer.blob
         headers = Headers()
         for name, value in answer.headers:
             headers.appendlist(name, value)

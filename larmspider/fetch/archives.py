@@ -2,7 +2,7 @@
 
     archive = Archive([Path("2026.warc.gz"), Path("mirror/")])
     archive.find("http://wiki/a")            # Capture(time=..., source=..., place=81_264)
-    archive.read(capture, 16_777_216)        # Answer(200, {...}, b"<p>...")
+    capture.source.read(capture, Room())     # Answer(200, [...], b"<p>...")
 
 A WARC is read once for the places of its records, then record by record as they are asked for. Of
 several captures of a URL the latest counts. A file that is damaged is read up to there; ``damages``
@@ -17,32 +17,36 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import formatdate
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 from urllib.parse import quote, urlsplit
 
 from scrapy import Request
 
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.fetch import errors
+from larmspider.fetch.blobs import Blob, Room
 from larmspider.formatting import counted, printable
 from larmspider.urls.media_types import type_by_name
 
 _HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::[0-9]+)?")
 _CODING = ("content-encoding", "transfer-encoding", "content-length")
-_PIECE = 1 << 16
+_PIECE, _MEMBER_PIECE = 1 << 16, 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body`` is decoded, and ``headers`` say nothing of how it was coded."""
+    """``body`` is decoded, and ``headers`` say nothing of how it was coded. One that is too large
+    for memory is the ``blob``."""
 
     status: int
     headers: list[tuple[str, str]]
     body: bytes
+    blob: Blob | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,8 @@ class Source(Protocol):
     def captures(self) -> Iterator[Capture]:
         """Those of http and https. Raises DamagedError after the last one that can be read."""
 
-    def read(self, capture: Capture, most: int) -> Answer:
-        """Raises TooBig for a body of more than ``most`` bytes (0: none is), BadResponse."""
+    def read(self, capture: Capture, room: Room) -> Answer:
+        """Raises TooBig for a body that finds no ``room``, BadResponse, CrawlDirError."""
 
 
 class DamagedError(Exception):
@@ -139,9 +143,14 @@ class WarcFile:
     def captures(self) -> Iterator[Capture]:
         at = 0
         try:
-            with self.path.open("rb") as file:
+            with self.path.open("rb") as file, self.path.open("rb") as raw:
                 records = self._records(file, no_record_parse=True)
-                for record in records:
+                while True:
+                    if not _unpacks(raw, records.offset):
+                        raise DamagedError(f"the record at byte {records.offset:,} is damaged")
+                    record = next(records, None)
+                    if record is None:
+                        break
                     at = records.get_record_offset()
                     head = record.rec_headers.get_header
                     found = self._capture(record.rec_type, head, at)
@@ -177,17 +186,17 @@ class WarcFile:
         date = date if date.tzinfo else date.replace(tzinfo=UTC)
         return Capture(url, date.timestamp(), self, at)
 
-    def read(self, capture: Capture, most: int) -> Answer:
+    def read(self, capture: Capture, room: Room) -> Answer:
         try:
-            return self._read(capture.place, most)
-        except (errors.TooBig, errors.BadResponse):
+            return self._read(capture.place, room)
+        except (errors.TooBig, errors.BadResponse, CrawlDirError):
             raise
         except Exception as error:  # noqa: BLE001 - as above
             raise errors.BadResponse(
                 f"{self.path}: the record at byte {capture.place:,}: {_line(error)}"
             ) from None
 
-    def _read(self, at: int, most: int) -> Answer:
+    def _read(self, at: int, room: Room) -> Answer:
         with self.path.open("rb") as file:
             file.seek(at)
             record = next(iter(self._records(file)))
@@ -196,19 +205,31 @@ class WarcFile:
                 original = self._originals.get(record.rec_headers.get_header("WARC-Payload-Digest"))
                 if original is None:
                     raise errors.BadResponse(f"{self.path}: the original of a revisit is not here")
-                answer = self._read(original, most)
+                answer = self._read(original, room)
                 if headers is None:
                     return answer
-                return Answer(int(headers.get_statuscode()), _plain(headers.headers), answer.body)
-            body = b""
-            stream = record.content_stream()
-            while piece := stream.read(_PIECE):
-                body += piece
-                if most and len(body) > most:
-                    raise errors.TooBig(f"more than {most} bytes (DOWNLOAD_MAXSIZE)")
+                status, head = int(headers.get_statuscode()), _plain(headers.headers)
+                return replace(answer, status=status, headers=head)
+            body, blob = room.take(_pieces(record.content_stream()))
             if record.rec_type == "resource" or headers is None:
-                return Answer(200, [("Content-Type", record.content_type or "")], body)
-            return Answer(int(headers.get_statuscode()), _plain(headers.headers), body)
+                return Answer(200, [("Content-Type", record.content_type or "")], body, blob)
+            return Answer(int(headers.get_statuscode()), _plain(headers.headers), body, blob)
+
+
+def _unpacks(file: IO[bytes], at: int) -> bool:
+    """Whether the gzip member there is what was packed; True of one that is cut short, and of what
+    is none. warcio passes over a wrong checksum, and may lose all records behind it."""
+    file.seek(max(0, at))
+    unpacked, piece = zlib.decompressobj(31), file.read(_MEMBER_PIECE)
+    if not piece.startswith(b"\x1f\x8b"):
+        return True
+    try:
+        while piece and not unpacked.eof:
+            unpacked.decompress(piece)
+            piece = file.read(_MEMBER_PIECE)
+    except zlib.error:
+        return False
+    return True
 
 
 class HTTrackCache:
@@ -229,7 +250,7 @@ class HTTrackCache:
         except (zipfile.BadZipFile, ValueError) as error:
             raise DamagedError(f"hts-cache/new.zip: {_line(error)}") from None
 
-    def read(self, capture: Capture, most: int) -> Answer:
+    def read(self, capture: Capture, room: Room) -> Answer:
         entry = capture.place
         try:
             with self._zip.open("rb") as file:
@@ -241,22 +262,21 @@ class HTTrackCache:
             head = [(name, value.strip()) for name, _, value in split]
             known = dict(head)
             if known.get("X-In-Cache") == "0":
-                body = self._saved(known.get("X-Save", ""), most)
+                body, blob = self._saved(known.get("X-Save", ""), room)
             else:
-                _check_size(entry.file_size, most)
-                with zipfile.ZipFile(self._zip) as cache:
-                    body = cache.read(entry)
+                with zipfile.ZipFile(self._zip) as cache, cache.open(entry) as content:
+                    body, blob = room.take(_pieces(content))
             found = [(name, value) for name, value in head if value and name[:2] != "X-"]
-            return Answer(int(known["X-StatusCode"]), _plain(found), body)
+            return Answer(int(known["X-StatusCode"]), _plain(found), body, blob)
         except (KeyError, ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
             raise errors.BadResponse(f"{self._zip}: {entry.filename}: {_line(error)}") from None
 
-    def _saved(self, name: str, most: int) -> bytes:
+    def _saved(self, name: str, room: Room) -> tuple[bytes, Blob | None]:
         path = (self.path / name).resolve()
         if not path.is_relative_to(self.path.resolve()):
             raise ValueError(f"{name} is outside of the mirror")
-        _check_size(path.stat().st_size, most)
-        return path.read_bytes()
+        with path.open("rb") as content:
+            return room.take(_pieces(content))
 
 
 class MirrorFolder:
@@ -284,16 +304,16 @@ class MirrorFolder:
         shown = quote(path, safe="/:!$&'()*+,;=@~%")
         return f"{self._scheme}://{shown}" + (f"?{quote(query, safe=_IN_QUERY)}" if mark else "")
 
-    def read(self, capture: Capture, most: int) -> Answer:
+    def read(self, capture: Capture, room: Room) -> Answer:
         file: Path = capture.place
         try:
-            _check_size(file.stat().st_size, most)
-            body = file.read_bytes()
+            with file.open("rb") as content:
+                body, blob = room.take(_pieces(content))
         except OSError as error:
             raise errors.BadResponse(f"{file}: {error.strerror or error}") from None
         mime = type_by_name(file.name.partition("?")[0]) or "text/html" * _is_html(body)
         head = [("Content-Type", mime), ("Last-Modified", formatdate(capture.time, usegmt=True))]
-        return Answer(200, [one for one in head if one[1]], body)
+        return Answer(200, [one for one in head if one[1]], body, blob)
 
 
 _IN_QUERY = "/:!$&'()*+,;=@~%?"
@@ -315,9 +335,8 @@ def _plain(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in headers if name.lower() not in _CODING]
 
 
-def _check_size(size: int, most: int) -> None:
-    if most and size > most:
-        raise errors.TooBig(f"more than {most} bytes (DOWNLOAD_MAXSIZE)")
+def _pieces(content: IO[bytes]) -> Iterator[bytes]:
+    return iter(partial(content.read, _PIECE), b"")
 
 
 def _line(error: Exception) -> str:

@@ -30,6 +30,7 @@ from scrapy.exceptions import DownloadFailedError
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.fetch.downloader import Stopped
+from larmspider.fetch.errors import TooBig
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page, Route
@@ -45,6 +46,7 @@ _ARGUMENTS = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--disable-background-networking",
     "--disable-quic",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",  # or STUN asks any address
 )
 _WANTED = frozenset(("document", "script", "xhr", "fetch"))
 _HEADERS = ("content-type", "access-control-allow-origin", "access-control-allow-credentials")
@@ -88,8 +90,9 @@ class Rendered:
     cut: list[str] = field(default_factory=list)
 
 
-Answer = Callable[[str, dict[str, str], int], Awaitable["Response | None"]]
-"""From a URL, some headers and the bytes that are left to the answer; None: it is refused."""
+Answer = Callable[[str, dict[str, str], Callable[[], int]], Awaitable["Response | None"]]
+"""From a URL, some headers and the bytes that are left when its turn has come; None: it is
+refused. Raises TooBig."""
 
 
 def find_browser() -> str:
@@ -269,14 +272,20 @@ class _Rendering:
 
     async def _ask(self, asked: Asked) -> Response | None:
         headers = {"Accept": asked.headers.get("accept", "*/*")}
-        left = max(1, self.limits.max_bytes - self.rendered.bytes)
         try:
             async with asyncio.timeout(self._until - time.monotonic()):
-                found = await self.answer(asked.url, headers, left)
+                found = await self.answer(asked.url, headers, self._bytes_left)
         except TimeoutError:
+            return None
+        except TooBig:
+            self.rendered.bytes = self.limits.max_bytes
+            self._cut(f"{self.limits.max_bytes} bytes (LARM_RENDER_BYTES)")
             return None
         self.rendered.bytes += len(found.body) if found is not None else 0
         return found
+
+    def _bytes_left(self) -> int:
+        return self.limits.max_bytes - self.rendered.bytes
 
     async def _fulfill(self, route: Route, response: Response) -> None:
         headers = {

@@ -26,6 +26,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from larmspider import options
 from larmspider.fetch import errors
+from larmspider.fetch.blobs import folder_of
 from larmspider.fetch.curl_loop import CurlLoop, send_gate_of
 from larmspider.fetch.curl_options import (
     apply_bind_address,
@@ -44,7 +45,7 @@ from larmspider.fetch.sites.curl import apply_site
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.fetch.sites.session import Sessions
 from larmspider.fetch.transfer import Transfer, response_of, set_timing
-from larmspider.requests import PROOF, TIMING, TOO_LARGE, WITHOUT_SECRETS
+from larmspider.requests import BLOB, PROOF, TIMING, TOO_LARGE, WITHOUT_SECRETS, is_of_page
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -147,6 +148,7 @@ class CurlHandler:
         settings = crawler.settings
         self._crawler = crawler
         self.limits = Limits.from_settings(settings)
+        self._blobs = folder_of(settings, self.limits)
         self.deny = DenyAddresses.from_settings(settings)
         self.sites = Sites.from_settings(settings)
         self.sessions = Sessions.from_crawler(crawler, self.sites)
@@ -255,11 +257,12 @@ class CurlHandler:
         meta, limits = request.meta, self.limits
         max_bytes = int(meta.get("download_maxsize", limits.max_bytes) or 0)
         document_bytes = max_bytes if "download_maxsize" in meta else limits.document_bytes
+        blobs = self._blobs if is_of_page(request) else None
         # a proxy of the environment gives way to the site's, one that the request names does not
         own_proxy = _has_own_proxy(request)
         if own_proxy:
             transfer.dirty = True  # the handle may know the site's proxy, and its password
-        transfer.begin(request, max_bytes, document_bytes, *self._listeners.now())
+        transfer.begin(request, max_bytes, document_bytes, *self._listeners.now(), blobs)
         apply_request(transfer, request)
         if addresses:  # for each fetch: libcurl forgets them after a while
             transfer.curl.setopt(pycurl.RESOLVE, addresses)
@@ -269,7 +272,8 @@ class CurlHandler:
             left = max(1, (limits.connect_secs - waited) * 1000)
             transfer.curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(min(left, LONGEST_MS)))
         # the Content-Length of a HEAD is that of a body that does not come
-        set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else document_bytes)
+        largest = document_bytes if blobs is None else limits.blob_bytes
+        set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else largest)
         bind = meta.get("bindaddress") or self._bind
         if bind:
             apply_bind_address(transfer, bind)
@@ -293,12 +297,12 @@ class CurlHandler:
         flags: list[str] = []
         failed = transfer.stop is None and (code or transfer.error is not None)
         if failed and transfer.redirects():
-            transfer.chunks.clear()  # a redirect counts without its body
+            transfer.drop_body()  # a redirect counts without it
             flags.append("dataloss")
         elif failed:
             error = transfer.error or self._error(transfer, request, code, words, total)
             if isinstance(error, errors.TooBig) and transfer.is_document():
-                transfer.chunks.clear()  # it is stored without its body
+                transfer.drop_body()  # it is stored without it
                 flags.append(TOO_LARGE)
             elif transfer.error is not None:
                 raise error
@@ -320,6 +324,8 @@ class CurlHandler:
     ) -> Exception:
         if transfer.denied and not transfer.opened:
             return errors.DeniedAddress(f"{transfer.denied} (LARM_DENY_ADDRESSES)")
+        if code == pycurl.E_FILESIZE_EXCEEDED and transfer.blobs is not None:
+            return errors.TooBig("larger than the limit (LARM_BLOB_BYTES)")
         elapsed = request.meta[TIMING]["total"]
         began = transfer.head is not None
         return error_of(code, words, self.limits, total_secs=total, elapsed=elapsed, began=began)
@@ -332,7 +338,7 @@ class CurlHandler:
 
     def _warn_if_large(self, transfer: Transfer, request: Request) -> None:
         limit = request.meta.get("download_warnsize", self.limits.warn_bytes)
-        if limit and transfer.size > limit:
+        if limit and transfer.size > limit and BLOB not in request.meta:
             url = url_for_curl(request.url)
             logger.warning("%s has %d bytes (DOWNLOAD_WARNSIZE)", url, transfer.size)
 

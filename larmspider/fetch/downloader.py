@@ -21,7 +21,7 @@ from scrapy.utils.misc import build_from_crawler
 from twisted.python.failure import Failure
 
 from larmspider import stats
-from larmspider.requests import LEASE
+from larmspider.requests import BLOB, LEASE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -119,7 +119,9 @@ class LarmDownloader:
             del self._downloads[request]
             self._tell(signals.request_left_downloader, request=request)
         assert self.crawler.stats is not None
-        self.crawler.stats.inc_value(stats.FETCH_BYTES, len(response.body))
+        blob = request.meta.get(BLOB)
+        size = len(response.body) if blob is None else blob.size
+        self.crawler.stats.inc_value(stats.FETCH_BYTES, size)
         self._tell(signals.response_downloaded, response=response, request=request)
         return response
 

@@ -25,15 +25,17 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
 from larmspider.fetch import errors
+from larmspider.fetch.blobs import Blob, Room, folder_of
 from larmspider.fetch.limits import Limits
 from larmspider.formatting import printable
-from larmspider.requests import TIMING, TOO_LARGE, VALIDATORS
+from larmspider.requests import BLOB, TIMING, TOO_LARGE, VALIDATORS, is_of_page
 from larmspider.urls.file_urls import FILES, FROM, FileRoots, path_of, url_of
 from larmspider.urls.media_types import is_document, type_by_name
 
@@ -62,6 +64,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
     flags: list[str] = field(default_factory=list)
+    blob: Blob | None = None
 
 
 class _Folder(NamedTuple):
@@ -79,6 +82,7 @@ class FileHandler:
     def __init__(self, crawler: Crawler) -> None:
         self.limits = Limits.from_settings(crawler.settings)
         self.reader = FileReader(FileRoots.from_settings(crawler.settings), self.limits)
+        self._blobs = folder_of(crawler.settings, self.limits)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -91,8 +95,11 @@ class FileHandler:
         if not (path := url.partition("?")[0]).endswith("/"):
             url = path  # the query of a link to a file says nothing
         asked = {name: (request.headers.get(name) or b"").decode("latin-1") for name in _CONDITIONS}
+        blobs = self._blobs if is_of_page(request) else None
         try:
-            answer = await asyncio.wait_for(_in_thread(lambda: self.reader.read(url, asked)), secs)
+            answer = await asyncio.wait_for(
+                _in_thread(lambda: self.reader.read(url, asked, blobs)), secs
+            )
         except TimeoutError:
             raise errors.TimedOut(f"took longer than {secs:g} s (DOWNLOAD_TIMEOUT)") from None
         took = time.monotonic() - began
@@ -104,6 +111,9 @@ class FileHandler:
             for condition, name in _CONDITIONS.items()
             if name in answer.headers
         }
+        meta.pop(BLOB, None)
+        if answer.blob is not None:
+            meta[BLOB] = answer.blob
         cls = responsetypes.from_args(headers=headers, url=url, body=answer.body)
         return cls(url, answer.status, headers=headers, body=answer.body, flags=answer.flags)
 
@@ -121,8 +131,9 @@ class FileReader:
         self.roots, self.limits = roots, limits
         self._folders: dict[bytes, _Folder] = {}
 
-    def read(self, url: str, asked: dict[str, str]) -> Answer:
-        """``asked``: If-None-Match and If-Modified-Since, "" for none."""
+    def read(self, url: str, asked: dict[str, str], blobs: Path | None = None) -> Answer:
+        """``asked``: If-None-Match and If-Modified-Since, "" for none. ``blobs``: the folder for a
+        body that is too large for memory."""
         path = path_of(url)
         root = self.roots.of(path)
         if root is None or b"\0" in path:
@@ -141,7 +152,7 @@ class FileReader:
                 return Answer(301, {"Location": url_of(target)})
             if is_folder:
                 return self._list(real, place, url)
-            return self._read(real, found, url, asked)
+            return self._read(real, found, url, asked, blobs)
         except OSError as error:
             return self._failed(error, root)
 
@@ -161,7 +172,14 @@ class FileReader:
             raise errors.Refused(f"{shown}: {lost.strerror}: is the share mounted?") from None
         return Answer(404)
 
-    def _read(self, real: bytes, found: os.stat_result, url: str, asked: dict[str, str]) -> Answer:
+    def _read(
+        self,
+        real: bytes,
+        found: os.stat_result,
+        url: str,
+        asked: dict[str, str],
+        blobs: Path | None,
+    ) -> Answer:
         mime = type_by_name(url)
         headers = {
             "Last-Modified": formatdate(found.st_mtime, usegmt=True),
@@ -173,27 +191,30 @@ class FileReader:
             return Answer(304, headers)
         may_be_document = is_document("", url)
         most = self.limits.document_bytes if may_be_document else self.limits.max_bytes
-        body = b"" if found.st_size > most > 0 else self._content(real, found, most)
+        if blobs is not None and most < found.st_size <= self.limits.blob_bytes:
+            room = Room(most, self.limits.blob_bytes, blobs)
+            body, blob = room.take(self._pieces(real, found, found.st_size))
+            return Answer(200, headers, body, blob=blob)
+        body = b"" if found.st_size > most > 0 else b"".join(self._pieces(real, found, most))
         if most and (found.st_size > most or len(body) > most):
             if may_be_document:
                 return Answer(200, headers, flags=[TOO_LARGE])
             raise errors.TooBig(f"more than {most} bytes (DOWNLOAD_MAXSIZE)")
         return Answer(200, headers, body)
 
-    def _content(self, real: bytes, expected: os.stat_result, most: int) -> bytes:
+    def _pieces(self, real: bytes, expected: os.stat_result, most: int) -> Iterator[bytes]:
         """The bytes of a regular file, at most one more than ``most``."""
         fd = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb", buffering=0) as file:
-            found, chunks, left = os.fstat(fd), [], most + 1 if most else 1 << 62
+            found, left = os.fstat(fd), most + 1 if most else 1 << 62
             # who may write there may have put a link in its place since
             opened = os.path.realpath(b"/proc/self/fd/%d" % fd) if _HAS_PROC else real
             is_other = (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino)
             if is_other or self.roots.place_of(opened) is None:
                 raise OSError(errno.ESTALE, "another file has taken its place")
             while left and (chunk := file.read(min(_CHUNK, left))):
-                chunks.append(chunk)
+                yield chunk
                 left -= len(chunk)
-        return b"".join(chunks)
 
     # folders
 

@@ -26,7 +26,8 @@ WEB_FILES = 264
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds, bytes; 0 means no limit for ``low_speed_bytes``, ``max_bytes``, ``warn_bytes``."""
+    """Seconds, bytes; 0 means no limit for ``low_speed_bytes``, ``max_bytes``, ``warn_bytes``, and
+    no blobs for ``blob_bytes``."""
 
     connect_secs: float = 10.0
     total_secs: float = 30.0
@@ -34,6 +35,7 @@ class Limits:
     low_speed_secs: int = 20
     max_bytes: int = 16 * 1024 * 1024
     document_bytes: int = 16 * 1024 * 1024
+    blob_bytes: int = 0
     warn_bytes: int = 0
     header_bytes: int = 65_536
     header_lines: int = 500
@@ -52,6 +54,7 @@ class Limits:
             low_speed_secs=options.integer(settings, "LARM_LOW_SPEED_SECS", minimum=1),
             max_bytes=max_bytes,
             document_bytes=max_bytes and max(max_bytes, document_bytes(settings)),
+            blob_bytes=blob_bytes(settings),
             warn_bytes=options.integer(settings, "DOWNLOAD_WARNSIZE", minimum=0),
             header_bytes=options.integer(
                 settings, "LARM_HEADER_BYTES", minimum=1024, maximum=300 * 1024
@@ -74,17 +77,33 @@ class Limits:
 
 
 def document_bytes(settings: BaseSettings) -> int:
-    """LARM_DOCUMENT_MAXSIZE_BYTES; its default is no more than a page file holds. Raises
-    ConfigError."""
-    name, files = "LARM_DOCUMENT_MAXSIZE_BYTES", "LARM_PAGEFILE_BYTES"
+    """LARM_DOCUMENT_MAXSIZE_BYTES; its default is no more than a page file holds, and no less than
+    a page may have. Raises ConfigError."""
+    name, files, pages = "LARM_DOCUMENT_MAXSIZE_BYTES", "LARM_PAGEFILE_BYTES", "DOWNLOAD_MAXSIZE"
     largest = options.integer(settings, files, minimum=1)
+    least = options.integer(settings, pages, minimum=0)
     wanted = options.integer(settings, name, minimum=1)
-    if wanted > largest and wanted != options.defaults()[name]:
+    if wanted == options.defaults()[name]:
+        return min(max(wanted, least), largest)
+    if not least <= wanted <= largest:
         raise ConfigError(
-            f"{name}={wanted} does not fit {files}={largest}: a document lies in one page file,"
-            f" so {name} must be between 1 and {largest}"
+            f"{name}={wanted} does not fit {files}={largest} and {pages}={least}: a document lies"
+            f" in one page file, so {name} must be between {max(1, least)} and {largest}"
         )
-    return min(wanted, largest)
+    return wanted
+
+
+def blob_bytes(settings: BaseSettings) -> int:
+    """LARM_BLOB_BYTES. Raises ConfigError where bodies in memory may be as large."""
+    wanted = options.integer(settings, "LARM_BLOB_BYTES", minimum=0)
+    for name in ("DOWNLOAD_MAXSIZE", "LARM_DOCUMENT_MAXSIZE_BYTES") if wanted else ():
+        in_memory = options.integer(settings, name, minimum=0)
+        if not 0 < in_memory < wanted:
+            raise ConfigError(
+                f"LARM_BLOB_BYTES={wanted}: expected 0, for none, or more than"
+                f" {name}={in_memory or '0 (no limit)'}"
+            )
+    return wanted
 
 
 def check_open_files(settings: BaseSettings, threads: int, name: str) -> None:

@@ -6,12 +6,14 @@ the handler raises it.
 
 from __future__ import annotations
 
+import math
 import re
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
 from typing import Any, Self
 
 import pycurl
@@ -21,10 +23,11 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
 from larmspider.fetch import errors
+from larmspider.fetch.blobs import Blob
 from larmspider.fetch.decoding import Decoder, DecodingError, Overflow, encodings_of
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
-from larmspider.requests import CUT_BYTES, TIMING, VALIDATORS
+from larmspider.requests import BLOB, CUT_BYTES, TIMING, VALIDATORS
 from larmspider.urls.media_types import is_document
 
 _STATUS = re.compile(rb"(HTTP/\d(?:\.\d)?) ([1-5]\d\d)(?!\d)")
@@ -118,6 +121,11 @@ def response_of(transfer: Transfer, request: Request, flags: list[str]) -> Respo
     url = request.url
     if "#" in url:
         url = url.partition("#")[0]
+    if transfer.blobs is not None:
+        request.meta.pop(BLOB, None)
+        if transfer.blob is not None:
+            transfer.blob.finish()
+            request.meta[BLOB] = transfer.blob
     address = transfer.curl.getinfo(pycurl.PRIMARY_IP)
     response = _class_of(head, url, body)(
         url,
@@ -179,6 +187,10 @@ def _ip_address(text: str) -> IPv4Address | IPv6Address:
     return ip_address(text)
 
 
+_SLICE = 512
+"""Bytes that are decoded at once where the limit is larger than memory."""
+_UNPACKED = 17 << 20
+"""What they may become: as much as zstd can make of them; brotli could make gigabytes."""
 _STOP = -1
 """Returned to libcurl, which then ends the transfer with E_WRITE_ERROR."""
 OnHead = Callable[[Request, ResponseHead], StopDownload | None]
@@ -214,14 +226,19 @@ class Transfer:
         document_bytes: int,
         on_head: OnHead | None,
         on_bytes: OnBytes | None,
+        blobs: Path | None = None,
     ) -> None:
         """Prepare for a request. ``max_bytes`` limits the body as received and as decompressed,
         ``document_bytes`` that of a document; 0 is no limit. ``on_head`` and ``on_bytes`` send
-        Scrapy's signals."""
+        Scrapy's signals. ``blobs``: the folder for a body that is larger than that."""
         if self.dirty:
             self._reset()
         self.request, self.max_bytes, self.document_bytes = request, max_bytes, document_bytes
         self.limit_name = "DOWNLOAD_MAXSIZE"
+        self.blobs = blobs
+        self.blob: Blob | None = None
+        self.memory_bytes = math.inf
+        """Where a body is larger it goes to a file."""
         self.on_head, self.on_bytes = on_head, on_bytes
         self.no_body = request.method == "HEAD"
         self.cut = request.meta.get(CUT_BYTES, 0)
@@ -240,7 +257,7 @@ class Transfer:
     def end(self) -> None:
         """Drop references; an error would keep the whole fetch alive by its traceback."""
         self.chunks, self.lines = [], []
-        self.head = self.decoder = None
+        self.head = self.decoder = self.blob = None
         self.on_head = self.on_bytes = None
         self.request = self.error = self.stop = None
 
@@ -325,14 +342,36 @@ class Transfer:
             raise errors.TooBig(f"more than {limit} bytes ({self.limit_name})")
         if self.on_bytes is not None and self.request is not None:
             self.stop = self.on_bytes(self.request, data)
-        if self.decoder is not None:
-            data = self._decode(data)
-        self.chunks.append(data)
-        self.size += len(data)
+        if self.decoder is None:
+            self._keep(data)
+        elif self.blobs is None:
+            self._keep(self._decode(data))
+        else:
+            for start in range(0, len(data), _SLICE):
+                self._keep(self._decode(data[start : start + _SLICE]))
         if self.cut and self.size > self.cut:
             self.chunks[-1] = data[: len(data) - (self.size - self.cut)]
             self.stop = self.stop or StopDownload(fail=False)
         return None if self.stop is None else _STOP
+
+    def _keep(self, data: bytes) -> None:
+        self.chunks.append(data)
+        self.size += len(data)
+        if self.size > self.memory_bytes:
+            self._to_blob()
+
+    def drop_body(self) -> None:
+        self.chunks.clear()
+        self.blob = None
+
+    def _to_blob(self) -> None:
+        """Raises CrawlDirError."""
+        if self.blob is None:
+            assert self.blobs is not None
+            self.blob = Blob(self.blobs)
+        for chunk in self.chunks:
+            self.blob.write(chunk)
+        self.chunks.clear()
 
     def _start_body(self) -> bool:
         """Called before the first byte of the body, or at its end; False if nobody wants the
@@ -343,12 +382,19 @@ class Transfer:
             self.on_head = None
             if self.stop is not None:
                 return False
+        may_be_blob = self.blobs is not None and head.status == 200
         if self.document_bytes > self.max_bytes:
             if self._announces_document(head):
                 self.max_bytes, self.limit_name = self.document_bytes, "LARM_DOCUMENT_MAXSIZE_BYTES"
-            elif not self.no_body and (head.length() or 0) > self.max_bytes:
+            elif may_be_blob or self.no_body:
+                pass
+            elif (head.length() or 0) > self.max_bytes:
                 raise errors.TooBig("larger than the limit (DOWNLOAD_MAXSIZE)")
         encoded = dict.__contains__(head.headers, b"Content-Encoding")
+        if may_be_blob:
+            announced = 0 if encoded else head.length() or 0
+            self.memory_bytes = 0 if announced > self.max_bytes else self.max_bytes
+            self.max_bytes, self.limit_name = self.limits.blob_bytes, "LARM_BLOB_BYTES"
         if encoded and self.decode and not self.no_body:
             self._choose_decoder(head)
         return True
@@ -370,13 +416,18 @@ class Transfer:
     def _decode(self, data: bytes) -> bytes:
         assert self.decoder is not None
         limit = self.max_bytes
+        room = limit and limit - self.size + 1
+        if self.blobs is not None:
+            room = min(room, _UNPACKED)
         try:
-            data = self.decoder.feed(data, limit and limit - self.size + 1)
+            data = self.decoder.feed(data, room)
         except Overflow:
             data = b""
             self.size = limit + 1
         except DecodingError as error:
             raise errors.BadResponse(f"Content-Encoding: {error}") from None
+        if 0 < len(data) == room == _UNPACKED:
+            raise errors.TooBig(f"{_SLICE} bytes unpack to {room} and more (LARM_BLOB_BYTES)")
         if limit and self.size + len(data) > limit:
             raise errors.TooBig(
                 f"more than {limit} bytes after decompression of {self.received}"

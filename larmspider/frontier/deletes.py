@@ -109,6 +109,11 @@ PRESENT = frozenset({Observation.CHANGED, Observation.SAME, Observation.NOT_MODI
 _AS_ONE = frozenset({Observation.MISSING, Observation.SOFT_404, Observation.GONE})
 """A server may say the same in several ways; these count together."""
 
+_IN_WORDS = {
+    Observation.ROBOTS: "disallowed",
+    Observation.SOFT_404: "an error page",
+    Observation.MOVED_TO_ONE: "moved to the page of many",
+}
 _STATUS = {404: Observation.MISSING, 410: Observation.GONE} | dict.fromkeys(
     (401, 403, 407, 451), Observation.LOCKED
 )
@@ -164,11 +169,17 @@ def is_confirmed(record: FetchRecord) -> bool:
 
 def _sentence(seen: Observation, times: int, over: float, rule: Rule, *, delete: bool) -> str:
     """``missing 2 times over 1.0 days; kept until it was missing 3 times over 2 days``."""
-    so_far = f"{seen} {counted(times, 'time')} over {over / DAY:.1f} days"
+    said = in_words(seen)
+    so_far = f"{said} {counted(times, 'time')} over {over / DAY:.1f} days"
     if delete or rule.confirmations == 1:
         return so_far if rule.confirmations > 1 else str(seen)
     least = f"{counted(rule.confirmations, 'time')} over {counted(round(rule.spread / DAY), 'day')}"
-    return f"{so_far}; kept until it was {seen} {least}"
+    return f"{so_far}; kept until it was {said} {least}"
+
+
+def in_words(seen: Observation) -> str:
+    """What a page was: ``missing``, ``disallowed``."""
+    return _IN_WORDS.get(seen, str(seen))
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from larmspider.formatting import counted
 from larmspider.frontier.hosts import Group, Host, HostState, Lease, name_of
 from larmspider.frontier.slots import KINDS, Kind, SlotPool
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
+from larmspider.items import REQUISITE
 from larmspider.urls.file_urls import FILES
 
 if TYPE_CHECKING:
@@ -357,7 +358,8 @@ def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | Non
         if entry is None:
             return None
         if rules is None or rules.allowed(entry.url) or _is_stored(entry):
-            if entry.visit is None and traps is not None and not traps.admits(entry):
+            is_new_page = entry.visit is None and entry.link_type != REQUISITE
+            if is_new_page and traps is not None and not traps.admits(entry):
                 continue
             return entry
         visit = FetchRecord(UrlState.REFUSED, time=now, reason=ROBOTS_REASON)

@@ -69,7 +69,7 @@ from larmspider.frontier.storage.records import (
 )
 from larmspider.frontier.strategies import Strategy
 from larmspider.frontier.trap_watch import TrapWatch
-from larmspider.items import Page
+from larmspider.items import REQUISITE, Page
 
 __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "CrawlLimits", "Frontier"]
 
@@ -82,6 +82,8 @@ SET_BACK_SECS = 1.0
 """A clock that goes back further was set, and each wait begins again."""
 CHECKPOINT_AT = 20_000
 """Pending changes at which a checkpoint is due whatever the time: some 25 MB."""
+LOOK_AGAIN_SECS = 2.0
+"""Until a page is fetched once more, to see what changes by itself: a clock on it has moved."""
 LATE_SECS = 1.0
 """A request reaches its host within this time of its turn."""
 
@@ -287,7 +289,7 @@ class Frontier:
                 continue
             if host is None:
                 return None
-            before, refused = host.group, len(self.refused) + self._held
+            before, refused = host.group, len(self.refused) + self._passed
             lease = dispatch.lease(self, host, now)
             if host.group is not before and host.group is not None:
                 joined[host.group] = None
@@ -295,7 +297,7 @@ class Frontier:
             schedule(self, host)
             if lease is not None:
                 break
-            left -= 1 + len(self.refused) + self._held - refused
+            left -= 1 + len(self.refused) + self._passed - refused
         else:
             lease = None  # it is worth calling pop() again at once
         self._schedule_groups(joined)
@@ -314,8 +316,8 @@ class Frontier:
         return now
 
     @property
-    def _held(self) -> int:
-        return 0 if self.traps is None else self.traps.held
+    def _passed(self) -> int:
+        return 0 if self.traps is None else self.traps.passed
 
     def pages_spent(self) -> bool:
         """Whether LARM_MAX_PAGES is reached."""
@@ -435,6 +437,9 @@ class Frontier:
 
     def finish(self, entry: QueuedUrl, visit: FetchRecord) -> None:
         """A leased URL has its final state."""
+        if entry.link_type == REQUISITE:  # known from now on, and in no sum
+            self.backend.merge([MergedUrl(entry, 0, entry.key)])
+            return
         if self.merger is not None and self.merger.trials.is_question(entry.key):
             self.backend.merge([MergedUrl(entry, 0, entry.key)])
         else:
@@ -459,10 +464,11 @@ class Frontier:
             self.merger.ended(lease.entry.host, lease.entry.key, gone)
 
     def look_again(self, lease: Lease) -> None:
-        """Visit the page once more, as the next one of its host."""
+        """Visit the page once more, after LOOK_AGAIN_SECS."""
         assert lease.entry is not None
         self._free_slot(lease)
-        self.backend.release([(lease.entry.key, self.clock(), lease.entry.attempts)])
+        again = self.clock() + LOOK_AGAIN_SECS
+        self.backend.release([(lease.entry.key, again, lease.entry.attempts)])
         schedule(self, lease.host)
 
     def merge(self, lease: Lease, merged: MergedUrl) -> None:

@@ -20,12 +20,21 @@ from larmspider.frontier.storage.records import MAX_PRIORITY
 
 FIRST = 0x4000
 """Where the orders by small numbers begin: before it there is room for Request.priority."""
+LATER = 0x1000
+"""By how much a URL is put behind others, for each level (TrapWatch)."""
+
+
+def level_of(priority: int) -> int:
+    """How many levels a URL was put behind others, where the order has them."""
+    return max(0, priority - FIRST) // LATER
 
 
 class Strategy(ABC):
-    """``counts_links``: priority() wants to be asked again when another link to a URL is seen."""
+    """``counts_links``: priority() wants to be asked again when another link to a URL is seen.
+    ``has_levels``: URLs may be put behind others, by LATER for each level."""
 
     counts_links = False
+    has_levels = False
 
     @abstractmethod
     def priority(self, url: str, depth: int, inlinks: int) -> int:
@@ -35,13 +44,17 @@ class Strategy(ABC):
 class BreadthFirst(Strategy):
     """By number of links from a seed; of one depth, first found, first fetched. The default."""
 
+    has_levels = True
+
     def priority(self, url: str, depth: int, inlinks: int) -> int:
-        return min(FIRST + depth, MAX_PRIORITY)
+        return FIRST + min(depth, LATER - 1)
 
 
 class PathWords(Strategy):
     """Fewer path segments first, ten levels: http://h/ is the first, http://h/a the second, ten or
     more the tenth."""
+
+    has_levels = True
 
     def priority(self, url: str, depth: int, inlinks: int) -> int:
         return FIRST + min(10, 1 + sum(1 for word in urlsplit(url).path.split("/") if word))

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from larmspider.extraction.novelty import Sketch, rows_of
 from larmspider.frontier.dispatch import schedule
-from larmspider.frontier.traps import NEW, Budgets, ClassRecord, HostTraps, Met
+from larmspider.frontier.strategies import LATER, level_of
+from larmspider.frontier.traps import LEVELS, NEW, Budgets, ClassRecord, HostTraps, Met
 from larmspider.items import REDIRECT, Page
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ class _Known:
     pages: int = 0
     saved_pages: int = 0
     saved_shown: int = 0
-    shown_by: dict[int, tuple[ClassRecord, ...]] = field(default_factory=dict)
-    """Of the last pages with parameters that were new, a row that was: what has shown it."""
+    shown_by: dict[int, tuple[tuple[ClassRecord, ...], int]] = field(default_factory=dict)
+    """Of the last pages with parameters that were new, a row that was: what has shown it, on a page
+    of which size."""
 
     @property
     def bytes(self) -> int:
@@ -95,8 +97,8 @@ class TrapWatch:
         self._changed: set[str] = set()
         self._opening: set[str] = set()
         """Hosts with held URLs that are to be handed out again."""
-        self.held = 0
-        """URLs that were held in this run."""
+        self.passed = 0
+        """URLs that were held in this run, or put behind others, when their turn came."""
 
     # what is known
 
@@ -182,17 +184,26 @@ class TrapWatch:
     # URLs and pages
 
     def admits(self, entry: QueuedUrl) -> bool:
-        """Whether a leased URL is to be fetched; else it is held from now on. A seed is fetched, as
-        are URLs that are compared with others, and Requests that are more than a URL."""
+        """Whether a leased URL is to be fetched; else it is held from now on, or put behind others.
+        A seed is fetched, as are URLs that are compared with others, and Requests that are more
+        than a URL."""
         if self._mode == OFF or entry.payload or not entry.from_page or self._is_party(entry.key):
             return True
         known = self._of(entry.host)
-        met = known.traps.meet(entry.normalized, entry.depth)
+        may_wait = self._mode == LEARN and self._frontier.strategy.has_levels
+        level = level_of(entry.priority) if may_wait else len(LEVELS)
+        met = known.traps.meet(entry.normalized, entry.depth, level)
         self._changed.add(entry.host)
+        if met.later:
+            self.passed += 1
+            self._frontier.backend.release([(entry.key, 0.0, entry.attempts)])
+            put_back = entry.priority + (met.later - level) * LATER
+            self._frontier.backend.reprioritize([(entry.key, put_back)])
+            return False
         if met.blocked is not None and not met.probe:
             met.blocked.held += 1
             if self._mode == LEARN:
-                self.held += 1
+                self.passed += 1
                 self._frontier.backend.hold([(entry.key, met.group)])
                 return False
         entry.met = met
@@ -233,16 +244,20 @@ class TrapWatch:
             leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in first)
             return None if leads_on else 0.0
         rows, own = rows_of(page), met.records[0]
-        share = known.shown.share(rows)
+        is_part = met.named and page.url.startswith(page.from_page)  # /mail/7/raw of /mail/7/
+        share = known.shown.share(rows, of_any=is_part)
         if share >= NEW and own.params:
-            known.shown_by[known.shown.mark] = met.records[:-1]
+            known.shown_by[known.shown.mark] = met.records[:-1], rows.size
             if len(known.shown_by) > MARKS:
                 del known.shown_by[next(iter(known.shown_by))]
         elif share < NEW:
             for mark in rows.rows & known.shown_by.keys():
-                if known.shown_by[mark][0].params > own.params:
-                    for record in known.shown_by.pop(mark):
+                views, size = known.shown_by[mark]
+                if views[0].params > own.params and abs(size - rows.size) <= 1:
+                    del known.shown_by[mark]
+                    for record in views:
                         record.retract()
+                    share = 1.0  # else the content would wait behind its views
         return share
 
     # what is left to do

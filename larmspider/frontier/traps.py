@@ -58,6 +58,12 @@ DEEP = 30
 SAMPLED, SAMPLED_IN_DOUBT, DOUBTFUL = 16, 4, 10
 """Of the pages without parameters one in so many is judged on hosts that have something new: where
 the last ones of its class and host were new, where they were not; all where so many were not."""
+LATEST, DOUBT = 12, 2
+"""Pages by which the level of a class goes, and how many of them the share of its path counts."""
+LEVELS = (0.6, 0.4, 0.2)
+"""The URLs of a class wait behind others of their host for each of these shares that it has not."""
+TRIAL = 8
+"""Pages of a class that are judged in any case where the host has pages with parameters."""
 MAX_CLASSES = 2_000
 SAMPLES = 5
 ANY_PATH = "/**"
@@ -116,6 +122,12 @@ class ClassRecord:
         return self.ring.bit_count() - 1
 
     @property
+    def latest(self) -> tuple[int, int]:
+        """How many were new of the last LATEST pages that were judged, and how many these are."""
+        judged = min(LATEST, self.judged)
+        return (self.ring & (1 << judged) - 1).bit_count(), judged
+
+    @property
     def is_blocked(self) -> bool:
         return self.state in (ClassState.QUARANTINED, ClassState.SPENT)
 
@@ -149,13 +161,16 @@ class ClassRecord:
 
 class Met(NamedTuple):
     """What a URL belongs to, its class first; ``blocked`` is the record that holds it, or lets it
-    through as a ``probe``."""
+    through as a ``probe``; ``later`` is the level to which it is put behind others. ``named``: the
+    last segment of its path is no ``*``."""
 
     records: tuple[ClassRecord, ...]
     group: int
     blocked: ClassRecord | None = None
     probe: bool = False
     query: bool = False
+    named: bool = False
+    later: int = 0
 
 
 @lru_cache(maxsize=4096)
@@ -181,7 +196,7 @@ class HostTraps:
     records: dict[int, ClassRecord] = field(default_factory=dict)
     opened: set[int] = field(default_factory=set)
     views: int = 0
-    """Pages with parameters that were asked for."""
+    """Pages with parameters that were asked for, and how often one was put behind others."""
 
     # URLs
 
@@ -204,8 +219,9 @@ class HostTraps:
     def find(self, url: str, depth: int) -> Met:
         """What a URL belongs to, and whether it would be held; nothing is counted."""
         records: list[ClassRecord] = []
-        group = 0
+        group, named = 0, False
         for text, path, params in self._texts(url, depth):
+            named = named or (not records and not path.endswith(("/", "*")))
             number = group_of(self.host, text)
             record = self.records.get(number)
             if record is None:
@@ -215,7 +231,8 @@ class HostTraps:
                 record.text = text
             group = group or number
             records.append(record)
-        return Met(tuple(records), group, self._blocking(records), query="?" in url)
+        blocking, query = self._blocking(records), "?" in url
+        return Met(tuple(records), group, blocking, query=query, named=named and not query)
 
     def holds_like(self, url: str) -> bool:
         """Whether URLs like one that was fetched are held, also as one of its class's first."""
@@ -240,10 +257,26 @@ class HostTraps:
                 return record
         return None
 
-    def meet(self, url: str, depth: int) -> Met:
-        """A URL whose turn has come: fetched if nothing blocks it, or as a probe."""
+    def level(self, met: Met) -> int:
+        """How many levels a URL is to be put behind others of the host: by the share of its class's
+        last pages that were new, and while it has few by that of those like it."""
+        own, *wider = met.records[:-1]
+        if own.state is ClassState.NEVER or not self.views:
+            return 0
+        share = 1.0
+        for record in (*reversed(wider), own):
+            new, judged = record.latest
+            share = (new + DOUBT * share) / (judged + DOUBT)
+        return sum(share < least for least in LEVELS)
+
+    def meet(self, url: str, depth: int, level: int = len(LEVELS)) -> Met:
+        """A URL whose turn has come: fetched if nothing blocks it, or as a probe; it was put back
+        to this ``level`` before."""
         met = self.find(url, depth)
         blocked, probe = met.blocked, False
+        if blocked is None and (later := self.level(met)) > level:
+            self.views += met.records[0].params > 0  # it comes, and what it repeats has to be known
+            return met._replace(later=later)
         if blocked is not None:
             blocked.asked += 1
             probe = blocked.asked % (PROBE << min(20, blocked.vain // PROBES_IN_VAIN)) == 0
@@ -259,6 +292,7 @@ class HostTraps:
         """Whether the page of a URL is to be judged: not each one of a site whose pages are new."""
         own, host = met.records[0], met.records[-1]
         is_doubtful = 10 * host.new < host.judged or host.judged < LEAST_PAGES
+        is_doubtful |= self.views > 0 and own.judged < TRIAL
         if own.params or met.query or met.probe or is_doubtful or self.has_views:
             return True  # what a page says has to be known when its views come
         barren = max(own.barren, host.barren)

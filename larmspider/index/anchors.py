@@ -26,7 +26,7 @@ import struct
 import threading
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -237,9 +237,11 @@ class AnchorTable:
         with self._growing:
             return [links.number for links in self.links_to(normalized)]
 
-    def changed(self, limit: int, due_only: bool) -> list[tuple[str, LinkTexts]]:
+    def changed(
+        self, limit: int, due_only: bool, without: Container[str] = ()
+    ) -> list[tuple[str, LinkTexts]]:
         """URL of and links to indexed pages whose texts have since doubled or, unless ``due_only``,
-        changed."""
+        changed; those ``without`` are left out."""
         found: list[tuple[str, LinkTexts]] = []
         with self._env.begin(db=self._pairs) as txn, txn.cursor() as pairs:
             for state in (DUE,) if due_only else (DUE, DIRTY):
@@ -248,8 +250,14 @@ class AnchorTable:
                         if len(found) >= limit:
                             return found
                         head = _Head.decode(txn.get(key, b"", db=self._heads))
-                        found.append((head.url, _texts(pairs, key)))
+                        if head.url not in without:
+                            found.append((head.url, _texts(pairs, key)))
         return found
+
+    def count_changed(self) -> int:
+        """How many indexed pages have other texts since."""
+        with self._env.begin() as txn:
+            return sum(txn.stat(db)["entries"] for db in self._states.values())
 
     def take(self, directory: Path, counts: Callable[[bytes], bool]) -> None:
         """Add another table, which is only read, without the pages that do not count, by

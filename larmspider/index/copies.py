@@ -18,7 +18,7 @@ from hashlib import blake2b
 from itertools import combinations
 
 import tantivy
-from tantivy import DocAddress, Query
+from tantivy import DocAddress, Occur, Query
 
 NEAR = 6
 """Bits in which copies may differ: about 1 word in 70."""
@@ -98,12 +98,14 @@ def copies_in(
     paired: bool = False,
 ) -> list[DocAddress]:
     """Where the copies of a page are, that page among them; at most `MOST`. ``paired``: in an index
-    of version 6. 0.3 ms."""
+    of version 6. 0.2 ms; with a set of terms in place of a query for each it would be 0.3."""
     if likeness is None:
         return []
     terms = pairs(likeness) if paired else like(likeness)
     found = searcher.search(
-        Query.term_set_query(schema, "blocks", terms),
+        Query.boolean_query(
+            [(Occur.Should, Query.term_query(schema, "blocks", term)) for term in terms]
+        ),
         10 * MOST,
         count=False,
         order_by_field="likeness",

@@ -23,6 +23,7 @@ from tantivy import Occur, Query
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.query import FIELDS, Clause
+from larmspider.index.rerank import Reranker
 from larmspider.index.results import Document
 from larmspider.index.schema import (
     COPIES_VERSION,
@@ -145,8 +146,25 @@ class Ranking:
         words += [other for word in words for other in self._stems.spellings(word)]
         parts = [term for word in words for term in self._stems.compounds(word)]
         typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
-        wanted = [word for word, counts in zip(typed, matter(typed), strict=True) if counts]
-        return SnippetMaker(words, self._exact, self._stems, parts, wanted)
+        counted = [*zip(typed, matter(typed), strict=True)]
+        wanted = [word for word, counts in counted if counts]
+        idle = [word for word, counts in counted if not counts]
+        return SnippetMaker(words, self._exact, self._stems, parts, wanted, idle)
+
+    def reranker(self, clauses: Iterable[Clause], pages: int) -> Reranker:
+        """Looks at the first hits once more, by the words that matter; false without any.
+        ``pages`` are those of the index, with the deleted ones that BM25 counts."""
+        found: dict[str, float] = {}
+        clauses = [c for c in clauses if not (c.excluded or c.field or c.fuzzy)]
+        typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
+        searcher = self._stems.searcher
+        if self._current and searcher is not None:
+            wanted = (word for word, counts in zip(typed, matter(typed), strict=True) if counts)
+            for word in (word for text in wanted for word in self._exact.analyze(text)):
+                found[word] = idf(pages, searcher.doc_freq("exact", word))
+                if self._boost is not None:
+                    found[word] *= self._boost("exact", [word])
+        return Reranker(found, self._stems, self._stems.in_most_titles)
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""
@@ -213,8 +231,8 @@ class Ranking:
         self, clauses: Sequence[Clause], full: Sequence[bool]
     ) -> Iterator[tuple[Query, list[Query]]]:
         """Of each word, or term with synonyms, what it earns, and what a page with all words that
-        matter has of it: a synonym will do."""
-        at = 0
+        matter has of it: a synonym will do. "line by line" counts "line" once."""
+        at, known = 0, set[tuple[str, int]]()
         while at < len(clauses):
             also = [
                 Query.boost_query(query, SYNONYM_WEIGHT)
@@ -223,6 +241,10 @@ class Ranking:
             ]
             earned, needed = [], []
             for number in range(at, at + clauses[at].covers):
+                text, fuzzy = clauses[number].text.lower(), clauses[number].fuzzy
+                if self._current and (text, fuzzy) in known:
+                    continue
+                known.add((text, fuzzy))
                 if query := self._word(clauses[number]):
                     earned.append(query if full[number] else Query.boost_query(query, STOP_WEIGHT))
                     needed += [query] if full[number] else []

@@ -34,6 +34,7 @@ from larmspider.index.normal import normalized
 from larmspider.index.sections import LONG_TEXT, kept_sections
 from larmspider.index.signs import signs
 from larmspider.items import Page, Part, part_url
+from larmspider.urls.media_types import reader_of
 
 if TYPE_CHECKING:
     from larmspider.index.anchors import LinkTexts
@@ -157,9 +158,11 @@ _MEMBERS = {
     "archive": (
         *("application/zip", "application/gzip", "application/x-tar", "application/x-bzip2"),
         *("application/x-xz", "application/x-zip-compressed", "application/x-gzip"),
+        *("application/x-7z-compressed", "application/vnd.rar", "application/x-rar-compressed"),
     ),
 }
 _FAMILIES = ("image", "audio", "video")
+_PLAIN_TEXT = reader_of("text/plain")
 
 _KINDS = MappingProxyType({mime: kind for kind, mimes in _MEMBERS.items() for mime in mimes})
 
@@ -289,7 +292,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         "mime": page.mime,
         "language": page.language or "",
         "depth": page.depth,
-        "size": len(page.body),
+        "size": page.size,
         "fetched": datetime.fromtimestamp(page.fetched, UTC),
         "elsewhere": int(page.canonical not in (None, page.url, page.name)),
         "own": page.fields,
@@ -320,7 +323,7 @@ def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[s
         "key": part_url(document["key"], part.name),
         "container": document["key"],
         "url": part_url(document["url"], part.name),
-        "digest": "",
+        "digest": part.digest,
         "title": part.title or part.name.rpartition("/")[2],
         "description": part.unread,
         "body": part.text[:TEXT_LIMIT],
@@ -484,7 +487,7 @@ def kind_of(mime: str) -> str:
         return family
     if subtype.endswith(("+xml", "+json")):
         return "data"
-    return OTHER
+    return "text" if reader_of(mime) == _PLAIN_TEXT else OTHER
 
 
 def _domains(host: str, url: str) -> list[str]:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
@@ -35,6 +35,8 @@ from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
 from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_query
 from larmspider.index.ranking import Boost, Ranking
+from larmspider.index.rerank import LOOKED_AT as RERANKED
+from larmspider.index.rerank import Reranker
 from larmspider.index.results import Document, Hit, Results
 from larmspider.index.schema import (
     COPIES_VERSION,
@@ -51,7 +53,7 @@ from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
 from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
 from larmspider.index.version import open_index, version_of
-from larmspider.index.why import Examined, examine, field_names
+from larmspider.index.why import REREAD, Examined, examine, field_names
 from larmspider.items import Section, split_part
 
 MAX_LIMIT = 1_000
@@ -201,19 +203,23 @@ class Searcher:
             ranked = self._ranking.build(clauses)
             narrowing = list(filters.queries(schema).values())
             wanted = every = narrowed(ranked, narrowing)
-            total = total_all = count_of(searcher, wanted)
+            found_by = self._ranking.build(clauses, ranks=False)
+            total = total_all = count_of(searcher, narrowed(found_by, narrowing))
             if len(clauses) > 1:
                 every = narrowed(self._ranking.build(clauses, every=True), narrowing)
                 total_all = count_of(searcher, every)
             if newest and total_all:
                 wanted = every
-            size = offset + limit + SPARE
+            size = max(offset + limit + SPARE, RERANKED)
             stream = self.matches(searcher, wanted, size, self.prior, newest=newest)
+            if not newest:
+                stream = self.reranked(
+                    searcher, stream, self._ranking.reranker(clauses, self.documents())
+                )
             groups = grouped(stream, offset + limit + 1, copies=copies)
             maker = self._ranking.snippet_maker(clauses)
             hits = [self._hit(searcher, group, maker) for group in groups[offset : offset + limit]]
             if facets:
-                found_by = self._ranking.build(clauses, ranks=False)
                 by_facet = count_facets(
                     searcher, schema, found_by, filters, self._clock(), self.own_facets
                 )
@@ -245,10 +251,23 @@ class Searcher:
             start += size
             size *= 2
 
+    def reranked(
+        self, searcher: tantivy.Searcher, stream: Iterator[Match], reranker: Reranker
+    ) -> Iterator[Match]:
+        """Matches by score, the first ones with their texts looked at."""
+        if not reranker:
+            return stream
+        first = []
+        for match in islice(stream, RERANKED):
+            stored = self.stored_of(searcher, match.address)
+            score = match.score * reranker.factor(stored)
+            first.append(match._replace(score=score, stored=stored))
+        return chain(sorted(first, key=lambda match: -match.score), stream)
+
     def _hit(self, searcher: tantivy.Searcher, group: Sequence[Match], maker: SnippetMaker) -> Hit:
         best = group[0]
         equal = [match for match in group if match.score >= EQUAL * best.score]
-        stored = best_of([self.stored_of(searcher, match.address) for match in equal])
+        stored = best_of([m.stored or self.stored_of(searcher, m.address) for m in equal])
         copies = self.copies_of(searcher, best.likeness)
         return hit_of(stored, best.score, maker, max(0, len(copies) - 1))
 
@@ -274,12 +293,19 @@ class Searcher:
         keys: Iterable[str],
         filters: Filters,
     ) -> dict[str, Examined]:
-        fields = field_names(self.directory)
+        fields, factors = field_names(self.directory), dict[str, float]()
+        if reranker := ranking.reranker(clauses, self.documents()):
+            ranked = narrowed(ranking.build(clauses), filters.queries(self.schema).values())
+            for match in islice(self.matches(reader, ranked, RERANKED, self.prior), RERANKED):
+                stored = self.stored_of(reader, match.address)
+                factors[stored["key"]] = reranker.factor(stored)
         found = (
             (key, examine(reader, self.schema, fields, ranking, clauses, key, filters, self.prior))
             for key in keys
         )
-        return {key: one for key, one in found if one is not None}
+        return {
+            key: one.times(factors.get(key, 1.0), REREAD) for key, one in found if one is not None
+        }
 
     def stored_of(self, searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
         """What the index has kept of a page, with the title that is shown."""
@@ -411,8 +437,10 @@ class Searcher:
     def documents(self) -> int:
         """Pages with the deleted ones not yet merged away, which count in BM25 too."""
         with self.reading():
-            meta = json.loads((self.directory / "meta.json").read_bytes())
-            return sum(segment["max_doc"] for segment in meta["segments"])
+            if self._newest.documents is None:
+                meta = json.loads((self.directory / "meta.json").read_bytes())
+                self._newest.documents = sum(segment["max_doc"] for segment in meta["segments"])
+            return self._newest.documents
 
     def marker(self, query: str) -> SnippetMaker:
         """Marks the words of a query in any text; none where it means nothing."""
@@ -455,7 +483,7 @@ class Searcher:
                 self._index.reload()
                 if self._current:
                     self._stems.look_in(self._index.searcher())
-                self._newest.seen, self._newest.hidden = seen, {}
+                self._newest.seen, self._newest.hidden, self._newest.documents = seen, {}, None
             yield self._limited(self._index.searcher())
         except (ValueError, OSError) as error:
             raise CrawlDirError(f"{self.directory}: cannot read the index: {error}") from error
@@ -484,6 +512,7 @@ class _Newest:
     def __init__(self) -> None:
         self.seen: tuple[int, int] | None = None
         self.hidden: dict[Access, Query | None] = {}
+        self.documents: int | None = None
 
 
 class Match(NamedTuple):
@@ -492,6 +521,8 @@ class Match(NamedTuple):
     score: float
     address: DocAddress
     likeness: int | None
+    stored: dict[str, Any] | None = None
+    """Where it was looked at."""
 
 
 def grouped(stream: Iterable[Match], most: int, *, copies: bool = False) -> list[list[Match]]:
@@ -532,7 +563,9 @@ def check_window(limit: int, offset: int) -> None:
 
 
 def count_of(searcher: tantivy.Searcher, query: Query) -> int:
-    return int(searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]
+    """How many pages match, without their scores, which would take six times as long."""
+    found: Any = searcher.search(query, 1, count=True, order_by_field="date")
+    return int(found.count)
 
 
 def replaced(query: str, results: Results) -> str | None:

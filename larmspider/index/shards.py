@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from copy import copy
 from heapq import merge
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -28,6 +29,8 @@ from larmspider.index.facets import count_facets
 from larmspider.index.facets import merge as merge_facets
 from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed
 from larmspider.index.ranking import GlobalIdf
+from larmspider.index.rerank import LOOKED_AT as RERANKED
+from larmspider.index.rerank import Reranker
 from larmspider.index.search import (
     EQUAL,
     LOOKED_AT,
@@ -108,13 +111,14 @@ class WorkersSearcher(Searcher):
             global_idf = self._global_idf(readers)
             doubtful = [dedup.doubtful(number) for number in range(len(readers))]
             total = total_all = 0
-            ranked_by, makers, counted = [], [], []
+            ranked_by, makers, rerankers, counted = [], [], [], []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))
                 narrowing = list(filters.queries(shard.schema).values())
                 ranked = narrowed(ranking.build(clauses), narrowing)
+                found_by = ranking.build(clauses, ranks=False)
+                total += count_of(reader, narrowed(found_by, narrowing))
                 if facets:
-                    found_by = ranking.build(clauses, ranks=False)
                     if doubtful[number]:
                         found_by = _current(shard, reader, found_by, dedup, number)
                     counted.append(
@@ -127,10 +131,10 @@ class WorkersSearcher(Searcher):
                             shard.own_facets,
                         )
                     )
-                total += count_of(reader, ranked)
                 every = narrowed(ranking.build(clauses, every=True), narrowing)
                 total_all += count_of(reader, every)
                 ranked_by.append((ranked, every))
+                rerankers.append(ranking.reranker(clauses, shard.documents()))
                 makers.append(ranking.snippet_maker(clauses))
             size, only_all = min(offset + limit, _CHUNK), newest and total_all > 0
             streams = []
@@ -138,17 +142,24 @@ class WorkersSearcher(Searcher):
                 shard, wanted = self._shards[number], every if only_all else ranked
                 matches = shard.matches(readers[number], wanted, size, shard.prior, newest=newest)
                 streams.append(_of_shard(number, matches))
-            known, groups, more = Groups(), list[list[_Found]](), False
-            for looked_at, found in enumerate(merge(*streams, key=lambda one: -one.match.score)):
-                exact = looked_at >= EXACT_TOTAL or not any(doubtful)
-                if (more and exact) or looked_at == LOOKED_AT:
+            known, groups, more, outdated = Groups(), list[list[_Found]](), False, 0
+
+            def current() -> Iterator[_Found]:
+                nonlocal outdated
+                merged = merge(*streams, key=lambda one: -one.match.score)
+                for found in islice(merged, LOOKED_AT):
+                    if doubtful[found.shard]:
+                        stored = self._stored(readers, found)
+                        when = stored["fetched"].timestamp()
+                        if not dedup.counts(found.shard, stored["key"], when):
+                            outdated += 1
+                            continue
+                    yield found
+
+            stream = current() if newest else self._reranked(readers, current(), rerankers)
+            for number, found in enumerate(stream):
+                if more and (number >= EXACT_TOTAL or not any(doubtful)):
                     break
-                if doubtful[found.shard]:
-                    stored = self._stored(readers, found)
-                    when = stored["fetched"].timestamp()
-                    if not dedup.counts(found.shard, stored["key"], when):
-                        total -= 1
-                        continue
                 at = known.place(None if copies else found.match.likeness)
                 if at < len(groups):
                     groups[at].append(found)
@@ -164,10 +175,28 @@ class WorkersSearcher(Searcher):
                 others = self._copies(readers, dedup, best.match.likeness, stored["key"])
                 hits.append(hit_of(stored, best.match.score, makers[best.shard], len(others)))
         merged = merge_facets(counted) if facets else None
+        total -= outdated
         return Results(total, hits, 0.0, merged, min(total, total_all), more=more)
 
+    def _reranked(
+        self,
+        readers: Sequence[tantivy.Searcher],
+        stream: Iterator[_Found],
+        rerankers: Sequence[Reranker],
+    ) -> Iterator[_Found]:
+        """As in one index."""
+        if not all(rerankers):
+            return stream
+        first = []
+        for shard, match in islice(stream, RERANKED):
+            stored = self._stored(readers, _Found(shard, match))
+            score = match.score * rerankers[shard].factor(stored)
+            first.append(_Found(shard, match._replace(score=score, stored=stored)))
+        return chain(sorted(first, key=lambda found: -found.match.score), stream)
+
     def _stored(self, readers: Sequence[tantivy.Searcher], found: _Found) -> dict[str, Any]:
-        stored = self._shards[found.shard].stored_of(readers[found.shard], found.match.address)
+        shard, match = found.shard, found.match
+        stored = match.stored or self._shards[shard].stored_of(readers[shard], match.address)
         return stored | {"collection": self._names[found.shard]}
 
     def _copies(

@@ -17,6 +17,7 @@ from html import escape
 from typing import Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
+from larmspider.index.rerank import beginning_of
 from larmspider.index.schema import PAGE_BREAK
 
 SNIPPET_LENGTH = 200
@@ -31,10 +32,9 @@ _LEAD = 40  # characters before the first word, where its sentence begins too fa
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
 
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
-_ENDS = re.compile(
-    r"(?P<word>\w*)(?P<mark>[.!?\u2026])[\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]"
-)
-_ABBREVIATION = re.compile(r"\w|[A-Z]\w|[0-9]+")  # the dot behind it ends no sentence
+_ENDS = re.compile(r"[.!?\u2026][\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]")
+_ABBREVIATION = re.compile(r"(?<!\w)(?:\w|[A-Z]\w|[0-9]+)\Z")  # a dot behind it ends no sentence
+_LONGEST_ABBREVIATION = 20
 
 # C0 and C1 controls, and the marks that turn the direction of writing
 _CONTROLS = dict.fromkeys(
@@ -106,11 +106,13 @@ class SnippetMaker:
         stemmed: Analyzer,
         stems: Iterable[str] = (),
         wanted: Iterable[str] = (),
+        idle: Iterable[str] = (),
     ) -> None:
         """``words`` are those of the query, as typed, ``wanted`` those of them that matter,
-        ``stems`` others that are marked; the analyzers are the index's."""
+        ``idle`` those that do not: they are marked, but no passage is chosen for them. ``stems``
+        are others that are marked; the analyzers are the index's."""
         self._wanted_beginnings = [
-            _beginning(word, stemmed.analyze(word))
+            beginning_of(word, stemmed.analyze(word))
             for typed in wanted
             for word in re.findall(r"\w+", typed.lower())
         ]
@@ -119,11 +121,14 @@ class SnippetMaker:
         self._stems = set(stems)
         self._beginnings = dict.fromkeys(self._stems)
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
+        idle = {found for typed in idle for found in _WORD.findall(typed)}
         for word in (found for typed in words for found in _WORD.findall(typed.lower())):
             self._tokens.update(self._exact_words(word))
             stems = stemmed.analyze(word) if word[-1] not in "+#" else []
             self._stems.update(stems)
-            self._beginnings[_beginning(word, stems)] = None
+            if word not in idle:
+                self._beginnings[beginning_of(word, stems)] = None
+        self._initials = {word[:1] for word in (*self._tokens, *self._stems)}
 
     def snippet(self, body: str, description: str) -> Snippet:
         """The best passage of the body, or the description, or the beginning of the body: whole
@@ -151,11 +156,11 @@ class SnippetMaker:
     def named(self, title: str, names: Sequence[str]) -> int | None:
         """Of names the shortest one with all the words that matter and that ``title`` has not."""
         left = self._not_in(title)
-        found = [
-            (len(name), number)
-            for number, name in enumerate(names)
-            if left and all(word in name.lower() for word in left)
-        ]
+        everything = "\n".join(names).lower() if left else ""
+        if not left or any(word not in everything for word in left):
+            return None
+        lowered = [(len(name), number, name.lower()) for number, name in enumerate(names)]
+        found = [one for one in lowered if all(word in one[2] for word in left)]
         return min(found)[1] if found else None
 
     def _not_in(self, title: str) -> list[str]:
@@ -185,6 +190,7 @@ class SnippetMaker:
         return Snippet("\n".join(map(one_line, text.split("\n"))), self._highlights(text))
 
     def _highlights(self, passage: str) -> tuple[tuple[int, int], ...]:
+        passage = passage.replace("\xa0", " ").replace(_CUT, " ")  # most have no more to normalize
         plain = normalized(passage)
         wanted = [m.span() for m in _WORD.finditer(plain) if self._wanted(m[0])]
         if plain is passage:
@@ -229,6 +235,8 @@ class SnippetMaker:
         return [word.lower()] if word[-1] in "+#" else self._exact.analyze(word)
 
     def _wanted(self, word: str) -> bool:
+        if word[0].lower() not in self._initials and word.isascii() and word.isalnum():
+            return False  # no stemmer changes how it begins
         known = self._known.get(word)
         if known is None:
             known = self._known[word] = not (
@@ -267,9 +275,11 @@ def _sentences(body: str, first: int, last: int) -> str:
 def _ends(text: str) -> Iterator[int]:
     """Where sentences end, with the white space behind them."""
     for found in _ENDS.finditer(text):
-        word, mark = found["word"], found["mark"]
-        following = text[found.end() : found.end() + 1]
-        if mark == "." and (_ABBREVIATION.fullmatch(word) or following.islower()):
+        at, following = found.start(), text[found.end() : found.end() + 1]
+        if text[at] == "." and (
+            following.islower()
+            or _ABBREVIATION.search(text, max(0, at - _LONGEST_ABBREVIATION), at)
+        ):
             continue
         yield found.end()
 
@@ -282,10 +292,3 @@ def _beginning_of(text: str) -> str:
         return text[: max((end for end in ends if end <= SNIPPET_LENGTH), default=ends[0])].strip()
     end = text.rfind(" ", SNIPPET_LENGTH // 2, SNIPPET_LENGTH + 1)
     return f"{text[: end if end > 0 else SNIPPET_LENGTH].strip()} {_CUT}"
-
-
-def _beginning(word: str, stems: list[str]) -> str:
-    """The common beginning of a word's forms: "librar" for libraries and library."""
-    beginnings = [stem for found in stems if word.startswith(stem := found.removesuffix("i"))]
-    stem = min(beginnings, key=len, default=word)
-    return stem if len(stem) >= 3 else word

@@ -18,8 +18,9 @@ the list of words in which those that begin or end with a word are looked up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
+from typing import TypeVar
 
 import tantivy
 
@@ -66,8 +67,9 @@ _BACKWARDS = "<"
 _ENGLISH = "english"
 _SHORTEST = 3  # letters of a word with forms, and of their common beginning
 _LOOKED_UP = 300  # words with this beginning
-_REMEMBERED = 1_000  # words whose forms were looked up
+_REMEMBERED = 1_000  # words that were looked up
 _LOOKED_AT = 100  # words that begin or end with a part
+_MANY_TITLES = 0.4  # share of the pages
 _LINKING = ("", "s", "n", "es", "en", "er", "e", "ns")  # letters between two parts
 # Longer ones first. A particle behind one syllable is as often a part of the word.
 _PARTICLES = re.compile(
@@ -75,6 +77,7 @@ _PARTICLES = re.compile(
     "|으로|까지|부터|처럼|보다|마다|조차|밖에|이나|이며|이고|라는|라고|에는|에도|과는|와는|하고"
     "|은|는|이|가|을|를|의|에|와|과|도|만|로|나|야|랑)$"
 )
+_T = TypeVar("_T")
 _UMLAUTS = ((("ae", "ä"), ("oe", "ö"), ("ue", "ü")), (("ä", "ae"), ("ö", "oe"), ("ü", "ue")))
 
 
@@ -89,13 +92,17 @@ class Stems:
         }
         self._english = stemmed_analyzer(_ENGLISH)
         self._forms: dict[str, dict[str, int]] = {}
+        self._compounds: dict[str, list[str]] = {}
+        self._splits: dict[str, list[str]] = {}
+        self._in_most_titles: dict[str, bool] = {}
         self._searcher: tantivy.Searcher | None = None
         self._tongues: tuple[str, ...] = ()
 
     def look_in(self, searcher: tantivy.Searcher) -> None:
         """Compare queries with the pages of ``searcher``, until the next call."""
         self._searcher = searcher
-        self._forms.clear()
+        for known in (self._forms, self._compounds, self._splits, self._in_most_titles):
+            known.clear()
         self._tongues = tuple(
             tongue for tongue in (*STEMMERS_OF, KOREAN) if searcher.doc_freq("tongue", tongue)
         )
@@ -139,12 +146,7 @@ class Stems:
     def forms(self, word: str) -> dict[str, int]:
         """Other words of the index with the English stem of ``word``, a word of ``exact``, and how
         many pages have each."""
-        found = self._forms.get(word)
-        if found is None:
-            if len(self._forms) > _REMEMBERED:
-                self._forms.clear()
-            found = self._forms[word] = dict(self._look_up_forms(word))
-        return found
+        return _remembered(self._forms, word, lambda one: dict(self._look_up_forms(one)))
 
     def _look_up_forms(self, word: str) -> Iterator[tuple[str, int]]:
         if self._searcher is None or len(word) < _SHORTEST or not word.isalpha():
@@ -155,6 +157,16 @@ class Stems:
             for other, pages in self._searcher.terms_with_prefix("exact", head, limit=_LOOKED_UP):
                 if other != word and self._english.analyze(other) == stems:
                     yield other, pages
+
+    def in_most_titles(self, word: str) -> bool:
+        """Whether ``word`` stands in many titles, as the name of a site does."""
+        return _remembered(self._in_most_titles, word, self._look_up_titles)
+
+    def _look_up_titles(self, word: str) -> bool:
+        if self._searcher is None:
+            return False
+        many, having = _MANY_TITLES * self._searcher.num_docs, self._searcher.doc_freq
+        return any(having("title", stem) > many for stem in self.analyze(word))
 
     def analyze(self, text: str) -> list[str]:
         """The words of a normalized text in ``body``, each once, whatever its language."""
@@ -185,6 +197,9 @@ class Stems:
 
     def compounds(self, text: str) -> list[str]:
         """Words of ``body`` that have ``text``, one word, as their first or last part."""
+        return _remembered(self._compounds, text, self._look_up_compounds)
+
+    def _look_up_compounds(self, text: str) -> list[str]:
         found: dict[str, int] = {}
         for tongue, searcher in self._compounding():
             for word in self._own(text, tongue):
@@ -198,6 +213,9 @@ class Stems:
     def split(self, text: str) -> list[str]:
         """The two words of ``body`` that ``text`` is made of; [] unless it is one compound of words
         that the index knows."""
+        return _remembered(self._splits, text, self._look_up_split)
+
+    def _look_up_split(self, text: str) -> list[str]:
         best, best_pages = [], 0
         for tongue, searcher in self._compounding():
             for word in self._own(text, tongue):
@@ -251,6 +269,16 @@ class Stems:
     def _final(self, stems: Iterable[str], tongue: str) -> list[str]:
         """Stems as they are in ``body``."""
         return list(stems) if self._is_main(tongue) else self._main.analyze(" ".join(stems))
+
+
+def _remembered(known: dict[str, _T], text: str, look_up: Callable[[str], _T]) -> _T:
+    """What ``look_up`` says of ``text``: each query is built three times."""
+    found = known.get(text)
+    if found is None:
+        if len(known) > _REMEMBERED:
+            known.clear()
+        found = known[text] = look_up(text)
+    return found
 
 
 def _common_head(word: str, stems: Iterable[str]) -> str:

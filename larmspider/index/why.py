@@ -39,6 +39,7 @@ PLACES: Mapping[str, str] = {
 ALL_WORDS = "all words that matter"
 SIDE_BY_SIDE = "words side by side"
 FUZZY = "words like the fuzzy ones"
+REREAD = "title, headings, best passage and length, as one of the first hits"
 WHOLE = "a link text that is the query, or a sign such as --prefix"
 _TERM = re.compile(r'Term=Term\(field=(\d+), type=Str, "(.*)"\)', re.DOTALL)
 _SAME = 1e-3  # of two scores that are one
@@ -57,6 +58,14 @@ class Examined:
     missing: list[str] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
     filters: list[str] = field(default_factory=list)
+
+    def times(self, factor: float, name: str) -> Examined:
+        """With a part of this name that multiplies the score."""
+        if factor == 1.0 or not self.parts:
+            return self
+        parts = {name: sum(self.parts.values()) * (factor - 1)} | self.parts
+        parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
+        return replace(self, score=self.score * factor, parts=parts)
 
 
 def examine(

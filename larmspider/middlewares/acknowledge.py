@@ -24,7 +24,7 @@ from scrapy.http import Response
 from larmspider import signals as larm_signals
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.records import FetchRecord, UrlState
-from larmspider.items import FailedFetch, Page
+from larmspider.items import FailedFetch, Page, Requisite
 from larmspider.requests import COPY, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED
 from larmspider.scheduler.scheduler import WithScheduler
 
@@ -116,6 +116,9 @@ class AcknowledgeMiddleware(WithScheduler):
             self._end(response, FetchRecord(UrlState.STORED))
         elif isinstance(item, Page):
             self._settle(request, visit_of_page(item))
+        elif isinstance(item, Requisite):
+            failed = FetchRecord(UrlState.FAILED, time=item.page.fetched, reason=item.failed)
+            self._settle(request, failed if item.failed else visit_of_page(item.page))
         elif isinstance(item, FailedFetch):
             refused = item.kind in ("scope", "ignored")
             state = UrlState.REFUSED if refused else UrlState.FAILED

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest
 
 from larmspider import stats
+from larmspider.errors import CrawlDirError
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import SignedOut, kind_of, message_of, retry_after
 from larmspider.frontier.politeness import failure_kind
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.http import Response
 
+    from larmspider.frontier.hosts import Lease
+
 logger = logging.getLogger(__name__)
 
 
@@ -35,6 +38,7 @@ class AnswersMiddleware(WithScheduler):
         lease = request.meta.get(LEASE)
         if lease is None or lease.is_own:
             return response
+        self._count_visit(lease)
         scheduler, seconds = self.lessor, elapsed(request)
         if why := request.meta.pop(NOT_RENDERED, None):
             return self._give_up(request, why)
@@ -61,9 +65,23 @@ class AnswersMiddleware(WithScheduler):
         lease = request.meta.get(LEASE)
         if lease is None or lease.is_own:
             return None
+        if not isinstance(exception, IgnoreRequest):  # else it was not sent
+            self._count_visit(lease)
+        return self._failed(request, exception)
+
+    def _count_visit(self, lease: Lease) -> None:
+        if lease.entry is not None and lease.entry.visit is not None:
+            assert self.crawler.stats is not None
+            self.crawler.stats.inc_value(stats.REFRESH_REQUESTS)
+
+    def _failed(self, request: Request, exception: Exception) -> Request | None:
         scheduler = self.lessor
         if isinstance(exception, Stopped):
             return scheduler.leases.release(request)
+        if isinstance(exception, CrawlDirError):  # nothing is wrong with the page
+            released = scheduler.leases.release(request)
+            scheduler.break_off(f"a body cannot be written: {exception}")
+            return released
         kind = kind_of(exception)
         ignored = isinstance(exception, IgnoreRequest)
         if not ignored and (again := self._retry(request, kind)) is not None:
@@ -79,7 +97,7 @@ class AnswersMiddleware(WithScheduler):
 
     def _give_up(self, request: Request, error: Exception) -> Request:
         """Of an answer that is none. Raises the error, unless the URL is tried again."""
-        again = self.process_exception(request, error)
+        again = self._failed(request, error)
         if again is None:
             raise error
         return again

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,7 +23,9 @@ from pydispatch.dispatcher import getAllReceivers, liveReceivers
 from scrapy import Request, signals
 
 from larmspider import stats
-from larmspider.items import REDIRECT, Link, Page
+from larmspider.errors import InvalidURL
+from larmspider.frontier.storage.records import host_of
+from larmspider.items import REDIRECT, REQUISITE, Link, Page, Requisite
 from larmspider.middlewares.acknowledge import AcknowledgeMiddleware
 from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.filter_middleware import SLICE
@@ -31,6 +34,7 @@ from larmspider.middlewares.scope import ScopeFilter
 from larmspider.requests import MAX_NUMBER, SEED, link_request
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.urls.file_urls import FILES
+from larmspider.urls.normalizer import forms_from_settings
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
 
+_MARK = "#requisite"
+"""Behind the exact form of a requisite: the URL may become known as that of a page, too."""
 _OURS = AcknowledgeMiddleware | CopiesMiddleware
 """They look at no Request."""
 
@@ -53,6 +59,8 @@ class FollowMiddleware:
     def __init__(self, crawler: Crawler, spider: Spider, counters: StatsCollector) -> None:
         self.crawler, self.spider, self.counters = crawler, spider, counters
         self._hosts: set[str] = set()
+        self._forms = forms_from_settings(crawler.settings)
+        self._longest = crawler.settings.getint("URLLENGTH_LIMIT")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -106,6 +114,8 @@ class FollowMiddleware:
                     else:
                         for link in batch:
                             yield self._request(link, item)
+            if isinstance(item, Page | Requisite):
+                self._queue_requisites(item.page if isinstance(item, Requisite) else item)
             yield item
 
     def _links(self, page: Page) -> list[Link]:
@@ -157,6 +167,44 @@ class FollowMiddleware:
                 )
             )
         frontier.add(entries)
+        scheduler.wake()
+
+    def _queue_requisites(self, page: Page) -> None:
+        """Queue what the page needs to be shown, each once: of its host, and of hosts that the
+        frontier has. Whatever is a page of the crawl, too, is fetched as that."""
+        scheduler = scheduler_of(self.crawler) if page.requisites else None
+        if scheduler is None:
+            return
+        frontier, here, named = scheduler.frontier, host_of(page.url), {}
+        for url in page.requisites:
+            host = host_of(url)
+            if len(url) <= self._longest and (host == here or host in frontier.hosts):
+                with suppress(InvalidURL):
+                    forms = self._forms(url)
+                    named[forms.exact] = url, forms.normalized
+        pages = frontier.known(list(named), count=False)
+        marked = [f"{exact}{_MARK}" for exact in named]
+        known = frontier.known(marked, count=False)
+        redirects = min(MAX_NUMBER, page.redirects + 1) if page.link_type == REQUISITE else 0
+        added = frontier.add(
+            [
+                frontier.entry(
+                    url,
+                    normalized,
+                    exact=mark,
+                    depth=page.depth,
+                    link_type=REQUISITE,
+                    redirects=redirects,
+                    from_page=page.url,
+                )
+                for (url, normalized), mark, is_page, is_known in zip(
+                    named.values(), marked, pages, known, strict=True
+                )
+                if not is_page and not is_known
+            ]
+        )
+        queued = len(added.new) + added.forwarded
+        self.counters.inc_value(stats.REQUISITES.format(state="queued"), queued)
         scheduler.wake()
 
     def _request(self, link: Link, page: Page) -> Request:

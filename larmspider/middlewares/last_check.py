@@ -20,6 +20,7 @@ from larmspider.errors import InvalidURL
 from larmspider.fetch.errors import Disallowed, OutOfScope
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.items import REQUISITE
 from larmspider.middlewares.known_paths import acts_signed_in
 from larmspider.middlewares.normalize import from_the_web
 from larmspider.middlewares.scope import ScopeFilter
@@ -81,7 +82,10 @@ class LastCheckMiddleware:
         try:
             # not meta["normalized"]: a redirected request inherits that of its source
             normalized = self.normalize(request.url)
-            reason = self.scope.reject_reason(normalized) or from_the_web(request, normalized)
+            entry = None if lease is None else lease.entry
+            is_requisite = entry is not None and entry.link_type == REQUISITE
+            reason = None if is_requisite else self.scope.reject_reason(normalized)
+            reason = reason or from_the_web(request, normalized)
             if reason is None and self.sites is not None:
                 reason = acts_signed_in(request.url, self.sites)
         except InvalidURL as error:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Self
 
 from scrapy import Request, signals
@@ -23,6 +24,7 @@ from larmspider import signals as larm_signals
 from larmspider import stats
 from larmspider.fetch.browser import Browser, NotRendered, RenderLimits, find_browser
 from larmspider.fetch.downloader import Stopped
+from larmspider.fetch.errors import TooBig
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import printable
 from larmspider.frontier.hosts import Host, HostState
@@ -106,7 +108,9 @@ class RenderMiddleware(WithScheduler):
         self.browser.stopped = True
         self._closing = asyncio.ensure_future(self.browser.close())
 
-    async def _answer(self, url: str, headers: dict[str, str], left: int) -> Response | None:
+    async def _answer(
+        self, url: str, headers: dict[str, str], bytes_left: Callable[[], int]
+    ) -> Response | None:
         for _ in range(MAX_HOPS + 1):
             if url in self._kept:
                 self._kept.move_to_end(url)
@@ -116,13 +120,17 @@ class RenderMiddleware(WithScheduler):
                 self._refused(url, why)
                 return None
             await self._turn(host)
+            if (left := bytes_left()) <= 0:
+                raise TooBig("other answers have used up LARM_RENDER_BYTES")
             meta = {"download_maxsize": left, "dont_redirect": True, "handle_httpstatus_all": True}
             request = Request(url, headers=headers, meta=meta, dont_filter=True)
             try:
                 fetched = self.crawler.engine.downloader.fetch(request)
                 found = await maybe_deferred_to_future(fetched)
-            except Exception as error:  # noqa: BLE001 - the page goes on without
+            except Exception as error:
                 self._refused(url, str(error))
+                if isinstance(error, TooBig):
+                    raise
                 return None
             assert not isinstance(found, Request)
             location = found.headers.get("Location")

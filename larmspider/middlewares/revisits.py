@@ -29,6 +29,7 @@ from larmspider.extraction.fingerprint import (
     signature,
     was_noindex,
 )
+from larmspider.extraction.process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.delete_gate import WAIT
@@ -38,13 +39,14 @@ from larmspider.frontier.validators import modified_at
 from larmspider.index.access import Access
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
-from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED, link_request
+from larmspider.requests import BLOB, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED, link_request
 from larmspider.scheduler.scheduler import WithScheduler, scheduler_of
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
+    from larmspider.extraction.language import Languages
     from larmspider.frontier.revisiting import HostKnowledge, Revisiting
     from larmspider.frontier.storage.records import QueuedUrl
 
@@ -84,6 +86,7 @@ def _may_say_otherwise(response: Response, visit: FetchRecord) -> bool:
 def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float = 0.0) -> Kept:
     """Of a response, or of a Request that had none."""
     meta, answer = seen.meta, seen if isinstance(seen, Response) else None
+    blob = meta.get(BLOB)
     return Kept(
         url=seen.url,
         normalized=meta.get("normalized"),
@@ -95,7 +98,7 @@ def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float
         message=message,
         fetched=fetched,
         status=0 if answer is None else answer.status,
-        size=0 if answer is None else len(answer.body),
+        size=0 if answer is None else blob.size if blob is not None else len(answer.body),
         latency=0.0 if answer is None else meta.get("download_latency", 0.0),
     )
 
@@ -135,12 +138,25 @@ class RevisitsMiddleware(WithScheduler):
             else:
                 judge = _Judge(refresh, entry, response, for_all=self._for_all(entry.url))
                 for judged in judge.judge(item):
+                    if isinstance(judged, Page) and not await self._tell_language(judged):
+                        response.meta[GIVE_BACK] = True
+                        return
                     if not refresh.gate.is_held(entry.host, entry.key):  # else it counts then
                         self._count(judged)
                     yield judged
                 if judge.leads_to is not None and isinstance(item, Page):
                     assert self.crawler.spider is not None
                     yield link_request(self.crawler.spider, judge.leads_to, item)
+
+    async def _tell_language(self, page: Page) -> bool:
+        """False where the crawl is being stopped."""
+        languages: Languages | None = getattr(self.crawler.spider, "late_languages", None)
+        if languages is not None and page.status == 200:
+            try:
+                page.language = await languages.of(page)
+            except ExtractionStopped:
+                return False
+        return True
 
     def _count(self, item: Page | Kept | Removed) -> None:
         assert self.crawler.stats is not None
@@ -235,7 +251,7 @@ class _Judge:
             if seen is Observation.LOCKED and was_stored and not self.for_all:
                 return Observation.DENIED, visit
             return seen, visit
-        is_empty = page.status == 200 and not page.body.strip()
+        is_empty = page.status == 200 and not page.file_bytes and not page.body.strip()
         if is_empty and was_stored and visit.status == 200 and visit.digest:
             return Observation.EMPTY, visit
         if was_stored and visit.status == 200 and not self._is_known(page):
@@ -252,7 +268,8 @@ class _Judge:
             self.refresh.touch(self.entry.host)
         text, links = signature(page, volatile), link_signature(page, volatile)
         is_same = self._is_known(page)
-        if not is_same and was_stored and first is None and volatile.wants_pair(page.url):
+        wants_pair = not page.file_bytes and first is None and volatile.wants_pair(page.url)
+        if not is_same and was_stored and wants_pair:
             self.refresh.looks[self.entry.key] = page
             return None, visit
         if was_stored and page.status == 200:

@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 
 from larmspider.errors import CrawlDirError
+from larmspider.fetch.blobs import FOLDER, blob_files
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.frontier.storage.records import COMPACTED, pack_positions, unpack_positions
 from larmspider.pipelines.page_files import page_file_name
@@ -50,6 +51,10 @@ def finish(path: Path) -> None:
             there = present(path / page_file_name(number))
             there.unlink(missing_ok=True)
             forget(there)
+        blobs = blob_files(path / FOLDER)
+        for number in plan.get("blobs", ()):
+            if number in blobs:
+                blobs[number].unlink()
         shutil.rmtree(path / INDEX_DIR, ignore_errors=True)
         shutil.rmtree(done)
     except (OSError, ValueError, KeyError) as error:

@@ -50,6 +50,9 @@ class DeletedLogPipeline(LogStore):
         if removals and removals.has(Forms(page.normalized or page.url, page.name)):
             raise DropItem(REASON)
 
+    def requisite(self, page: Page) -> None:
+        self.write(page)
+
     def remove(self, removed: Removed) -> None:
         if not removed.reason:
             return

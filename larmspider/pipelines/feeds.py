@@ -20,18 +20,17 @@ from scrapy import exporters
 
 from larmspider import options
 from larmspider.formatting import defused, escaped, json_escaped
-from larmspider.items import FailedFetch, Kept, Page, Removed, header_list
+from larmspider.items import FailedFetch, Kept, Page, Removed, Requisite, header_list
 
 if TYPE_CHECKING:
     from io import BytesIO
 
     from scrapy.crawler import Crawler
 
-_NAMES = tuple(
-    field.name
-    for field in fields(Page)
-    if field.name not in ("headers", "links", "parts", "sections", "stored_at")
+_LEFT_OUT = frozenset(
+    ("headers", "links", "parts", "sections", "stored_at", "body_file", "file_bytes", "requisites")
 )
+_NAMES = tuple(field.name for field in fields(Page) if field.name not in _LEFT_OUT)
 
 
 def page_record(page: Page) -> dict[str, Any]:
@@ -77,7 +76,7 @@ class _FeedItems:
         return cls(file, bodies=bodies, **kwargs)
 
     def export_item(self, item: Any) -> None:
-        if not isinstance(item, Kept):  # nothing is new
+        if not isinstance(item, Kept | Requisite):  # nothing is new, or no page
             super().export_item(self.record(item))  # type: ignore[misc]
 
     def record(self, item: Any) -> Any:

@@ -77,7 +77,7 @@ class FetchLogPipeline(LogStore):
             page.normalized or "",
             without_userinfo(page.from_page),
             str(page.status),
-            str(len(page.body)),
+            str(page.size),
             str(round(page.latency * 1000)),
             message,
         )

@@ -1,19 +1,22 @@
 """Page files: bodies as received, one after the other, and store.log, which has their positions.
 
 pagefile_0.pfl, pagefile_1.pfl, ...   at most LARM_PAGEFILE_BYTES each, nothing between bodies
+blobs/0-2fd4e1c6..., blobs/1-...      bodies that are too large for these, each once
 store.log                             one line a page, ten tab-separated fields (docs/formats.md)
 
 Of several lines of a URL the last counts. One with status 0 says that the page was taken out.
 
 With LARM_BODIES=warc the bodies lie in the files of WarcPipeline: page file -1 is the WARC file
-with number 0, -2 the next one, and the offset is that of the record.
+with number 0, -2 the next one, and the offset is that of the record. Page file BLOBS is the folder
+blobs, and the offset is the number of the file.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -22,6 +25,7 @@ from scrapy.exceptions import DropItem
 
 from larmspider import options, stats
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.fetch.blobs import FOLDER, PART, blob_files, digest_of
 from larmspider.fetch.limits import document_bytes
 from larmspider.formatting import utc
 from larmspider.items import Page, Removed
@@ -57,10 +61,14 @@ STORE_LOG_COLUMNS = (
 
 _PIECE = 1 << 16
 WARC = "warc"
+BLOBS = -1_000_000_000
+"""The page file of a body that has a file of its own."""
 
 
 def page_file_name(number: int) -> str:
-    """Page files are numbered from 0; -1 is the WARC file with number 0."""
+    """Page files are numbered from 0; -1 is the WARC file with number 0, BLOBS the folder."""
+    if number == BLOBS:
+        return FOLDER
     return f"pagefile_{number}.pfl" if number >= 0 else f"*-{-1 - number:05}.warc.gz"
 
 
@@ -94,7 +102,7 @@ class PageFilesPipeline(LogStore):
     file_name = "store.log"
     files = (
         file_name, "pagefile_*.pfl", file_name + SUFFIX, f"pagefile_*.pfl{SUFFIX}",
-        "compact.new", "compact.done",
+        FOLDER, "compact.new", "compact.done",
     )  # fmt: skip
     columns = STORE_LOG_COLUMNS
 
@@ -107,6 +115,11 @@ class PageFilesPipeline(LogStore):
         self._file: AppendFile | None = None
         self._full: list[AppendFile] = []
         """Full files that are not synced yet."""
+        self._next_blob = 0
+        self._blobs: dict[str, int] = {}
+        """Numbers of blobs, by digest."""
+        self._new_blobs: list[Path] = []
+        """Those that are not synced yet."""
 
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
@@ -129,6 +142,12 @@ class PageFilesPipeline(LogStore):
     def open_spider(self) -> None:
         super().open_spider()
         self._open_file(max(self._present(), default=0))
+        folder = self.directory / FOLDER
+        for part in folder.glob(f".*{PART}"):  # of a process that was killed
+            part.unlink(missing_ok=True)
+        for number, path in blob_files(folder).items():
+            self._blobs[digest_of(path)] = number
+            self._next_blob = max(self._next_blob, number + 1)
 
     def _present(self) -> list[int]:
         names = (path.name.removesuffix(SUFFIX) for path in self.directory.glob("pagefile_*.pfl*"))
@@ -136,9 +155,14 @@ class PageFilesPipeline(LogStore):
         return [int(number) for number in numbers if number.isdecimal()]
 
     def recover(self, position: bytes) -> None:
-        """``position``: number and length of the page file, length of store.log."""
-        number, length, log = (position or b"0 0 0").split()
+        """``position``: number and length of the page file, the number of the next blob if there
+        ever was one, length of store.log."""
+        number, length, *blobs, log = (position or b"0 0 0").split()
         super().recover(log)
+        self._next_blob = int(blobs[0]) if blobs else 0
+        for later, path in blob_files(self.directory / FOLDER).items():
+            if later >= self._next_blob:
+                path.unlink()
         truncate_file(self.directory / page_file_name(int(number)), length)
         for later in self._present():
             if later > int(number):
@@ -154,8 +178,13 @@ class PageFilesPipeline(LogStore):
         self.counters.set_value(stats.PAGE_FILES_FILES, number + 1)
 
     def write(self, page: Page) -> None:
-        size = len(page.body)
-        number, offset = page.stored_at if self.in_warc and page.stored_at else self._put(page.body)
+        size = page.size
+        if page.body_file is not None:
+            number, offset = BLOBS, self._put_blob(page)
+        elif self.in_warc and page.stored_at:
+            number, offset = page.stored_at
+        else:
+            number, offset = self._put(page.body)
         page.stored_at = number, offset
         self.log.append(
             without_userinfo(page.from_page),
@@ -187,6 +216,20 @@ class PageFilesPipeline(LogStore):
         self._file.write(body)
         return self.number, offset
 
+    def _put_blob(self, page: Page) -> int:
+        """Keep its file, unless one with that body is there already; the number."""
+        assert page.body_file is not None
+        number = self._blobs.get(page.digest, self._next_blob)
+        path = self.directory / FOLDER / f"{number}-{page.digest}"
+        if number == self._next_blob:
+            page.body_file.rename(path)
+            self._blobs[page.digest] = number
+            self._next_blob += 1
+            self._new_blobs.append(path)
+            self.counters.inc_value(stats.PAGE_FILES_BLOBS)
+        page.body_file = path
+        return number
+
     def remove(self, removed: Removed) -> None:
         url, when = without_userinfo(removed.url), utc(removed.time)
         normalized = self._forms(url).normalized
@@ -199,13 +242,17 @@ class PageFilesPipeline(LogStore):
             full.flush()  # raises what sync() met
         # bodies before store.log, which never names missing bytes
         length = self._file.flush()
-        return b"%d %d %b" % (self.number, length, super().flush())
+        blobs = b"%d " % self._next_blob if self._next_blob else b""
+        return b"%d %d %b%b" % (self.number, length, blobs, super().flush())
 
     async def commit(self) -> None:
         if self._file is not None:
-            files = [*self._full, self._file]
+            files, blobs = [*self._full, self._file], len(self._new_blobs)
             await asyncio.to_thread(sync_files, files)
             self._full = [full for full in self._full if full not in files]
+            if blobs:
+                await asyncio.to_thread(_sync_blobs, self._new_blobs[:blobs])
+                del self._new_blobs[:blobs]
         await super().commit()
 
     def close_spider(self) -> None:
@@ -226,8 +273,20 @@ def stored_pages(directory: Path) -> Iterator[tuple[list[str], Callable[[], byte
         raise CrawlDirError(f"{directory / 'store.log'}: cannot be read: {error}") from error
 
 
+def blob_file(directory: Path, number: int) -> Path:
+    """The file of a body that is too large for page files. Raises CrawlDirError where it is
+    gone."""
+    found = next((directory / FOLDER).glob(f"{number}-*"), None)
+    if found is None:
+        raise CrawlDirError(f"{directory / FOLDER}: the file {number}-... is gone")
+    return found
+
+
 def read_body(directory: Path, number: int, offset: int, size: int) -> bytes:
-    """A body by its page file and place there. Raises CrawlDirError."""
+    """A body by its page file and place there; b"" of one that has a file of its own. Raises
+    CrawlDirError."""
+    if number == BLOBS:
+        return b""
     path = body_file(directory, number)
     try:
         if number < 0:
@@ -253,6 +312,15 @@ def _read_warc(path: Path, offset: int, size: int) -> bytes:
     if b"\r\nWARC-Type: resource\r\n" not in head:
         block = block.partition(b"\r\n\r\n")[2]
     return bytes(block[:size])
+
+
+def _sync_blobs(blobs: Sequence[Path]) -> None:
+    for path in (*blobs, blobs[0].parent):
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
 
 
 def sync_files(files: Iterable[AppendFile]) -> None:

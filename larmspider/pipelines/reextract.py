@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
-from larmspider.extraction.language import Languages, is_in_another
+from larmspider.extraction.language import Languages, in_languages
 from larmspider.extraction.process import Readers
+from larmspider.fetch.blobs import digest_of
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import url_key
 from larmspider.index.rebuild import Documents
@@ -30,7 +31,7 @@ from larmspider.index.schema import page_fields
 from larmspider.items import REDIRECT, Page
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, KEPT, Remarks, remarks_in
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
-from larmspider.pipelines.page_files import body_file, stored_pages
+from larmspider.pipelines.page_files import BLOBS, blob_file, body_file, stored_pages
 from larmspider.pipelines.records import read_records
 from larmspider.urls.canonical import Forms
 from larmspider.workdir.frames import present, stored_size
@@ -56,7 +57,8 @@ def reextracted(
     total, ends = 0, defaultdict[int, int](int)
     for total, (fields, _) in enumerate(stored_pages(directory), 1):  # noqa: B007 - its last value
         number, offset, size = map(int, (fields[8], fields[9], fields[6]))
-        ends[number] = max(ends[number], offset + (size if number >= 0 else 1))
+        if number != BLOBS:  # those are not read
+            ends[number] = max(ends[number], offset + (size if number >= 0 else 1))
     for number, end in ends.items():
         path = body_file(directory, number)
         if stored_size(path, missing=0) < end:
@@ -78,7 +80,7 @@ def _documents(
         with suppress(CrawlDirError):  # another scheduler's, or of an earlier version
             frontier = stack.enter_context(FrontierReader(directory / "frontier"))
         for number, (fields, body) in enumerate(stored_pages(directory)):
-            from_page, url, normalized, link_type, status, mime, _, title, _, _ = fields
+            from_page, url, normalized, link_type, status, mime, size, title, place, blob = fields
             if status == "0":  # it was taken out
                 continue
             depth = depths.get(hash(from_page), -1) + (link_type != str(REDIRECT))
@@ -102,8 +104,10 @@ def _documents(
             if visit is not None:
                 page.depth, page.last_modified = visit.depth, visit.last_modified
             digest = hashlib.sha1(page.body, usedforsecurity=False).hexdigest()
-            is_shown = is_for_readers(page) and not (only and is_in_another(page, only))
-            yield page.name, page_fields(page, digest) if is_shown else None
+            if int(place) == BLOBS:
+                page.file_bytes, digest = int(size), digest_of(blob_file(directory, int(blob)))
+            shown = in_languages(page, only) if is_for_readers(page) else None
+            yield page.name, None if shown is None else page_fields(shown, digest)
 
 
 def _read_again(readers: Readers, mime: str, body: bytes, url: str, remarks: Remarks) -> Page:

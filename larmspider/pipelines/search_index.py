@@ -23,7 +23,7 @@ from scrapy.exceptions import DontCloseSpider
 
 from larmspider import options, signals, stats
 from larmspider.errors import CrawlDirError
-from larmspider.extraction.language import Languages, is_in_another, languages_in
+from larmspider.extraction.language import Languages, in_languages, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.fetch.sites.lookup import Sites
@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REFRESH_PAGES = 200
-"""Pages whose link texts a checkpoint updates, in a thread, about 1 ms each."""
+REFRESH_LEAST, REFRESH_SHARE = 20, 20
+"""Pages whose link texts a checkpoint updates, in a thread, about 0.5 ms each: so many, or one for
+so many that came since the last one; the others when nothing is left to fetch."""
 
 _PROGRESS_SECS = 5.0
 _EXISTS = b"index"
@@ -95,6 +96,7 @@ class SearchIndexPipeline(Store):
         self._unknown, self._unlinked = unknown, unlinked
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
+        self._written = 0  # pages since the last commit, about
         self._refresh: asyncio.Task[None] | None = None
         self._closing = False
         self._failure: CrawlDirError | None = None  # pages may be missing since
@@ -191,16 +193,17 @@ class SearchIndexPipeline(Store):
     def write(self, page: Page) -> None:
         assert self._writer is not None
         self._up_to_date = False
+        self._written += 1
         with self._failure_kept():
             self._index(page, self._writer)
 
     def _index(self, page: Page, writer: IndexWriter) -> None:
         self._ahead.add(page.name)
-        other = self.languages and is_in_another(page, self.languages)
-        if other:
+        shown = in_languages(page, self.languages)
+        if shown is None:
             self.counters.inc_value(stats.SEARCH_INDEX_LANGUAGE)
-        if is_for_readers(page) and not other:
-            writer.add(page, page.digest or None)
+        if shown is not None and is_for_readers(page):
+            writer.add(shown, page.digest or None)
             self.counters.inc_value(stats.SEARCH_INDEX_PAGES)
         else:
             writer.remove(page.name)  # it may have been indexed before a crash
@@ -274,8 +277,9 @@ class SearchIndexPipeline(Store):
             raise
 
     def _commit(self, writer: IndexWriter) -> None:
+        pages, self._written = self._written, 0
         writer.commit()
-        writer.refresh_anchors(REFRESH_PAGES)
+        writer.refresh_anchors(max(REFRESH_LEAST, pages // REFRESH_SHARE))
 
     async def close_spider(self) -> None:
         writer = self._writer

@@ -29,10 +29,11 @@ from itemadapter import ItemAdapter
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.defer import ensure_awaitable
+from scrapy.utils.misc import load_object
 
 from larmspider import options, signals, stats
-from larmspider.errors import InvalidURL, MissingFieldError
-from larmspider.items import FailedFetch, Kept, Link, Page, Removed
+from larmspider.errors import ConfigError, InvalidURL, MissingFieldError
+from larmspider.items import FailedFetch, Kept, Link, Page, Removed, Requisite
 from larmspider.requests import MAX_NUMBER
 from larmspider.urls.canonical import Canonicalizer, Forms
 from larmspider.urls.normalizer import forms_from_settings
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
     from scrapy.statscollectors import StatsCollector
 
 logger = logging.getLogger(__name__)
@@ -68,6 +70,8 @@ class Store(ABC):
     fresh=yes`` deletes."""
     _forms: Callable[[str], Forms] = Canonicalizer().forms
     _counters: StatsCollector | None = None
+    keeps_requisites = False
+    """Whether `requisite` does something, so that LARM_REQUISITES is of use."""
     refreshing = False
     """Whether pages may have been stored before, as in a run with ``refresh=``."""
     _told: frozenset[str] = frozenset()
@@ -110,6 +114,10 @@ class Store(ABC):
 
     def remove(self, removed: Removed) -> None:  # noqa: B027 - a store may have nothing of it
         """Let a page count no more; what was written of it may stay."""
+
+    def requisite(self, page: Page) -> None:  # noqa: B027 - most stores are for pages
+        """Store an image, a style or a script of a page, which is no page itself; where
+        ``keeps_requisites`` is True."""
 
     def flush(self) -> bytes:
         """Hand all that was written to the operating system and return the position by which
@@ -155,6 +163,9 @@ class Store(ABC):
             self.kept(item)
         elif isinstance(item, Removed):
             self.remove(item)
+        elif isinstance(item, Requisite):
+            if not item.failed:
+                self.requisite(item.page)
         else:
             self.write(self._foreign(item))
 
@@ -195,6 +206,19 @@ class Store(ABC):
         return DropItem(message, log_level="DEBUG")
 
 
+def wants_requisites(settings: BaseSettings) -> bool:
+    """LARM_REQUISITES. Raises ConfigError where no store keeps them."""
+    if not options.boolean(settings, "LARM_REQUISITES"):
+        return False
+    stores = settings.get_component_priority_dict_with_base("ITEM_PIPELINES")
+    if not any(getattr(load_object(store), "keeps_requisites", False) for store in stores):
+        raise ConfigError(
+            "LARM_REQUISITES=yes: expected larmspider.pipelines.warc.WarcPipeline in"
+            " ITEM_PIPELINES, or another store that keeps them (docs/warc.md#requisites)"
+        )
+    return True
+
+
 def _url_of(item: Any) -> str:
     url = ItemAdapter(item).get("url")
     if not isinstance(url, str):
@@ -214,7 +238,7 @@ def _types_of(empty: Page | Link) -> dict[str, type]:
     return {
         name: str if value is None else type(value)
         for name, value in values
-        if name not in ("headers", "stored_at")
+        if name not in ("headers", "stored_at", "body_file", "file_bytes", "requisites")
     }
 
 

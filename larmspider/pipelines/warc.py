@@ -65,6 +65,7 @@ class WarcPipeline(Store):
 
     needs = ("url", "body")
     files = (FOLDER,)
+    keeps_requisites = True
 
     def __init__(
         self, directory: Path, max_bytes: int, counters: StatsCollector, about: dict[str, str]
@@ -134,8 +135,16 @@ class WarcPipeline(Store):
                 _cut_cdxj(cdxj_of(path), length)
 
     def write(self, page: Page) -> None:
-        digest = payload_digest(page.body)
-        original = self._originals.get(digest) if page.body else None
+        self._put(page)
+        self.counters.inc_value(stats.WARC_PAGES)
+
+    def requisite(self, page: Page) -> None:
+        self._put(page)
+        self.counters.inc_value(stats.WARC_REQUISITES)
+
+    def _put(self, page: Page) -> None:
+        digest = payload_digest(page)
+        original = self._originals.get(digest) if page.size else None
         records = list(page_records(page, original, digest))
         offset = self._append(records)
         if original is None:
@@ -145,23 +154,27 @@ class WarcPipeline(Store):
             self.counters.inc_value(stats.WARC_REVISITS)
         if self.has_bodies:
             page.stored_at = -1 - original.file, original.offset
-        self.counters.inc_value(stats.WARC_PAGES)
 
     def remove(self, removed: Removed) -> None:
         self._append([removed_record(removed)])
 
     def _append(self, records: list[Record]) -> int:
         """The offset of the first one."""
-        members = b"".join(record.member for record in records)
+        first, *others = records
+        size = sum(len(record.member) for record in records)
+        if first.body_file is not None:
+            size += first.body_file.stat().st_size
         assert self._open is not None
-        if self._open.warc.end + len(members) > self.max_bytes and self._has_pages():
+        if self._open.warc.end + size > self.max_bytes and self._has_pages():
             self._begin(self.number + 1)
         warc, cdxj = self._open
         at = warc.end
-        warc.write(members)
-        if records[0].payload:
-            cdxj.write(cdxj_line(records[0], warc.path.name, at).encode())
-        self.counters.inc_value(stats.WARC_BYTES, len(members))
+        for piece in first.pieces():
+            warc.write(piece)
+        if first.payload:
+            cdxj.write(cdxj_line(first, warc.path.name, at, warc.end - at).encode())
+        warc.write(b"".join(record.member for record in others))
+        self.counters.inc_value(stats.WARC_BYTES, warc.end - at)
         return at
 
     def _has_pages(self) -> bool:

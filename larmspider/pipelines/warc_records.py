@@ -17,10 +17,12 @@ import json
 import re
 import time
 import uuid
+import zlib
 from base64 import b32encode
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from http.client import responses
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _LEVEL, _GZIP = 1, 31
+_END = b"\r\n\r\n"
+_PIECE = 1 << 20
 _FIELDS = "application/warc-fields"
 _RESPONSE, _REQUEST = "application/http;msgtype=response", "application/http;msgtype=request"
 _CODING = frozenset({b"content-encoding", b"transfer-encoding", b"content-length"})
@@ -55,7 +59,8 @@ _HOPS = {ORDINARY: "L a/@href", FRAME: "E iframe/@src", REDIRECT: "R Location:"}
 
 
 class Record(NamedTuple):
-    """``member`` is the record, compressed. ``payload``: "sha1:" and the digest in base32, of a
+    """``member`` is the record, compressed; of one with a ``body_file`` it is what comes before
+    that, as it is, and `pieces` are the record. ``payload``: "sha1:" and the digest in base32, of a
     record that a CDXJ has a line for; "" for others. ``fields`` are those of that line."""
 
     member: bytes
@@ -63,6 +68,19 @@ class Record(NamedTuple):
     date: str = ""
     payload: str = ""
     fields: dict[str, str] | None = None
+    body_file: Path | None = None
+
+    def pieces(self) -> Iterator[bytes]:
+        """A body of a file is not compressed: such are films, disk images, archives."""
+        if self.body_file is None:
+            yield self.member
+            return
+        packer = zlib.compressobj(0, zlib.DEFLATED, _GZIP)
+        yield packer.compress(self.member)
+        with self.body_file.open("rb") as body:
+            while piece := body.read(_PIECE):
+                yield packer.compress(piece)
+        yield packer.compress(_END) + packer.flush()
 
 
 class Original(NamedTuple):
@@ -74,8 +92,11 @@ class Original(NamedTuple):
     offset: int = 0
 
 
-def payload_digest(body: bytes) -> str:
-    sha1 = hashlib.sha1(body, usedforsecurity=False).digest()
+def payload_digest(page: Page) -> str:
+    if page.body_file is not None:
+        sha1 = bytes.fromhex(page.digest)
+    else:
+        sha1 = hashlib.sha1(page.body, usedforsecurity=False).digest()
     return "sha1:" + b32encode(sha1).decode()
 
 
@@ -98,7 +119,7 @@ def page_records(page: Page, original: Original | None, payload: str = "") -> It
     """A page's `response`, or `revisit` where ``original`` has its payload, its `request` and its
     `metadata`; of a file a `resource` and `metadata`. ``payload`` is the body's digest."""
     url, date, own = _written(page.url), _seconds(page.fetched), _new_id()
-    payload = payload or payload_digest(page.body)
+    payload = payload or payload_digest(page)
     about = [("WARC-Target-URI", url)]
     head = [*about, ("WARC-Payload-Digest", payload)]
     cdx = {"mime": page.mime or "application/octet-stream", "status": str(page.status)}
@@ -108,11 +129,11 @@ def page_records(page: Page, original: Original | None, payload: str = "") -> It
             head.append(("WARC-IP-Address", received.address))
         if received.received[0].startswith(b"HTTP/2"):
             head.append(("WARC-Protocol", "h2"))
-    if not page.body and page.unread.startswith(Outcome.TOO_LARGE):
+    if not page.size and page.unread.startswith(Outcome.TOO_LARGE):
         head.append(("WARC-Truncated", "length"))
     if url.startswith("file:"):
-        member = _member("resource", own, date, head, cdx["mime"], page.body)
-        yield Record(member, url, date, payload, cdx)
+        member = _member("resource", own, date, head, cdx["mime"], page.body, page.file_bytes)
+        yield Record(member, url, date, payload, cdx, page.body_file)
     elif original is not None:
         head += [
             ("WARC-Profile", IDENTICAL),
@@ -123,9 +144,8 @@ def page_records(page: Page, original: Original | None, payload: str = "") -> It
         yield Record(member, url, date, payload, cdx | {"mime": "warc/revisit"})
     else:
         block = _response_head(page) + page.body
-        yield Record(
-            _member("response", own, date, head, _RESPONSE, block), url, date, payload, cdx
-        )
+        member = _member("response", own, date, head, _RESPONSE, block, page.file_bytes)
+        yield Record(member, url, date, payload, cdx, page.body_file)
     about.append(("WARC-Concurrent-To", own))
     if received is not None:
         sent = _request_head(page.url, received)
@@ -140,10 +160,10 @@ def removed_record(removed: Removed) -> Record:
     return Record(_member("metadata", _new_id(), _seconds(removed.time), about, _FIELDS, block))
 
 
-def cdxj_line(record: Record, file: str, offset: int) -> str:
+def cdxj_line(record: Record, file: str, offset: int, length: int) -> str:
     """The line of a record that lies in ``file`` at ``offset``."""
     assert record.fields is not None
-    place = {"length": str(len(record.member)), "offset": str(offset), "filename": file}
+    place = {"length": str(length), "offset": str(offset), "filename": file}
     fields = {"url": record.url, **record.fields, "digest": record.payload, **place}
     stamp = re.sub(r"\D", "", record.date)[:14]
     return f"{surt(record.url)} {stamp} {json.dumps(fields)}\n"
@@ -178,13 +198,17 @@ def _member(
     fields: Iterable[tuple[str, str]],
     content_type: str,
     block: bytes,
+    file_bytes: int = 0,
 ) -> bytes:
+    """Of a record whose block goes on with so many bytes of a file, what comes before these."""
     head = [
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {own}\r\nWARC-Date: {date}\r\n",
         *(f"{name}: {value}\r\n" for name, value in fields),
-        f"Content-Type: {content_type}\r\nContent-Length: {len(block)}\r\n\r\n",
+        f"Content-Type: {content_type}\r\nContent-Length: {len(block) + file_bytes}\r\n\r\n",
     ]
-    content = b"".join(("".join(head).encode(), block, b"\r\n\r\n"))
+    if file_bytes:
+        return "".join(head).encode() + block
+    content = b"".join(("".join(head).encode(), block, _END))
     packed: bytes = fast_zlib.compress(content, _LEVEL, _GZIP)
     return packed
 
@@ -254,7 +278,7 @@ def _response_head(page: Page) -> bytes:
         elif not _is_secret(name):
             head.append(line)
     head += [b"Content-Encoding: " + (v if isinstance(v, bytes) else v.encode()) for v in left]
-    head.append(b"Content-Length: %d" % len(page.body))
+    head.append(b"Content-Length: %d" % page.size)
     return _clean(head)
 
 

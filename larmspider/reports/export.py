@@ -22,7 +22,8 @@ from typing import IO, Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from larmspider.crawl.api import Crawl, CrawledPage
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
+from larmspider.fetch.blobs import digest_of
 from larmspider.formatting import defused, escaped, utc
 from larmspider.frontier.storage.records import host_of
 from larmspider.items import Page
@@ -87,7 +88,7 @@ def export(
     progress: Progress = lambda _done, _whole: None,
 ) -> Exported:
     """Write ``what`` into ``path``; ``bodies``: those of pages too, in base64 or, in Parquet, as
-    bytes. Raises ConfigError for what cannot be done, before anything is written; CrawlDirError,
+    bytes. Raises ConfigError for what cannot be done, before anything is written; LarmspiderError,
     OSError, and then leaves no file."""
     kind = format_of(what, path.name)
     if bodies and (what != PAGES or kind in ALONE):
@@ -120,13 +121,20 @@ def export(
     else:
         items = _rows(crawl, what, host, since, progress, bodies=bodies)
     try:
-        with draft.open("wb") as out:
+        out = draft.open("wb")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        with out:
             write(out, columns, counted())
         size = draft.stat().st_size
         draft.replace(path)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # of a write
+            why = error.strerror or error
+            raise LarmspiderError(f"{path} cannot be written: {why}") from None
         raise
     return Exported(rows, size)
 
@@ -251,11 +259,13 @@ def _write_warc(out: IO[bytes], _: Mapping[str, type], pages: Iterable[CrawledPa
     out.write(info_record(Path(out.name).name.removesuffix(_SUFFIX), description=about).member)
     for page in pages:
         made = Page(page.url, status=page.status, mime=page.mime, body=page.body)
+        if (file := page.body_file) is not None:
+            made.body_file, made.file_bytes, made.digest = file, page.size, digest_of(file)
         made.from_page, made.fetched = page.from_page, 0.0
         if page.fetched is not None:
             made.fetched = page.fetched.timestamp()
         for record in page_records(made, None):
-            out.write(record.member)
+            out.writelines(record.pieces())
 
 
 _Writer = Callable[[IO[bytes], Mapping[str, type], Iterable[Any]], None]

@@ -15,9 +15,11 @@ import webencodings
 from lxml import etree
 
 from larmspider.crawl.reader import CrawlDir, StoredPage
+from larmspider.errors import CrawlDirError
 from larmspider.extraction.charset import decode
 from larmspider.extraction.markup_guard import is_costly
 from larmspider.extraction.page_builder import BLOCKS, BREAKS, HIDDEN, REGIONS
+from larmspider.formatting import size
 
 MAX_WORDS = 20
 LOOKED_AT = 200_000
@@ -181,8 +183,14 @@ def stored_copy(
 ) -> StoredCopy:
     """``text``: what the crawl read in it, by which the charset is known that its header named.
 
-    Raises CrawlDirError if the page file lacks it. HTML as HTML, texts and XML as plain text, in
-    UTF-8; all else, and everything with ``download``, as a file of no type."""
+    Raises CrawlDirError if the page file lacks it, or it is too large for one. HTML as HTML, texts
+    and XML as plain text, in UTF-8; all else, and everything with ``download``, as a file of no
+    type."""
+    if crawl.body_file(page) is not None:
+        raise CrawlDirError(
+            f"{page.url} has {size(page.size)}, too many to be shown here; 'scrapy page URL' prints"
+            " them"
+        )
     body = crawl.body(page)
     if download or not is_shown(page.mime):
         named = {"Content-Disposition": 'attachment; filename="stored-copy.bin"'}

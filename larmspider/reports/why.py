@@ -20,6 +20,7 @@ from larmspider.index.query import NO_FILTERS, Filters
 from larmspider.index.results import Document, Hit
 from larmspider.index.search import MAX_LIMIT, Searcher
 from larmspider.index.why import Examined
+from larmspider.items import part_url, split_part
 from larmspider.pipelines.fetch_log import remarks_in
 from larmspider.pipelines.reextract import is_for_readers
 from larmspider.reports.explain import Explanation, explain, read_again
@@ -124,8 +125,10 @@ def why(
 
 def _document(url: str, searcher: Searcher, crawl: CrawlDir) -> Document | None:
     """The page of a URL, or of the URL that stands for it; a part of a document by its own URL."""
-    exact = crawl.forms(url).exact
-    for name in dict.fromkeys((exact, url, crawl.name_of(exact))):
+    exact, part = crawl.forms(url).exact, split_part(url)[1]
+    names = [exact, crawl.name_of(exact)]
+    of_part = [part_url(name, part) for name in names if part]
+    for name in dict.fromkeys((*of_part, exact, url, *names)):
         if (document := searcher.get(name)) is not None:
             return document
     return None

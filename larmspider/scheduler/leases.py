@@ -29,7 +29,7 @@ from larmspider.frontier.storage.records import (
     UrlState,
     url_key,
 )
-from larmspider.items import FailedFetch
+from larmspider.items import REQUISITE, FailedFetch
 from larmspider.requests import (
     LEASE,
     REQUEUED,
@@ -122,7 +122,11 @@ class Leases:
         if refresh is not None and lease.entry is not None and lease.entry.visit is not None:
             self.frontier.acknowledge(lease, refresh.kept(lease.entry.visit))  # nobody has judged
             return
-        if merger is None or lease.entry is None or not merger.trials.is_question(lease.entry.key):
+        entry = lease.entry
+        if entry is not None and entry.link_type == REQUISITE:
+            state = visit.state.name.lower()
+            self.counters.inc_value(stats.REQUISITES.format(state=state))
+        elif merger is None or entry is None or not merger.trials.is_question(entry.key):
             for key in keys_of(visit):
                 self.counters.inc_value(key)
         if visit.state is UrlState.FAILED and visit.reason:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 
 from larmspider import stats
-from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import SignedOut, kind_of, retry_after
 from larmspider.fetch.sites.session import Session, Sessions, Trouble
 from larmspider.formatting import counted, printable
@@ -35,8 +34,6 @@ logger = logging.getLogger(__name__)
 
 MAX_BYTES = 4 * 1024 * 1024
 """Of a step's answer."""
-
-
 SHOWN = 10
 """Hosts that the summary names."""
 
@@ -119,16 +116,8 @@ class LoginFetch:
         self.scheduler.end_own(lease)
 
     def failed(self, failure: Failure) -> None:
-        request: Request = failure.request  # type: ignore[attr-defined]
-        lease = request.meta.pop(LEASE, None)
-        if lease is None:
-            return
-        error = failure.value
-        assert error is not None
-        if isinstance(error, Stopped):
-            self.scheduler.frontier.release(lease)
-            self.scheduler.end_own(lease)
-        else:
+        if (found := self.scheduler.failed_own(failure)) is not None:
+            lease, _, error = found
             seconds = self.scheduler.frontier.clock() - lease.since
             self._failed(lease, kind_of(error), max(0.0, seconds), None)
 

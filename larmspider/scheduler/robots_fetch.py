@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 
 from larmspider import signals, stats
-from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import DeniedAddress, kind_of, retry_after
 from larmspider.formatting import printable
 from larmspider.frontier.hosts import name_of
@@ -130,15 +129,11 @@ class RobotsFetch:
         self.scheduler.end_own(lease)
 
     def failed(self, failure: Failure) -> None:
-        request: Request = failure.request  # type: ignore[attr-defined]
-        lease = request.meta.pop(LEASE, None)
-        if lease is None:
+        if (found := self.scheduler.failed_own(failure)) is None:
             return
-        error, seconds = failure.value, time.monotonic() - request.meta[_BEGAN]
-        assert error is not None
-        if isinstance(error, Stopped):
-            self.scheduler.frontier.release(lease)
-        elif isinstance(error, DeniedAddress) and not request.meta[_HOPS]:
+        lease, request, error = found
+        seconds = time.monotonic() - request.meta[_BEGAN]
+        if isinstance(error, DeniedAddress) and not request.meta[_HOPS]:
             self.scheduler.frontier.robots_loaded(lease, b"", seconds, "address")
         else:
             self._count(stats.ROBOTS_FAILED)

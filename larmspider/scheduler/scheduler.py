@@ -26,6 +26,7 @@ from scrapy.utils.defer import deferred_from_coro
 from larmspider import options, signals, stats
 from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
 from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
+from larmspider.fetch.downloader import Stopped
 from larmspider.formatting import counted, printable
 from larmspider.frontier.dispatch import AddressBook
 from larmspider.frontier.factory import build_frontier, probe_secs
@@ -33,6 +34,7 @@ from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.items import REQUISITE
 from larmspider.pipelines.compaction import finish as finish_compaction
 from larmspider.pipelines.store import Store
 from larmspider.requests import LEASE, REQUEUED
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
     from twisted.internet.defer import Deferred
+    from twisted.python.failure import Failure
 
     from larmspider.cluster.worker import ClusterWorker
 
@@ -430,8 +433,6 @@ class FrontierScheduler:
                 return self._probes.watch(self.sources.request(lease))
             if lease.is_own:
                 return self._probes.watch(self._robots.request(lease))
-            if lease.entry is not None and lease.entry.visit is not None:
-                self._count(stats.REFRESH_REQUESTS)
             try:
                 return self._probes.watch(self._converter.to_request(lease, self.frontier))
             except ValueError as error:
@@ -446,6 +447,9 @@ class FrontierScheduler:
     def _pop(self) -> Lease | None:
         lease = self.frontier.pop()
         for entry in self.frontier.refused:
+            if entry.link_type == REQUISITE:
+                self._count(stats.REQUISITES.format(state="refused"))
+                continue
             self._count(stats.ROBOTS_REJECTED)
             self._count(stats.RUN.format(state="refused"))
             failed = refused_by_robots(entry)
@@ -464,6 +468,20 @@ class FrontierScheduler:
         """The robots.txt or source of a lease was answered, or failed."""
         self.leases.end_own(lease)
         self.wake()
+
+    def failed_own(self, failure: Failure) -> tuple[Lease, Request, BaseException] | None:
+        """The lease of a Request of our own that failed, the Request and why; None where nothing
+        has to be done: it was stopped, and its host asks again, or it has ended already."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        lease, error = request.meta.pop(LEASE, None), failure.value
+        if lease is None:
+            return None
+        assert error is not None
+        if isinstance(error, Stopped):
+            self.frontier.release(lease)
+            self.end_own(lease)
+            return None
+        return lease, request, error
 
     def lost(self) -> bool:
         """Whether leases are out although nothing is fetched or stored any more. Only a component

@@ -21,7 +21,6 @@ from larmspider.errors import InvalidURL
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.sitemap import MAX_BYTES, Entry, Signals, read
-from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import kind_of, retry_after
 from larmspider.formatting import counted, printable
 from larmspider.frontier.hosts import Lease
@@ -90,18 +89,9 @@ class SourceFetch(RobotsFetch):
                 yield request
 
     def failed(self, failure: Failure) -> None:
-        request: Request = failure.request  # type: ignore[attr-defined]
-        lease = request.meta.pop(LEASE, None)
-        if lease is None:
-            return
-        error = failure.value
-        assert error is not None
-        if isinstance(error, Stopped):
-            self.scheduler.frontier.release(lease)
-            self.scheduler.end_own(lease)
-        else:
-            seconds = time.monotonic() - began_at(request)
-            self._end(lease, kind_of(error), seconds, None, 0)
+        if (found := self.scheduler.failed_own(failure)) is not None:
+            lease, request, error = found
+            self._end(lease, kind_of(error), time.monotonic() - began_at(request), None, 0)
 
     def _end(
         self, lease: Lease, answer: str, seconds: float, wait: float | None, entries: int

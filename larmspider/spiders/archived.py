@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from larmspider.errors import ConfigError
 from larmspider.fetch.archives import Archive
-from larmspider.items import Kept, Page
+from larmspider.items import Requisite
 from larmspider.requests import page_request
-from larmspider.spiders.intranet import IntranetSpider
+from larmspider.spiders.intranet import IntranetSpider, Item
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.file_urls import FileRoots, is_archive, path_of
 from larmspider.urls.seeds import read_seeds
@@ -48,6 +48,8 @@ class ArchiveSpider(IntranetSpider):
 
     name = ""  # no spider of `scrapy list`
     asks_sources = False
+    may_resume = False
+    """Whether it goes on with a crawl that had other seeds."""
     archive: Archive
 
     def __init__(self, **kwargs: Any) -> None:
@@ -88,10 +90,10 @@ class ArchiveSpider(IntranetSpider):
         for url in self.archive.urls():
             yield page_request(self, url)
 
-    async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Page | Kept]:
+    async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Item]:
         capture = self.archive.find(response.url)
         async for item in super().parse(response, **kwargs):
-            if capture is not None:
+            if capture is not None and not isinstance(item, Requisite):
                 item.fetched = capture.time
             yield item
 

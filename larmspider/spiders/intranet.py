@@ -18,19 +18,32 @@ from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
 from larmspider.extraction.formats import extractor_for, media_type
-from larmspider.extraction.language import Languages
+from larmspider.extraction.language import Languages, languages_in
 from larmspider.extraction.page_builder import robots_header
 from larmspider.extraction.process import ExtractionRefused, ExtractionStopped, Readers
+from larmspider.extraction.requisites import requisites_of_page, requisites_of_style
 from larmspider.fetch import limits
+from larmspider.fetch.blobs import Blob
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.items import REDIRECT, FailedFetch, Kept, Link, Outcome, Page, Removed
+from larmspider.items import (
+    REDIRECT,
+    REQUISITE,
+    FailedFetch,
+    Kept,
+    Link,
+    Outcome,
+    Page,
+    Removed,
+    Requisite,
+)
 from larmspider.middlewares.revisits import failed as failed_again
 from larmspider.middlewares.revisits import unread, visit_of
-from larmspider.requests import GIVE_BACK, PROOF, TOO_LARGE, page_request
+from larmspider.pipelines.store import wants_requisites
+from larmspider.requests import BLOB, GIVE_BACK, PROOF, TOO_LARGE, page_request
 from larmspider.urls.acting import without_tokens
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.file_urls import FileRoots, is_file
-from larmspider.urls.media_types import announced_type
+from larmspider.urls.media_types import announced_type, is_document
 from larmspider.urls.resolve import location_of, resolve
 from larmspider.urls.seeds import read_seeds
 from larmspider.urls.syntax import without_userinfo
@@ -40,6 +53,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
+Item = Page | Kept | Requisite
+"""What a response becomes."""
 ARGUMENTS = {
     "start": "LARM_START",
     "restrict": "LARM_RESTRICT",
@@ -51,6 +66,7 @@ ARGUMENTS = {
 }
 """Spider arguments and the settings they stand for."""
 
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -60,8 +76,12 @@ class IntranetSpider(Spider):
     name = "intranet"
     asks_sources = True
     """Sitemaps and feeds may name pages (LARM_SITEMAPS); other spiders get what they ask for."""
+    wants_requisites = False
     readers: Readers
     languages: Languages
+    late_languages: Languages | None = None
+    """For pages that were known: their language is asked for once they have changed (revisits.py).
+    None: at once, as that of others, for filters go by it."""
     damages: Sequence[str] = ()
     """What of the archives that it reads is damaged (archived.py), a line each."""
 
@@ -89,46 +109,42 @@ class IntranetSpider(Spider):
         own = {name: value for name, value in kwargs.items() if name.startswith("_")}
         spider = super().from_crawler(crawler, start_urls=seeds, **own)
         spider.readers = Readers.from_settings(crawler.settings)
+        spider.wants_requisites = cls.asks_sources and wants_requisites(crawler.settings)
         spider.languages = Languages.from_settings(crawler.settings)
+        if not languages_in(crawler.settings, "LARM_FOLLOW_LANGUAGES"):
+            spider.late_languages = spider.languages
         for signal in (larm_signals.let_go, signals.engine_stopped):
             crawler.signals.connect(spider.readers.close, signal=signal)
             crawler.signals.connect(spider.languages.close, signal=signal)
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
-        self.languages.start()
+        if not options.text(self.settings, "LARM_REFRESH"):  # else it may never be needed
+            self.languages.start()
         for seed in self.start_urls:
             yield page_request(self, seed)
 
-    async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Page | Kept]:
-        digest = _sha1(response.body)
+    async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Item]:
+        blob: Blob | None = response.meta.get(BLOB)
+        digest = _sha1(response.body) if blob is None else blob.digest
+        if response.meta.get("link_type") == REQUISITE:
+            yield Requisite(self._requisite(response, digest))
+            return
         if TOO_LARGE not in response.flags and (kept := unread(response, digest)) is not None:
             yield kept
             return
         try:
             page = await self._extract(response)
-            if response.status == 200:
+            late = self.late_languages is not None and visit_of(response.request) is not None
+            if response.status == 200 and not late:
                 page.language = await self.languages.of(page)
         except ExtractionStopped:
             response.meta[GIVE_BACK] = True
             return
+        if self.wants_requisites and response.status == 200 and page.mime in _HTML:
+            page.requisites = requisites_of_page(response.body, response.url, page.charset)
         meta = response.meta
-        page.url = response.url
-        page.normalized, page.exact = meta.get("normalized"), meta.get("exact")
-        page.status = response.status
-        page.body = response.body
-        page.from_page = meta.get("from_page", "")
-        page.link_type = meta.get("link_type", 0)
-        page.depth = meta.get("depth", 0)
-        page.redirects = meta.get("redirects", 0)
-        page.fetched = time.time()
-        page.latency = meta.get("download_latency", 0.0)
-        page.digest = digest
-        if not page.body and page.unread:
-            page.digest = _sha1(page.url.encode())
-        page.etag = _header(response, "ETag")
-        page.last_modified = _header(response, "Last-Modified")
-        page.headers = response.headers
+        self._fill(page, response, digest)
         self._add_redirect(page, response)
         if PROOF in meta:  # somebody is signed in
             for link in page.links:
@@ -139,9 +155,41 @@ class IntranetSpider(Spider):
             page.nofollow |= nofollow
         yield page
 
+    def _requisite(self, response: Response, digest: str) -> Page:
+        content_type = _header(response, "Content-Type")
+        page = Page(response.url, mime=media_type(content_type, response.body, response.url))
+        self._fill(page, response, digest)
+        self._add_redirect(page, response)
+        page.requisites, page.links = [link.url for link in page.links], []
+        if page.mime == "text/css" and page.status == 200:
+            page.requisites = requisites_of_style(page.body, page.url, content_type)
+        return page
+
+    def _fill(self, page: Page, response: Response, digest: str) -> None:
+        """What the fetch knows."""
+        meta, blob = response.meta, response.meta.get(BLOB)
+        page.url = response.url
+        page.normalized, page.exact = meta.get("normalized"), meta.get("exact")
+        page.status = response.status
+        page.body = response.body
+        if blob is not None:
+            page.body_file, page.file_bytes = blob.path, blob.size
+        page.from_page = meta.get("from_page", "")
+        page.link_type = meta.get("link_type", 0)
+        page.depth = meta.get("depth", 0)
+        page.redirects = meta.get("redirects", 0)
+        page.fetched = time.time()
+        page.latency = meta.get("download_latency", 0.0)
+        page.digest = digest
+        if not page.size and page.unread:
+            page.digest = _sha1(page.url.encode())
+        page.etag = _header(response, "ETag")
+        page.last_modified = _header(response, "Last-Modified")
+        page.headers = response.headers
+
     async def _extract(self, response: Response) -> Page:
         body, content_type = response.body, _header(response, "Content-Type")
-        if TOO_LARGE in response.flags:
+        if TOO_LARGE in response.flags or BLOB in response.meta:
             return self._too_large(response)
         mime = media_type(content_type, body, response.url)
         extract = extractor_for(mime)
@@ -168,17 +216,19 @@ class IntranetSpider(Spider):
         return page
 
     def _too_large(self, response: Response) -> Page:
-        """A document without its body, which the fetch has not taken."""
-        most = limits.document_bytes(self.crawler.settings)
-        length = _header(response, "Content-Length")
-        announced = f"it has {int(length):,} bytes, " if length.isdecimal() else ""
-        page = Page(
-            response.url, mime=announced_type(_header(response, "Content-Type"), response.url)
-        )
-        page.unread = (
-            f"{Outcome.TOO_LARGE}: too large to read: {announced}"
-            f"LARM_DOCUMENT_MAXSIZE_BYTES is {most:,}"
-        )
+        """A document without its body, which the fetch has not taken, or has not in memory."""
+        settings, content_type = self.crawler.settings, _header(response, "Content-Type")
+        blob: Blob | None = response.meta.get(BLOB)
+        length = _header(response, "Content-Length") if blob is None else str(blob.size)
+        packed = blob is None and response.headers.get("Content-Encoding")
+        is_known = length.isdecimal() and not packed
+        announced = f"it has {int(length):,} bytes, " if is_known else ""
+        page = Page(response.url, mime=announced_type(content_type, response.url))
+        if is_document(content_type, response.url):
+            limit = f"LARM_DOCUMENT_MAXSIZE_BYTES is {limits.document_bytes(settings):,}"
+        else:
+            limit = f"DOWNLOAD_MAXSIZE is {settings.getint('DOWNLOAD_MAXSIZE'):,}"
+        page.unread = f"{Outcome.TOO_LARGE}: too large to read: {announced}{limit}"
         self._count_unread(page)
         return page
 
@@ -199,13 +249,17 @@ class IntranetSpider(Spider):
         shown = url if url is not None else without_userinfo(target)
         page.links.insert(0, Link(shown, type=REDIRECT))
 
-    def fetch_failed(self, failure: Failure) -> Iterator[FailedFetch | Kept | Removed]:
+    def fetch_failed(self, failure: Failure) -> Iterator[FailedFetch | Kept | Removed | Requisite]:
         request = failure.request  # type: ignore[attr-defined]
         error = failure.value
         assert error is not None
         kind = kind_of(error)
         if visit_of(request) is not None:
             yield from failed_again(self.crawler, request, error)
+            return
+        if request.meta.get("link_type") == REQUISITE:
+            self.logger.info("Requisite failed: %s (%s)", without_userinfo(request.url), kind)
+            yield Requisite(Page(request.url, fetched=time.time()), kind)
             return
         if kind not in ("scope", "ignored"):  # counted where it was refused
             self.crawler.stats.inc_value(stats.FETCH_FAILED)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
 from larmspider.formatting import counted, size
-from larmspider.frontier.deletes import DAY, TABLE, Observation
+from larmspider.frontier.deletes import DAY, TABLE, Observation, in_words
 from larmspider.workdir.manifest import files_of_stores
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _FAILED = re.compile(stats.FETCH_FAILED_KIND.format(kind="([^/]+)"))
 _FRONTIER = re.compile(stats.FRONTIER.format(state="([a-z]+)"))
 _UNREAD = re.compile(stats.EXTRACTION_UNREAD.format(outcome="([a-z-]+)"))
 _ALIASES = re.compile(stats.ALIASES.format(rule="([a-z-]+)", state="([a-z]+)"))
+_REQUISITES = re.compile(stats.REQUISITES.format(state="([a-z]+)"))
+_ENDS = ("stored", "failed", "refused")
 _SENT = re.compile(stats.OUTBOX_SENT.format(receiver="([^/]+)"))
 _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 
@@ -45,7 +47,7 @@ class Summary:
     reason: str
     pages: int
     bytes: int | None
-    """Bytes of bodies in page files; None without page files."""
+    """Bytes of bodies in page files, or in WARC files (LARM_BODIES); None without page files."""
     statuses: dict[str, int]
     known: int
     rejected: dict[str, int]
@@ -56,6 +58,7 @@ class Summary:
     """Hosts that wait for their login, with the reasons."""
     scripts: str = ""
     """Hosts whose pages are empty without JavaScript."""
+    bodies_in: str = "page files"
     given_up: int = 0
     """Hosts that are left alone until the next run."""
     broken: str = ""
@@ -87,6 +90,8 @@ class Summary:
 
     refresh: str = ""
     """LARM_REFRESH."""
+    requisites: dict[str, int] = field(default_factory=dict)
+    """Images, styles and scripts of pages, by what became of them."""
     visits: dict[str, int] = field(default_factory=dict)
     """Visits again, by what they saw; ``requests`` that they took, and pages ``not_asked``."""
 
@@ -109,8 +114,10 @@ class Summary:
             errors = {name: statuses.pop(name) for name in [*statuses] if name[:1] in "45"}
             pages = get(stats.PAGE_FILES_PAGES, seen) - sum(errors.values())
             failed |= {f"http-{name}": number for name, number in errors.items()}
+        in_warc = options.text(crawler.settings, "LARM_BODIES") == "warc"
         return cls(
             directory=options.larm_dir(crawler.settings),
+            bodies_in="WARC files" if in_warc else "page files",
             reason=str(counters.get("finish_reason", UNKNOWN)),
             pages=pages,
             bytes=get(stats.PAGE_FILES_BYTES, 0) if "store.log" in files else None,
@@ -143,6 +150,7 @@ class Summary:
                 for name, number in _matching(counters, _SENT).items()
             },
             refresh=options.text(crawler.settings, "LARM_REFRESH").strip(),
+            requisites=_matching(counters, _REQUISITES),
             visits=_matching(counters, _VISITS),
         )
 
@@ -204,7 +212,7 @@ class Summary:
         by_whom = " by this worker in this run" if self.shared else ""
         files = "without" if self.bytes is None else f"{size(self.bytes)} in"
         yield (
-            f"{'stored':<9} {counted(self.pages, 'page')}{by_whom}, {files} page files"
+            f"{'stored':<9} {counted(self.pages, 'page')}{by_whom}, {files} {self.bodies_in}"
             f" ({_listed(self.statuses, 'HTTP ')}) in {self.directory}"
         )
         yield (
@@ -220,6 +228,12 @@ class Summary:
             yield (
                 f"{'unread':<9} {counted(sum(self.unread.values()), 'document')}"
                 f" ({_listed(self.unread)}); stored, and found by title and link texts"
+            )
+        if self.requisites:
+            ended = {state: self.requisites.get(state, 0) for state in _ENDS}
+            yield (
+                f"{'besides':<9} {counted(sum(ended.values()), 'requisite')} of pages"
+                f" ({_listed(ended)}): images, styles and scripts"
             )
         for label, (name, (sent, dead, waiting)) in zip(
             ("sent", *[""] * len(self.sent)), self.sent.items(), strict=False
@@ -292,7 +306,8 @@ def visited(visits: Mapping[str, int], new: int) -> tuple[str, str]:
         if (rule := TABLE.get(Observation(word))) is not None and rule.confirmations > 1:
             days = counted(round(rule.spread / DAY), "day")
             it, was = ("it", "was") if number == 1 else ("they", "were")
-            word += f" (kept until {it} {was} {word} {rule.confirmations} times over {days})"
+            said = in_words(Observation(word))
+            word += f" (kept until {it} {was} {said} {rule.confirmations} times over {days})"
         parts.append(f"{number:,} {word}")
     parts += [f"{removed:,} removed"] * bool(removed) + [f"{same:,} as before"]
     return (

@@ -14,7 +14,8 @@ logs. It goes on where a guess is needed, each a rule of equivalence.py:
 - path-case: path in lower case, because the file systems of many servers do not tell case apart;
 - double-slash: ``//`` is ``/``;
 - folder-file: ``index.*`` or ``default.*`` is its folder, if it is a page (``index.html``);
-- session-id: no session ids (session_ids.py).
+- session-id: no session ids (session_ids.py);
+- bare-percent: a percent sign that starts no escape is ``%25``, as lenient servers read it.
 
 Kept apart on purpose: the case of the query (it is data), the order of its parameters, and ``+``
 and ``%20`` in it. Only HTML form decoding reads ``+`` as a space; a server that does not (WHATWG
@@ -36,10 +37,12 @@ from w3lib.html import replace_escape_chars
 
 from larmspider.errors import InvalidURL
 from larmspider.urls.equivalence import (
+    BARE_PERCENT,
     DOUBLE_SLASH,
     FOLDER_FILE,
     NEVER,
     PATH_CASE,
+    RULES,
     SESSION_ID,
     EquivalenceRules,
 )
@@ -48,6 +51,7 @@ from larmspider.urls.session_ids import DEFAULT_SESSION_IDS, SessionIds
 from larmspider.urls.syntax import (
     C0_OR_SPACE,
     LONGEST_HOST,
+    escape_percents,
     host_too_long,
     lowercase,
     normalize_escapes,
@@ -167,13 +171,15 @@ class Canonicalizer:
             return None
         return sum(
             bit
-            for bit in (PATH_CASE, FOLDER_FILE, DOUBLE_SLASH, SESSION_ID)
+            for bit in RULES.values()
             if bit & proven
             and self.form(one, mask.normalized & ~bit) != self.form(other, mask.normalized & ~bit)
         )
 
     def _form(self, origin: str, path: str, query: str, rules: int) -> str:
         if rules:
+            if rules & BARE_PERCENT:
+                path, query = escape_percents(path), escape_percents(query)
             if rules & PATH_CASE:
                 path = lowercase(path)
             if rules & SESSION_ID:
@@ -239,7 +245,7 @@ def _parse(url: str) -> can_ada.URL | _Parts:
 
 def _file_form(parsed: can_ada.URL | _Parts) -> str:
     """No rule is a guess here: names differ by their bytes. A query means a part of a folder."""
-    path, query = _exact_parts(parsed)
+    path, query = map(escape_percents, _exact_parts(parsed))
     path = _SLASHES.sub("/", path)
     in_parts = path.endswith("/") and query.startswith(FROM)
     return f"{FILES}{path}?{query}" if in_parts else FILES + path

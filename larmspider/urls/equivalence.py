@@ -1,7 +1,7 @@
 """Guesses: spellings that usually, but not always, mean one page, such as /FAQ.html and /faq.html.
 
     rules = EquivalenceRules([("old-iis*", {"path-case": "always"})])
-    rules.of("wiki.example")          # Masks(normalized=15, merged=0): every rule has to be proven
+    rules.of("wiki.example")          # Masks(normalized=31, merged=0): every rule has to be proven
 
 ========= ======================================================================
 always    merged unseen, as LARM does: one of the two is never fetched
@@ -23,12 +23,13 @@ from typing import Any, NamedTuple
 from larmspider.errors import ConfigError
 from larmspider.urls.host_pattern import host_matcher
 
-PATH_CASE, FOLDER_FILE, DOUBLE_SLASH, SESSION_ID = 1, 2, 4, 8
+PATH_CASE, FOLDER_FILE, DOUBLE_SLASH, SESSION_ID, BARE_PERCENT = 1, 2, 4, 8, 16
 RULES: Mapping[str, int] = {
     "path-case": PATH_CASE,
     "folder-file": FOLDER_FILE,
     "double-slash": DOUBLE_SLASH,
     "session-id": SESSION_ID,
+    "bare-percent": BARE_PERCENT,
 }
 """The bit of each rule, by its name. The numbers are on disk."""
 EVERY_RULE = sum(RULES.values())

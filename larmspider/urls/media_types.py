@@ -64,7 +64,44 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/msword", "doc dot", _APART + "ole"),
     ("application/vnd.ms-powerpoint", "ppt pps", _APART + "ole"),
     ("application/x-ole-storage", "", _APART + "ole"),
+    ("application/vnd.visio", "vsd", _APART + "ole"),
+    ("application/vnd.ms-visio.drawing", "vsdx", _APART + "unknown"),
+    ("application/vnd.ms-project", "mpp", _APART + "ole"),
+    ("application/x-mspublisher", "pub", _APART + "ole"),
+    ("application/vnd.ms-works", "wps", _APART + "unknown"),
+    ("application/vnd.wordperfect", "wpd", _APART + "unknown"),
+    ("application/onenote", "one", _APART + "unknown"),
+    ("application/vnd.ms-htmlhelp", "chm", _APART + "unknown"),
+    ("application/vnd.apple.pages", "pages", _APART + "unknown"),
+    ("application/vnd.apple.numbers", "numbers", _APART + "unknown"),
+    ("application/vnd.apple.keynote", "key", _APART + "unknown"),
+    ("application/x-7z-compressed", "7z", _APART + "unknown"),
+    ("application/vnd.rar", "rar", _APART + "unknown"),
+    ("application/x-rar-compressed", "", _APART + "unknown"),
+    # source code and the like: what mime.types calls an application, and any other text
+    ("application/x-sh", "", _HERE + "plain_text"),
+    ("application/x-shellscript", "", _HERE + "plain_text"),
+    ("application/x-csh", "", _HERE + "plain_text"),
+    ("application/x-perl", "", _HERE + "plain_text"),
+    ("application/x-python", "", _HERE + "plain_text"),
+    ("application/x-ruby", "", _HERE + "plain_text"),
+    ("application/x-tcl", "", _HERE + "plain_text"),
+    ("application/x-tex", "", _HERE + "plain_text"),
+    ("application/x-latex", "", _HERE + "plain_text"),
+    ("application/x-texinfo", "", _HERE + "plain_text"),
+    ("application/x-troff-man", "", _HERE + "plain_text"),
+    ("application/sql", "", _HERE + "plain_text"),
+    ("application/toml", "", _HERE + "plain_text"),
+    ("application/yaml", "", _HERE + "plain_text"),
+    ("application/x-yaml", "", _HERE + "plain_text"),
+    ("text/*", "", _HERE + "plain_text"),
 )
+_NO_PROSE = frozenset(
+    {"text/css", "text/javascript", "text/x-javascript", "text/ecmascript", "text/jscript"}
+    | {"text/x-component", "text/cache-manifest", "text/event-stream", "text/vnd.wap.wml"}
+    | {"text/xsl", "text/sgml", "text/xml-external-parsed-entity", "text/x-server-parsed-html"}
+)
+"""Texts for browsers alone, and markup: not read."""
 
 _READERS = {mime: reader for mime, _, reader in FORMATS}
 _BY_EXTENSION = {name: mime for mime, names, _ in FORMATS for name in names.split()}
@@ -80,7 +117,10 @@ NO_TYPES = DOWNLOADS | {"unknown/unknown", "application/unknown", "*/*", "conten
 
 def reader_of(mime: str) -> str:
     """The module of extraction/ that reads documents of a type; "" for none."""
-    return _READERS.get(mime, "")
+    reader = _READERS.get(mime, "")
+    if not reader and mime.startswith("text/") and mime not in _NO_PROSE:
+        return _READERS["text/*"]
+    return reader
 
 
 def is_read_apart(mime: str) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.urls.canonical import Canonicalizer, Forms
-from larmspider.urls.equivalence import ALWAYS, NEVER, EquivalenceRules
+from larmspider.urls.equivalence import ALWAYS, MODES, NEVER, EquivalenceRules
 from larmspider.urls.host_resolver import HostResolver
 
 if TYPE_CHECKING:
@@ -60,6 +60,9 @@ def canonicalizer_from_settings(settings: Settings) -> Canonicalizer:
     if options.raw(settings, "LARM_LOWERCASE_PATH") is not None:
         mode = ALWAYS if options.boolean(settings, "LARM_LOWERCASE_PATH") else NEVER
         rules = [("*", {"path-case": mode}), *rules]
+    if options.raw(settings, "LARM_BARE_PERCENT") is not None:
+        mode = options.choice(settings, "LARM_BARE_PERCENT", MODES)
+        rules = [("*", {"bare-percent": mode}), *rules]
     return Canonicalizer(
         lowercase_exceptions=options.strings(settings, "LARM_LOWERCASE_PATH_EXCEPTIONS"),
         session_ids=options.strings(settings, "LARM_SESSION_IDS"),

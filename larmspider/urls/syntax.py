@@ -2,6 +2,8 @@
 
 >>> normalize_escapes("%7euser/a%2fb c"), resolve_dots("/a/./b/../c")
 ('~user/a%2Fb%20c', '/a/c')
+>>> normalize_escapes("%61100%"), escape_percents("a100%")
+('a100%', 'a100%25')
 >>> without_userinfo("http://user:word@wiki/")
 'http://wiki/'
 """
@@ -17,11 +19,14 @@ UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~
 DELIMITERS = "!$&'()*+,;=:@/?"
 """RFC 3986 3.3 and 3.4: what a path or query may hold besides; escaped or not, not the same."""
 
-# Escapes of unreserved characters, escapes with digits in lower case, and what has to be escaped.
+# Escapes of unreserved characters, escapes with digits in lower case, percent signs that start no
+# escape, and what has to be escaped.
 _TO_NORMALIZE = re.compile(
     r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f]"
-    rf"|(?![0-9A-Fa-f]{{2}}))|[^{re.escape(UNRESERVED + DELIMITERS)}%]"
+    rf"|(?![0-9A-Fa-f]{{2}})[0-9A-Fa-f]?(?:%[0-9A-Fa-f]{{2}})?)"
+    rf"|[^{re.escape(UNRESERVED + DELIMITERS)}%]"
 )
+_PERCENTS = re.compile("%(?![0-9A-Fa-f]{2})")
 _ESCAPES = re.compile(r"((?:%[0-9A-F]{2})+)")
 _ASCII = re.compile("[\0-\x7f]")
 _NON_ASCII_RUN = re.compile(r"(?:%[89A-F][0-9A-F])+")
@@ -44,7 +49,8 @@ _USERINFO = re.compile(
 
 
 def _spellings() -> dict[str, str]:
-    """Every match of _TO_NORMALIZE in an ASCII string, with its one spelling."""
+    """The matches of _TO_NORMALIZE in an ASCII string, with their one spelling; but those that
+    begin with a percent sign that starts no escape."""
     table = {}
     for code in range(256):
         char = chr(code)
@@ -54,7 +60,7 @@ def _spellings() -> dict[str, str]:
         for first in {high, high.lower()}:
             for second in {low, low.lower()}:
                 table[f"%{first}{second}"] = spelling
-        if code < 128 and char not in UNRESERVED + DELIMITERS:
+        if code < 128 and char not in UNRESERVED + DELIMITERS + "%":
             table[char] = escape
     return table
 
@@ -69,12 +75,28 @@ def normalize_escapes(text: str) -> str:
     - escapes of unreserved characters are undone (RFC 3986 6.2.2.2): ``%41`` is ``A``,
     - hex digits are upper case (RFC 3986 6.2.2.1): ``%2f`` is ``%2F``,
     - characters that RFC 3986 allows in no path or query are escaped: ``[`` is ``%5B``,
-    - a percent sign that starts no escape is escaped: ``100%`` is ``100%25``; or ``%%341`` would
-      become ``%41`` and then ``A``.
+    - a percent sign that starts no escape stays, and so does an escape that it could become one
+      with: ``%%341`` would be ``%41``, and then ``A``.
 
-    Escaped delimiters and bare ones differ (``%2F`` is no ``/``): servers tell them apart.
+    Escaped delimiters and bare ones differ (``%2F`` is no ``/``): servers tell them apart. So do
+    ``%25`` and a percent sign that starts no escape: many refuse the second one.
     """
-    return _TO_NORMALIZE.sub(lambda found: _SPELLINGS[found[0]], text)
+    return _TO_NORMALIZE.sub(_spelling, text)
+
+
+def _spelling(found: re.Match[str]) -> str:
+    match = found[0]
+    if (spelling := _SPELLINGS.get(match)) is not None:
+        return spelling
+    return match[:-2] + match[-2:].upper() if len(match) > len("%4") else match
+
+
+def escape_percents(text: str) -> str:
+    """``text``, which normalize_escapes() has returned, with ``%25`` for each percent sign that
+    starts no escape: ``100%`` is ``100%25``."""
+    if "%" not in text or _PERCENTS.search(text) is None:
+        return text
+    return normalize_escapes(_PERCENTS.sub("%25", text))
 
 
 def lowercase(text: str) -> str:

@@ -5,7 +5,8 @@
     classes.of("http://wiki/2026/11/23/")                  # /*/*/*/
 
 A segment of the path counts as it is while fewer than SIBLINGS were met beside it, and as ``*``
-otherwise, as do numbers and ids; what is behind the last slash of a URL without a query is ``*``.
+otherwise, as do numbers and ids; what is behind the last slash of a URL without a query is ``*``,
+but in folders that are (``/*/raw``).
 Of the query the names count, in order of the alphabet, and values of those that name a view; a
 query that is no pair (``/wiki.pl?Start``) is a value.
 """
@@ -69,8 +70,8 @@ class UrlClasses:
             token = segment if self._is_literal(at, segment, SIBLINGS) else "*"
             path += token + "/"
             at = crc32(token.encode("utf-8", "surrogatepass"), at + 1)
-        if last and (not query or not self._is_literal(at, last, SIBLINGS)):
-            last = "*"
+        if not ((query or path.endswith("/*/")) and self._is_literal(at, last, SIBLINGS)):
+            last = last and "*"
         path += last
         if not query:
             return UrlClass(path, ())

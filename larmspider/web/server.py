@@ -41,6 +41,8 @@ SHUTDOWN_SECS = 0.5
 """How long open connections may last when the server stops."""
 LINGERING_SECS = 1.0
 """How long the rest of a body is read that no page wants."""
+MAX_URL_BYTES = 131_072
+"""Of a request; a query of 100 KB is told its limit by the search."""
 AT_ONCE = 64
 """Connections that asyncio takes before it looks at those that it has."""
 ACCEPTED_IN = 3
@@ -158,6 +160,7 @@ class Server:
             shutdown_timeout=SHUTDOWN_SECS,
             keepalive_timeout=REQUEST_SECS,
             lingering_time=LINGERING_SECS,
+            max_line_size=MAX_URL_BYTES,
         )
         await runner.setup()
         assert runner.server is not None

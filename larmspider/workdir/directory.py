@@ -21,19 +21,20 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.files import lock, replace_file
+from larmspider.files import is_locked, lock, replace_file
 from larmspider.formatting import counted, json_escaped
 from larmspider.workdir.frames import open_stored
 from larmspider.workdir.manifest import (
     CREDENTIALS,
     CUT_BACK,
+    EARLIER,
     FORMAT,
     LOCK,
     MANIFEST,
@@ -43,6 +44,7 @@ from larmspider.workdir.manifest import (
     RULES_DIR,
     WORKER_LOG,
     differing,
+    earlier_rules_in,
     files_in,
     is_shared,
     manifest_of,
@@ -71,6 +73,8 @@ class CrawlDirectory:
         self, path: Path, manifest: dict[str, Any], *, fresh: str = "", anyway: bool = False
     ) -> None:
         self.path = path
+        self.may_go_on = True
+        """Whether ``anyway`` can be asked for."""
         self.manifest = manifest
         self.fresh = fresh
         self.anyway = anyway
@@ -83,11 +87,13 @@ class CrawlDirectory:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
-        return cls(
+        directory = cls(
             *cls._path_and_manifest(crawler),
             fresh=asked_fresh(settings),
             anyway=options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway",
         )
+        directory.may_go_on = getattr(crawler.spider, "may_resume", True)
+        return directory
 
     @classmethod
     def _path_and_manifest(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
@@ -125,6 +131,8 @@ class CrawlDirectory:
             if earlier is not None:
                 self.manifest["began"] = earlier.get("began")
                 self._note_other_rules(earlier)
+                if names := list(earlier_rules_in(earlier)):
+                    self.manifest[EARLIER] = names
                 if earlier.get(CUT_BACK) or earlier.get("end") in (None, "broken"):
                     self.manifest[CUT_BACK] = True
                 if earlier.get(CREDENTIALS):
@@ -272,10 +280,11 @@ class CrawlDirectory:
     def _refuse_another(self, earlier: dict[str, Any]) -> None:
         was, now = earlier.get("identity") or {}, self.manifest["identity"]
         if part := differing(was, now):
+            go_on = " -a resume=anyway continues it," if self.may_go_on else ""
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds a crawl with other {part}:"
                 f" {shortened(was.get(part))} then, {shortened(now.get(part))} now;"
-                f" -a resume=anyway continues it, {self.how_to_start_over()},"
+                f"{go_on} {self.how_to_start_over()},"
                 " -s LARM_DIR=DIR names another directory"
             )
 
@@ -291,8 +300,7 @@ class CrawlDirectory:
                 path.unlink(missing_ok=True)
 
     def _write(self) -> None:
-        text = json.dumps(self.manifest, indent=1, ensure_ascii=False, default=str)
-        self._replace(self.path / MANIFEST, json_escaped(text).encode("utf-8", "replace"))
+        write_manifest(self.path, self.manifest)
 
     def _keep_rules(self) -> None:
         """Copy the files of rules, so that the crawl can be explained when these have changed."""
@@ -305,14 +313,21 @@ class CrawlDirectory:
             if rules is None:
                 target.unlink(missing_ok=True)
             else:
-                self._replace(target, rules)
+                _replace(target, rules, self.path / _DRAFT)
 
-    def _replace(self, target: Path, content: bytes) -> None:
-        try:
-            target.parent.mkdir(exist_ok=True)
-            replace_file(target, content, draft=self.path / _DRAFT)
-        except OSError as error:
-            raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None
+
+def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
+    """crawl.json of the crawl in ``path``, whose lock the caller has. Raises CrawlDirError."""
+    text = json.dumps(manifest, indent=1, ensure_ascii=False, default=str)
+    _replace(path / MANIFEST, json_escaped(text).encode("utf-8", "replace"), path / _DRAFT)
+
+
+def _replace(target: Path, content: bytes, draft: Path) -> None:
+    try:
+        target.parent.mkdir(exist_ok=True)
+        replace_file(target, content, draft=draft)
+    except OSError as error:
+        raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None
 
 
 def _is_page(line: bytes) -> bool:
@@ -337,6 +352,8 @@ def asked_fresh(settings: BaseSettings) -> str:
 
 LOCK_SECS = 10.0
 """How long a worker waits for the lock, which others that start too have for a moment."""
+CHANGE_SECS = 600.0
+"""How long workers that are to start wait for a command that changes the crawl they share."""
 _TRY_SECS = 0.05
 REDIS_DIR = "redis"
 REDIS_SOCKET = "redis.sock"
@@ -360,7 +377,8 @@ def is_unjudged(worker: Path, root: Path) -> bool:
 
 
 class ClusterDirectory(CrawlDirectory):
-    """LARM_DIR of many workers: locked only while its manifest is written, or the crawl deleted."""
+    """LARM_DIR of many workers: locked only while its manifest is written, the crawl is deleted, or
+    a command changes it (control/offline.py)."""
 
     @classmethod
     def _path_and_manifest(cls, crawler: Crawler) -> tuple[Path, dict[str, Any]]:
@@ -379,13 +397,21 @@ class ClusterDirectory(CrawlDirectory):
         whose files are to be deleted; then nothing has changed.
         """
         options.writable_dir(self.path)
-        deadline = time.monotonic() + LOCK_SECS
-        while not reserve(self.path / LOCK):
-            if time.monotonic() > deadline:
-                check_free(self.path / LOCK)
-            time.sleep(_TRY_SECS)
-        super().claim()
-        self.release()
+        with waited_for(self.path / LOCK):
+            super().claim()
+            self.release()
+
+    @contextmanager
+    def unchanging(self) -> Iterator[None]:
+        """Within, no command changes the crawl: one that does is waited for. Raises CrawlDirError
+        where that takes too long."""
+        if not self.path.exists():
+            yield
+            return
+        if is_locked(self.path / LOCK):
+            logger.info("Waiting for a command that changes the crawl in %s", self.path)
+        with waited_for(self.path / LOCK, CHANGE_SECS):
+            yield
 
     def _may_lie_there(self, path: Path) -> bool:
         if super()._may_lie_there(path) or not path.is_dir():
@@ -451,6 +477,22 @@ def reserve(path: Path) -> bool:
         except CrawlDirError:
             return False
     return True
+
+
+@contextmanager
+def waited_for(path: Path, seconds: float = LOCK_SECS) -> Iterator[None]:
+    """Hold a lock that others have for a while only; within, the next locked() of this process
+    takes it over. Raises CrawlDirError where it is not free by then."""
+    deadline = time.monotonic() + seconds
+    while not reserve(path):
+        if time.monotonic() > deadline:
+            check_free(path)
+        time.sleep(_TRY_SECS)
+    try:
+        yield
+    finally:
+        if (held := _reserved.pop(path, None)) is not None:
+            held.close()
 
 
 def check_free(path: Path) -> None:

@@ -64,12 +64,14 @@ RULES = {
 """Settings that name a file of rules, and the name of its copy in RULES_DIR."""
 RULES_DIR = "rules"
 EXACT_FORM = (
-    "LARM_CANONICAL_RULES", "LARM_LOWERCASE_PATH", "LARM_LOWERCASE_PATH_EXCEPTIONS",
-    "LARM_SESSION_IDS",
+    "LARM_CANONICAL_RULES", "LARM_LOWERCASE_PATH", "LARM_BARE_PERCENT",
+    "LARM_LOWERCASE_PATH_EXCEPTIONS", "LARM_SESSION_IDS",
 )  # fmt: skip
 """Settings that make the exact form of a URL, and so its key in the frontier."""
-EARLIER_RULES: dict[str, Any] = {"LARM_CANONICAL_RULES": "always"}
+EARLIER_RULES: dict[str, Any] = {"LARM_CANONICAL_RULES": "always", "LARM_BARE_PERCENT": "always"}
 """The settings of a crawl whose manifest does not name them: LARM's rules."""
+EARLIER = "earlier_rules"
+"""The key that a manifest has where a version without some of these has begun: their names."""
 
 _DECIDE_NOTHING = (
     "larmspider.middlewares.copies.CopiesMiddleware",
@@ -88,9 +90,9 @@ _EXPLAINING = (
 
 _DECIDE = (
     "LARM_RESTRICT", "LARM_HOST_RESOLVER_FILE", "LARM_KNOWN_PATHS_FILE", "LARM_CANONICAL_RULES",
-    "LARM_LOWERCASE_PATH", "LARM_LOWERCASE_PATH_EXCEPTIONS", "LARM_SESSION_IDS",
-    "LARM_PATH_DEPTH_LIMIT",
-    "LARM_PATH_REPEATS_LIMIT", "LARM_CALENDAR_HORIZON_MONTHS", "LARM_MAX_REDIRECTS",
+    "LARM_LOWERCASE_PATH", "LARM_BARE_PERCENT", "LARM_LOWERCASE_PATH_EXCEPTIONS",
+    "LARM_SESSION_IDS", "LARM_PATH_DEPTH_LIMIT", "LARM_PATH_REPEATS_LIMIT",
+    "LARM_CALENDAR_HORIZON_MONTHS", "LARM_MAX_REDIRECTS",
     "URLLENGTH_LIMIT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY",
 )  # fmt: skip
 """Settings that decide which URLs a crawl takes: a part of its identity."""
@@ -123,6 +125,14 @@ def restricted_in(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     version has not kept which."""
     kept = manifest.get(CREDENTIALS)
     return tuple(map(str, kept)) if isinstance(kept, list) else ("*",) if kept else ()
+
+
+def earlier_rules_in(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a crawl goes on with whatever is set: there were none when it began."""
+    known, noted = manifest.get("settings", {}), manifest.get(EARLIER, ())
+    return {
+        name: value for name, value in EARLIER_RULES.items() if name not in known or name in noted
+    }
 
 
 def shared_manifest_of(crawler: Crawler) -> dict[str, Any]:
@@ -194,12 +204,12 @@ def class_name(path: str) -> str:
 
 def differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The first part in which two identities differ, filters by class name; "": one crawl."""
-    if (
-        "LARM_CANONICAL_RULES" in now and "LARM_CANONICAL_RULES" not in was
-    ):  # LARM_LOWERCASE_PATH was True unless set otherwise
-        was = EARLIER_RULES | dict(was)
-        if was.get("LARM_LOWERCASE_PATH") is True and now.get("LARM_LOWERCASE_PATH") is None:
-            was["LARM_LOWERCASE_PATH"] = None
+    earlier = {name: value for name, value in EARLIER_RULES.items() if name in now}
+    if "LARM_CANONICAL_RULES" in earlier and "LARM_CANONICAL_RULES" not in was:
+        lowercase = was.get("LARM_LOWERCASE_PATH")  # was True unless set otherwise
+        if lowercase is True and now.get("LARM_LOWERCASE_PATH") is None:
+            was = dict(was) | {"LARM_LOWERCASE_PATH": None}
+    was = earlier | dict(was)
     return next(
         (part for part in (*now, *was) if _comparable(was, part) != _comparable(now, part)), ""
     )
@@ -252,6 +262,15 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def components(settings: BaseSettings, name: str) -> dict[Any, Any]:
+    """Path and class of those in a list. Raises ConfigError for one that is not there."""
+    try:
+        listed = settings.get_component_priority_dict_with_base(name)
+        return {one: load_object(one) for one, order in listed.items() if order is not None}
+    except (ImportError, NameError, ValueError) as error:
+        raise ConfigError(f"{name}: {error}") from error
+
+
 def files_of_stores(settings: BaseSettings) -> dict[str, list[str]]:
     """The files that each store of ITEM_PIPELINES owns, by its import path."""
     return dict(_of_list(settings, "ITEM_PIPELINES"))
@@ -275,9 +294,8 @@ def matching(directory: Path, patterns: Iterable[str]) -> Iterator[Path]:
 
 
 def _of_list(settings: BaseSettings, name: str) -> Iterator[tuple[str, list[str]]]:
-    listed = settings.get_component_priority_dict_with_base(name)
-    for component, order in listed.items():
-        if order is not None and (files := _named(component)):
+    for component in components(settings, name):
+        if files := _named(component):
             yield _path_of(component), files
 
 

@@ -18,9 +18,10 @@ from typing import NamedTuple, Self
 
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import replace_file
+from larmspider.items import split_part
 from larmspider.urls.canonical import Forms
 from larmspider.urls.host_pattern import host_matcher
-from larmspider.urls.patterns import PatternSet
+from larmspider.urls.patterns import PatternSet, compile_pattern
 
 FILE = "removed.txt"
 LOOK_SECS = 0.1
@@ -41,12 +42,18 @@ class Rule(NamedTuple):
     def of(cls, text: str, forms: Callable[[str], Forms]) -> Self:
         """What an operator has typed: a host, a URL, or a pattern for URLs. Raises ConfigError."""
         text = text.strip()
+        document, part = split_part(text)
+        if part:
+            raise ConfigError(
+                f"{text[:200]}: a part cannot be taken out alone: expected its document,"
+                f" {document[:200]}, with all its parts"
+            )
         if "://" not in text and _HOST.fullmatch(text) and not text.startswith("."):
             return cls(HOST, text)
         if "://" in text and not _EXPRESSION.search(text):
             return cls(URL, forms(text).exact)
         if "://" in text or text.startswith("."):
-            PatternSet([text], name="the pattern")
+            compile_pattern(text, name="the argument")
             return cls(PATTERN, text)
         raise ConfigError(
             f"{text[:200]!r}: expected a URL, a host (wiki, wiki:8080, *.old.example), or a regular"

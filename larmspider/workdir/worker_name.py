@@ -30,14 +30,17 @@ RESERVED = ("redis", "rules", "lock", "logs.idx", "web.token", "web.json", MANIF
 
 def settle(settings: BaseSettings) -> None:
     """Where many workers share a crawl: set LARM_WORKER to the name of this process, the given one
-    or the first free one, whose directory is locked from now on. Raises ConfigError."""
+    or the first free one, whose directory, if there is one, is locked from now on. Raises
+    ConfigError."""
     if not options.many_workers(settings):
         return
-    name = options.text(settings, "LARM_WORKER")
+    name, root = options.text(settings, "LARM_WORKER"), options.crawl_root(settings)
     if name:
         check_name(name)
+        if (root / name).exists():
+            reserve(root / name / LOCK)
         return
-    root = options.writable_dir(options.crawl_root(settings))
+    options.writable_dir(root)
     for name in names(root):
         try:
             (root / name).mkdir(exist_ok=True)

@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 from larmspider.crawl.reader import WorkerDirectory
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, latest_wins
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.fetch.blobs import FOLDER, Blob
 from larmspider.frontier.hosts import HostRecord, pack_host
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.frontier.storage.records import (
@@ -158,21 +159,35 @@ class _Merge:
                     if not self._dedup.counts(at, page.exact, 0.0):
                         continue
                     self._counted[at].add(page_key(page.exact))
-                    store.max_bytes = max(store.max_bytes, page.size)
-                    store.write(
-                        Page(
-                            page.url,
-                            page.normalized,
-                            page.status,
-                            page.mime,
-                            worker.body(page),
-                            page.from_page,
-                            page.link_type,
-                            title=page.title,
-                        )
+                    copy = Page(
+                        page.url,
+                        page.normalized,
+                        page.status,
+                        page.mime,
+                        worker.body(page),
+                        page.from_page,
+                        page.link_type,
+                        title=page.title,
                     )
+                    blob = self._copied(worker.body_file(page))
+                    if blob is not None:
+                        copy.body_file, copy.file_bytes = blob.path, blob.size
+                        copy.digest = blob.digest
+                    else:
+                        store.max_bytes = max(store.max_bytes, page.size)
+                    store.write(copy)
                     number += 1
         return number
+
+    def _copied(self, file: Path | None) -> Blob | None:
+        if file is None:
+            return None
+        blob = Blob(self._draft / FOLDER)
+        with file.open("rb") as body:
+            while piece := body.read(_PIECE):
+                blob.write(piece)
+        blob.finish()
+        return blob
 
     def _fetches(self) -> int:
         every = (_records(worker, "fetch.log") for worker in self._crawl.workers)

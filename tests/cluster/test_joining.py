@@ -62,6 +62,20 @@ def test_filters_are_compared_by_class_name(server, crawler, at_work):
     join(membership(server, "w3"), link, KEYS, crawler(LENGTH, TRAPS))
 
 
+def test_the_rules_that_made_the_keys_stay(server, crawler_for):
+    """With others the frontier would know no URL; another directory does not say which they are."""
+    first, link = membership(server, "w1"), RedisLink(server.client(), "r")
+
+    def crawler(**settings):
+        return crawler_for(REDIS_URL=server.url, LARM_BLOCKS=8, LARM_RESUME="anyway", **settings)
+
+    join(first, link, KEYS, crawler())
+    first.leave()
+    with pytest.raises(ConfigError, match=r"other LARM_BARE_PERCENT: .*: set it so, "):
+        SharedCrawl.of(crawler()).refuse_other(crawler(LARM_BARE_PERCENT="never"))
+    join(membership(server, "w2"), link, KEYS, crawler(LARM_PATH_DEPTH_LIMIT=7))
+
+
 def test_workers_side_by_side_tell_hosts_the_same_and_have_the_same_rules(
     server, crawler_for, tmp_path, monkeypatch, caplog
 ):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.command import LarmCommand
+from larmspider.commands import main
 from larmspider.commands.explain import Command as Explain
 from larmspider.commands.search import Command as Search
 from larmspider.errors import ConfigError
@@ -66,6 +67,21 @@ def test_larmspider_has_our_commands_anywhere(tmp_path: Path) -> None:
     refused = run(LARMSPIDER, "search", "vpn", "--hots=x", cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "scrapy search: --hots=x: no such option" in refused.stderr
+
+
+def test_settings_that_are_not_there_are_an_error_of_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A module of one's own is not found for lying in the folder that one is in."""
+    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "nowhere.mine")
+    monkeypatch.setattr(sys, "argv", ["larmspider", "outbox"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "larmspider: SCRAPY_SETTINGS_MODULE=nowhere.mine: there is no such module; PYTHONPATH=DIR"
+        " names the folder that it is in\n"
+    )
 
 
 @pytest.mark.acceptance

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from larmspider.control.deletes import (
-    DeletesError,
     approve,
     approved_in,
     dead_hosts,
@@ -56,12 +55,12 @@ def test_an_approval_is_for_the_list_that_was_shown(tmp_path: Path) -> None:
     frontier = Frontier()
     lists = waiting_lists(frontier)
     assert {name: len(rows) for name, rows in lists.items()} == {"a:80": 3, SCOPE: 2}
-    with pytest.raises(DeletesError, match="was not shown yet"):
+    with pytest.raises(ConfigError, match="was not shown yet"):
         approve([tmp_path], "a:80", lists, shown_in(tmp_path).get("a:80"))
     remember_shown(tmp_path, lists)
     frontier.notes[note_of("a:80")] = frontier._packed("missing", range(4))
     changed = waiting_lists(frontier)
-    with pytest.raises(DeletesError, match="has changed since it was shown"):
+    with pytest.raises(ConfigError, match="has changed since it was shown"):
         approve([tmp_path], "a:80", changed, shown_in(tmp_path).get("a:80"))
     assert approved_in(tmp_path) == {}
     said = approve([tmp_path], "a:80", lists, shown_in(tmp_path).get("a:80"))
@@ -93,5 +92,5 @@ def test_files_that_somebody_has_damaged_approve_nothing(tmp_path: Path, content
     for name in ("deletes-approved.json", "deletes-shown.json"):
         (tmp_path / name).write_bytes(content)
     assert approved_in(tmp_path) == {}
-    with pytest.raises(DeletesError):
+    with pytest.raises(ConfigError):
         approve([tmp_path], "a:80", waiting_lists(Frontier()), shown_in(tmp_path).get("a:80"))

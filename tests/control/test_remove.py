@@ -14,13 +14,16 @@ from scrapy.exceptions import DropItem
 
 from larmspider.control.remove import find, find_gone, put_back_now, queue_now, take_out_now
 from larmspider.crawl.reader import CrawlDir
-from larmspider.errors import ConfigError
+from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.index.search import Searcher
 from larmspider.items import Link, Page
 from larmspider.middlewares.removed import RemovedFilter
 from larmspider.pipelines.deleted_log import DeletedLogPipeline
 from larmspider.pipelines.outbox.spool import FOLDER, read_committed, read_entries
+from larmspider.workdir.directory import locked
+from larmspider.workdir.manifest import LOCK
 from larmspider.workdir.removals import FILE, LOOK_SECS, REASON, Removals, Rule
 from tests.support.crawling import records
 from tests.support.stored_crawl import StoredCrawl
@@ -138,6 +141,24 @@ def test_a_crawl_of_workers_whose_redis_nobody_names_is_not_changed(
     assert not (tmp_path / FILE).exists()
 
 
+def test_a_crawl_whose_workers_are_starting_is_not_changed(
+    tmp_path: Path, crawler_for: Callable[..., Crawler]
+) -> None:
+    """Not even for a moment: each of them is to find its directory free."""
+    manifest = {"format": 1, "spider": "intranet", "workers": {}}
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "crawl.json").write_text(json.dumps(manifest))
+    (tmp_path / "vm-1").mkdir()
+    (tmp_path / "vm-1/crawl.json").write_text(json.dumps(manifest | {"stores": {}}))
+    with (
+        locked(tmp_path / "redis" / LOCK),
+        pytest.raises(CrawlDirError, match="`scrapy workers` is starting or ending in"),
+    ):
+        take_out_now(open_crawl(tmp_path), Rule("host", "wiki"), crawler_for().settings)
+    assert not (tmp_path / "vm-1" / LOCK).exists()
+    assert not (tmp_path / FILE).exists()
+
+
 def test_what_is_taken_out_is_neither_followed_nor_stored(
     crawler_for: Callable[..., Crawler], tmp_path: Path
 ) -> None:
@@ -161,10 +182,17 @@ def test_what_is_taken_out_is_neither_followed_nor_stored(
     assert url_filter.reject_links([link], Page("")) == [None]
 
 
-@pytest.mark.parametrize("text", ["", "a b", "http://wiki/(", "/hr/", "x\ny"])
+@pytest.mark.parametrize(
+    "text", ["", "a b", "http://wiki/(", "/hr/", "x\ny", "http://wiki/a.zip#!/in%20it.txt"]
+)
 def test_what_is_neither_url_nor_pattern_nor_host_is_refused(text: str, crawl: CrawlDir) -> None:
     with pytest.raises(ConfigError, match="expected"):
         Rule.of(text, crawl.forms)
+
+
+def test_a_pattern_that_is_none_is_shown_as_it_was_typed(crawl: CrawlDir) -> None:
+    with pytest.raises(ConfigError, match=r"^the argument: pattern 'http://wiki/\(' does not"):
+        Rule.of("http://wiki/(", crawl.forms)
 
 
 def test_a_line_that_is_none_is_named(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from examples.applications.__main__ import main
 from tests.support.crawling import PROJECT
-from tests.support.servers.application import documents
+from tests.support.servers.application import Application, documents
 from tests.support.servers.applications import APPLICATIONS, GitWeb
+from tests.support.servers.django_admin import DjangoAdmin
 from tests.support.servers.processes import listens
 from tests.support.servers.wikis import DokuWiki, MediaWiki
 
@@ -77,15 +78,22 @@ def test_a_wiki_with_users_shows_others_nothing(name: str) -> None:
 
 
 @acceptance
-def test_the_demo_serves_until_it_is_interrupted() -> None:
-    if GitWeb.missing():
-        pytest.skip(f"needs {' '.join(GitWeb.packages)}")
-    command = [sys.executable, "-m", "examples.applications", "gitweb", "--documents", "20"]
+@pytest.mark.parametrize(
+    "kind, served, shown",
+    [(GitWeb, "gitweb", "<a"), (DjangoAdmin, "django", "csrfmiddlewaretoken")],
+)
+def test_the_demo_serves_until_it_is_interrupted(
+    kind: type[Application], served: str, shown: str
+) -> None:
+    if kind.missing():
+        pytest.skip(f"needs {' '.join(kind.packages)}")
+    command = [sys.executable, "-m", "examples.applications", served, "--documents", "20"]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True) as demo:
         assert demo.stdout is not None
-        name, url, count, _ = demo.stdout.readline().split()
-        assert (name, count) == ("gitweb", "20")
-        assert "<a" in get(url)
+        name, url, count, *more = demo.stdout.readline().split()
+        assert (name, count) == (served, "20")
+        assert ("crawler" in more) is (served == "django")
+        assert shown in get(url)
         demo.send_signal(signal.SIGTERM)
         assert demo.wait(60) == 0
 

@@ -149,6 +149,32 @@ def test_a_crawl_keeps_the_rules_that_make_its_keys(
     assert settings["LARM_CANONICAL_RULES"] == expected
 
 
+@pytest.mark.parametrize(
+    "began_with, expected",
+    [
+        ({}, "always"),
+        ({"LARM_CANONICAL_RULES": "proven"}, "always"),
+        ({"LARM_CANONICAL_RULES": "proven", "LARM_BARE_PERCENT": None}, None),
+    ],
+)
+def test_a_crawl_that_is_older_than_a_rule_goes_on_without_it(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    began_with: dict[str, object],
+    expected: str | None,
+) -> None:
+    """100% and 100%25 have one key in its frontier and stores, and it says so; a new one tells them
+    apart."""
+    caplog.set_level("INFO")
+    manifest = {"format": FORMAT, "settings": began_with}
+    (tmp_path / "crawl.json").write_text(json.dumps(manifest))
+    for resume in ("", "anyway"):
+        settings = Settings({"LARM_DIR": str(tmp_path), "LARM_RESUME": resume})
+        settle_canonical_rules(settings)
+        assert settings.get("LARM_BARE_PERCENT") == expected
+    assert ("=always); " in caplog.text) == (expected == "always")
+
+
 def test_a_new_crawl_has_the_rules_that_are_asked_for(tmp_path: Path) -> None:
     """Also one that starts over."""
     (tmp_path / "crawl.json").write_text(json.dumps({"format": FORMAT, "settings": {}}))

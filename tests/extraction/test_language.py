@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from unicodedata import normalize
 
 import pytest
 from scrapy.settings import Settings
 
+from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.extraction.language import (
     CONTRADICTIONS,
@@ -17,6 +21,7 @@ from larmspider.extraction.language import (
     SHORTEST,
     Guesser,
     Languages,
+    in_languages,
     is_in_another,
     languages_in,
     sample,
@@ -66,6 +71,23 @@ def test_a_host_that_says_a_wrong_language_twice_is_guessed_throughout(
     assert of(languages, GERMAN, "en-us", host="other") == "en-us"
     # and yet no page of it is taken for another language that cannot be guessed
     assert of(languages, POLISH, "pl") == "pl"
+
+
+def test_korean_is_known_by_its_letters() -> None:
+    """However short, and with other letters in it; where it is among the languages."""
+    default = Settings({"LARM_LANGUAGES": options.defaults()["LARM_LANGUAGES"]})
+    korean = "새로운 컴퓨터를 설치했습니다"
+    with closing(Languages.from_settings(default)) as languages:
+        assert of(languages, korean) == "ko"
+        assert of(languages, normalize("NFD", korean)) == "ko"
+        assert of(languages, f"VPN Linux: {korean}") == "ko"
+        assert of(languages, korean, "en") == "en"
+        assert of(languages, "日本語の文書、한국") is None
+        page = Page("http://h/", parts=[Part("a.txt", text=korean)])
+        assert languages.of_now(page) is None
+        assert page.parts[0].language == "ko"
+    with closing(Languages(["de"])) as languages:
+        assert of(languages, korean) is None
 
 
 def test_a_page_that_says_the_right_one_keeps_it(languages: Languages) -> None:
@@ -165,6 +187,23 @@ def test_which_pages_are_in_another_language() -> None:
     page.language = None
     assert not is_in_another(page, {"en"})
     assert not is_in_another(Page("http://h/", text="kurz", language="de"), {"en"})
+
+
+def test_parts_in_other_languages_are_left_out() -> None:
+    german, english = (
+        Part(f"{n}.txt", text=t, language=n) for n, t in {"de": GERMAN, "en": ENGLISH}.items()
+    )
+    archive = Page("http://h/a.zip", text="de.txt en.txt", parts=[german, english])
+    assert in_languages(archive, {"de"}) == replace(archive, parts=[german])
+    assert in_languages(archive, ()) is archive
+    assert in_languages(Page("http://h/", text=GERMAN, language="de"), {"en"}) is None
+
+
+def test_names_of_parts_are_in_no_language(languages: Languages) -> None:
+    parts = [Part(f"the report of the month/{name}.txt") for name in range(9)]
+    names = " ".join(part.name for part in parts)
+    assert languages.of_now(Page("http://h/a.zip", text=names, parts=parts)) is None
+    assert languages.of_now(Page("http://h/a", text=names)) == "en"
 
 
 def test_parts_of_a_document_have_a_language_each(languages: Languages) -> None:

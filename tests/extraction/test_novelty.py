@@ -29,6 +29,7 @@ def test_a_part_of_a_page_that_is_several_times_as_long_is_new() -> None:
     shown = Sketch()
     shown.share(rows(WORDS[:900]))
     assert shown.share(rows(WORDS[100:220])) > 0.9
+    assert shown.share(rows(WORDS[300:420]), of_any=True) == 0.0
     for at in range(2_000, 2_900, 150):
         shown.share(rows(WORDS[at : at + 150]))
     assert shown.share(rows(WORDS[2_000:2_900])) < 0.1

@@ -8,11 +8,13 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from larmspider.errors import ConfigError
 from larmspider.fetch.archives import Answer, Archive
+from larmspider.fetch.blobs import Room
 from larmspider.fetch.errors import BadResponse, TooBig
 from larmspider.items import Page
 from larmspider.pipelines.warc_records import Original, info_record, page_records
@@ -34,7 +36,7 @@ def _warc(path: Path, *pages: Page, original: Original | None = None) -> bytes:
 def _read(archive: Archive, url: str, most: int = 0) -> Answer:
     capture = archive.find(url)
     assert capture is not None
-    return capture.source.read(capture, most)
+    return capture.source.read(capture, Room(most))
 
 
 def test_warc_files_give_pages_with_time_and_head(tmp_path: Path) -> None:
@@ -61,13 +63,34 @@ def test_warc_files_give_pages_with_time_and_head(tmp_path: Path) -> None:
     assert not archive.damages
 
 
+def test_a_body_that_is_larger_than_memory_is_a_file(tmp_path: Path) -> None:
+    """From each kind of archive; one that is still larger is refused."""
+    body = bytes(range(256)) * 40
+    _warc(tmp_path / "1.warc.gz", Page("http://h/a", body=body), Page("http://h/"))
+    (tmp_path / "mirror" / "h").mkdir(parents=True)
+    (tmp_path / "mirror" / "h" / "a").write_bytes(body)
+    for path in (tmp_path / "1.warc.gz", tmp_path / "mirror"):
+        archive = Archive([path])
+        capture = archive.find("http://h/a")
+        assert capture is not None
+        answer = capture.source.read(capture, Room(1_000, len(body), tmp_path / "blobs"))
+        assert answer.blob is not None
+        assert (answer.body, answer.blob.path.read_bytes()) == (b"", body)
+        with pytest.raises(TooBig, match="LARM_BLOB_BYTES"):
+            capture.source.read(capture, Room(1_000, len(body) - 1, tmp_path / "blobs"))
+        del answer
+    assert not list((tmp_path / "blobs").iterdir())
+
+
+@pytest.mark.parametrize("size", [500, 100_000])
 @pytest.mark.parametrize("damage", ["cut", "overwritten"])
-def test_a_damaged_warc_is_read_up_to_there(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_warc_is_read_up_to_there(tmp_path: Path, damage: str, size: int) -> None:
     """And says so, with the place."""
     path = tmp_path / "a.warc.gz"
-    data = _warc(path, *(Page(f"http://h/{n}", body=os.urandom(500)) for n in range(6)))
-    middle = len(data) // 2
-    rest = b"" if damage == "cut" else bytes(99) + data[middle + 99 :]
+    bodies = (Random(n).randbytes(size // 2).hex().encode() for n in range(6))
+    data = _warc(path, *(Page(f"http://h/{n}", body=body) for n, body in enumerate(bodies)))
+    middle, zeros = len(data) // 2, 99 if size == 500 else 2000
+    rest = b"" if damage == "cut" else bytes(zeros) + data[middle + zeros :]
     path.write_bytes(data[:middle] + rest)
     archive = Archive([path])
     assert 2 <= len(list(archive.urls())) < 6
@@ -75,7 +98,26 @@ def test_a_damaged_warc_is_read_up_to_there(tmp_path: Path, damage: str) -> None
     assert line.startswith(f"{path}: ")
     assert line.endswith(" pages before that")
     for url in archive.urls():
-        assert len(_read(archive, url).body) == 500
+        assert len(_read(archive, url).body) == size
+
+
+def test_a_record_with_a_wrong_checksum_is_damaged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has more bytes than it says; what comes behind it is lost."""
+    path = tmp_path / "a.warc.gz"
+    behind = _warc(path, *(Page(f"http://h/{n}", body=os.urandom(50_000)) for n in range(5)))
+    whole = _warc(path, Page("http://h/a", body=b"a"))
+    page = Page("http://h/b", body=b"b", fetched=NOON)
+    record = gzip.decompress(next(iter(page_records(page, None))).member)
+    member = gzip.compress(record + b"2" * 300_000)
+    path.write_bytes(whole + member[:-8] + bytes(4) + member[-4:] + behind)
+    archive = Archive([path])
+    assert list(archive.urls()) == ["http://h/a"]
+    assert archive.damages == [
+        f"{path}: the record at byte {len(whole):,} is damaged; 1 page before that"
+    ]
+    assert not capsys.readouterr().err
 
 
 def test_a_record_that_breaks_later_is_a_bad_response(tmp_path: Path) -> None:
@@ -154,7 +196,7 @@ def _whole(path: Path) -> None:
         (lambda path: None, "there is no such file or folder"),
         (lambda path: path.write_text("hello"), "expected a WARC file .*, the folder of an HTTr"),
         (lambda path: path.mkdir(), "has no page of http or https"),
-        (lambda path: path.write_bytes(b"\x1f\x8b\x08garbage"), "it is damaged behind the record"),
+        (lambda path: path.write_bytes(b"\x1f\x8b\x08garbage"), "the record at byte 0 is damaged"),
         (_whole, "it is compressed as a whole: expected a gzip member for each record"),
         (lambda path: _warc(path), "has no page of http or https"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from larmspider.fetch.curl_options import set_option
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.transfer import Transfer
-from larmspider.requests import TOO_LARGE
+from larmspider.requests import BLOB, TOO_LARGE
 from tests.support.crawling import PROJECT
 from tests.support.fetch.fetching import Fetcher
 from tests.support.servers.scripted import Raw, Reply, ScriptedServer
@@ -100,6 +101,66 @@ def test_a_document_has_a_limit_of_its_own(
     assert (TOO_LARGE in response.flags) is not taken
     head["Content-Type"] = "text/html"
     assert kind_of(one.failure(server.url())) == "too-big"
+
+
+@pytest.mark.parametrize("how", ["announced", "unannounced", "gzip"])
+def test_a_body_that_is_larger_than_memory_is_a_file(
+    scripted_server: Start, fetcher: Make, tmp_path: Path, how: str
+) -> None:
+    """Of the Request of a page alone; the file lasts as long as the Request does."""
+    body, head = bytes(range(256)) * 40, {"Content-Type": "text/html"}
+    sent = gzip.compress(body) if how == "gzip" else body
+    if how == "gzip":
+        head["Content-Encoding"] = "gzip"
+    elif how == "unannounced":
+        head |= {"Connection": "close", "Transfer-Encoding": "identity"}
+    server = scripted_server({"*": Reply(200, head, sent, close=how == "unannounced")})
+    blobs = {"LARM_DIR": str(tmp_path), "LARM_DOCUMENT_MAXSIZE_BYTES": 1100}
+    one = fetcher(DOWNLOAD_MAXSIZE=1000, LARM_BLOB_BYTES=10_240, **blobs)
+    response = one.get(server.url(), meta={"from_page": ""})
+    blob = response.meta[BLOB]
+    assert response.body == b""
+    assert (blob.path.read_bytes(), blob.size) == (body, len(body))
+    assert blob.digest == hashlib.sha1(body).hexdigest()
+    del response, blob
+    assert not list((tmp_path / "blobs").iterdir())
+    assert kind_of(one.failure(server.url())) == "too-big"
+    error = fetcher(DOWNLOAD_MAXSIZE=1000, LARM_BLOB_BYTES=10_239, **blobs).failure(
+        server.url(), meta={"from_page": ""}
+    )
+    assert (kind_of(error), "LARM_BLOB_BYTES" in message_of(error)) == ("too-big", True)
+    assert not list((tmp_path / "blobs").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "packed"),
+    [
+        ("br", brotli.compress(MEGABYTE * 30, quality=5)),
+        ("gzip, gzip", gzip.compress(gzip.compress(MEGABYTE * 30))),
+    ],
+)
+def test_a_bomb_is_not_unpacked_into_a_file(
+    scripted_server: Start, fetcher: Make, tmp_path: Path, name: str, packed: bytes
+) -> None:
+    """30 MB would be allowed, but not in one piece: they would be in memory first."""
+    server = scripted_server({"*": Reply(headers={"Content-Encoding": name}, body=packed)})
+    settings = {"LARM_DIR": str(tmp_path), "LARM_BLOB_BYTES": 100_000_000}
+    error = fetcher(**settings).failure(server.url(), meta={"from_page": ""})
+    assert kind_of(error) == "too-big"
+    assert not list((tmp_path / "blobs").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"DOWNLOAD_MAXSIZE": 2000}, "LARM_BLOB_BYTES=2000: expected 0, for none, or more than DO"),
+        ({"DOWNLOAD_MAXSIZE": 0}, r"more than DOWNLOAD_MAXSIZE=0 \(no limit\)"),
+        ({"DOWNLOAD_MAXSIZE": 1000}, "more than LARM_DOCUMENT_MAXSIZE_BYTES=48000000"),
+    ],
+)
+def test_blobs_are_larger_than_what_memory_may_hold(settings: dict[str, int], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Limits.from_settings(Settings({"LARM_BLOB_BYTES": 2000, **settings}))
 
 
 def test_a_request_may_have_its_own_limit(scripted_server: Start, fetcher: Make) -> None:

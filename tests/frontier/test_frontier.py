@@ -12,6 +12,7 @@ from larmspider.frontier.politeness import Limits
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import Backlinks, PathWords
+from larmspider.items import REQUISITE
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.frontier.simulation import AllowAll, Clock, Simulation, build
 
@@ -658,3 +659,25 @@ def test_a_failure_after_the_answer_counts_after_a_restart(world):
     world.frontier.checkpoint({})
     world.start()
     assert world.record().failures == 1
+
+
+def test_a_requisite_is_known_and_in_no_sum_once_it_has_ended(world):
+    world.add("http://a/logo#requisite", link_type=REQUISITE)
+    world.robots()
+    for state in (UrlState.FAILED, STORED):
+        lease = world.pop()
+        assert lease.entry.url == "http://a/logo#requisite"
+        assert world.frontier.backend.counts().discovered == 1
+        world.frontier.checkpoint({})
+        if state is STORED:
+            world.frontier.acknowledge(lease, FetchRecord(state))
+        else:
+            world.start()  # killed
+            world.wait(100.0)
+    counts = world.frontier.backend.counts()
+    assert (counts.discovered, counts.stored, counts.merged) == (0, 0, 0)
+    world.frontier.audit(deep=True)
+    world.frontier.checkpoint({})
+    world.start()
+    assert not world.add("http://a/logo#requisite", link_type=REQUISITE).new
+    assert world.frontier.known(["http://a/logo#requisite", "http://a/logo"]) == [True, False]

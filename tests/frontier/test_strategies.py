@@ -6,6 +6,7 @@ from larmspider.frontier import strategies as pagerank
 from larmspider.frontier.storage.records import MAX_PRIORITY, url_key
 from larmspider.frontier.strategies import (
     FIRST,
+    LATER,
     Backlinks,
     BreadthFirst,
     LinkTable,
@@ -18,7 +19,9 @@ from tests.support.frontier.memory_backend import MemoryBackend
 from tests.support.frontier.simulation import Clock, build
 
 
-@pytest.mark.parametrize("depth, priority", [(0, FIRST), (3, FIRST + 3), (99_999, MAX_PRIORITY)])
+@pytest.mark.parametrize(
+    "depth, priority", [(0, FIRST), (3, FIRST + 3), (99_999, FIRST + LATER - 1)]
+)
 def test_breadth_first_goes_by_depth(depth, priority):
     assert BreadthFirst().priority("http://h/a/b", depth, 9) == priority
 

@@ -53,6 +53,34 @@ def test_the_class_that_is_the_content_is_never_held(backend: LmdbBackend) -> No
     assert states["/wiki?id=*"] is ClassState.OPEN
 
 
+def archive(target: str) -> Reply:
+    """Sixty mails, each with its source; ``/log?page=N`` says one thing."""
+    mail, _, part = target.removeprefix("/mail/").partition("/")
+    if target == "/":
+        return page("Mails", "All mails.", *(f"/log?page={n}" for n in range(6)), "/mail/0/")
+    if target.startswith("/log"):
+        return page("Log", "Nothing happened.", *(f"/log?page={n}" for n in range(6, 12)))
+    number = int(mail)
+    others = [f"/mail/{n}/" for n in (2 * number + 1, 2 * number + 2) if n < 60]
+    return page("Mail", document(number), *([] if part else [f"/mail/{mail}/raw", *others]))
+
+
+def test_classes_with_little_that_is_new_wait_behind_the_others(backend: LmdbBackend) -> None:
+    """And nothing of them is left out: the sources repeat their mails, and come last."""
+    walk = Walk(archive, backend).run()
+    at = {target: n for n, target in enumerate(walk.fetched)}
+    assert len(at) == len(walk.fetched) == 1 + 12 + 2 * 60
+    assert backend.counts().queued == 0
+    mails = sorted(
+        n for target, n in at.items() if target.startswith("/mail/") and "raw" not in target
+    )
+    sources = sorted(n for target, n in at.items() if "raw" in target)
+    assert sources[20] > mails[-1]
+    in_order = Walk(archive, None, REPORT).run().fetched
+    assert sorted(in_order) == sorted(walk.fetched)
+    assert in_order != walk.fetched
+
+
 def test_views_of_many_paths_are_held_together(backend: LmdbBackend) -> None:
     walk = Walk(folders, backend).run()
     orders = [target for target in walk.fetched if "?" in target]

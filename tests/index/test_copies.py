@@ -18,6 +18,7 @@ from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
 from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.writer import IndexWriter
+from larmspider.items import Part
 
 WORDS = [f"word{n}" for n in range(400)]
 TEXT = " ".join(WORDS)
@@ -82,6 +83,16 @@ def test_the_best_of_copies_is_a_hit_and_all_are_counted(writer, make_page) -> N
     assert [hit.url for hit in searcher.similar(searcher.get("http://wiki.example/a")).hits] == [
         "http://wiki.example/far"
     ]
+
+
+def test_short_parts_with_the_same_bytes_are_copies(writer, make_page) -> None:
+    """Of each other and of pages, in whatever archive they lie."""
+    for name in ("one.zip", "two.zip"):
+        page = make_page(name, "names")
+        page.parts = [Part("a.txt", "text/plain", 5, text="word7", digest="ab12")]
+        writer.add(page)
+    writer.add(make_page("a.txt", "word7"), "ab12")
+    assert sorted(hits(writer).values()) == [2]
 
 
 def test_what_only_a_copy_has_is_found_there(writer, make_page) -> None:

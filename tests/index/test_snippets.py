@@ -21,6 +21,7 @@ def make(words: str, body: str, description: str = "") -> Snippet:
         ("object.__init__", "see object.__init__.", "see *object*.*__init__*."),
         ("C++", "C and C++ code", "C and *C++* code"),
         ("join", "rejoin", "rejoin"),
+        ("join", "a\xa0join … rejoin ﬁ join", "a\xa0*join* … rejoin ﬁ *join*"),
         ("über", "straße Über naïve", "straße *Über* naïve"),
         ("uber", "straße Über", "straße *Über*"),
         ("x", "İstanbul x", "İstanbul *x*"),
@@ -52,6 +53,15 @@ def test_shows_the_passage_with_most_words() -> None:
     snippet = make("alpha beta", body)
     assert "*alpha* *beta* here" in snippet.marked("*", "*")
     assert len(snippet.text) <= SNIPPET_LENGTH + len("… ") * 2
+
+
+def test_words_that_say_nothing_choose_no_passage() -> None:
+    """They are marked where they stand beside the others."""
+    idle = ["how", "do", "i", "a"]
+    analyzers = ExactAnalyzer(), stemmed_analyzer("english")
+    maker = SnippetMaker([*idle, "map", "thread"], *analyzers, idle=idle)
+    snippet = maker.snippet(f"How do I say a map? {'Nothing. ' * 99}A thread has a map.", "")
+    assert "*A* *thread* has *a* *map*" in snippet.marked("*", "*")
 
 
 def test_passage_begins_and_ends_with_whole_words() -> None:

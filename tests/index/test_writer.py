@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import struct
@@ -101,6 +102,27 @@ def test_a_page_is_indexed_again_only_when_its_anchors_doubled(writer, make_page
             writer.commit()
     assert rounds == [1, 2, 4, 8, 16, 32]
     assert (writer.refresh_all_anchors(), writer.refresh_all_anchors()) == (1, 0)
+
+
+@pytest.mark.parametrize(("replaced", "left"), [(9, 1), (1, 3)])
+def test_segments_are_merged_at_the_end_where_many_pages_were_replaced(
+    tmp_path: Path, make_page, replaced: int, left: int
+) -> None:
+    """Of 24 pages in two segments nine: nothing that was replaced is left. One: it is one commit
+    more, and no merge."""
+    with IndexWriter(tmp_path) as writer:
+        for n in range(24):
+            writer.add(make_page(f"{n}", "word"))
+            if n % 12 == 11:
+                writer.commit()
+        links = [(f"http://wiki.example/{n}", "text") for n in range(replaced)]
+        writer.add_anchors("http://h/", links)
+        assert writer.refresh_all_anchors() == replaced
+        assert writer.refresh_all_anchors() == 0
+    segments = json.loads((tmp_path / "meta.json").read_bytes())["segments"]
+    deleted = [(one["deletes"] or {}).get("num_deleted_docs", 0) for one in segments]
+    assert (len(segments), sum(deleted)) == (left, 0 if left == 1 else replaced)
+    assert Searcher.open(tmp_path).search("text").total == replaced
 
 
 def test_refresh_limit_is_kept_and_the_rest_stays_due(writer, make_page) -> None:

@@ -13,8 +13,9 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 
 from larmspider.errors import ConfigError
+from larmspider.fetch.blobs import Blob
 from larmspider.items import Page
-from larmspider.pipelines.page_files import PageFilesPipeline
+from larmspider.pipelines.page_files import BLOBS, PageFilesPipeline, blob_file
 from larmspider.workdir.frames import open_stored
 from tests.support.crawling import body_of, records
 
@@ -128,6 +129,7 @@ def test_drops_a_body_that_no_page_file_holds(crawler_for: CrawlerFor) -> None:
         ({"LARM_PAGEFILE_BYTES": 1.5}, "LARM_PAGEFILE_BYTES=1.5: expected"),
         ({"LARM_PAGEFILE_BYTES": 10_000}, "does not fit LARM_PAGEFILE_BYTES=10000"),
         ({"LARM_DOCUMENT_MAXSIZE_BYTES": 50_000_001}, "does not fit LARM_PAGEFILE_BYTES=50000000"),
+        ({"LARM_DOCUMENT_MAXSIZE_BYTES": 1}, "must be between 16777216 and 50000000"),
         ({"LARM_DOCUMENT_MAXSIZE_BYTES": "48 MB"}, "LARM_DOCUMENT_MAXSIZE_BYTES=48 MB: expected"),
         ({"DOWNLOAD_MAXSIZE": 0}, r"DOWNLOAD_MAXSIZE=0 \(no limit\) does not fit"),
     ],
@@ -207,3 +209,34 @@ def test_a_full_page_file_that_cannot_be_synced_is_not_forgotten(
         with pytest.raises(OSError, match=r"Input/output error: '.*pagefile_0\.pfl'"):
             store.flush()
     store.close_spider()
+
+
+def test_a_body_in_a_file_is_kept_once(crawler_for: CrawlerFor, tmp_path: Path) -> None:
+    """Under its number; what no checkpoint has goes, and so does what a killed run left."""
+    store = PageFilesPipeline.from_crawler(crawler_for())
+    store.recover(b"")
+    store.open_spider()
+    folder, positions = tmp_path / "crawl" / "blobs", []
+    for number, content in enumerate([b"one", b"two", b"one", b"three"]):
+        blob = Blob(folder)
+        blob.write(content)
+        blob.finish()
+        page = Page(f"http://h/{number}", digest=blob.digest)
+        page.body_file, page.file_bytes = blob.path, blob.size
+        store.process_item(page)
+        assert page.body_file.read_bytes() == content
+        positions.append(store.flush())
+        del blob
+    Blob(folder).write(b"on its way")
+    part = folder / ".killed.part"
+    part.write_bytes(b"half")
+    store.close_spider()
+    lines = records(tmp_path / "crawl" / "store.log")
+    assert [line["offset"] for line in lines] == ["0", "1", "0", "2"]
+    assert {int(line["page-file"]) for line in lines} == {BLOBS}
+    assert blob_file(tmp_path / "crawl", 1).read_bytes() == b"two"
+    assert sorted(path.name[:2] for path in folder.iterdir()) == [".k", "0-", "1-", "2-"]
+    store.recover(positions[1])
+    store.open_spider()
+    store.close_spider()
+    assert sorted(path.name[:2] for path in folder.iterdir()) == ["0-", "1-"]

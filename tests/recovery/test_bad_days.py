@@ -138,7 +138,7 @@ def test_what_the_brake_holds_leaves_when_it_is_approved(tmp_path: Path) -> None
         assert len(records(deleted)) == 20
         host = server.url("")[7:].strip("/")
         refused = scrapy("deletes", "--dir", "crawl", "--approve", host, cwd=tmp_path)
-        assert refused.status == 1
+        assert refused.status == 2
         assert "was not shown yet" in refused.err
         shown = scrapy("deletes", "--dir", "crawl", cwd=tmp_path)
         assert f"{host}: 20 pages wait" in shown.out

@@ -9,7 +9,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 
+from larmspider.commands.workers import Command
+from larmspider.workdir.directory import ClusterDirectory
 from tests.support.crawling import Ran, scrapy
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
@@ -62,13 +65,17 @@ def stored(log: Path) -> Counter[str]:
 
 
 def test_a_crawl_directory_of_the_version_before_is_gone_on_with(tmp_path: Path) -> None:
-    """Every page is stored once; those that were there before are not fetched again."""
+    """Every page is stored once; those that were there before are not fetched again. And so is
+    one that this version has gone on with."""
     shutil.copytree(EARLIER / "alone", tmp_path / "crawl")
     before = stored(tmp_path / "crawl" / "store.log")
     assert 0 < len(before) < len(SITE)
     ran = crawl(tmp_path)
     assert ran.status == 0, ran.err
     assert "LARM_CANONICAL_RULES=always); other rules need a new crawl" in ran.err
+    assert stored(tmp_path / "crawl" / "store.log") == Counter(SITE)
+    again = crawl(tmp_path)
+    assert again.status == 0, again.err
     assert stored(tmp_path / "crawl" / "store.log") == Counter(SITE)
 
 
@@ -101,3 +108,13 @@ def test_a_redis_of_the_version_before_is_gone_on_with(tmp_path: Path) -> None:
         ran = crawl(tmp_path, *options)
     assert ran.status == 0, ran.err
     assert stored(log) == Counter(SITE)
+
+
+def test_a_directory_of_workers_of_the_version_before_is_accepted(tmp_path: Path) -> None:
+    """By `scrapy workers` itself, before it starts any."""
+    shutil.copytree(EARLIER / "shared", tmp_path / "crawl")
+    command = Command()
+    command.settings = Settings({"LARM_DIR": str(tmp_path / "crawl")})
+    command.settings.setmodule("larmspider.settings", priority="default")
+    scope = {"start": HOSTS[0], "restrict": r"http://[^/]*\.example/.*"}
+    ClusterDirectory.from_crawler(command._as_each("intranet", scope)).check()

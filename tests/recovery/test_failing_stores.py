@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -227,28 +226,6 @@ def test_files_that_may_not_grow_end_the_crawl(
         assert description(crawl.crawl)["end"] == "broken"
     assert crawl.run(None)
     crawl.check_end()
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[str], None]]]:
-    """A file system of 8 MB, and a function that gives it another size."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-
-    def mount(*options: str) -> subprocess.CompletedProcess[str]:
-        command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(disk)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    try:
-        done = mount("size=8m")
-    except FileNotFoundError:
-        pytest.skip("there is no mount command (Debian package mount)")
-    if done.returncode:
-        pytest.skip(f"a file system cannot be mounted here: {done.stderr.strip()}")
-    try:
-        yield disk, lambda size: mount("remount", f"size={size}").check_returncode()
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
 
 
 def _fill(path: Path) -> None:

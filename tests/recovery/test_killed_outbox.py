@@ -25,6 +25,7 @@ from tests.support.forking import Forked
 from tests.support.recovery.killed_crawl import SETTINGS, Site
 from tests.support.recovery.receivers import (
     check_database,
+    of_dynamodb,
     of_messages,
     of_nats,
     of_objects,
@@ -35,7 +36,7 @@ from tests.support.recovery.receivers import (
 from tests.support.servers.opensearch import OpenSearchServer
 from tests.support.servers.postgres import PROGRAMS, PostgresServer
 from tests.support.servers.redis import RedisServer
-from tests.support.servers.stores import NatsServer, SeaweedServer
+from tests.support.servers.stores import DynaliteServer, NatsServer, SeaweedServer
 
 pytestmark = pytest.mark.acceptance
 
@@ -47,7 +48,12 @@ DUMMY = "larmspider.pipelines.outbox.dummy.DummyReceiver"
 OBJECTS = "larmspider.pipelines.outbox.objects.ObjectsReceiver"
 STREAM = "larmspider.pipelines.outbox.streams.StreamReceiver"
 SECOND_STREAM = f"{MODULE}.SecondStreamReceiver"
+DYNAMODB = "larmspider.pipelines.outbox.dynamodb.DynamoDbReceiver"
 OPENSEARCH = "larmspider.pipelines.outbox.opensearch.OpenSearchReceiver"
+NOBODY = {
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_DEFAULT_REGION": "x",
+    "AWS_ACCESS_KEY_ID": "larm", "AWS_SECRET_ACCESS_KEY": "s3cr3t",
+}  # fmt: skip
 FOR_ALL = {**SETTINGS, "LARM_LANGUAGES": "", "LARM_OUTBOX_END_SECS": "240"}
 
 
@@ -121,14 +127,18 @@ class SendingCrawl:
 
 
 class Servers:
-    """One of each kind, whose receivers are in ``names``; OpenSearch is a stand-in."""
-
-    names = (SQL, SECOND, DUMMY, OBJECTS, STREAM, SECOND_STREAM, OPENSEARCH)
+    """One of each kind, whose receivers are in ``names``; OpenSearch is a stand-in, and dynalite
+    is there where it is installed."""
 
     def __init__(self, postgres: PostgresServer, redis: RedisServer) -> None:
+        self.names = [SQL, SECOND, DUMMY, OBJECTS, STREAM, SECOND_STREAM, OPENSEARCH]
         self.postgres, self.redis = postgres, redis
-        self.weed, self.nats = SeaweedServer(), NatsServer()
+        self.weed, self.nats, self.dynalite = SeaweedServer(), NatsServer(), DynaliteServer()
         self.opensearch = OpenSearchServer()
+        self.killed = [postgres, redis, self.weed, self.nats]
+        if self.dynalite.is_installed():
+            self.names.append(DYNAMODB)
+            self.killed.append(self.dynalite)
 
     def variables(self, folder: Path) -> dict[str, str]:
         """For a crawl in ``folder``, by whose name the streams, indexes and so on are called."""
@@ -140,16 +150,18 @@ class Servers:
             "SECOND_STREAM_URL": self.nats.url,
             "LARM_STREAM_NAME": folder.name,
             "LARM_OPENSEARCH_URL": self.opensearch.url(folder.name),
+            "LARM_DYNAMODB_TABLE": folder.name,
+            **self.dynalite.environment,
             **self.weed.environment,
         }
 
     def kill(self, away: float) -> None:
         """All of them, for so many seconds and the time in which they come up."""
         self.opensearch.__exit__(None, None, None)
-        for server in (self.postgres, self.redis, self.weed, self.nats):
+        for server in self.killed:
             server.kill()
         time.sleep(away)
-        for server in (self.postgres, self.redis, self.weed, self.nats):
+        for server in self.killed:
             server.start()
         self.opensearch.__enter__()
 
@@ -172,6 +184,10 @@ class Servers:
             one["url"]: (one["status"], one["size"], one.get("title", "")) for one in documents
         } == {url: (status, len(body), title) for url, (status, body, title) in pages.items()}
         assert len(documents) == len(pages)
+        if self.dynalite in self.killed:
+            assert of_dynamodb(self.dynalite.client(), name) == {
+                url: (status, title, digests[url]) for url, (status, _, title) in pages.items()
+            }
         found = standings([crawl])
         assert len(found) == len(self.names)
         assert {(one.waiting, one.dead) for one in found.values()} == {(0, 0)}
@@ -179,8 +195,9 @@ class Servers:
 
     def __enter__(self) -> Self:
         with ExitStack() as running:
-            for server in (self.weed, self.nats, self.opensearch):
-                running.enter_context(server)
+            for server in (self.weed, self.nats, self.opensearch, self.dynalite):
+                if server is not self.dynalite or server in self.killed:
+                    running.enter_context(server)
             self._running = running.pop_all()
         return self
 
@@ -234,6 +251,28 @@ def test_receivers_have_exactly_the_pages_whatever_is_killed(
     print(f"{kills} in {crawls} crawls of {pages} pages")
 
 
+@pytest.mark.long
+def test_servers_that_were_away_have_everything_in_the_end(
+    site: Site,
+    postgres: PostgresServer,
+    redis_server: Callable[..., RedisServer],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    """All at once, for 10 seconds (``--kills 120``: a minute) while the crawl goes on."""
+    with postgres.connection() as connection:
+        connection.execute("DROP TABLE IF EXISTS pages, links, versions")
+    with Servers(postgres, redis_server()) as servers:
+        crawl = SendingCrawl(site, tmp_path, *servers.names, **servers.variables(tmp_path))
+        process = crawl.begin()
+        wait_until(lambda: crawl.sent > 0 or process.poll() is not None, "the first batch")
+        servers.kill(request.config.getoption("--kills") / 2)
+        said = crawl.end(process)
+        assert servers.check(crawl.crawl) == len(site.answers)
+    assert re.search(r"Receiver: .*; .* in the outbox$", said, re.MULTILINE)
+    assert "Receiver takes pages again; " in said
+
+
 def test_a_receiver_that_is_away_costs_disk_and_not_the_crawl(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +287,8 @@ def test_a_receiver_that_is_away_costs_disk_and_not_the_crawl(
     ran = scrapy("outbox", "--send", cwd=tmp_path, settings_module=MODULE)
     assert ran.status == 1
     assert re.search(r"GateReceiver: .* taken; .* deletes wait: the gate is closed", ran.out)
+    ran = scrapy("outbox", "--send", cwd=tmp_path)
+    assert (ran.status, "GateReceiver is not in ITEM_PIPELINES, so" in ran.err) == (2, True)
     open_gate(tmp_path, 1_000_000)
     ran = scrapy("outbox", "--send", "--json", cwd=tmp_path, settings_module=MODULE)
     assert ran.status == 0, ran.err
@@ -283,6 +324,24 @@ def test_a_full_outbox_holds_the_crawl_and_says_for_whom(site: Site, tmp_path: P
             {"LARM_SQL_URL": "postgresql://larm:s3cr3t@127.0.0.1:1/x"},
             "SqlReceiver cannot be reached: connection failed: .*refused.*; start the server,"
             " look at LARM_SQL_URL, or take SqlReceiver out of ITEM_PIPELINES",
+        ),
+        (
+            OPENSEARCH,
+            {"LARM_OPENSEARCH_URL": "http://larm:s3cr3t@127.0.0.1:1/x"},
+            "OpenSearchReceiver cannot be reached: 127.0.0.1:1: .*refused; start the server, look"
+            " at LARM_OPENSEARCH_URL, or take",
+        ),
+        (
+            OBJECTS,
+            {"LARM_OBJECTS_URL": "s3://b/x", **NOBODY},
+            "ObjectsReceiver cannot be reached: .*http://127.0.0.1:1/b/x/.*: Connection refused;"
+            r" start the server, look at LARM_OBJECTS_URL and the environment \(AWS_ENDPOINT_URL",
+        ),
+        (
+            DYNAMODB,
+            {"LARM_DYNAMODB_TABLE": "pages", **NOBODY},
+            r"DynamoDbReceiver cannot be reached: Could not connect .*127.0.0.1:1/\"; start the"
+            " server, look at AWS_ENDPOINT_URL, AWS_DEFAULT_REGION and LARM_DYNAMODB_TABLE, or",
         ),
         (GATE, {"GATE_FOLDER": "/none"}, "GateReceiver cannot be used: no such folder; take "),
     ],

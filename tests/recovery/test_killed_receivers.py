@@ -20,12 +20,14 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.items import Page, Removed
+from larmspider.pipelines.outbox.dynamodb import DynamoDbReceiver
 from larmspider.pipelines.outbox.objects import ObjectsReceiver
 from larmspider.pipelines.outbox.outbox import SenderProcess
 from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError
 from larmspider.pipelines.outbox.spool import FOLDER, Cursor
 from larmspider.pipelines.outbox.streams import StreamReceiver
 from tests.support.recovery.receivers import (
+    of_dynamodb,
     of_kafka,
     of_messages,
     of_nats,
@@ -34,7 +36,7 @@ from tests.support.recovery.receivers import (
     sha1,
 )
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
-from tests.support.servers.stores import NatsServer, SeaweedServer, StoreServer
+from tests.support.servers.stores import DynaliteServer, NatsServer, SeaweedServer, StoreServer
 from tests.support.spooled import page, removed, spooled
 
 pytestmark = pytest.mark.acceptance
@@ -147,6 +149,20 @@ def test_objects_and_manifests_have_each_version(
     assert of_objects(weed.store("crawls"), "intranet") == last_versions(items)
 
 
+def test_a_table_of_dynamodb_has_the_last_versions(
+    tmp_path: Path, kills: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not DynaliteServer.is_installed():
+        pytest.skip("dynalite is not installed (npm install -g --prefix .venv dynalite@4.0.0)")
+    with DynaliteServer() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        table = {"LARM_DYNAMODB_TABLE": "intranet"}
+        items = kill_while_it_sends(DynamoDbReceiver, table, server, tmp_path / "crawl", kills)
+        found = of_dynamodb(server.client(), "intranet")
+    assert {url: digest for url, (_, _, digest) in found.items()} == last_versions(items)
+
+
 def test_a_redis_stream_has_each_version_at_least_once(
     tmp_path: Path, kills: int, redis_server: Callable[..., RedisServer]
 ) -> None:
@@ -230,6 +246,19 @@ def test_a_full_or_foreign_redis_is_said(
         server.client().set("pages", "x")
         with pytest.raises(RefusedError, match="pages is a string"):
             receiver.connect()
+
+
+@pytest.mark.skipif(REDIS_SERVER is None, reason="redis-server is not installed")
+def test_a_wrong_password_of_redis_is_refused(redis_server: Callable[..., RedisServer]) -> None:
+    server = redis_server(password="s3cr3t")
+    wrong = server.url.replace("s3cr3t", "wr0ng")
+    settings = Settings({"LARM_STREAM_URL": wrong, "LARM_STREAM_NAME": "pages"})
+    with (
+        closing(StreamReceiver.from_settings(settings)) as receiver,
+        pytest.raises(RefusedError, match="invalid username-password pair") as error,
+    ):
+        receiver.connect()
+    assert "wr0ng" not in str(error.value)
 
 
 def _entries(folder: Path) -> list[Any]:

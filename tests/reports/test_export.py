@@ -6,9 +6,12 @@ import base64
 import csv
 import json
 import shutil
+import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -16,9 +19,10 @@ from pyarrow import parquet
 
 from larmspider import open_crawl
 from larmspider.crawl.api import Crawl
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.reports.export import export
-from tests.support.crawling import records
+from tests.support.crawling import FAST, begin, records, scrapy
+from tests.support.servers.scripted import Request, ScriptedServer
 from tests.support.stored_crawl import GONE, PDF, A, B, two_pages
 from tests.support.warcs import check, pages_in
 
@@ -148,6 +152,17 @@ def test_refuses_what_cannot_be_done(
     assert (tmp_path / "there.csv").read_text() == "mine"
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet", "a.warc.gz"])
+def test_a_file_that_cannot_be_written_is_named(crawl: Crawl, tmp_path: Path, name: str) -> None:
+    """In one line: a folder of others, and a disk that runs full."""
+    with pytest.raises(ConfigError, match=f"^/proc/{name} cannot be written: No such file"):
+        export(crawl, "pages", Path("/proc") / name)
+    (tmp_path / f"{name}.part").symlink_to("/dev/full")
+    with pytest.raises(LarmspiderError, match=f"/{name} cannot be written: .*No space left"):
+        export(crawl, "pages", tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
 def test_parquet_without_pyarrow(
     crawl: Crawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,3 +187,53 @@ def test_an_export_that_fails_leaves_the_file_that_was_there(path: Path, tmp_pat
             export(crawl, "hosts", tmp_path / "a.csv")
     assert (tmp_path / "a.warc.gz").read_text() == "mine"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.warc.gz", "crawl"]
+
+
+def _endless(request: Request) -> str:
+    """Page n leads to two further ones."""
+    number = int(request.path[1:])
+    links = (f"<a href=/{2 * number + one}>{2 * number + one}</a>" for one in (1, 2))
+    return f"<title>{number}</title><p>page {number} {' '.join(links)}"
+
+
+@pytest.mark.acceptance
+def test_a_crawl_that_runs_is_exported(tmp_path: Path) -> None:
+    """Whole pages, each once, and more of them later; the crawl goes on."""
+    settings = FAST | {"LARM_CHECKPOINT_SECS": "0.5", "DOWNLOAD_DELAY": "0.005"}
+    options = [f"-s{name}={value}" for name, value in settings.items()]
+    said, log = tmp_path / "said", tmp_path / "crawl" / "store.log"
+    limit = time.monotonic() + 120
+
+    def exported(what: str, end: str, *more: str) -> Path:
+        out = tmp_path / f"{what}.{end}"
+        ran = scrapy("export", what, out.name, "--force", *more, cwd=tmp_path)
+        assert ran.status == 0, ran.err
+        assert process.poll() is None
+        return out
+
+    with ScriptedServer({"/robots.txt": (404, {}, b""), "*": _endless}) as server:
+        with said.open("w") as out:
+            start = ("crawl", "intranet", "-a", f"start={server.url('/0')}")
+            process = begin(*start, *options, cwd=tmp_path, out=out)
+        while not log.exists():
+            assert process.poll() is None, said.read_text()
+            assert time.monotonic() < limit, said.read_text()
+            time.sleep(0.05)
+        for enough in (100, 200):
+            pages: dict[str, Any] = {}
+            while len(pages) < enough:  # of the last checkpoint
+                assert time.monotonic() < limit, said.read_text()
+                lines = exported("pages", "jsonl", "--bodies").read_text().splitlines()
+                pages = {page["url"].rpartition("/")[2]: page for page in map(json.loads, lines)}
+                assert len(lines) == len(pages)
+            for number, page in pages.items():
+                body = base64.b64decode(page["body_base64"])
+                assert body.startswith(f"<title>{number}</title>".encode())
+                assert len(body) == page["size"]
+            for link in map(json.loads, exported("links", "jsonl").read_text().splitlines()):
+                above, below = (link[end].rpartition("/")[2] for end in ("from_page", "to_page"))
+                assert ((int(below) - 1) // 2, link["anchor"]) == (int(above), below)
+            assert check(exported("pages", "warc.gz")) > len(pages)
+            assert "graphml" in exported("hosts", "graphml").read_text()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0, said.read_text()

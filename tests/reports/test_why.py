@@ -9,7 +9,7 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import QueuedUrl, host_of, url_key
 from larmspider.index.query import NO_FILTERS, Filters
-from larmspider.items import Page
+from larmspider.items import Page, Part
 from larmspider.reports.why import Why, why
 from tests.support.stored_crawl import StoredCrawl
 
@@ -20,6 +20,7 @@ PAGES: dict[str, dict[str, object]] = {
     "twin": {"text": f"canteen {LONG}", "body": b"same"},
     "twin/long": {"text": f"canteen {LONG}", "body": b"same"},
     "hidden": {"text": "vpn", "noindex": True, "body": b"<meta name=robots content=noindex>vpn"},
+    "a.zip": {"text": "b c.txt", "parts": [Part("b c.txt", text="zebra")]},
     "gone": {"text": "vpn", "status": 404},
 }
 
@@ -63,6 +64,11 @@ def test_a_hit_and_what_the_hit_above_has(crawl: CrawlDir) -> None:
     assert (found.above.url, found.above.position, found.first) == ("http://h/best", 1, None)
     first = asked(crawl, "vpn login", "best")
     assert (first.verdict, first.above, first.reasons) == ("hit 1 of 2", None, [])
+
+
+def test_a_part_of_a_document_is_a_page_of_its_own(crawl: CrawlDir) -> None:
+    assert asked(crawl, "zebra", "a.zip#!/b%20c.txt").verdict == "hit 1 of 1"
+    assert asked(crawl, "zebra", "a.zip").verdict == "in the index, but no hit"
 
 
 def test_a_copy_names_the_hit_that_stands_for_it(crawl: CrawlDir) -> None:

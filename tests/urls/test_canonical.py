@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from larmspider.errors import ConfigError, InvalidURL
 from larmspider.urls.canonical import Canonicalizer, canonicalize, exact_form
 from larmspider.urls.equivalence import (
+    BARE_PERCENT,
     DOUBLE_SLASH,
     FOLDER_FILE,
     PATH_CASE,
@@ -127,6 +128,8 @@ def test_hosts_and_ports(url: str, expected: str) -> None:
         ("/100%", "/100%25"),
         ("/%zz", "/%25zz"),
         ("/%%341", "/%2541"),
+        ("/%4%31", "/%2541"),
+        ("/%aG%", "/%25ag%25"),
         ('/"<>[]^`{|}', "/%22%3C%3E%5B%5D%5E%60%7B%7C%7D"),
         ("/!$&'()*+,=:@", "/!$&'()*+,=:@"),
         ("/a//b///c", "/a/b/c"),
@@ -217,6 +220,10 @@ def test_session_ids_are_dropped(rest: str, expected: str) -> None:
         ("http://h/a/index.html", "http://h/a/index.html"),
         ("http://h/a//b", "http://h/a//b"),
         ("http://h/a;jsessionid=1?sid=2&x", "http://h/a;jsessionid=1?sid=2&x"),
+        ("http://h/o%.html", "http://h/o%.html"),
+        ("http://h/o%25.html?100%", "http://h/o%25.html?100%"),
+        ("http://h/%%34%31%c3", "http://h/%%341%C3"),
+        ("http://h/%a%3d%aG%", "http://h/%a%3D%aG%"),
     ],
 )
 def test_the_exact_form_has_what_the_standards_call_equal(url: str, expected: str) -> None:
@@ -241,6 +248,8 @@ def test_a_folder_file_is_a_page(name: str) -> None:
         ("http://h/a//b", "http://h/a/b", DOUBLE_SLASH),
         ("http://h/a?sid=1", "http://h/a?sid=2&", SESSION_ID),
         ("http://h/A/index.html", "http://h/a/", PATH_CASE | FOLDER_FILE),
+        ("http://h/o%.html", "http://h/o%25.html", BARE_PERCENT),
+        ("http://h/?O%", "http://h/?O%25", BARE_PERCENT),
         ("http://h/a%41", "http://h/aA", 0),
         ("http://h/a", "http://h/b", None),
     ],

@@ -77,6 +77,10 @@ def test_own_fields_are_tried_crawled_found_and_visited_again(tmp_path: Path) ->
 
         # other fields of pages that are stored
         other = json.dumps({"*": {"seats": "//text()[contains(., 'for')]"}})
-        again = scrapy("reindex", "-s", f"LARM_FIELDS={other}", "-s", "LARM_FACETS=", cwd=tmp_path)
+        by = ("-s", f"LARM_FIELDS={other}", "-s", "LARM_FACETS=seats")
+        again = scrapy("reindex", *by, cwd=tmp_path)
         assert again.status == 0, again.err
-        assert "A\n" in scrapy("search", 'seats:"for two"', cwd=tmp_path).out
+        assert "LARM_FACETS=['seats']: it was ['room']" in again.err
+        found = scrapy("search", 'seats:"for two"', "--json", cwd=tmp_path).json
+        assert [hit["title"] for hit in found["hits"]] == ["A"]
+        assert found["facets"]["fields"]["seats"] == {"for two": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,11 +49,11 @@ class Site:
 
 
 class Crawl:
-    """``days``: how far the crawl's clock is ahead."""
+    """``days``: how far the crawl's clock is ahead; ``begins``: lines of its settings module."""
 
     def __init__(self, site: Site, server: ScriptedServer, folder: Path) -> None:
         self.site, self.server, self.folder = site, server, folder
-        self.days = 0.0
+        self.days, self.begins = 0.0, ""
         self._runs = 0
 
     def run(self, refresh: str = "", **settings: str) -> Ran:
@@ -61,7 +62,7 @@ class Crawl:
         module = f"ahead{self._runs}"
         (self.folder / f"{module}.py").write_text(
             "import time\nfrom larmspider.settings import *\n"
-            f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n"
+            f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n" + self.begins
         )
         words = [f"-s{name}={value}" for name, value in {**FAST, **settings}.items()]
         if refresh:
@@ -133,6 +134,51 @@ def test_what_has_not_changed_costs_a_line_in_fetch_log(crawl: Crawl) -> None:
     assert [path.read_bytes() for path in files] == before
     assert any(one.headers.get("if-none-match") for one in crawl.server.log)
     assert ("304", "kept: not-modified") in [line[1:] for line in crawl.log()]
+
+
+def test_a_clock_is_learned_however_fast_the_site_answers(crawl: Crawl) -> None:
+    """In two passes; one word is news all the same."""
+    answer, crawl.site.conditional = crawl.site.answer, False
+    crawl.server.routes["*"] = lambda request: replace(
+        found := answer(request), body=found.body + time.strftime("<p>It is %H:%M:%S").encode()
+    )
+    assert crawl.run().status == 0
+    for crawl.days in (1, 2):
+        assert crawl.run("all").status == 0
+    crawl.days = 3
+    assert "0 changed, 0 new, 4 as before" in crawl.run("all").out
+    crawl.site.pages["/a"] = "first word"
+    crawl.days = 4
+    assert "1 changed, 0 new, 3 as before" in crawl.run("all").out
+
+
+def test_languages_are_guessed_of_pages_that_have_changed(crawl: Crawl) -> None:
+    """And no process that guesses them is started for others, whatever their bytes."""
+    german = "Die Reisekostenabrechnung ist bis zum Monatsende bei der Abteilung abzugeben. "
+    crawl.site.pages["/a"] = german
+    crawl.site.conditional = False
+    guessed = crawl.folder / "guessed"
+    mark = f"open({str(guessed)!r}, 'w'); "
+    crawl.begins = (
+        "from larmspider.extraction import language\n"
+        f"language._PROGRAM = {mark!r} + language._PROGRAM\n"
+    )
+    assert crawl.run(LARM_LANGUAGES="de,en").status == 0
+    assert guessed.exists()
+    guessed.unlink()
+    answer = crawl.site.answer
+    crawl.server.routes["*"] = lambda request: replace(
+        found := answer(request), body=found.body + b" <!-- %f -->" % time.monotonic()
+    )
+    crawl.days = 1
+    assert "0 changed, 0 new, 4 as before" in crawl.run("all", LARM_LANGUAGES="de,en").out
+    assert not guessed.exists()
+    crawl.site.pages["/a"] = german + "Das gilt seit gestern."
+    crawl.days = 2
+    assert "1 changed" in crawl.run("all", LARM_LANGUAGES="de,en").out
+    assert guessed.exists()
+    found = scrapy("search", "--dir", "crawl", "lang:de gestern", cwd=crawl.folder)
+    assert "/a" in found.out, found.out
 
 
 def test_a_link_that_another_url_stands_for_by_now_is_no_other_link(crawl: Crawl) -> None:
@@ -261,7 +307,9 @@ def test_robots_txt_takes_a_page_out_when_it_says_so_twice(crawl: Crawl) -> None
     crawl.run()
     crawl.site.robots = "User-agent: *\nDisallow: /b"
     crawl.days = 2
-    crawl.run("all")
+    said = crawl.run("all").out
+    assert "1 robots (kept until it was disallowed 2 times over 1 day)" in said, said
+    assert "3 requests for known pages" in said, said
     assert crawl.asked() == ["/", "/a", "/c"]
     assert crawl.state("/b") is UrlState.STORED
     assert any(line[0] == "/b" and "kept: robots" in line[2] for line in crawl.log())
@@ -310,6 +358,10 @@ def test_a_watch_sees_what_happens_and_goes_on_after_a_stop(crawl: Crawl) -> Non
             watching.until(lambda visits=visits: missed() == visits, "a page that is missing")
             day_is(later)
         watching.until(lambda: crawl.state("/b") is UrlState.UNKNOWN, "a page that is gone")
+        crawl.site.pages["/b"] = "here again"
+        undo = ("deletes", "--dir", "crawl", "--undo", "http://[^/]*/b")
+        assert scrapy(*undo, cwd=crawl.folder).out == "1 of 1 page queued again\n"
+        watching.until(lambda: crawl.state("/b") is UrlState.STORED, "a page that is back")
         watching.process.send_signal(signal.SIGTERM)
         assert watching.process.wait(60) == 0
     crawl.site.pages["/c"] = "the third text is new"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,12 +23,13 @@ pytestmark = [
 Start = Callable[..., ScriptedServer]
 
 
-def render(server: ScriptedServer, cwd: Path, **settings: str) -> Ran:
+def render(server: ScriptedServer, cwd: Path, start: str = "", **settings: str) -> Ran:
     """A crawl of a host with ``render``, by somebody who is not root."""
     (cwd / "sites.toml").write_text(f'[[site]]\nhosts = "127.0.0.1:{server.port}"\nrender = true\n')
     own = FAST | {"LARM_SITES_FILE": str(cwd / "sites.toml"), "LARM_RENDER_SECS": "120"} | settings
     words = [word for pair in own.items() for word in ("-s", "=".join(pair))]
-    ran = scrapy_as_other("crawl", "intranet", "-a", f"start={server.url()}", *words, cwd=cwd)
+    seeds = f"start={start or server.url()}"
+    ran = scrapy_as_other("crawl", "intranet", "-a", seeds, *words, cwd=cwd)
     if ran.status == 2 and "does not start with its sandbox" in ran.err:
         pytest.skip(ran.err.splitlines()[-1])
     return ran
@@ -64,6 +66,27 @@ def test_pages_are_as_their_scripts_leave_them(scripted_server: Start, tmp_path:
     assert "empty     " not in ran.out
 
 
+def test_no_datagram_leaves_a_page(scripted_server: Start, tmp_path: Path) -> None:
+    """WebRTC asks STUN servers without a proxy, at any address."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        other.setblocking(False)
+        page = Reply(200, {"Content-Type": "text/html"}, RTC % other.getsockname()[1])
+        server = scripted_server({"/": page, "/wait": Reply(delay=5)})
+        render(server, tmp_path)
+        assert stored(tmp_path) == {"/": "offered"}
+        with pytest.raises(BlockingIOError):
+            other.recv(100)
+
+
+RTC = b"""<title>page</title><p>text<script>fetch('/wait'); (async () => {
+  const peer = new RTCPeerConnection({iceServers: [{urls: 'stun:127.0.0.1:%d'}]});
+  peer.createDataChannel('x');
+  await peer.setLocalDescription(await peer.createOffer());
+  document.title = 'offered';
+})()</script>"""
+
+
 def test_limits(scripted_server: Start, tmp_path: Path) -> None:
     """A page is stored as it is when a limit is reached."""
     tries = tuple(f"/missing/{number}" for number in range(9))
@@ -73,6 +96,42 @@ def test_limits(scripted_server: Start, tmp_path: Path) -> None:
     assert stored(tmp_path) == site.titles
     assert len(asked(server)) == 2 + 4
     assert "ended by 4 requests (LARM_RENDER_REQUESTS)" in ran.err
+
+
+def test_the_limit_of_bytes(scripted_server: Start, tmp_path: Path) -> None:
+    """What would go beyond it is cut, and then nothing more is asked for."""
+    site = ScriptedPages(1, tuple(f"/large/{number}" for number in range(6)))
+
+    def answer(request: Request) -> Reply:
+        if request.path.startswith("/large"):
+            return Reply(200, {"Content-Type": "text/plain"}, b"x" * 40_000)
+        return site.answer(request)
+
+    server = scripted_server({"*": answer})
+    ran = render(
+        server, tmp_path, LARM_RENDER_BYTES="50000", CONCURRENT_REQUESTS_PER_DOMAIN="1",
+        DOWNLOAD_DELAY="0.5",
+    )  # fmt: skip
+    assert stored(tmp_path) == site.titles
+    assert "ended by 50000 bytes (LARM_RENDER_BYTES)" in ran.err
+    assert len([one for one in server.log if one.path.startswith("/large")]) < 6
+
+
+def test_denied_addresses_are_not_asked_for_a_page_either(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """Though the crawl has met the host, and another address of this network answers."""
+    denied = scripted_server({"*": "x"}, "127.0.7.1")
+    site = ScriptedPages(1, (denied.url("/x"),))
+    server = scripted_server({"*": site.answer})
+    ran = render(
+        server, tmp_path, LARM_DENY_ADDRESSES="127.0.7.0/24", ROBOTSTXT_OBEY="no",
+        LOG_LEVEL="DEBUG", start=f"{denied.url('/')} {server.url()}",
+    )  # fmt: skip
+    assert stored(tmp_path) == site.titles
+    assert denied.log == []
+    assert f"Not asked while a page was rendered: {denied.url('/x')}: " in ran.err
+    assert "127.0.7.1" in ran.err.partition(f"rendered: {denied.url('/x')}: ")[2].split("\n")[0]
 
 
 def test_the_pace_of_the_host_holds(scripted_server: Start, tmp_path: Path) -> None:

@@ -132,6 +132,21 @@ def test_another_crawl_is_refused_with_what_differs(
     directory.finish("finished")
 
 
+def test_an_import_does_not_go_on_with_another_crawl(crawler_for: CrawlerFor) -> None:
+    """It takes no resume=anyway, so that is no way out."""
+    claimed(crawler_for).finish("shutdown")
+    crawler = crawler_for(LARM_RESTRICT="http://h/a.*")
+    crawler.spider.may_resume = False
+    with pytest.raises(CrawlDirError, match=r"now; -a fresh=yes starts over, -s LARM_DIR"):
+        CrawlDirectory.from_crawler(crawler).check()
+
+
+@pytest.mark.parametrize("name", ["nowhere.Store", "larmspider.items.Nothing", "Store"])
+def test_a_store_that_is_not_there_is_named(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"^ITEM_PIPELINES: .*(nowhere|Nothing|Store)"):
+        files_of_stores(Settings({"ITEM_PIPELINES": {name: 600}}))
+
+
 def test_links_are_to_be_judged_again_until_they_were(
     crawler_for: CrawlerFor, tmp_path: Path
 ) -> None:

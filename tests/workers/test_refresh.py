@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ import redis
 
 from larmspider.cluster.redis_server import PrivateRedis
 from larmspider.frontier.storage.records import UrlState
+from larmspider.workdir.directory import locked, waited_for
+from larmspider.workdir.manifest import LOCK
 from tests.support.crawling import crawl, scrapy
 from tests.support.workers.visited_again import Crew, held, six_hosts
 
@@ -177,6 +180,31 @@ def test_pages_that_an_operator_takes_out_while_no_worker_runs(crew: Crew, tmp_p
     assert crew.held()[0].keys() == crew.sites.urls - gone
 
 
+def test_workers_that_start_wait_for_a_command_that_changes_the_crawl(crew: Crew) -> None:
+    """In the directories that it has; it refuses where they were first."""
+    assert crew.run().status == 0
+    crew.sites.asked()
+    names, crew.days = crew.names(), 1
+    with ExitStack() as change:
+        change.enter_context(waited_for(crew.path / LOCK))
+        change.enter_context(PrivateRedis(crew.path / "redis"))
+        for name in names:
+            change.enter_context(locked(crew.path / name / LOCK))
+        running = crew.begin("all", 2)
+        out, end = crew.folder / "out", time.monotonic() + 120
+        while "Waiting for a command that changes the crawl" not in out.read_text():
+            assert running.poll() is None, out.read_text()
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    assert running.wait(300) == 0, out.read_text()
+    assert crew.sites.asked() == Counter(crew.sites.urls)
+    assert crew.names() == names
+    with locked(crew.path / "redis" / LOCK):
+        done = scrapy("remove", "http://127.60.0.1.*", "--yes", cwd=crew.folder)
+    assert (done.status, "is starting or ending" in done.err) == (1, True), done.err
+    assert not crew.deleted()
+
+
 def test_a_crawl_of_an_earlier_version_is_visited_again(crew: Crew) -> None:
     """Redis has nothing of its visits; whose directories are elsewhere is told so."""
     assert crew.run().status == 0
@@ -204,7 +232,11 @@ def test_a_refresh_of_workers_that_cannot_be_is_one_line(crew: Crew) -> None:
     new = crew.run("all")
     assert (new.status, "expected a crawl that has ended" in new.err) == (2, True), new.err
     assert not crew.path.exists()
-    assert crew.run(LARM_MAX_PAGES="3").status == 0
+    stopped = crew.run(CLOSESPIDER_PAGECOUNT="1", CONCURRENT_REQUESTS="1")
+    assert "still queued" in stopped.out, stopped.out + stopped.err
+    early = crew.run("all")
+    assert (early.status, "has not ended yet" in early.err) == (2, True), early.err
+    assert crew.run(LARM_MAX_PAGES="3").status == 0, "an end, as of one process"
     for refresh, said in (
         ("al", "index, or a regular expression"),
         ("index", "expected the command scrapy crawl, or scrapy reindex"),
@@ -214,4 +246,11 @@ def test_a_refresh_of_workers_that_cannot_be_is_one_line(crew: Crew) -> None:
         assert (refused.status, said in refused.err) == (2, True), refused.err
     both = crew.run("all", fresh="force")
     assert (both.status, "refresh=all and fresh=force" in both.err) == (2, True), both.err
+    crew.sites.asked()
+    file = next(one for one in crew.path.glob("*/pagefile_0.pfl") if one.stat().st_size)
+    file.rename(crew.folder / "away")
+    gone = crew.run("all")
+    assert (gone.status, f"{file} is gone" in gone.err) == (2, True), gone.err
+    (crew.folder / "away").rename(file)
+    assert not crew.sites.asked()
     assert crew.held()[0], "nothing is deleted"

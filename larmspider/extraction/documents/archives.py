@@ -22,6 +22,11 @@ _DAMAGES = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
     *(NotImplementedError, ValueError, IndexError, RuntimeError),
 )
+_OPENERS: dict[str, Any] = {
+    "application/gzip": gzip.open,
+    "application/x-bzip2": bz2.open,
+    "application/x-xz": lzma.open,
+}
 _UNPACKED = ("gz", "bz2", "xz", "z")
 
 
@@ -69,14 +74,15 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
                 yield info.filename, or_why(lambda: reader.read(info))  # noqa: B023 - called at once
     elif mime == "application/x-tar":
         yield from _tar(body, budget)
-    else:
+    elif mime in _OPENERS:
         yield from _unpacked(body, mime, name, budget)
+    else:
+        raise Unread(Outcome.DAMAGED, "it is no archive")
 
 
 def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Member]:
-    openers: dict[str, Any] = {"application/x-bzip2": bz2.open, "application/x-xz": lzma.open}
     try:
-        with openers.get(mime, gzip.open)(io.BytesIO(body)) as file:
+        with _OPENERS[mime](io.BytesIO(body)) as file:
             data = budget.read(file)
     except _DAMAGES as error:
         raise Unread(Outcome.DAMAGED, f"it cannot be unpacked: {error}") from None

@@ -1,6 +1,6 @@
 """Text of scanned pages, by tesseract (Debian: tesseract-ocr and a tesseract-ocr-LANGUAGE).
 
-read_scans(body, page, "deu+eng", seconds=120)     # fills the pages of a PDF that have no text
+read_scans(body, page, "deu+eng", time.monotonic() + 120)    # fills pages of a PDF without text
 """
 
 from __future__ import annotations
@@ -13,22 +13,21 @@ from contextlib import suppress
 import pypdfium2 as pdfium
 
 from larmspider.extraction.page_builder import one_line
-from larmspider.items import Outcome, Page
+from larmspider.items import Outcome, Page, Part
 
 _DPI = 200
 _MAX_PIXELS = 5_000
 """Of the longer side; a page of A3 at 300 dpi has 4,961."""
 
 
-def is_wanted(page: Page) -> bool:
+def is_wanted(page: Page | Part) -> bool:
     """Whether a PDF that was read has a page without text."""
     no_text = page.unread.startswith(Outcome.NO_TEXT)
     return no_text or (not page.unread and "" in page.text.split("\f"))
 
 
-def read_scans(body: bytes, page: Page, languages: str, seconds: float) -> None:
-    """``seconds`` by the clock for all pages; what was read until then is kept."""
-    ends = time.monotonic() + seconds
+def read_scans(body: bytes, page: Page, languages: str, ends: float) -> None:
+    """Until ``ends``, by time.monotonic(); what was read until then is kept."""
     texts = page.text.split("\f")
     document = pdfium.PdfDocument(body)
     late = False
@@ -48,7 +47,7 @@ def read_scans(body: bytes, page: Page, languages: str, seconds: float) -> None:
     page.text = "\f".join(texts) if any(texts) else ""
     page.unread = ""
     if late:
-        page.unread = f"{Outcome.TOO_LONG}: not all scanned pages were read in {seconds:g} s"
+        page.unread = f"{Outcome.TOO_LONG}: not all scanned pages were read in LARM_OCR_SECS"
     elif not page.text:
         page.unread = f"{Outcome.NO_TEXT}: tesseract found none either"
 

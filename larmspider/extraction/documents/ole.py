@@ -13,6 +13,9 @@ from larmspider.extraction.documents.reading import DocumentBuilder, Unread
 from larmspider.items import Outcome, Page
 
 SIGNATURE = b"\xd0\xcf\x11\xe0"
+NEEDS_ANOTHER = "LARM_SECOND_READER=tika reads it, if installed"
+_WORD_FLAGS, _IS_ENCRYPTED = 11, 0x01  # FibBase (MS-DOC 2.5.2)
+_POWERPOINT_TOKEN, _ENCRYPTED_TOKEN = slice(12, 16), bytes.fromhex("dfc4d1f3")  # MS-PPT 2.3.2
 
 
 @contextmanager
@@ -28,10 +31,21 @@ def opened(body: bytes) -> Iterator[olefile.OleFileIO]:
 
 
 def refuse_encrypted(body: bytes) -> None:
-    """Raise Unread for encrypted OOXML (MS-OFFCRYPTO 2.3)."""
+    """Raise Unread for encrypted OOXML (MS-OFFCRYPTO 2.3), doc and ppt."""
     with opened(body) as file:
-        if file.exists("EncryptedPackage") or file.exists("EncryptionInfo"):
+        word, powerpoint = (_start(file, name) for name in ("WordDocument", "Current User"))
+        if (
+            file.exists("EncryptedPackage")
+            or file.exists("EncryptionInfo")
+            or (len(word) > _WORD_FLAGS and word[_WORD_FLAGS] & _IS_ENCRYPTED)
+            or powerpoint[_POWERPOINT_TOKEN] == _ENCRYPTED_TOKEN
+        ):
             raise Unread(Outcome.ENCRYPTED, "needs a password")
+
+
+def _start(file: olefile.OleFileIO, name: str) -> bytes:
+    data: bytes = file.openstream(name).read(16) if file.exists(name) else b""
+    return data
 
 
 def ole_metadata(body: bytes, builder: DocumentBuilder) -> None:
@@ -58,6 +72,4 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     refuse_encrypted(body)
     builder = DocumentBuilder()
     ole_metadata(body, builder)
-    raise Unread(
-        Outcome.NO_READER, "LARM_SECOND_READER=tika reads it, if installed", builder.page(url)
-    )
+    raise Unread(Outcome.NO_READER, NEEDS_ANOTHER, builder.page(url))

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from hashlib import sha1
+from posixpath import splitext
 from typing import IO, TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -20,6 +22,7 @@ from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import extractor_for, media_type, members_of
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT, one_line
 from larmspider.items import Link, Outcome, Page, Part
+from larmspider.urls.media_types import is_read_apart
 
 MAX_MEMBERS = 10_000
 MAX_MEMBER_BYTES = 64_000_000
@@ -32,6 +35,7 @@ MAX_ALL_TEXT = 5 * MAX_TEXT
 """Characters of all parts."""
 MAX_NAME = 1_024
 
+NO_TEXT = f"{Outcome.NO_TEXT}: it was read, and has no text"
 _BASE = "part://document/"
 """What links inside of a part are relative to: other parts, which need no crawl."""
 _PIECE = 1 << 16
@@ -40,6 +44,11 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 Member: TypeAlias = tuple[str, "bytes | Unread"]
 """Name and bytes, or why they cannot be had."""
+
+
+Helped: TypeAlias = Callable[[str, bytes, Page], Page]
+"""A Page of what may be better at reading such a document, if need be; media type, body, and the
+Page of the first reader."""
 
 
 class Spent(Unread):
@@ -53,6 +62,7 @@ class Budget:
         self.most = self.bytes = min(MAX_ALL_BYTES, max(FREE_BYTES, packed * MAX_RATIO))
         self.members = MAX_MEMBERS
         self.text = MAX_ALL_TEXT
+        self._names: dict[str, int] = {}
 
     def read(self, file: IO[bytes]) -> bytes:
         """All of ``file``. Raises Unread where it is larger than allowed."""
@@ -75,6 +85,15 @@ class Budget:
         if self.members < 0:
             raise Spent(Outcome.TOO_LARGE, f"it holds more than {MAX_MEMBERS:,} documents")
 
+    def own_name(self, name: str) -> str:
+        """``name``, and ``a (2).txt`` for the second a.txt."""
+        own, (stem, extension) = name, splitext(name)
+        while own in self._names:
+            self._names[name] += 1
+            own = f"{stem} ({self._names[name]}){extension}"
+        self._names[own] = 1
+        return own
+
     def take_text(self, text: str) -> None:
         """Raises Spent."""
         self.text -= len(text)
@@ -82,17 +101,32 @@ class Budget:
             raise Spent(Outcome.TOO_LONG, f"it has more than {MAX_ALL_TEXT:,} characters of text")
 
 
-def read(mime: str, body: bytes, url: str, content_type: str | None) -> Page:
-    """The Page of a document, with its parts, its links and theirs. Raises Unread."""
+def _unhelped(_mime: str, _body: bytes, page: Page) -> Page:
+    return page
+
+
+def read(
+    mime: str, body: bytes, url: str, content_type: str | None, helped: Helped = _unhelped
+) -> Page:
+    """The Page of a document, with its parts, its links and theirs. Raises Unread. ``helped`` is
+    given each part that is a document, once it is read."""
     extract = extractor_for(mime)
     if extract is None:
         return Page(url)
     page = extract(body, url, content_type)
     if members_of(mime) is None:
         return page
+    budget, known = Budget(len(body)), dict[str, Part]()
     try:
-        for name, data in members(mime, body, file_name(url), Budget(len(body))):
-            _add(name, data, page)
+        for name, data in members(mime, body, file_name(url), budget):
+            if name not in known:
+                known[name] = part = _read_part(name, data, page, helped)
+                page.parts.append(part)
+                budget.take_text(part.text)
+            elif isinstance(data, Unread):
+                known[name].unread = data.unread
+                if data.outcome is Outcome.TOO_LARGE:
+                    page.unread = f"{data.unread} ({name})"
     except Unread as refused:
         if not page.parts and not page.text:
             raise
@@ -115,26 +149,40 @@ def member(mime: str, body: bytes, name: str, part: str) -> bytes:
     raise KeyError(part)
 
 
-def members(mime: str, body: bytes, name: str, budget: Budget, depth: int = 1) -> Iterator[Member]:
-    """All that ``body`` holds, and what that holds. Raises Unread where it cannot be opened."""
+def members(
+    mime: str, body: bytes, name: str, budget: Budget, within: str = "", depth: int = 1
+) -> Iterator[Member]:
+    """All that ``body`` holds, and what that holds; behind a member that cannot be opened its name
+    again, with the reason. Raises Unread where ``body`` cannot be opened."""
     inside = members_of(mime)
     assert inside is not None
     for path, data in inside(body, name, budget):
         budget.take_member()
-        path = one_line(_SURROGATES.sub("\ufffd", path), MAX_NAME)
-        yield path, data
-        if isinstance(data, Unread) or depth == MAX_DEPTH:
+        path = one_line(_SURROGATES.sub("\ufffd", path), MAX_NAME) or "content"
+        own = budget.own_name(within + path)
+        yield own, data
+        if isinstance(data, Unread):
             continue
         kind = media_type("", data, path)
-        if members_of(kind) is None:
+        if (more := members_of(kind)) is None:
             continue
         try:
-            for inner, content in members(kind, data, path, budget, depth + 1):
-                yield f"{path}/{inner}", content
-        except Spent:
+            if depth < MAX_DEPTH:
+                yield from members(kind, data, path, budget, f"{own}/", depth + 1)
+            elif next(more(data, path, budget), None) is not None:
+                why = f"documents in documents are read {MAX_DEPTH} deep; what it holds is not"
+                raise Unread(Outcome.TOO_LARGE, why)
+        except (Spent, MemoryError):
             raise
-        except Unread:
-            continue  # it has its own outcome as a part
+        except Exception as error:  # noqa: BLE001 - it costs what this member holds
+            yield own, _unread(error)
+
+
+def _unread(error: Exception) -> Unread:
+    """Why a part is not read: it costs the others nothing."""
+    if isinstance(error, Unread):
+        return error
+    return Unread(Outcome.READER_DIED, f"raised {error!r}"[:500])
 
 
 def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
@@ -147,21 +195,27 @@ def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
         return unread
 
 
-def _add(name: str, data: bytes | Unread, page: Page) -> None:
+def _read_part(name: str, data: bytes | Unread, page: Page, helped: Helped) -> Part:
+    """The part; its links are added to the page of the document."""
     if isinstance(data, Unread):
-        page.parts.append(Part(name, unread=data.unread))
-        return
+        return Part(name, unread=data.unread)
     mime = media_type("", data, name)
-    part = Part(name, mime, len(data))
-    page.parts.append(part)
-    extract = extractor_for(mime)
+    part = Part(name, mime, len(data), digest=sha1(data, usedforsecurity=False).hexdigest())
+    extract, url = extractor_for(mime), _BASE + file_name(name)
     if extract is None:
-        return
+        return part
     try:
-        found = extract(data, _BASE + file_name(name), None)
-    except Unread as refused:
-        found = refused.page or Page("")
+        found = extract(data, url, None)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as above
+        refused = _unread(error)
+        found = refused.page or Page(url)
         found.unread = refused.unread
+    if is_read_apart(mime) and members_of(mime) is None:
+        if not found.text and not found.unread:
+            found.unread = NO_TEXT
+        found = helped(mime, data, found)
     part.title, part.text, part.author = found.title, found.text, found.author
     part.language, part.modified, part.unread = found.language, found.modified, found.unread
     page.links += [
@@ -169,6 +223,7 @@ def _add(name: str, data: bytes | Unread, page: Page) -> None:
         for link in found.links[: MAX_LINKS - len(page.links)]
         if not link.url.startswith(_BASE)
     ]
+    return part
 
 
 def file_name(url: str) -> str:

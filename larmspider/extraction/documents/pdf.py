@@ -63,7 +63,7 @@ def _read(document: Any, url: str) -> Page:
         if size > MAX_TEXT:
             break
     made = builder.page(url)
-    made.text = "\f".join(pages)[:MAX_TEXT]
+    made.text = "\f".join(pages)[:MAX_TEXT] if size else ""
     if size > MAX_TEXT:
         of = f"text of the first {len(pages):,} of {len(document):,} pages"
         made.unread = f"{Outcome.TOO_LONG}: {of}"

@@ -14,6 +14,7 @@ from larmspider.errors import is_panic
 from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.office import metadata, relationships
 from larmspider.extraction.documents.ole import (
+    NEEDS_ANOTHER,
     SIGNATURE,
     ole_metadata,
     opened,
@@ -23,7 +24,9 @@ from larmspider.extraction.documents.reading import DocumentBuilder, Unread
 from larmspider.items import Outcome, Page
 
 _RECORD = struct.Struct("<HH")
-_HLINK = 0x01B8
+_HLINK, _FILEPASS = 0x01B8, 0x002F
+_UNREADABLE = "\ufffd"
+"""Calamine takes each byte of Excel 5 for a letter; Chinese, Japanese and Korean ones have two."""
 _URL_MONIKER = bytes.fromhex("e0c9ea79f9bace118c8200aa004ba90b")
 
 
@@ -55,12 +58,16 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         if not is_panic(error):
             raise
         raise Unread(Outcome.DAMAGED, "the cells cannot be read") from None
-    return builder.page(url)
+    page = builder.page(url)
+    if _UNREADABLE in page.text and body.startswith(SIGNATURE):
+        page.text = ""
+        raise Unread(Outcome.NO_READER, NEEDS_ANOTHER, page)
+    return page
 
 
 def _targets(body: bytes) -> Iterator[str]:
     """Where hyperlinks of an xls lead: URL monikers in HLINK records (MS-XLS 2.4.140, MS-OSHARED
-    2.3.7.6)."""
+    2.3.7.6). Raises Unread for an encrypted one."""
     with opened(body) as file:
         name = next((name for name in ("Workbook", "Book") if file.exists(name)), None)
         book = file.openstream(name).read() if name else b""
@@ -68,6 +75,8 @@ def _targets(body: bytes) -> Iterator[str]:
     while at + _RECORD.size <= len(book):
         kind, size = _RECORD.unpack_from(book, at)
         at += _RECORD.size
+        if kind == _FILEPASS:
+            raise Unread(Outcome.ENCRYPTED, "needs a password")
         if kind == _HLINK:
             _, found, moniker = book[at : at + size].partition(_URL_MONIKER)
             if found:
@@ -92,4 +101,4 @@ def _shown(cell: Any) -> str:
         return str(int(cell))
     if isinstance(cell, datetime | date | time):
         return cell.isoformat(" ") if isinstance(cell, datetime) else cell.isoformat()
-    return str(cell)
+    return str(cell).replace("\0", "")  # behind each letter of Excel 5

@@ -16,8 +16,8 @@ import json
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
@@ -37,6 +37,7 @@ _NO_RETRY = {"max_retries": 0, "retry_timeout": timedelta(seconds=TIMEOUT_SECS)}
 """The sender does that."""
 _SAID = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.DOTALL)
 _STATUS = re.compile(r"status code: (4\d\d)")
+_CAUSE = re.compile(r'(?:message|error): "(.*?)"')
 LEFT_OUT = ("text", "links", "at", "body")
 """Of a line of a manifest; the body has them."""
 
@@ -45,6 +46,7 @@ class ObjectsReceiver(Receiver):
     """Writes below LARM_OBJECTS_URL."""
 
     settings = ("LARM_OBJECTS_URL",)
+    look_at = "LARM_OBJECTS_URL and the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, ...)"
     max_bytes = 64_000_000
 
     def __init__(self, url: str) -> None:
@@ -80,7 +82,7 @@ class ObjectsReceiver(Receiver):
     def connect(self) -> None:
         self._put("larmspider.json", b'{"format": 1}\n')
 
-    def _put(self, path: str, body: bytes) -> None:
+    def _put(self, path: str, body: bytes | Path) -> None:
         try:
             self._objects.put(path, body)
         except (self._errors.PermissionDeniedError, self._errors.UnauthenticatedError) as error:
@@ -93,12 +95,15 @@ class ObjectsReceiver(Receiver):
             raise AwayError(str(error)) from None
 
     def send(self, batch: Sequence[Entry]) -> Sent:
-        bodies, lines = {}, []
+        bodies: dict[str, bytes | Path] = {}
+        lines = []
         for entry in batch:
             line = {name: value for name, value in entry.page.items() if name not in LEFT_OUT}
             if entry.removed is None:
-                digest = hashlib.sha1(entry.body, usedforsecurity=False).hexdigest()
-                line["digest"], bodies[digest] = digest, entry.body
+                digest, body = entry.page.get("digest", ""), entry.body_file or entry.body
+                if isinstance(body, bytes):
+                    digest = hashlib.sha1(body, usedforsecurity=False).hexdigest()
+                line["digest"], bodies[digest] = digest, body
             lines.append(json.dumps(line, ensure_ascii=True).encode() + b"\n")
         if self._pool is None:
             self._pool = ThreadPoolExecutor(THREADS)
@@ -119,7 +124,6 @@ def _in_words(error: Exception) -> str:
     """One line of obstore's many."""
     if (said := _SAID.search(str(error))) is not None:
         return ": ".join(part for part in said.groups() if part)
-    line = str(error)
-    with suppress(IndexError):
-        line = line.split("\n\nDebug source")[0]
-    return " ".join(line.split())[:300]
+    line, _, source = str(error).partition("\n\nDebug source")
+    cause = _CAUSE.search(source)
+    return " ".join(f"{line}{f': {cause[1]}' if cause else ''}".split())[:300]

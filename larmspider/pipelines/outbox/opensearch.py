@@ -103,6 +103,7 @@ class OpenSearchReceiver(Receiver):
                 " index in lower case"
             )
         self._host, self._port, self._tls = parts.hostname, port, parts.scheme == "https"
+        self._at = f"{parts.hostname}:{port or (443 if self._tls else 80)}"
         self._headers = {"Accept": "application/json"}
         if parts.username is not None:
             user, password = unquote(parts.username), unquote(parts.password or "")
@@ -233,7 +234,7 @@ class OpenSearchReceiver(Receiver):
             response = self._connection.getresponse()
             said = response.read()
         except (OSError, HTTPException) as error:  # also half an answer
-            raise AwayError(f"{self._host}: {error or type(error).__name__}") from None
+            raise AwayError(f"{self._at}: {error or type(error).__name__}") from None
         found: Any = said.decode("utf-8", "replace")
         with suppress(ValueError):
             found = json.loads(said)
@@ -242,11 +243,11 @@ class OpenSearchReceiver(Receiver):
             secs = max(0.0, float(response.headers.get("Retry-After", 0)))
         answer = Answer(response.status, found, secs)
         if response.status in (401, 403):
-            raise RefusedError(f"{self._host}: {answer.error}")
+            raise RefusedError(f"{self._at}: {answer.error}")
         if response.status in _BUSY:
-            raise AwayError(f"{self._host}: {answer.error}", secs)
+            raise AwayError(f"{self._at}: {answer.error}", secs)
         if response.status < 300 and not isinstance(found, dict):
-            raise AwayError(f"{self._host} answers with something else than JSON")
+            raise AwayError(f"{self._at} answers with something else than JSON")
         return answer
 
     def close(self) -> None:

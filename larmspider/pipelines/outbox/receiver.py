@@ -118,6 +118,8 @@ class Receiver(OutboxStore):
 
     settings: ClassVar[tuple[str, ...]] = ()
     """The settings that from_settings() reads: the sender gets these alone."""
+    look_at: ClassVar[str] = ""
+    """What says where it is, for whoever cannot reach it; "": the first of the settings."""
     wants_body: ClassVar[bool] = True
     max_entries: ClassVar[int] = 500
     max_bytes: ClassVar[int] = 16_000_000

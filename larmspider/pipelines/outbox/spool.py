@@ -32,7 +32,7 @@ import msgpack
 from larmspider.errors import CommittedGoneError, CrawlDirError
 from larmspider.files import replace_file
 from larmspider.items import Page, Removed
-from larmspider.pipelines.page_files import body_file, read_body, sync_files
+from larmspider.pipelines.page_files import BLOBS, blob_file, body_file, read_body, sync_files
 from larmspider.pipelines.records import AppendFile
 from larmspider.urls.syntax import without_userinfo
 
@@ -174,9 +174,9 @@ def _entry(item: Page | Removed, *, body: bool) -> dict[str, Any]:
         [link.type for link in links],
         [link.anchor for link in links],
     )
-    entry["size"] = len(item.body)
+    entry["size"] = item.size
     if item.stored_at is not None:
-        entry["at"] = *item.stored_at, len(item.body)
+        entry["at"] = *item.stored_at, item.size
     elif body:
         entry["body"] = item.body
     return entry
@@ -217,6 +217,8 @@ class Entry:
         """Raises CrawlDirError where the page files are damaged."""
         if "at" in self.page:
             number, offset, size = self.page["at"]
+            if self.body_file is not None:
+                return b""
             body = read_body(self._crawl, number, offset, size)
             if len(body) != size:
                 name = body_file(self._crawl, number).name
@@ -224,6 +226,13 @@ class Entry:
             return body
         kept: bytes = self.page.get("body", b"")
         return kept
+
+    @property
+    def body_file(self) -> Path | None:
+        """The file of a body that is too large for memory, where ``body`` is empty. Raises
+        CrawlDirError where it is gone."""
+        number, offset, _ = self.page.get("at", (0, 0, 0))
+        return blob_file(self._crawl, offset) if number == BLOBS else None
 
     @property
     def size(self) -> int:
@@ -314,14 +323,15 @@ def standings(crawls: Iterable[Path]) -> dict[str, Standing]:
 
 
 def first_page_file(crawl: Path, committed: Position) -> int | None:
-    """The first page file with a body that a receiver has not taken yet; None: all have all.
-    Raises CrawlDirError."""
+    """The first page file with a body that a receiver has not taken yet; None: all have all. While
+    a blob is waited for this is the first one. Raises CrawlDirError."""
     directory = crawl / FOLDER
     offsets = [cursor.offset for cursor in cursors(directory).values()]
     start = max(min(offsets, default=0), min(segments(directory), default=0))
     for entry in read_entries(directory, start, committed.offset):
-        if "at" in entry.page and entry.page["at"][0] >= 0:  # no WARC file
-            return int(entry.page["at"][0])
+        number = entry.page["at"][0] if "at" in entry.page else -1
+        if number >= 0 or number == BLOBS:  # no WARC file
+            return max(0, int(number))
     return None
 
 

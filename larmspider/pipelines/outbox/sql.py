@@ -320,7 +320,7 @@ class SqlReceiver(Receiver):
             "fetched": self._secs(page["fetched"]),
             "modified": self._secs(page["modified"]),
             "fields": json.dumps(page["fields"], ensure_ascii=True).replace("\\u0000", "\\ufffd"),
-            "body": entry.body if self.bodies else None,
+            "body": entry.body if self.bodies and entry.body_file is None else None,
             "size": entry.size,
         }
         return [

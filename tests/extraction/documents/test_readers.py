@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Iterator
 
@@ -17,9 +18,10 @@ from larmspider.extraction.documents.reading import Unread, date_of
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.process import ExtractionRefused, Readers
 from larmspider.items import Outcome, Page, part_url, split_part
-from larmspider.urls.media_types import FORMATS, is_read_apart
+from larmspider.urls.media_types import FORMATS, is_read_apart, type_by_name
 from tests.support.documents import corpus
 from tests.support.documents.corpus import MODIFIED, SAMPLES, Sample
+from tests.support.documents.ole_file import ole
 
 OUTCOMES = tuple(f"{outcome}:" for outcome in Outcome)
 TEXTS = ("gz", "bz2", "xz")
@@ -119,6 +121,74 @@ def test_an_attachment_is_a_part(readers):
 def test_archives_in_archives_are_read_three_deep(readers):
     page = read(corpus.bombs()["nested.zip"], "x.zip", readers)
     assert [part.name for part in page.parts] == ["6.zip", "6.zip/5.zip", "6.zip/5.zip/4.zip"]
+    deepest = page.parts[-1].unread
+    assert deepest == "too-large: documents in documents are read 3 deep; what it holds is not"
+    assert page.unread == f"{deepest} (6.zip/5.zip/4.zip)"
+
+
+def test_an_archive_that_cannot_be_opened_in_an_archive_says_so(readers):
+    inner = corpus.zipped({"b.txt": "text of b"})
+    body = corpus.zipped({"a.txt": "text of a", "broken.zip": inner[:-30]})
+    page = read(body, "x.zip", readers)
+    assert [(part.name, part.unread.partition(":")[0]) for part in page.parts] == [
+        ("a.txt", ""),
+        ("broken.zip", "damaged"),
+    ]
+
+
+def test_a_part_whose_reader_raises_costs_the_others_nothing(readers):
+    mail = b"From: a@h\nSubject: x\nMIME-Version: 1.0\n" + b"".join(
+        b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (n, n) for n in range(2_000)
+    )
+    body = corpus.zipped({"a.txt": "text of a", "deep.eml": mail, "c.txt": "text of c"})
+    parts = read(body, "x.zip", readers).parts
+    assert [(part.text, part.unread.partition(":")[0]) for part in parts] == [
+        ("text of a", ""),
+        ("", "reader-died"),
+        ("text of c", ""),
+    ]
+
+
+def test_what_is_no_archive_says_so(readers):
+    page = read(b"MZ\x90\0" + b"\0" * 500, "x.zip", readers, "application/zip")
+    assert page.unread == "damaged: it is no archive"
+
+
+def test_members_of_one_name_are_parts_of_their_own(readers):
+    bodies = (b"first", b"second", b"third")
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive, warnings.catch_warnings(action="ignore"):
+        for data in bodies:
+            archive.writestr("v1.2/readme", data)
+        archive.writestr("b.txt", b"other")
+    page = read(made.getvalue(), "x.zip", readers)
+    names = ["v1.2/readme", "v1.2/readme (2)", "v1.2/readme (3)", "b.txt"]
+    assert [part.name for part in page.parts] == names
+    for name, data in zip(names, bodies, strict=False):
+        arguments = ("application/zip", made.getvalue(), "http://h/x.zip", name)
+        assert readers.documents.member(*arguments) == data
+
+
+def test_texts_of_all_parts_have_a_limit(monkeypatch):
+    monkeypatch.setattr(parts, "MAX_ALL_TEXT", 10)
+    body = corpus.zipped({f"{number}.txt": "123456" for number in range(5)})
+    page = parts.read("application/zip", body, "http://h/x.zip", None)
+    assert len(page.parts) == 2
+    assert page.unread == "too-long: it has more than 10 characters of text"
+
+
+def test_a_document_without_text_in_an_archive_says_so(readers):
+    body = corpus.zipped(
+        {"a.pdf": corpus.pdf(["", ""]), "b.png": b"\x89PNG\r\n\x1a\n", "c.txt": "c"}
+    )
+    unread = [part.unread.partition(":")[0] for part in read(body, "x.zip", readers).parts]
+    assert unread == ["no-text", "", ""]
+
+
+def test_pages_without_text_are_no_text(readers):
+    """Of a scan there are mostly several."""
+    page = read(corpus.pdf(["", "", ""]), "x.pdf", readers)
+    assert (page.text, page.unread.partition(":")[0]) == ("", "no-text")
 
 
 @each("zip", "tar", "tgz", "mbox", "gz")
@@ -142,7 +212,7 @@ def test_one_part_that_cannot_be_read_does_not_cost_the_others(readers):
 
 @pytest.mark.parametrize("name", corpus.encrypted())
 def test_what_is_encrypted_says_so(name, readers):
-    page = read(corpus.encrypted()[name], f"x.{name}", readers, SAMPLES[name].mime)
+    page = read(corpus.encrypted()[name], f"x.{name}", readers, type_by_name(f"x.{name}"))
     assert page.unread.startswith("encrypted:")
     assert "secret" not in page.text or name == "zip"  # its members have names
 
@@ -197,6 +267,34 @@ def test_old_office_needs_a_second_reader(readers):
     assert read(body, "x.doc", readers).unread.startswith("no-reader:")
 
 
+@pytest.mark.parametrize(
+    ("body", "name", "said"),
+    [
+        (ole({"VisioDocument": b"x"}), "x.vsd", ""),
+        (ole({"VisioDocument": b"x"}), "x.vsd", "application/vnd.visio"),
+        (corpus.zipped({"[Content_Types].xml": "", "visio/pages/page1.xml": ""}), "x.vsdx", ""),
+        (b"7z\xbc\xaf\x27\x1c...", "x.7z", ""),
+        (b"\xffWPC...", "x.wpd", "application/vnd.wordperfect"),
+    ],
+)
+def test_a_known_format_that_nothing_reads_says_so(body, name, said, readers):
+    assert read(body, name, readers, said).unread.startswith("no-reader:")
+
+
+def test_excel_5_is_read_where_its_letters_are_bytes(readers):
+    page = read(corpus.excel5("Größe der Liegeplätze".encode("cp1252"), 1252), "x.xls", readers)
+    assert (page.text, page.unread) == ("Berths Größe der Liegeplätze", "")
+    page = read(corpus.excel5("漢字のデータ".encode("cp932"), 932), "x.xls", readers)
+    assert (page.text, page.unread.partition(":")[0]) == ("", "no-reader")
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.pdf", "a.zip", "a.xls", "a.7z", "a.eml"])
+@pytest.mark.parametrize("said", ["", "application/octet-stream", "type"])
+def test_a_document_of_0_bytes_has_an_outcome(name, said, readers):
+    content_type = type_by_name(name) if said == "type" else said
+    assert read(b"", name, readers, content_type).unread.startswith(OUTCOMES)
+
+
 def test_a_page_in_place_of_a_pdf_is_a_page():
     assert media_type("application/pdf", b"<!doctype html><title>Log in</title>") == "text/html"
 
@@ -241,9 +339,21 @@ def test_a_document_that_takes_too_long_or_too_much_memory_is_refused():
 # The list of formats.
 
 
+@pytest.mark.parametrize(
+    ("outer", "mime"),
+    [("Workbook", "application/vnd.ms-excel"), ("WordDocument", "application/msword")],
+)
+def test_a_document_in_a_document_does_not_say_what_that_is(outer, mime):
+    inner = {f"MBD01/{name}": b"x" for name in ("WordDocument", "Workbook", "PowerPoint Document")}
+    body = ole({**inner, outer: b"x"})
+    assert media_type("", body) == mime
+    damaged = media_type("", ole({outer: b"x"})[:-600])
+    assert damaged == mime
+
+
 def test_all_formats_but_pages_and_text_are_read_apart():
-    here = {mime for mime, _, _ in FORMATS if not is_read_apart(mime)}
-    assert here == {"text/html", "application/xhtml+xml", "text/plain"}
+    here = {module.rpartition(".")[2] for mime, _, module in FORMATS if not is_read_apart(mime)}
+    assert here == {"html", "plain_text"}
 
 
 def test_each_format_has_its_reader():

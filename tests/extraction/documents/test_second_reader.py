@@ -53,6 +53,11 @@ def test_tika_reads_what_the_first_reader_refuses():
     with Readers(helpers=Helpers("tika")) as readers:
         page = readers.read_again("application/msword", body, "http://h/a.doc")
         assert ("secondword" in page.text, page.unread) == (True, "")
+        broken = readers.read_again("application/msword", corpus.ole({"WordDocument": b"x"}), "")
+        assert broken.unread.startswith("damaged: Tika")
+        body = corpus.zipped({"a.doc": body, "b.txt": "hello"})
+        page = readers.read_again("application/zip", body, "http://h/a.zip")
+        assert ("secondword" in page.parts[0].text, page.parts[0].unread) == (True, "")
         locked = corpus.encrypted()["pdf"]
         unread = readers.read_again("application/pdf", locked, "http://h/").unread
         assert unread.startswith("encrypted:")
@@ -77,5 +82,7 @@ def test_a_scanned_page_is_read():
         assert readers.read_again("application/pdf", body, "http://h/").text == "typed page\f"
     with Readers(helpers=helpers(LARM_OCR="eng")) as readers:
         page = readers.read_again("application/pdf", body, "http://h/")
-    assert page.text == "typed page\fThe harbour master closes at seven"
-    assert page.unread == ""
+        packed = corpus.zipped({"scan.pdf": body, "b.txt": "hello"}, stored=("scan.pdf",))
+        (part, _) = readers.read_again("application/zip", packed, "http://h/a.zip").parts
+    assert page.text == part.text == "typed page\fThe harbour master closes at seven"
+    assert page.unread == part.unread == ""

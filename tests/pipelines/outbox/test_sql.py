@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,6 +17,8 @@ from larmspider.pipelines.outbox.receiver import AwayError, BatchError, RefusedE
 from larmspider.pipelines.outbox.sql import SqlReceiver
 from tests.support.servers.postgres import PROGRAMS, PostgresServer
 from tests.support.spooled import entries, page, removed
+
+DOCS = Path(__file__).parents[3] / "docs" / "stores.md"
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +81,14 @@ def test_a_page_has_its_row_and_its_links(
         ("http://h/next", "http://h/next", 0, "on"),
         ("http://h/N", "http://h/n", 0, ""),
     ]
+
+
+def test_the_query_that_is_shown_works(tmp_path: Path, receiver: SqlReceiver, rows: Rows) -> None:
+    (shown,) = re.findall(r"^    (SELECT .*)$", DOCS.read_text("utf-8"), re.MULTILINE)
+    receiver.send(
+        entries(tmp_path, page("a"), page("next", status=404, normalized="http://h/next"))
+    )
+    assert rows(shown) == [("http://h/a", "http://h/next"), ("http://h/next", "http://h/next")]
 
 
 def test_only_the_last_version_counts(tmp_path: Path, receiver: SqlReceiver, rows: Rows) -> None:

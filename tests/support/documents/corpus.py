@@ -286,8 +286,8 @@ def _msg() -> bytes:
     )
 
 
-def _xls() -> bytes:
-    """BIFF8 with one cell."""
+def xls(first: bytes = b"") -> bytes:
+    """BIFF8 with one cell; ``first`` are records at the beginning."""
 
     def record(kind: int, data: bytes) -> bytes:
         return struct.pack("<HH", kind, len(data)) + data
@@ -296,7 +296,7 @@ def _xls() -> bytes:
     begin = struct.pack("<HHHHII", 0x0600, 0x0005, 0x0DBB, 0x07CC, 0, 6)
     sheet_begin = struct.pack("<HHHHII", 0x0600, 0x0010, 0x0DBB, 0x07CC, 0, 6)
     name = struct.pack("<BB", 6, 0) + b"Berths"
-    head = record(0x0809, begin) + record(0x0042, struct.pack("<H", 1200))
+    head = record(0x0809, begin) + first + record(0x0042, struct.pack("<H", 1200))
     size = len(head) + 4 + 6 + len(name) + 4
     head += record(0x0085, struct.pack("<IBB", size, 0, 0) + name) + record(0x000A, b"")
     cell = struct.pack("<HHHHB", 0, 0, 0, len(text), 0) + text.encode("latin-1")
@@ -307,6 +307,24 @@ def _xls() -> bytes:
     link += struct.pack("<I", len(url)) + url
     sheet += record(0x0204, cell) + record(0x01B8, link) + record(0x000A, b"")
     return ole({"Workbook": (head + sheet).ljust(4096, b"\0")})
+
+
+def excel5(text: bytes, codepage: int) -> bytes:
+    """BIFF5 with one cell."""
+
+    def record(kind: int, data: bytes) -> bytes:
+        return struct.pack("<HH", kind, len(data)) + data
+
+    begin, sheet_begin = (
+        record(0x0809, struct.pack("<HHHH", 0x0500, kind, 0x0DBB, 0x07CC)) for kind in (5, 0x10)
+    )
+    name = b"\x06Berths"
+    head = begin + record(0x0042, struct.pack("<H", codepage))
+    size = len(head) + 4 + 6 + len(name) + 4
+    head += record(0x0085, struct.pack("<IBB", size, 0, 0) + name) + record(0x000A, b"")
+    cell = record(0x0204, struct.pack("<HHHH", 0, 0, 0, len(text)) + text)
+    sheet = sheet_begin + record(0x0200, struct.pack("<HHHHH", 0, 1, 0, 1, 0)) + cell
+    return ole({"Book": (head + sheet + record(0x000A, b"")).ljust(4096, b"\0")})
 
 
 # Archives
@@ -350,7 +368,7 @@ def _samples() -> list[Sample]:
         Sample("docm", ooxml + "wordprocessingml.document", docx("docm", extra=_MACROS)),
         Sample("pptx", ooxml + "presentationml.presentation", _pptx()),
         Sample("xlsx", ooxml + "spreadsheetml.sheet", _xlsx()),
-        Sample("xls", "application/vnd.ms-excel", _xls(), title="", author="", dated=False),
+        Sample("xls", "application/vnd.ms-excel", xls(), title="", author="", dated=False),
         Sample("odt", _ODF + "text", _odf("odt", "text")),
         Sample("ods", _ODF + "spreadsheet", _odf("ods", "spreadsheet")),
         Sample("odp", _ODF + "presentation", _odf("odp", "presentation")),
@@ -385,7 +403,12 @@ def encrypted() -> dict[str, bytes]:
         member[member.index(signature) + flags] |= 1
     manifest = "<manifest><file-entry><encryption-data/></file-entry></manifest>"
     package = ole({"EncryptedPackage": b"?" * 5_000, "EncryptionInfo": b"?" * 100})
+    word = b"\xec\xa5\xc1\0\x09\x06\x09\x04\0\0\xf0\x13" + b"?" * 5_000
+    current = b"\0\0\xf6\x0f\x31\0\0\0\x14\0\0\0" + bytes.fromhex("dfc4d1f3") + b"?" * 30
     return {
+        "doc": ole({"WordDocument": word}),
+        "ppt": ole({"PowerPoint Document": b"?" * 5_000, "Current User": current}),
+        "xls": xls(struct.pack("<HH", 0x2F, 6) + b"\0" * 6),
         "pdf": pdf(["secret"], password=b"x"),
         "docx": package,
         "xlsx": package,

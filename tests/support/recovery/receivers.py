@@ -75,6 +75,7 @@ LARM_SQL_URL = os.environ.get("LARM_SQL_URL", "")
 LARM_STREAM_URL = os.environ.get("LARM_STREAM_URL", "")
 LARM_STREAM_NAME = os.environ.get("LARM_STREAM_NAME", "larm-pages")
 LARM_OBJECTS_URL = os.environ.get("LARM_OBJECTS_URL", "")
+LARM_DYNAMODB_TABLE = os.environ.get("LARM_DYNAMODB_TABLE", "")
 LARM_OPENSEARCH_URL = os.environ.get("LARM_OPENSEARCH_URL", "")
 ITEM_PIPELINES = {
     **ITEM_PIPELINES,
@@ -189,3 +190,23 @@ def of_objects(store: Any, folder: str) -> dict[str, str]:
 
 def sha1(body: bytes) -> str:
     return hashlib.sha1(body, usedforsecurity=False).hexdigest()
+
+
+def of_dynamodb(client: Any, table: str) -> dict[str, tuple[Any, Any, str]]:
+    """Status, title and the digest of the body of each page, by its last version."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for batch in client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
+        for item in batch["Items"]:
+            found = {name: next(iter(value.values())) for name, value in item.items()}
+            rows.setdefault(found["row"], []).append(found)
+    pages = {}
+    for items in rows.values():
+        items.sort(key=lambda item: item["time"])
+        last = max(item["time"] for item in items if "url" in item)
+        head, *pieces = (item for item in items if item["time"].startswith(last))
+        if "removed" not in head:
+            bodies = [item["piece"] for item in pieces if " body " in item["time"]]
+            assert len(bodies) == int(head.get("body_pieces", 0))
+            body = b"".join(bodies) or head.get("body", b"")
+            pages[head["url"]] = int(head["status"]), head.get("title", ""), sha1(body)
+    return pages

@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from email.utils import formatdate
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.support.servers.application import SECTIONS, Application, Document, documents
+from tests.support.servers.django_admin import DjangoAdmin
 from tests.support.servers.wikis import DokuWiki, MediaWiki, UseModWiki
 
 _BEGIN = 1_700_000_000
@@ -85,30 +86,28 @@ class GitWeb(_Repository):
             f'setenv.add-environment = ( "GITWEB_CONFIG" => "{self.folder}/gitweb.conf" )',
         )
 
-    def _blobs(self) -> dict[str, str]:
-        """Hash of each file at HEAD."""
-        rows = (line.split() for line in self._git("ls-tree", "-r", "HEAD").splitlines())
+    def _blobs(self, commit: str = "HEAD") -> dict[str, str]:
+        """Hash of each file as of a commit."""
+        rows = (line.split() for line in self._git("ls-tree", "-r", commit).splitlines())
         return {path: blob for _, _, blob, path in rows}
 
     def documents(self) -> frozenset[str]:
         return frozenset(self._blobs())
 
     def document_of(self, url: str) -> str:
+        """As of now, or of a commit that had the file as it is now."""
         asked = parse_qs(urlsplit(url).query, separator=";")
         (action,), (path,) = asked.get("a", [""]), asked.get("f", [""])
         if action not in ("blob", "blob_plain"):
             return ""
-        blob = asked.get("h", [""])[0]
-        at_head = asked.get("hb", [""])[0] in ("HEAD", "refs/heads/main", self._head)
-        return path if self._now.get(path) == blob or (not blob and at_head) else ""
+        now, (of,) = self._as_of["HEAD"], asked.get("hb", [""])
+        (blob,) = asked.get("h", [self._as_of.get(of, {}).get(path, "")])
+        return path if blob and now.get(path) == blob else ""
 
     @cached_property
-    def _now(self) -> dict[str, str]:
-        return self._blobs()
-
-    @cached_property
-    def _head(self) -> str:
-        return self._git("rev-parse", "HEAD").strip()
+    def _as_of(self) -> dict[str, dict[str, str]]:
+        commits = self._git("rev-list", "HEAD").split()
+        return {one: self._blobs(one) for one in ("HEAD", "refs/heads/main", *commits)}
 
 
 class HgWeb(_Repository):
@@ -270,3 +269,10 @@ APPLICATIONS: dict[str, Callable[[int], Application]] = {
     "lighttpd": LighttpdListing,
     "public-inbox": PublicInbox,
 }
+USERS = {"crawler": "Tea-kettle-and-siren-4"}
+BEHIND_A_LOGIN: dict[str, Callable[[int], Application]] = {
+    "django": partial(DjangoAdmin, users=USERS),
+    "dokuwiki-private": partial(DokuWiki, users=USERS),
+    "mediawiki-private": partial(MediaWiki, users=USERS),
+}
+"""For those who sign in alone."""

@@ -38,8 +38,9 @@ max_connections = 20
 
 
 class PostgresServer:
-    def __init__(self) -> None:
+    def __init__(self, parent: str | Path = "/tmp") -> None:
         self.port = 0
+        self._parent = parent
         self._folder = Path()
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -93,7 +94,7 @@ class PostgresServer:
             yield connection
 
     def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="postgres-", dir="/tmp"))
+        self._folder = Path(tempfile.mkdtemp(prefix="postgres-", dir=self._parent))
         if os.getuid() == 0:
             owner = pwd.getpwnam("postgres")
             os.chown(self._folder, owner.pw_uid, owner.pw_gid)

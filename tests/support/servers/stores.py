@@ -1,4 +1,5 @@
-"""Real servers that pages go to: SeaweedFS with its S3 interface, and NATS with JetStream.
+"""Real servers that pages go to: SeaweedFS with its S3 interface, NATS with JetStream, and dynalite
+with DynamoDB's API.
 
 Each on free loopback ports, with its data in a folder of its own; it ends by its pid. A killed one
 comes up again on the same port, with what it had.
@@ -17,8 +18,9 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+import botocore.session
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
@@ -31,8 +33,9 @@ _PROGRAMS = Path(sys.executable).parent
 class StoreServer(ABC):
     program: str
 
-    def __init__(self) -> None:
+    def __init__(self, parent: Path | None = None) -> None:
         self.port = 0
+        self._parent = parent
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -66,7 +69,7 @@ class StoreServer(ABC):
             self._child = None
 
     def __enter__(self) -> Self:
-        self._folder = tempfile.TemporaryDirectory(prefix=f"{self.program}-")
+        self._folder = tempfile.TemporaryDirectory(prefix=f"{self.program}-", dir=self._parent)
         self.port = _pair_of_ports()
         self.start()
         return self
@@ -119,7 +122,7 @@ class SeaweedServer(StoreServer):
             *("server", f"-dir={self.folder}", f"-ip={HOST}", f"-ip.bind={HOST}"),
             *(f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}"),
             *("-s3", f"-s3.port={self.port}", f"-s3.config={config}"),
-            *("-master.volumeSizeLimitMB=64", "-volume.max=8", "-s3.port.iceberg=0"),
+            *("-master.volumeSizeLimitMB=64", "-volume.max=60", "-s3.port.iceberg=0"),
             "-s3.port.lance=0",
         ]
 
@@ -141,17 +144,61 @@ def _pair_of_ports() -> int:
             return port
 
 
+class DynaliteServer(StoreServer):
+    """``npm install -g --prefix .venv dynalite@4.0.0`` puts it where it is looked for."""
+
+    program = "dynalite"
+
+    @classmethod
+    def is_installed(cls) -> bool:
+        return (_PROGRAMS / cls.program).exists()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "AWS_ACCESS_KEY_ID": "larm",
+            "AWS_SECRET_ACCESS_KEY": "s3cr3t",
+            "AWS_ENDPOINT_URL_DYNAMODB": f"http://{HOST}:{self.port}",
+            "AWS_DEFAULT_REGION": "eu-central-1",
+        }
+
+    def client(self) -> Any:
+        session = botocore.session.get_session()
+        return session.create_client(
+            "dynamodb",
+            "eu-central-1",
+            endpoint_url=f"http://{HOST}:{self.port}",
+            aws_access_key_id="larm",
+            aws_secret_access_key="s3cr3t",
+        )
+
+    def command(self) -> list[str]:
+        return [
+            *("--host", HOST, "--port", str(self.port), "--path", str(self.folder / "data")),
+            *("--createTableMs", "50"),
+        ]
+
+    def answers(self) -> bool:
+        return listens(HOST, self.port)
+
+
 class NatsServer(StoreServer):
+    """``max_bytes``: of all its streams, from its next start on."""
+
     program = "nats-server"
     password = "s3cr3t"
+    max_bytes = 10_000_000_000
 
     @property
     def url(self) -> str:
         return f"nats://larm:{self.password}@{HOST}:{self.port}"
 
     def command(self) -> list[str]:
+        config = self.folder / "nats.conf"
+        store = f'store_dir: "{self.folder}", max_file_store: {self.max_bytes}'
+        config.write_text(f"jetstream {{ {store} }}\n")
         return [
-            *("-a", HOST, "-p", str(self.port), "-js", "-sd", str(self.folder)),
+            *("-c", str(config), "-a", HOST, "-p", str(self.port)),
             *("--user", "larm", "--pass", self.password),
         ]
 

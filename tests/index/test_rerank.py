@@ -1,0 +1,86 @@
+"""The first hits are looked at once more: headings, passages, length."""
+
+from __future__ import annotations
+
+import pytest
+
+from larmspider.index.rerank import MAX_OCCURRENCES, Reranker
+from larmspider.index.search import Searcher
+from larmspider.index.stems import Stems
+from larmspider.index.why import REREAD
+from larmspider.items import Section
+
+WORDS = {"reset": 4.0, "password": 3.0}
+OTHER = "the canteen serves soup " * 40
+
+
+def factor(words: dict[str, float] = WORDS, said_by_all: str = "", **stored: object) -> float:
+    reranker = Reranker(words, Stems("english"), said_by_all.split().__contains__)
+    return reranker.factor({"title": "", "body": OTHER, "sections": [], **stored})
+
+
+@pytest.mark.parametrize(("better", "worse"), [
+    ({"title": "Reset passwords"}, {"title": "Reset of all passwords at night"}),
+    ({"title": "A reset password"}, {"title": "Passwords"}),
+    ({"sections": [(0, "", "A"), (9, "", "Reset a PASSWORD")]}, {"sections": [(9, "", "Reset")]}),
+    ({"body": f"resets the password {OTHER}"}, {"body": f"reset {OTHER} password"}),
+    ({"body": OTHER + OTHER}, {}),
+])  # fmt: skip
+def test_a_page_that_fits_as_a_whole_counts_more(better: dict[str, object], worse) -> None:
+    """By its title, a heading, a passage, its length."""
+    assert factor(**better) > factor(**worse) >= 1
+
+
+def test_the_name_of_the_site_makes_no_title_longer() -> None:
+    named = {"title": "Reset passwords, Wiki of Example"}
+    assert factor(said_by_all="wiki of example", **named) == factor(title="Reset passwords")
+    assert factor(**named) < factor(title="Reset passwords")
+
+
+def test_of_one_word_passages_say_nothing() -> None:
+    word = {"password": 3.0}
+    assert factor(word, body="password " * 90) == factor(word, body="something" * 90)
+
+
+def test_a_text_of_nothing_but_the_words_is_read() -> None:
+    """However many of them are in a passage, in whatever form."""
+    assert factor({"a": 1.0, "as": 1.0, "ab": 1.0}, body="a as ab " * MAX_OCCURRENCES * 9) > 1
+
+
+@pytest.mark.parametrize("query", ["host:wiki.example", "title:reset", "reset~"])
+def test_without_a_plain_word_scores_stay(writer, make_page, query: str) -> None:
+    writer.add(make_page("a", "to reset", title="Reset"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    (found,) = searcher.examined(query, ["http://wiki.example/a"]).values()
+    assert REREAD not in found.parts
+
+
+def test_the_page_with_the_section_is_first_and_why_says_so(writer, make_page) -> None:
+    """Of pages with the same words; on each page of results the order is the same."""
+    sections = [Section(300, "reset", "Reset a password")]
+    text = f"{OTHER * 2} reset a password"
+    writer.add(make_page("b", text + " one"))
+    writer.add(make_page("d", text + " two", sections=sections))
+    for name in ("a", "c", "e"):
+        writer.add(make_page(name, f"{text} {name}"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    hits = searcher.search("reset password", copies=True).hits
+    assert hits[0].url == "http://wiki.example/d"
+    why = searcher.examined("reset password", [hits[0].normalized])[hits[0].normalized]
+    assert why.score == pytest.approx(hits[0].score, rel=1e-3)
+    assert why.parts[REREAD] > 0
+    each = [searcher.search("reset password", 1, n, copies=True).hits[0] for n in range(5)]
+    assert [hit.url for hit in each] == [hit.url for hit in hits]
+
+
+def test_a_word_typed_twice_counts_once(writer, make_page) -> None:
+    """ "line by line" is about lines no more than "line" is."""
+    writer.add(make_page("a", "file file line text"))
+    writer.add(make_page("b", "file line line text"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    once, twice = (searcher.examined(query, ["http://wiki.example/b"])["http://wiki.example/b"]
+                   for query in ("file line", "file line line"))  # fmt: skip
+    assert once.parts['"line" in the text'] == pytest.approx(twice.parts['"line" in the text'])
