@@ -137,6 +137,7 @@ class KilledCrawl:
         finally:
             self.site.in_mid_body = None
             process.kill()
+        self.site.wait_until_left()
         self.log = log = self._said.read_text("utf-8")
         statuses = {0, -signal.SIGKILL, -signal.SIGALRM, 1 if may_break else 0}
         assert process.returncode in statuses, log

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 _START_SECS = 60.0
+_LEAVE_SECS = 60.0
 
 
 class ThreadedServer(ABC):
@@ -65,6 +66,19 @@ class ThreadedServer(ABC):
         finally:
             self._loop.close()
             self._ready.set()
+
+    def wait_until_left(self) -> None:
+        """Until every client that has ended is noticed, and all that it had sent is read.
+
+        A process that is killed leaves requests in the sockets' buffers.
+        """
+        asyncio.run_coroutine_threadsafe(self._all_left(), self._loop).result(_LEAVE_SECS)
+
+    async def _all_left(self) -> None:
+        rounds = 0
+        while rounds < 4:  # a round accepts who waits, the next one begins to read from him
+            await asyncio.sleep(0)
+            rounds = 0 if self._tasks else rounds + 1
 
     async def _serve(self) -> None:
         servers = await self.listen()
