@@ -6,8 +6,9 @@
     hosts.get(wait=True) # 6 s later: made now
 
 A value older than STALE times its age limit is made before get() returns. Making takes at most
-SHARE of the time, for it shares the interpreter with the crawl: a slow value is refreshed less
-often. A value made from another cached one asks for that with ``wait=True``, or it would be older
+SHARE of the time, for it shares the interpreter with the crawl: a value that costs much CPU is
+refreshed less often. What it waited for does not count: one read that waited 6 s for a busy machine
+would be shown for 5 minutes. A value made from another cached one asks for that with ``wait=True``, or it would be older
 than the limits of both.
 """
 
@@ -35,8 +36,9 @@ class RefreshingCache(Generic[T]):
         make: Callable[[], T],
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = time.thread_time,
     ) -> None:
-        self._make, self._seconds, self._clock = make, seconds, clock
+        self._make, self._seconds, self._clock, self._cpu = make, seconds, clock, cpu
         self._making = threading.Lock()
         self._value: T | None = None
         self._made = self._lasts = float("-inf")
@@ -73,8 +75,8 @@ class RefreshingCache(Generic[T]):
             self._making.release()
 
     def _set(self) -> None:
-        began, forgotten = self._clock(), self._forgotten
+        began, forgotten = self._cpu(), self._forgotten
         self._value = self._make()
         if forgotten == self._forgotten:
             self._made = self._clock()
-            self._lasts = max(self._seconds, (self._made - began) / SHARE)
+            self._lasts = max(self._seconds, (self._cpu() - began) / SHARE)

@@ -204,11 +204,21 @@ def test_what_takes_long_is_made_seldom() -> None:
     """2% of the time at most: 1 s of work each 50 s."""
     maker = Maker()
     maker.seconds = 1.0
-    kept = RefreshingCache(maker, 5.0, maker.clock)
+    kept = RefreshingCache(maker, 5.0, maker.clock, cpu=maker.clock)
     kept.get()
     maker.now += 49.0
     assert kept.get() == 1
     assert maker.made == 1
+
+
+def test_what_waited_long_is_made_as_often_as_ever() -> None:
+    """For a busy machine, say: it took no CPU."""
+    maker = Maker()
+    maker.seconds = 60.0
+    kept = RefreshingCache(maker, 5.0, maker.clock)
+    kept.get()
+    maker.now += 5.0 * STALE
+    assert kept.get() == 2
 
 
 def test_errors_are_told_to_who_asks() -> None:
