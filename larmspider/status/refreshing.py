@@ -8,8 +8,8 @@
 A value older than STALE times its age limit is made before get() returns. Making takes at most
 SHARE of the time, for it shares the interpreter with the crawl: a value that costs much CPU is
 refreshed less often. What it waited for does not count: one read that waited 6 s for a busy machine
-would be shown for 5 minutes. A value made from another cached one asks for that with ``wait=True``, or it would be older
-than the limits of both.
+would be shown for 5 minutes. A value made from another cached one asks for that with ``wait=True``,
+or it would be older than the limits of both.
 """
 
 from __future__ import annotations
