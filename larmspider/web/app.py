@@ -36,6 +36,7 @@ from larmspider.web.site import (
     Site,
     aiohttp_response,
     may_read,
+    may_search,
     web_request,
 )
 from larmspider.web.views import PAGES
@@ -198,6 +199,8 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
         )
     if not may_read(request):
         if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+            if request.path == "/" and may_search(request):
+                raise web.HTTPSeeOther(SEARCH)
             raise web.HTTPSeeOther(f"/login?next={quote(request.path_qs, safe='')}")
         raise HttpError("Sign in with the token first.", 401)
     return await handler(request)
@@ -206,9 +209,9 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
 def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
     if opensearch.is_asked(request.path):
         return aiohttp_response(opensearch.error_response(error, _status(error)))
-    if "Authorization" in request.headers:
-        return aiohttp_response(json_response({"error": str(error)}, _status(error)))
     asked, status = web_request(request), _status(error)
+    if "Authorization" in request.headers or request.query.get("format") == "json":
+        return aiohttp_response(json_response({"error": asked.told(error)}, status))
     message = _for_searchers(asked, error) if asked.only_searches else str(error)
     return aiohttp_response(asked.render("error.html", status, message=message, number=status))
 

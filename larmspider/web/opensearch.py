@@ -100,7 +100,7 @@ def _answer(request: WebRequest, body: bytes) -> WebResponse:
     try:
         searcher = request.searcher()
     except CrawlDirError as error:
-        raise SearchError("index_not_found_exception", str(error), 404) from None
+        raise SearchError("index_not_found_exception", request.told(error), 404) from None
     results = searcher.search(
         question.query,
         max(1, question.size),

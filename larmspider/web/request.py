@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from larmspider.errors import HttpError
+from larmspider.errors import CrawlDirError, HttpError, LarmspiderError
 from larmspider.index.access import EVERYTHING, Access
 from larmspider.index.best_bets import BestBet, titled
 from larmspider.index.curated import Curated
@@ -143,6 +143,12 @@ class WebRequest:
             return []
         crawl = self.source.crawl
         return titled(found, self.searcher(), lambda url: crawl.forms(url).exact)
+
+    def told(self, error: LarmspiderError) -> str:
+        """An error as programs read it; where the crawl lies is nothing to those who may not read
+        it."""
+        hidden = isinstance(error, CrawlDirError) and not self.may_read
+        return "the search cannot be used right now" if hidden else str(error)
 
     def text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
         """A parameter of the query, without NUL and lone surrogates, at most ``limit`` long."""

@@ -23,7 +23,9 @@ from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
 
 SEARCH = "/search"
-"""The page of the search; below it lies all that it needs."""
+"""The page of the search; below it lies all that it needs,"""
+DESCRIPTION = "/opensearch.xml"
+"""but for this, by which browsers add the search to their own."""
 CHECKPOINTED_SECS = 6.0
 """A checkpoint, one each 5 s, has the last action after so long."""
 
@@ -106,12 +108,17 @@ def web_request(request: web.Request) -> WebRequest:
 
 def may_read(request: web.Request) -> bool:
     """Whether the path may be read: the search also by those whom a trusted proxy lets in."""
-    guard, readers = request.app[SITE].guard, request.app[SITE].readers
-    signed_in = guard.signed_in(request.headers, request.cookies)
-    if guard.may_read(request.path, signed_in=signed_in):
+    path = SEARCH if request.path == DESCRIPTION else request.path
+    guard = request.app[SITE].guard
+    if guard.may_read(path, signed_in=guard.signed_in(request.headers, request.cookies)):
         return True
-    searches = request.path == SEARCH or request.path.startswith(f"{SEARCH}/")
-    return searches and readers.groups_of(request) is not None
+    return (path == SEARCH or path.startswith(f"{SEARCH}/")) and may_search(request)
+
+
+def may_search(request: web.Request) -> bool:
+    """Whether the search may be read."""
+    guard, readers = request.app[SITE].guard, request.app[SITE].readers
+    return guard.may_read(SEARCH, signed_in=False) or readers.groups_of(request) is not None
 
 
 def scheme_of(request: web.Request) -> str:

@@ -149,6 +149,35 @@ def test_a_group_searches_without_the_token_and_nothing_else(directory: Path) ->
         for target in ("/", "/searching", "/url", "/hosts", "/copy?u=http://wiki.example/"):
             assert site.get(target, X_Groups="staff").status == 401
         assert site.get("/search?q=canteen").status == 401
+        assert site.get("/opensearch.xml", X_Groups="staff").status == 200
+        assert site.get("/opensearch.xml").status == 401
+
+
+def test_who_may_only_search_comes_to_the_search(site: Served, directory: Path) -> None:
+    """By the address of the server alone, and can add it to the browser's own; a closed search asks
+    for the token."""
+    asked = {"Accept": "text/html"}
+    assert site.get("/", **asked).headers["Location"] == "/search"
+    assert site.get("/hosts", **asked).headers["Location"] == "/login?next=/hosts"
+    assert "/search/suggest" in site.get("/opensearch.xml").text
+    with Served(directory, Guard(TOKEN, closed=True)) as closed:
+        assert closed.get("/", **asked).headers["Location"] == "/login?next=/"
+        assert closed.get("/opensearch.xml").status == 401
+
+
+def test_programs_get_errors_as_json(directory: Path, tmp_path: Path) -> None:
+    """Where the crawl lies is not said to those who may not read it."""
+    shutil.copytree(directory, tmp_path / "crawl", ignore=shutil.ignore_patterns("meta.json"))
+    with Served(directory, Guard(TOKEN, closed=True)) as closed:
+        refused = closed.get("/search?q=canteen&format=json")
+        assert (refused.status, refused.json) == (401, {"error": "Sign in with the token first."})
+    guard = Guard(TOKEN, closed=True, open_paths=("/search",))
+    with Served(tmp_path / "crawl", guard) as broken:
+        for target in ("/search?q=canteen&format=json", "/search/_search?q=canteen"):
+            got = broken.get(target)
+            assert got.status == 404
+            assert str(tmp_path) not in got.text
+            assert str(tmp_path) in broken.get(target, **BEARER).text
 
 
 def test_the_header_of_a_stranger_is_not_believed(directory: Path) -> None:

@@ -175,7 +175,7 @@ def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
     except QueryError as error:
         return json_response({"error": str(error)}, 400)
     except CrawlDirError as error:
-        return json_response({"error": str(error)}, 404)
+        return json_response({"error": request.told(error)}, 404)
     bets = request.best_bets(asked.query) if asked.page == 1 else []
     return json_response(
         results_json(asked.query, results, asked.offset, filters, suggestion, bets)
