@@ -21,6 +21,7 @@ from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.query import NO_FILTERS, Clause, Filters
 from larmspider.index.results import Results
+from larmspider.index.stops import is_stop
 from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
 
 MAX_WORDS = 4
@@ -125,6 +126,8 @@ def _better(dictionary: Dictionary, word: str, known: int) -> str | None:
         candidates = {other: n for other, n in candidates.items() if n >= _RARE * known}
     elif not candidates and len(word) >= _TWO_ERRORS:
         candidates = _two_errors(dictionary, word)
+    # who mistypes "the" misses nothing, and who looks for "haus" is not helped by "has"
+    candidates = {other: n for other, n in candidates.items() if not is_stop(other)}
     if not candidates:
         return None
     # the first letter is seldom wrong

@@ -33,6 +33,11 @@ def matter(words: Sequence[str]) -> list[bool]:
     return found if any(found) else [True] * len(words)
 
 
+def is_stop(word: str) -> bool:
+    """Whether a word says little in one of the languages."""
+    return any(word in known for known in _lists().values())
+
+
 @cache
 def _lists() -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
