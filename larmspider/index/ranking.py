@@ -149,7 +149,8 @@ class Ranking:
         counted = [*zip(typed, matter(typed), strict=True)]
         wanted = [word for word, counts in counted if counts]
         idle = [word for word, counts in counted if not counts]
-        return SnippetMaker(words, self._exact, self._stems, parts, wanted, idle)
+        phrases = [clause.text for clause in clauses if clause.phrase]
+        return SnippetMaker(words, self._exact, self._stems, parts, wanted, idle, phrases)
 
     def reranker(self, clauses: Iterable[Clause], pages: int) -> Reranker:
         """Looks at the first hits once more, by the words that matter; false without any.

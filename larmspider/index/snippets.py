@@ -107,10 +107,17 @@ class SnippetMaker:
         stems: Iterable[str] = (),
         wanted: Iterable[str] = (),
         idle: Iterable[str] = (),
+        phrases: Iterable[str] = (),
     ) -> None:
         """``words`` are those of the query, as typed, ``wanted`` those of them that matter,
         ``idle`` those that do not: they are marked, but no passage is chosen for them. ``stems``
-        are others that are marked; the analyzers are the index's."""
+        are others that are marked; the analyzers are the index's. A passage with all words of one
+        of the ``phrases`` side by side is better than any other."""
+        self._phrases = [
+            re.compile(r"(?<!\w)" + r"\W+".join(found) + r"(?!\w)")
+            for phrase in phrases
+            if len(found := re.findall(r"\w+", phrase.lower())) > 1
+        ]
         self._wanted_beginnings = [
             beginning_of(word, stemmed.analyze(word))
             for typed in wanted
@@ -177,6 +184,7 @@ class SnippetMaker:
             lower = page.lower()
             counts = [lower.count(beginning) for beginning in self._beginnings]
             if words := sum(map(bool, counts)):
+                words += sum(1 for phrase in self._phrases if phrase.search(lower))
                 found.append((-words, -sum(counts), number))
         found.sort()
         if not found:
@@ -204,6 +212,9 @@ class SnippetMaker:
         lower = body.lower()
         if len(lower) != len(body):  # one letter that became two moves all others
             lower = body
+        for phrase in self._phrases:
+            if side_by_side := phrase.search(lower):
+                return side_by_side.span()
         places: list[tuple[int, str]] = []
         for beginning in self._beginnings:
             at, found = lower.find(beginning), 0

@@ -55,6 +55,17 @@ def test_shows_the_passage_with_most_words() -> None:
     assert len(snippet.text) <= SNIPPET_LENGTH + len("… ") * 2
 
 
+def test_a_phrase_is_shown_where_its_words_stand_side_by_side() -> None:
+    """On the page of a document, too, that has them so; where they do not stand so it is as if they
+    were no phrase."""
+    analyzers = ExactAnalyzer(), stemmed_analyzer("english")
+    maker = SnippetMaker(["Log in"], *analyzers, phrases=["Log in"])
+    body = f"in the log of it. {'filler. ' * 60}Here you log-in. {'filler. ' * 60}"
+    assert "Here you log-in." in maker.snippet(body, "").text
+    assert maker.snippet("in the log, a login in it\fhere you log in\flog", "").page == 2
+    assert maker.snippet("a log is in it", "").marked("*", "*") == "a *log* is *in* it"
+
+
 def test_words_that_say_nothing_choose_no_passage() -> None:
     """They are marked where they stand beside the others."""
     idle = ["how", "do", "i", "a"]
