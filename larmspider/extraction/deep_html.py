@@ -23,6 +23,7 @@ from larmspider.extraction.page_builder import (
     UNSEEN,
     Attributes,
     PageBuilder,
+    landmark,
 )
 
 _CHUNK_BYTES = 65_536
@@ -67,7 +68,7 @@ class _Target:
         self._anchor: _Anchor | None = None
         self._regions: Counter[str] = Counter()
         self._heading: int | None = None
-        self._unseen: list[int] = []  # the depths of elements that are not seen
+        self._marked: list[int] = []  # the depths of elements that are a region by an attribute
 
     def start(self, name: str, attributes: Attributes) -> None:
         self.depth += 1
@@ -88,9 +89,11 @@ class _Target:
             self._template = 1
             if name == "title" and not self._svg and self.builder.title is None:
                 self._title = []
-        elif name not in ("html", "body") and _hides(attributes):
-            self.builder.pieces.append(UNSEEN)
-            self._unseen.append(self.depth)
+        elif name not in ("html", "body"):
+            kind = None if name in REGIONS else landmark(attributes)
+            if kind := UNSEEN if _hides(attributes) else kind:
+                self.builder.pieces.append(kind)
+                self._marked.append(self.depth)
         self._svg += name == "svg"
         self._noscript |= name == "noscript"
         self._find(name, attributes)
@@ -121,8 +124,8 @@ class _Target:
             builder.html(attributes)
 
     def end(self, name: str) -> None:
-        if self._unseen and self._unseen[-1] == self.depth:
-            self._unseen.pop()
+        if self._marked and self._marked[-1] == self.depth:
+            self._marked.pop()
             self.builder.pieces.append(END)
         self.depth -= 1
         self.ended += 1

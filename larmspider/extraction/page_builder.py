@@ -80,6 +80,16 @@ REGIONS = MappingProxyType(
 """Elements around the main text, those that hold it, and those whose labels are no text, each
 option by itself."""
 
+LANDMARKS = MappingProxyType(
+    dict.fromkeys(("navigation", "banner", "contentinfo", "complementary", "search"), ASIDE)
+    | {"main": MAIN}
+)
+"""What an element of another name is where its ``role`` says so (WAI-ARIA 1.2, 5.3.4)."""
+NAVIGATION = frozenset(
+    ("navheader", "navfooter", "nav-panel", "navpath", "breadcrumb", "breadcrumbs")
+)
+"""And by its class, as DocBook, Texinfo, Doxygen and Bootstrap write it."""
+
 HIDDEN = frozenset(("script", "style", "template", "title", "iframe", "noframes", "noembed"))
 """Elements whose content is not text of the page. ``noscript`` is not among them: this client runs
 no scripts. The title is kept by itself; browsers do not show what iframe, noframes and noembed
@@ -262,6 +272,13 @@ def refresh_of(content: str) -> tuple[int, str] | None:
     href = strip_html5_whitespace(found[2] or found[3] or found[4] or "")
     seconds = int(found[1].partition(".")[0][:9] or 0)
     return (seconds, href) if href else None
+
+
+def landmark(attributes: Attributes) -> str | None:
+    """`ASIDE` or `MAIN` where role or class say that an element is such a region."""
+    if role := attributes.get("role"):
+        return LANDMARKS.get(role.strip().lower())
+    return ASIDE if not NAVIGATION.isdisjoint((attributes.get("class") or "").split()) else None
 
 
 def robots_header(value: str) -> tuple[bool, bool]:

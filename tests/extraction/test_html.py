@@ -564,6 +564,12 @@ LONG = "One sentence of the text. " * 10
         (f"<form>{LONG}</form>", LONG),  # a whole page in a form
         (f"<nav>menu</nav>a<main></main>{LONG}", f"a {LONG}"),
         (f"<nav>menu</nav></nav>{LONG}</main>", LONG),
+        (f'<div role="navigation">menu<p>more</div>{LONG}<ul role=contentinfo>by</ul>', LONG),
+        (f"<div role='banner'>a</div><div role=note>b</div>{LONG}", f"b {LONG}"),
+        (f"crumbs<div role=main><div role=search>find</div>{LONG}</div>after", LONG),
+        (f"<main role=main>{LONG}</main><nav role=navigation>menu</nav>after", LONG),
+        (f'<div class="navheader x">Prev Up</div>{LONG}<div class="navfooter">Up</div>', LONG),
+        (f'<p class="navy breadcrumbless">a</p>{LONG}', f"a {LONG}"),
     ],
 )
 def test_the_main_text_is_without_what_surrounds_it(markup, main):
@@ -574,7 +580,9 @@ def test_the_main_text_is_without_what_surrounds_it(markup, main):
     assert set(found.text.split()) == rest | set(main.split())
 
 
-@pytest.mark.parametrize("tag", ["nav", "main", "button", "div hidden"])
+@pytest.mark.parametrize(
+    "tag", ["nav", "main", "button", "div hidden", "p role=main", "div role=search"]
+)
 def test_regions_in_each_other_take_linear_time(tag):
     found = page(f"<{tag}>a" * 5_000)
     assert len(found.text.split()) in (0, 5_000)
