@@ -83,7 +83,7 @@ class CollectionsSearcher(WorkersSearcher):
         found: dict[str, int] = {}
         for name, shard in zip(self._names, self._shards, strict=True):
             with shard.reading() as reader:
-                wanted = shard.ranking(lambda *_: 1.0).build(clauses, ranks=False)
+                wanted = shard.ranking(lambda *_: 1.0).build(clauses).matching
                 narrowing = filters.queries(shard.schema).values()
                 found[name] = found.get(name, 0) + count_of(reader, narrowed(wanted, narrowing))
         return {name: n for name, n in sorted(found.items(), key=lambda one: -one[1]) if n}

@@ -23,6 +23,7 @@ from larmspider.index.query import DAYS, FILTER_FIELDS, Filters, narrowed
 MAX_VALUES = 20
 """Values of a facet, those with most pages."""
 _DAY_SECS = 86_400.0
+_OF_EVERY_PAGE = ("type", "date")  # facets in which each page counts once, in one of few values
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,10 @@ def count_facets(
     filters: Filters,
     now: float,
     own: Iterable[str] = (),
-) -> Facets:
+) -> tuple[Facets, int | None]:
     """Counts of the matches of ``wanted``; the periods end at ``now``, in seconds since the
-    epoch. ``own`` are the own fields that are counted."""
+    epoch. ``own`` are the own fields that are counted. With them how many matches pass all filters,
+    None where no facet tells."""
     narrowing = filters.queries(schema)
     # one pass for all facets without a filter of their own
     passes: dict[str | None, dict[str, Any]] = {}
@@ -59,10 +61,14 @@ def count_facets(
         itself = name if name in narrowing else None
         passes.setdefault(itself, {})[name] = _aggregation(name, now)
     counted: dict[str, Any] = {}
+    total = None
     for itself, counts in passes.items():
         others = [query for name, query in narrowing.items() if name != itself]
-        counted |= searcher.aggregate(narrowed(wanted, others), counts)
-    return Facets(
+        found = searcher.aggregate(narrowed(wanted, others), counts)
+        if itself is None and (each := next((n for n in _OF_EVERY_PAGE if n in found), None)):
+            total = sum(int(bucket["doc_count"]) for bucket in found[each]["buckets"])
+        counted |= found
+    facets = Facets(
         hosts=_terms(counted["host"]),
         kinds=_terms(counted["type"]),
         languages=_terms(counted["language"]),
@@ -70,6 +76,7 @@ def count_facets(
         other_hosts=int(counted["host"]["sum_other_doc_count"]),
         fields={name: _without_mark(_terms(counted[path])) for name, path in paths.items()},
     )
+    return facets, total
 
 
 def languages_by_host(searcher: tantivy.Searcher, hosts: int) -> dict[str, dict[str, int]]:

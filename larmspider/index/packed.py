@@ -7,6 +7,8 @@ index; a page names its own::
     pages = PackedPages(Path("crawl/index"))
     packed = pages.pack({"key": "http://wiki.example/", "body": "..."})
     pages.unpack(packed)["body"]
+
+The text comes last, so that of a very long page the beginning can be read alone.
 """
 
 from __future__ import annotations
@@ -23,18 +25,18 @@ from larmspider.files import replace_file
 if sys.version_info >= (3, 14):
     from compression.zstd import (
         ZstdCompressor,
+        ZstdDecompressor,
         ZstdDict,
         ZstdError,
-        decompress,
         get_frame_info,
         train_dict,
     )
 else:
     from backports.zstd import (
         ZstdCompressor,
+        ZstdDecompressor,
         ZstdDict,
         ZstdError,
-        decompress,
         get_frame_info,
         train_dict,
     )
@@ -48,7 +50,14 @@ SAMPLE_BYTES = 8_192
 DICTIONARY_BYTES = 65_536
 MORE = 32
 """So many times as many pages are seen before the next dictionary is trained."""
+BEGINNING_CHARS = 100_000
+"""Of the text of a long page, at least."""
+_BEGINNING_BYTES = 262_144  # that hold them, as a rule
+_LONG_BYTES = 400_000
 _NAME = "pages-{}.zdict"
+_TEXT = "body"
+_LONG_STRING = 0xDB  # msgpack's, with a length of four bytes
+_WITHOUT_PAGES = ("text/html", "application/xhtml+xml")
 
 
 class PackedPages:
@@ -73,7 +82,10 @@ class PackedPages:
         self._number += 1
 
     def pack(self, fields: Mapping[str, Any]) -> bytes:
-        data = msgpack.packb(dict(fields), datetime=True, unicode_errors="replace")
+        fields = dict(fields)
+        if (text := fields.pop(_TEXT, None)) is not None:
+            fields[_TEXT] = text
+        data = msgpack.packb(fields, datetime=True, unicode_errors="replace")
         self._seen += 1
         if self._seen % (2 * MORE**self._number) == 0:
             self._samples.append(data[:SAMPLE_BYTES])
@@ -92,14 +104,42 @@ class PackedPages:
         replace_file(path, dictionary.dict_content, synced=True)
         self._use(dictionary)
 
-    def unpack(self, packed: bytes) -> dict[str, Any]:
-        """Raises ValueError for what cannot be read."""
+    def unpack(self, packed: bytes, *, beginning: bool = False) -> dict[str, Any]:
+        """Raises ValueError for what cannot be read. ``beginning``: of a long text without pages
+        `BEGINNING_CHARS` are enough, as far as its sections begin."""
         try:
-            name = get_frame_info(packed).dictionary_id
+            frame = get_frame_info(packed)
+            name = frame.dictionary_id
             if name and name not in self._known:
                 self._load()  # trained by a writer since
-            data = decompress(packed, self._known[name].as_digested_dict if name else None)
+            dictionary = self._known[name].as_digested_dict if name else None
+            if beginning and (frame.decompressed_size or 0) > _LONG_BYTES:
+                data = ZstdDecompressor(dictionary).decompress(packed, _BEGINNING_BYTES)
+                if (found := _beginning_of(data)) is not None:
+                    return found
+            data = ZstdDecompressor(dictionary).decompress(packed)
         except (ZstdError, KeyError, OSError) as error:
             raise ValueError(f"a page in it cannot be unpacked: {error!r}") from error
         fields: dict[str, Any] = msgpack.unpackb(data, timestamp=3)
         return fields
+
+
+def _beginning_of(data: bytes) -> dict[str, Any] | None:
+    """The fields of a page of which ``data`` are the first bytes, None where these are too few."""
+    reader = msgpack.Unpacker(timestamp=3)
+    reader.feed(data)
+    fields: dict[str, Any] = {}
+    try:
+        for _ in range(reader.read_map_header() - 1):
+            name = reader.unpack()
+            if name == _TEXT:  # of an earlier version
+                return None
+            fields[name] = reader.unpack()
+        name, start = reader.unpack(), reader.tell()
+    except msgpack.OutOfData:
+        return None
+    if name != _TEXT or data[start] != _LONG_STRING or fields.get("mime") not in _WITHOUT_PAGES:
+        return None
+    text = data[start + 5 :].decode("utf-8", "ignore")
+    begins = max((start for start, *_ in fields.get("sections", ())), default=0)
+    return fields | {_TEXT: text} if len(text) >= BEGINNING_CHARS + begins else None

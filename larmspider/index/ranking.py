@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import log
+from typing import NamedTuple
 
 import tantivy
 from tantivy import Occur, Query
@@ -82,6 +83,15 @@ Boost = Callable[[str, Sequence[str]], float]
 """The factor for a word or phrase of a field, over the score in its own index."""
 
 
+class Built(NamedTuple):
+    """A query, for what is asked of it. ``matching`` has the matches of ``ranked`` in no order,
+    faster, ``every`` the pages that have all words that matter."""
+
+    ranked: Query
+    matching: Query
+    every: Query
+
+
 class Ranking:
     """Builds queries for an index with this schema; ``boost`` for one of several."""
 
@@ -102,12 +112,9 @@ class Ranking:
         self._exact_weights = {f: w for f, w in EXACT_WEIGHTS.items() if f not in missing}
         self._unstemmed = [field for field in _UNSTEMMED if field not in missing]
 
-    def build(self, clauses: Sequence[Clause], *, ranks: bool = True, every: bool = False) -> Query:
-        """The query that ranks; without ``ranks`` one with the same matches, faster, or with
-        ``every`` one for the pages that have all words that matter.
-
-        Raises QueryError where no clause names a word to find, or for more than `MAX_WORDS` words.
-        """
+    def build(self, clauses: Sequence[Clause]) -> Built:
+        """Raises QueryError where no clause names a word to find, or for more than `MAX_WORDS`
+        words."""
         count = sum(len(self._exact.analyze(clause.text)) for clause in clauses)
         if count > MAX_WORDS:
             raise QueryError(
@@ -126,17 +133,22 @@ class Ranking:
                     (must_not if clause.excluded else must).append(query)
             else:
                 words.append(clause)
-        if ranked := self._words(words, ranks=ranks, every=every):
-            must.append(ranked)
-        if not must and not filters:
+        found = self._words(words)
+        if not (found or must or filters):
             if must_not:
                 raise QueryError("the query only excludes: add a word to look for")
             text = " ".join(clause.text for clause in clauses)
             raise QueryError("the query has no word to look for: {query!r:.100}", query=text)
         # two hosts: on either of them
-        must += [Query.const_score_query(_any(either), 0.0) for either in filters.values()]
-        return Query.boolean_query(
-            [(Occur.Must, query) for query in must] + [(Occur.MustNot, query) for query in must_not]
+        either = [Query.const_score_query(_any(each), 0.0) for each in filters.values()]
+        return Built(
+            *(
+                Query.boolean_query(
+                    [(Occur.Must, query) for query in (*must, *one, *either)]
+                    + [(Occur.MustNot, query) for query in must_not]
+                )
+                for one in (((query,) for query in found) if found else [()] * 3)
+            )
         )
 
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
@@ -198,7 +210,7 @@ class Ranking:
             [(Occur.Must, _any(alike)), *((Occur.MustNot, query) for query in unwanted)]
         )
 
-    def _words(self, clauses: Sequence[Clause], *, ranks: bool, every: bool) -> Query | None:
+    def _words(self, clauses: Sequence[Clause]) -> Built | None:
         """Plain and fuzzy words: OR, with a bonus for all words and for neighbours."""
         words = [clause.text.lower().strip("?!.,;:") for clause in clauses]
         full = matter(words) if self._current else [True] * len(words)
@@ -208,13 +220,11 @@ class Ranking:
             wanted += needed
         if not each:
             return None
-        if every and wanted:
-            return _every(wanted)
-        if not ranks:
-            return _any(each)
+        matching = _any(each)
+        every = _every(wanted) if wanted else matching
         scored = list(each)
         if len(wanted) > 1:
-            scored.append(Query.const_score_query(_every(wanted), ALL_WORDS_BONUS))
+            scored.append(Query.const_score_query(every, ALL_WORDS_BONUS))
         tokens: list[str | None] = []  # None: not in pairs
         for clause, counts in zip(clauses, full, strict=True):
             if not clause.fuzzy:
@@ -226,7 +236,7 @@ class Ranking:
         ]
         if self._current:
             scored += self._labels(clauses, full)
-        return _any(scored)
+        return Built(_any(scored), matching, every)
 
     def _terms_and_synonyms(
         self, clauses: Sequence[Clause], full: Sequence[bool]

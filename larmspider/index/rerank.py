@@ -21,6 +21,7 @@ from math import exp, log
 from typing import TYPE_CHECKING, Any
 
 from larmspider.index.normal import normalized
+from larmspider.index.packed import BEGINNING_CHARS
 
 if TYPE_CHECKING:
     from larmspider.index.stems import Stems
@@ -43,7 +44,6 @@ MAX_OCCURRENCES = 30
 """Of each word, that are looked at,"""
 MAX_PLACES = 300
 """and of the letters that its forms begin with."""
-_SEARCHED = 100_000  # characters of a page
 _K1 = 1.2  # BM25's
 _EARNED = [n * (_K1 + 1) / (n + _K1) for n in range(PASSAGE_CHARS)]
 _GAINS = [after - before for before, after in pairwise(_EARNED)]
@@ -81,7 +81,7 @@ class Reranker:
         worth += COVERED_WEIGHT * max((share for _, share in named), default=0.0)
         worth += LENGTH_WEIGHT * log(max(1.0, min(len(body) + SHORT, LONG) / SHORT))
         if len(self._rarities) > 1:
-            worth += PASSAGE_WEIGHT * self._passage(body[:_SEARCHED].lower())
+            worth += PASSAGE_WEIGHT * self._passage(body[:BEGINNING_CHARS].lower())
         return exp(worth)
 
     def _named(
@@ -92,6 +92,8 @@ class Reranker:
         yield self._worth(
             [one for one in words if self._number(one) is not None or not self._said_by_all(one)]
         )
+        if not sections:
+            return
         headings = "\n".join([heading for _, _, heading in sections]).lower()
         seen = set[int]()
         for beginning in self._beginnings:
@@ -105,32 +107,39 @@ class Reranker:
                 at = headings.find(beginning, end)
 
     def _worth(self, words: Sequence[str]) -> tuple[float, float]:
-        numbers = [number for word in words if (number := self._number(word)) is not None]
+        known = self._known
+        numbers = {
+            number
+            for word in words
+            if (number := known[word] if word in known else self._number(word)) is not None
+        }
         if not numbers:
             return 0.0, 0.0
-        share = sum(self._rarities[number] for number in set(numbers)) / self._all
-        precision = len(numbers) / len(words)
+        share = sum(self._rarities[number] for number in numbers) / self._all
+        precision = sum(known[word] is not None for word in words) / len(words)
         return 2 * share * precision / (share + precision), share
 
     def _passage(self, body: str) -> float:
         """BM25 of the best passage, as a share of what each word once would earn; up to 2.2."""
-        places = set[tuple[int, int]]()
-        find, word_at, known = body.find, _WORD.match, self._known
+        places: dict[int, int] = {}
+        known = self._known
+        find, word_at = body.find, _WORD.match
         for beginning in self._beginnings:
-            at, left = -len(beginning), MAX_OCCURRENCES
+            size = len(beginning)
+            at, left = -size, MAX_OCCURRENCES
             for _ in range(MAX_PLACES):
-                at = find(beginning, at + len(beginning))
+                at = find(beginning, at + size)
                 if at < 0 or not left:
                     break
                 if (at == 0 or not body[at - 1].isalnum()) and (found := word_at(body, at)):
                     word = found[0]
                     number = known[word] if word in known else self._number(word)
                     if number is not None:
-                        places.add((at, number))
+                        places[at] = number
                         left -= 1
         counts = [0] * len(self._rarities)
         earned = best = 0.0
-        first, in_order = 0, sorted(places)
+        first, in_order = 0, sorted(places.items())
         for at, number in in_order:
             earned += _GAINS[counts[number]] * self._rarities[number]
             counts[number] += 1
@@ -145,10 +154,8 @@ class Reranker:
 
     def _number(self, word: str) -> int | None:
         """Of the query's word that ``word`` is a form of."""
-        if not word.startswith(self._beginnings):
-            return None
         if word not in self._known:
-            stems = self._stems.analyze(word)
+            stems = self._stems.analyze(word) if word.startswith(self._beginnings) else ()
             found = next((stem for stem in stems if stem in self._numbers), None)
             self._known[word] = None if found is None else self._numbers[found]
         return self._known[word]

@@ -424,12 +424,14 @@ def file_name(url: str) -> str:
     return unquote(urlsplit(url).path.rpartition("/")[2])
 
 
-def stored_fields(document: tantivy.Document, packed: PackedPages) -> dict[str, Any]:
+def stored_fields(
+    document: tantivy.Document, packed: PackedPages, *, beginning: bool = False
+) -> dict[str, Any]:
     """What `page_fields` gave, of a document that the index gave back; ``named`` is the text of
-    most links to a page without a title."""
+    most links to a page without a title. ``beginning``: of a long text (`PackedPages.unpack`)."""
     fields = {name: values[0] for name, values in document.to_dict().items()}
     if _PAGE in fields:
-        return packed.unpack(fields[_PAGE])
+        return packed.unpack(fields[_PAGE], beginning=beginning)
     for name in (*SEARCHED, "named"):
         text = fields.pop(_EARLIER.format(name), None)
         if text is not None:  # an index of version 2 stored it under its name

@@ -69,6 +69,7 @@ BETTER = 2
 LOOKED_AT = MAX_LIMIT + MAX_OFFSET
 """Matches that are looked at for hits that are no copies of better ones."""
 SPARE = 10  # matches that are asked for beyond those wanted: some are copies
+_REMEMBERED = 10_000  # pages whose copies were looked up
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
 FLAG_SHARE = 100
 """``-x`` is a flag where at least one in so many of the pages with "x" has it."""
@@ -198,19 +199,22 @@ class Searcher:
         newest: bool,
     ) -> Results:
         schema = self._index.schema
-        by_facet = None
+        facets_of = total = None
         with self.reading() as searcher:
-            ranked = self._ranking.build(clauses)
+            built = self._ranking.build(clauses)
             narrowing = list(filters.queries(schema).values())
-            wanted = every = narrowed(ranked, narrowing)
-            found_by = self._ranking.build(clauses, ranks=False)
-            total = total_all = count_of(searcher, narrowed(found_by, narrowing))
+            if facets:
+                now, own = self._clock(), self.own_facets
+                facets_of, total = count_facets(searcher, schema, built.matching, filters, now, own)
+            if total is None:
+                total = count_of(searcher, narrowed(built.matching, narrowing))
+            wanted, total_all = built.ranked, total
             if len(clauses) > 1:
-                every = narrowed(self._ranking.build(clauses, every=True), narrowing)
-                total_all = count_of(searcher, every)
+                total_all = count_of(searcher, narrowed(built.every, narrowing))
             if newest and total_all:
-                wanted = every
+                wanted = built.every
             size = max(offset + limit + SPARE, RERANKED)
+            wanted = narrowed(wanted, narrowing)
             stream = self.matches(searcher, wanted, size, self.prior, newest=newest)
             if not newest:
                 stream = self.reranked(
@@ -219,11 +223,7 @@ class Searcher:
             groups = grouped(stream, offset + limit + 1, copies=copies)
             maker = self._ranking.snippet_maker(clauses)
             hits = [self._hit(searcher, group, maker) for group in groups[offset : offset + limit]]
-            if facets:
-                by_facet = count_facets(
-                    searcher, schema, found_by, filters, self._clock(), self.own_facets
-                )
-        return Results(total, hits, 0.0, by_facet, total_all, more=len(groups) > offset + limit)
+        return Results(total, hits, 0.0, facets_of, total_all, more=len(groups) > offset + limit)
 
     def matches(
         self,
@@ -295,7 +295,7 @@ class Searcher:
     ) -> dict[str, Examined]:
         fields, factors = field_names(self.directory), dict[str, float]()
         if reranker := ranking.reranker(clauses, self.documents()):
-            ranked = narrowed(ranking.build(clauses), filters.queries(self.schema).values())
+            ranked = narrowed(ranking.build(clauses).ranked, filters.queries(self.schema).values())
             for match in islice(self.matches(reader, ranked, RERANKED, self.prior), RERANKED):
                 stored = self.stored_of(reader, match.address)
                 factors[stored["key"]] = reranker.factor(stored)
@@ -307,9 +307,12 @@ class Searcher:
             key: one.times(factors.get(key, 1.0), REREAD) for key, one in found if one is not None
         }
 
-    def stored_of(self, searcher: tantivy.Searcher, address: DocAddress) -> dict[str, Any]:
-        """What the index has kept of a page, with the title that is shown."""
-        stored = stored_fields(searcher.doc(address), self._packed)
+    def stored_of(
+        self, searcher: tantivy.Searcher, address: DocAddress, *, whole: bool = False
+    ) -> dict[str, Any]:
+        """What the index has kept of a page, with the title that is shown; of a very long text what
+        a hit is made of, unless ``whole``."""
+        stored = stored_fields(searcher.doc(address), self._packed, beginning=not whole)
         stored["title"] = shown_title(stored)
         stored.setdefault("own", {})
         stored.pop("named", None)
@@ -326,10 +329,17 @@ class Searcher:
         return len(others), sorted(others, key=lambda hit: hit.url)[:limit]
 
     def copies_of(self, searcher: tantivy.Searcher, likeness: int | None) -> list[DocAddress]:
-        """Where a page and its copies are; nothing in an index that does not know."""
-        if not self.knows_copies:
+        """Where a page and its copies are; nothing in an index that does not know. Pages that are
+        often found are looked up once a commit."""
+        if not self.knows_copies or likeness is None:
             return []
-        return copies_in(searcher, self.schema, likeness, paired=self._version == COPIES_VERSION)
+        known, asked = self._newest.copies, (self._access, likeness)
+        if (found := known.get(asked)) is None:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            paired = self._version == COPIES_VERSION
+            found = known[asked] = copies_in(searcher, self.schema, likeness, paired=paired)
+        return found
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
         clauses = self._resolved(self.clauses(query))
@@ -359,7 +369,7 @@ class Searcher:
             hits = searcher.search(query, 1, count=False).hits
             if not hits:
                 return None
-            stored = self.stored_of(searcher, hits[0][1])
+            stored = self.stored_of(searcher, hits[0][1], whole=True)
         return Document(
             normalized=stored.pop("key"),
             text=stored.pop("body"),
@@ -483,7 +493,7 @@ class Searcher:
                 self._index.reload()
                 if self._current:
                     self._stems.look_in(self._index.searcher())
-                self._newest.seen, self._newest.hidden, self._newest.documents = seen, {}, None
+                self._newest.renew(seen)
             yield self._limited(self._index.searcher())
         except (ValueError, OSError) as error:
             raise CrawlDirError(f"{self.directory}: cannot read the index: {error}") from error
@@ -506,13 +516,17 @@ class Searcher:
 
 
 class _Newest:
-    """The commit that was read last, for all readers: by which it is known again, and what is
-    hidden in it."""
+    """What was found out of the commit that was read last, by all readers."""
 
     def __init__(self) -> None:
-        self.seen: tuple[int, int] | None = None
+        self.renew(None)
+
+    def renew(self, seen: tuple[int, int] | None) -> None:
+        """For a commit, which is known again by ``seen``."""
+        self.seen = seen
         self.hidden: dict[Access, Query | None] = {}
         self.documents: int | None = None
+        self.copies: dict[tuple[Access, int], list[DocAddress]] = {}
 
 
 class Match(NamedTuple):

@@ -56,17 +56,28 @@ def passage_of(stored: Mapping[str, Any], maker: SnippetMaker) -> tuple[Snippet,
     words. Of words that the page's title has, no heading need have any.
     """
     body, description = stored["body"], stored["description"]
-    sections = [Section(*one) for one in stored.get("sections", ())]
-    names = [f"{section.heading} {section.anchor}" for section in sections]
-    if sections and (at := maker.named(stored["title"], names)) is not None:
-        start = sections[at].start
+    sections: Sequence[Sequence[Any]] = stored.get("sections", ())
+    left = maker.not_in(stored["title"]) if sections else []
+    if left and (at := _named(left, sections)) is not None:
+        start = sections[at][0]
         return _found(maker.snippet(body[start : start + _LOOKED_AT], description), sections[at])
     snippet = maker.snippet(body, description)
-    if not sections or snippet.start < 0 or maker.is_named(stored["title"]):
+    if not left or snippet.start < 0:
         return snippet, None
-    at = bisect_right(sections, snippet.start, key=lambda section: section.start) - 1
+    at = bisect_right(sections, snippet.start, key=lambda section: section[0]) - 1
     return _found(snippet, sections[at]) if at >= 0 else (snippet, None)
 
 
-def _found(snippet: Snippet, section: Section) -> tuple[Snippet, Section | None]:
-    return snippet, section if section.start >= HEAD else None
+def _named(words: Iterable[str], sections: Sequence[Sequence[Any]]) -> int | None:
+    """Of sections that with the shortest heading and anchor that have all the words."""
+    names = [f"{heading} {anchor}" for _, anchor, heading in sections]
+    everything = "\n".join(names).lower()
+    if any(word not in everything for word in words):
+        return None
+    lowered = [(len(name), number, name.lower()) for number, name in enumerate(names)]
+    found = [one for one in lowered if all(word in one[2] for word in words)]
+    return min(found)[1] if found else None
+
+
+def _found(snippet: Snippet, section: Sequence[Any]) -> tuple[Snippet, Section | None]:
+    return snippet, Section(*section) if section[0] >= HEAD else None

@@ -115,23 +115,16 @@ class WorkersSearcher(Searcher):
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))
                 narrowing = list(filters.queries(shard.schema).values())
-                ranked = narrowed(ranking.build(clauses), narrowing)
-                found_by = ranking.build(clauses, ranks=False)
-                total += count_of(reader, narrowed(found_by, narrowing))
+                built = ranking.build(clauses)
+                ranked, every = narrowed(built.ranked, narrowing), narrowed(built.every, narrowing)
+                total += count_of(reader, narrowed(built.matching, narrowing))
                 if facets:
+                    found_by = built.matching
                     if doubtful[number]:
                         found_by = _current(shard, reader, found_by, dedup, number)
-                    counted.append(
-                        count_facets(
-                            reader,
-                            shard.schema,
-                            found_by,
-                            filters,
-                            self._clock(),
-                            shard.own_facets,
-                        )
-                    )
-                every = narrowed(ranking.build(clauses, every=True), narrowing)
+                    now, own = self._clock(), shard.own_facets
+                    counts, _ = count_facets(reader, shard.schema, found_by, filters, now, own)
+                    counted.append(counts)
                 total_all += count_of(reader, every)
                 ranked_by.append((ranked, every))
                 rerankers.append(ranking.reranker(clauses, shard.documents()))

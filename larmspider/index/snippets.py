@@ -10,13 +10,13 @@ So a snippet is plain text and ranges, without control characters, and `html` es
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from typing import Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
+from larmspider.index.packed import BEGINNING_CHARS
 from larmspider.index.rerank import beginning_of
 from larmspider.index.schema import PAGE_BREAK
 
@@ -26,7 +26,6 @@ LONGEST = 320
 """at most, where sentences are kept whole."""
 OTHER_PAGES = 3
 """Pages of a document that are named beside that of the snippet."""
-_SEARCHED = 100_000  # characters of a page
 _OCCURRENCES = 10  # of each word
 _LEAD = 40  # characters before the first word, where its sentence begins too far away
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
@@ -144,7 +143,7 @@ class SnippetMaker:
         if PAGE_BREAK in body:
             page, body, others = self._best_page(body)
         else:
-            body = body[:_SEARCHED]
+            body = body[:BEGINNING_CHARS]
         window = self._window(body)
         if window is None and (plain := normalized(body)) is not body:
             # the words are there in another form: with accents apart, or soft hyphens
@@ -156,21 +155,8 @@ class SnippetMaker:
         passage = _sentences(body, *window)
         return Snippet(one_line(passage), self._highlights(passage), page, others, window[0])
 
-    def is_named(self, title: str) -> bool:
-        """Whether a title has all the words that matter."""
-        return not self._not_in(title)
-
-    def named(self, title: str, names: Sequence[str]) -> int | None:
-        """Of names the shortest one with all the words that matter and that ``title`` has not."""
-        left = self._not_in(title)
-        everything = "\n".join(names).lower() if left else ""
-        if not left or any(word not in everything for word in left):
-            return None
-        lowered = [(len(name), number, name.lower()) for number, name in enumerate(names)]
-        found = [one for one in lowered if all(word in one[2] for word in left)]
-        return min(found)[1] if found else None
-
-    def _not_in(self, title: str) -> list[str]:
+    def not_in(self, title: str) -> list[str]:
+        """Of the words that matter those that a title has not, as their forms begin."""
         lower = title.lower()
         return [word for word in self._wanted_beginnings if word not in lower]
 
@@ -200,7 +186,12 @@ class SnippetMaker:
     def _highlights(self, passage: str) -> tuple[tuple[int, int], ...]:
         passage = passage.replace("\xa0", " ").replace(_CUT, " ")  # most have no more to normalize
         plain = normalized(passage)
-        wanted = [m.span() for m in _WORD.finditer(plain) if self._wanted(m[0])]
+        known = self._known
+        wanted = [
+            found.span()
+            for found in _WORD.finditer(plain)
+            if (known[word] if (word := found[0]) in known else self._wanted(word))
+        ]
         if plain is passage:
             return tuple(wanted)
         offsets = Offsets(passage)
@@ -228,10 +219,11 @@ class SnippetMaker:
             return None
         places.sort()
         span = SNIPPET_LENGTH - _LEAD
+        most = len({word for _, word in places})
         best, last, best_count, first = 0, 0, 0, 0
-        inside: Counter[str] = Counter()
+        inside: dict[str, int] = {}
         for at, word in places:  # ``inside`` are the words between first and at, at most a span
-            inside[word] += 1
+            inside[word] = inside.get(word, 0) + 1
             while places[first][0] <= at - span:
                 out = places[first][1]
                 inside[out] -= 1
@@ -240,20 +232,20 @@ class SnippetMaker:
                 first += 1
             if len(inside) > best_count:
                 best, last, best_count = places[first][0], at, len(inside)
+                if best_count == most:
+                    break
         return best, last
 
     def _exact_words(self, word: str) -> list[str]:
         return [word.lower()] if word[-1] in "+#" else self._exact.analyze(word)
 
     def _wanted(self, word: str) -> bool:
-        if word[0].lower() not in self._initials and word.isascii() and word.isalnum():
-            return False  # no stemmer changes how it begins
-        known = self._known.get(word)
-        if known is None:
-            known = self._known[word] = not (
-                self._tokens.isdisjoint(self._exact_words(word))
-                and self._stems.isdisjoint(self._stemmed.analyze(word))
-            )
+        # no stemmer changes how a word begins
+        maybe = word[0].lower() in self._initials or not (word.isascii() and word.isalnum())
+        known = self._known[word] = maybe and not (
+            self._tokens.isdisjoint(self._exact_words(word))
+            and self._stems.isdisjoint(self._stemmed.analyze(word))
+        )
         return known
 
 

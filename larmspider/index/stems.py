@@ -67,7 +67,7 @@ _BACKWARDS = "<"
 _ENGLISH = "english"
 _SHORTEST = 3  # letters of a word with forms, and of their common beginning
 _LOOKED_UP = 300  # words with this beginning
-_REMEMBERED = 1_000  # words that were looked up
+_REMEMBERED = 10_000  # words that were looked up
 _LOOKED_AT = 100  # words that begin or end with a part
 _MANY_TITLES = 0.4  # share of the pages
 _LINKING = ("", "s", "n", "es", "en", "er", "e", "ns")  # letters between two parts
@@ -272,7 +272,7 @@ class Stems:
 
 
 def _remembered(known: dict[str, _T], text: str, look_up: Callable[[str], _T]) -> _T:
-    """What ``look_up`` says of ``text``: each query is built three times."""
+    """What ``look_up`` says of ``text``, once a commit."""
     found = known.get(text)
     if found is None:
         if len(known) > _REMEMBERED:

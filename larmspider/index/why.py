@@ -95,7 +95,7 @@ def examine(
         clause, run = clauses[at], list(clauses[at : at + clauses[at].covers])
         at += len(run)
         with suppress(QueryError):  # no word to look for
-            has = matches(ranking.build([replace(run[0], excluded=False), *run[1:]], ranks=False))
+            has = matches(ranking.build([replace(run[0], excluded=False), *run[1:]]).matching)
             if has and clause.excluded:
                 lacks.append(f"it has {written(clause)}, which is excluded")
             elif not has and not clause.excluded and (clause.phrase or clause.field):
@@ -104,7 +104,7 @@ def examine(
                 missing.append(" ".join(each.text for each in run))
     refused = [name for name, query in filters.queries(schema).items() if not matches(query)]
     found = Examined(missing=missing, lacks=lacks, filters=refused)
-    ranked = ranking.build(clauses)
+    ranked = ranking.build(clauses).ranked
     if refused or not matches(ranked):
         return found
     explained = json.loads(ranked.explain(statistics(reader), address).to_json())

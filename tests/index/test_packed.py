@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgpack import packb
 
 from larmspider.errors import CrawlDirError
 from larmspider.index import packed
-from larmspider.index.packed import PackedPages
+from larmspider.index.packed import BEGINNING_CHARS, PackedPages, ZstdCompressor
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from tests.index.conftest import MakePage
@@ -43,6 +44,29 @@ def test_pages_come_back_as_they_were(tmp_path: Path) -> None:
     date = datetime(2026, 1, 31, 12, 0, 0, 123456, UTC)
     said = {"fetched": date, "title": "\ud800é", "likeness": -(2**63)}
     assert reader.unpack(writer.pack(said)) == {**said, "title": "?é"}
+
+
+def test_of_a_very_long_page_the_beginning_is_enough(tmp_path: Path) -> None:
+    """Unless it has pages, or its last section begins too late; and what an earlier version wrote
+    comes as a whole."""
+    pages = PackedPages(tmp_path)
+    page = fields(1) | {"body": "é" + "word " * 200_000, "mime": "text/html", "sections": []}
+
+    def lengths(page: dict[str, Any]) -> int:
+        stored = pages.pack(page)
+        assert pages.unpack(stored) == page
+        found = pages.unpack(stored, beginning=True)
+        assert found.keys() == page.keys()
+        assert page["body"].startswith(found["body"])
+        return len(found["body"])
+
+    assert BEGINNING_CHARS < lengths(page) < BEGINNING_CHARS * 3
+    whole = len(page["body"])
+    assert lengths(page | {"mime": "application/pdf"}) == whole
+    assert lengths(page | {"sections": [[9, "a", "A"], [whole - 9, "b", "B"]]}) == whole
+    assert lengths(page | {"body": "short", "rest": "word " * 200_000}) == len("short")
+    earlier = ZstdCompressor(3).compress(packb(page), ZstdCompressor.FLUSH_FRAME)
+    assert pages.unpack(earlier, beginning=True) == page
 
 
 def test_a_dictionary_that_is_gone_is_named(tmp_path: Path, make_page: MakePage) -> None:
