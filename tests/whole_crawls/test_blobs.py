@@ -19,7 +19,7 @@ from larmspider.index.search import Searcher
 from larmspider.pipelines.warc import warc_files
 from larmspider.settings import ITEM_PIPELINES
 from tests.support.crawling import FAST, begin, crawl, records, scrapy
-from tests.support.recovery.killed_crawl import WAIT_SECS
+from tests.support.recovery.killed_crawl import WAIT_SECS, run_through_kills
 from tests.support.servers.scripted import Reply, Request, Route, ScriptedServer
 from tests.support.servers.threaded import ThreadedServer
 from tests.support.warcs import check, pages_in
@@ -31,7 +31,6 @@ HTML, FILM = {"Content-Type": "text/html"}, {"Content-Type": "video/mp4"}
 MB = 1_000_000
 FILMS = 12
 """100 of them take a minute more, and no more memory."""
-MOST_KILLS = 8
 LIMITS = {
     "DOWNLOAD_MAXSIZE": "4000",
     "LARM_DOCUMENT_MAXSIZE_BYTES": "4500",
@@ -246,7 +245,6 @@ def test_a_visit_again_and_compact_keep_what_counts(server: ScriptedServer, tmp_
 
 def test_what_kills_leave_is_whole(tmp_path: Path) -> None:
     """Each body once, and no file that no page names."""
-    chance = random.Random(19)
 
     def film(request: Request) -> Reply:
         return Reply(200, FILM, _body(int(request.path[1:-4]) % 60), delay=0.05)
@@ -255,24 +253,8 @@ def test_what_kills_leave_is_whole(tmp_path: Path) -> None:
     routes: dict[str, Route] = {f"/{n}.mp4": film for n in range(90)}
     options = FAST | LIMITS | WITH_WARC
     options |= {"LARM_CHECKPOINT_SECS": "0.1", "CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
-    command = [f"-s{name}={value}" for name, value in options.items()]
     with ScriptedServer({"/": (200, HTML, links), **routes}) as server:
-        command = ["crawl", "intranet", "-a", f"start={server.url('/')}", *command]
-        for run in range(MOST_KILLS + 1):
-            asked = chance.randrange(5, 30)
-            with (tmp_path / "said").open("w") as out:
-                process = begin(*command, cwd=tmp_path, out=out)
-                before = len(server.log)
-                while process.poll() is None and len(server.log) < before + asked:
-                    with suppress(TimeoutExpired):
-                        process.wait(0.01)
-                if run < MOST_KILLS:
-                    process.kill()
-                process.wait(WAIT_SECS)
-            if process.returncode == 0:
-                break
-        assert process.returncode == 0, (tmp_path / "said").read_text()
-    assert run
+        run_through_kills(server, server.url("/"), tmp_path, **options)
     with open_crawl(tmp_path / "crawl") as found:
         stored = {page.url: page.body_file for page in found.pages() if page.body_file}
     numbers = {int(url.rpartition("/")[2][:-4]): file for url, file in stored.items()}

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
-from subprocess import TimeoutExpired
 
 import pytest
 
@@ -15,8 +12,8 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.index.search import Searcher
 from larmspider.pipelines.warc import cdxj_of, warc_files
 from larmspider.settings import ITEM_PIPELINES
-from tests.support.crawling import FAST, begin, crawl, records
-from tests.support.recovery.killed_crawl import WAIT_SECS
+from tests.support.crawling import FAST, crawl, records
+from tests.support.recovery.killed_crawl import run_through_kills
 from tests.support.servers.scripted import Reply, Request, Route, ScriptedServer
 from tests.support.warcs import check, pages_in
 
@@ -127,8 +124,6 @@ def test_a_refresh_fetches_what_is_new(tmp_path: Path) -> None:
 
 
 def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    chance = random.Random(19)
-
     def image(request: Request) -> Reply:
         return Reply(200, PNG, f"\x89PNG {request.path}".encode(), delay=0.05)
 
@@ -138,23 +133,7 @@ def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
         routes[f"/{page}"] = (200, HTML, f"<a href=/{page + 1}>next</a>{images}".encode())
     options = FAST | WANTED | {"LARM_CHECKPOINT_SECS": "0.1", "CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
     with ScriptedServer(routes) as server:
-        command = ["crawl", "intranet", "-a", f"start={server.url('/0')}"]
-        command += [f"-s{name}={value}" for name, value in options.items()]
-        for run in range(9):
-            asked = chance.randrange(5, 30)
-            with (tmp_path / "said").open("w") as out:
-                process = begin(*command, cwd=tmp_path, out=out)
-                before = len(server.log)
-                while process.poll() is None and len(server.log) < before + asked:
-                    with suppress(TimeoutExpired):
-                        process.wait(0.01)
-                if run < 8:
-                    process.kill()
-                process.wait(WAIT_SECS)
-            if process.returncode == 0:
-                break
-        assert process.returncode == 0, (tmp_path / "said").read_text()
-        assert run
+        run_through_kills(server, server.url("/0"), tmp_path, **options)
         wanted = {server.url(path) for path in routes} | {server.url("/20")}
         assert sorted(_captured(tmp_path)) == sorted(wanted)
     with FrontierReader(tmp_path / "crawl" / "frontier") as frontier:

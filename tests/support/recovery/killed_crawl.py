@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import TimeoutExpired
 from types import TracebackType
 from typing import Any, Self
 
@@ -33,6 +34,7 @@ from larmspider.workdir.frames import open_stored, stored_size
 from tests.support.crawling import begin, body_of, records
 from tests.support.forking import Forked
 from tests.support.recovery.kill_points import POINTS
+from tests.support.servers.scripted import ScriptedServer
 from tests.support.servers.threaded import ThreadedServer
 
 SETTINGS = {
@@ -350,6 +352,31 @@ class RunningCrawl:
     ) -> None:
         self.process.kill()
         self.process.wait()
+
+
+MOST_KILLS = 8
+
+
+def run_through_kills(server: ScriptedServer, start: str, folder: Path, **settings: str) -> None:
+    """``scrapy crawl intranet`` into ``folder``/crawl again and again until it ends by itself:
+    killed each time after 5 to 30 requests, MOST_KILLS times at most and once at least."""
+    chance, said = random.Random(19), folder / "said"
+    command = ["crawl", "intranet", "-a", f"start={start}"]
+    command += [f"-s{name}={value}" for name, value in settings.items()]
+    for run in range(MOST_KILLS + 1):
+        asked = len(server.log) + chance.randrange(5, 30)
+        with said.open("w") as out:
+            process = begin(*command, cwd=folder, out=out)
+            while process.poll() is None and len(server.log) < asked:
+                with suppress(TimeoutExpired):
+                    process.wait(0.01)
+            if run < MOST_KILLS:
+                process.kill()
+            process.wait(WAIT_SECS)
+        if process.returncode == 0:
+            break
+    assert process.returncode == 0, said.read_text("utf-8")
+    assert run, "it was never killed"
 
 
 def visit(crawl: Path, url: str) -> FetchRecord | None:
