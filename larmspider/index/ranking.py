@@ -49,7 +49,7 @@ FORM_FIELDS = ("exact", "anchors", "url_words")
 STOP_WEIGHT = 0.15
 """Of a word that says little (stops.py), where others say more."""
 LABEL_WEIGHT = 2.0
-"""Of a link text that is the query, times its rarity."""
+"""Of a link text, or the title, that is the query, times its rarity."""
 SYNONYM_WEIGHT = 0.8
 """Of what a synonym earns; of a word and its synonyms the best one counts."""
 SIGN_WEIGHT = 3.0

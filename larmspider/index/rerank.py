@@ -32,9 +32,9 @@ NAMED_WEIGHT = 0.4
 """Of the F1 of the title or the best heading,"""
 COVERED_WEIGHT = 0.2
 """and of the share of the query that it has."""
-PASSAGE_WEIGHT = 0.4
+PASSAGE_WEIGHT = 0.33
 """Of the best passage, for two words or more."""
-LENGTH_WEIGHT = 0.1
+LENGTH_WEIGHT = 0.11
 """Of the logarithm of the length,"""
 SHORT, LONG = 600, 12_600
 """from so many characters on, up to so many."""

@@ -94,6 +94,8 @@ STEMMERS = frozenset(
 """Languages that Tantivy can stem ``body``, ``title`` and ``description`` for; other pages come in
 stems (stems.py)."""
 
+# behind the first part of a title stands the name of the site: Queues — Python 3.11 documentation
+_TITLE_PARTS = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb\u2022-]|::)\s")
 _SENTENCE = re.compile(rf".{{20,{LONGEST_SENTENCE}}}?(?:[.!?\u2026](?=\s|$)|[\u3002\uff01\uff1f])")
 _FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
 _CLOCKS_DIFFER_SECS = 86_400.0
@@ -359,7 +361,7 @@ def to_document(
         "url_words": spaced(normalized(url_words(kept["url"]))),
         "anchors": list(map(spaced, texts)),
         "rest": spaced(plain["rest"]),
-        "labels": _labels(kept["url"], texts),
+        "labels": _labels(kept["url"], [_TITLE_PARTS.split(plain["title"], 1)[0], *texts]),
         # a document that could not be read is found by the words that say why
         "exact": [spaced(plain["title"]), spaced(plain["body"] or plain["description"])],
         "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
@@ -394,11 +396,12 @@ def own_word(name: str, value: str) -> str:
 def _labels(url: str, texts: Iterable[str]) -> list[str]:
     if _MACHINE_MADE.search(url):
         return []
-    return [label(text) for text in dict.fromkeys(texts) if len(text) <= MAX_LABEL]
+    found = (label(text) for text in dict.fromkeys(texts) if len(text) <= MAX_LABEL)
+    return [text for text in dict.fromkeys(found) if text]
 
 
 def label(text: str) -> str:
-    """A normalized link text, or a whole query, in the form of the field ``labels``."""
+    """A normalized link text, title, or whole query, in the form of the field ``labels``."""
     if text.endswith(")") and " " not in text.partition("(")[0]:
         text = text.partition("(")[0]  # leftPad(String, int)
     return " ".join(text.lower().split()).strip(".:;,()")

@@ -398,8 +398,8 @@ class Searcher:
         return did_you_mean(self, query, filters, self._synonyms)
 
     def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
-        """Texts of links that begin with what is typed, in lower case, and how many pages have
-        each, most first. 0.2 ms."""
+        """Texts of links and titles that begin with what is typed, in lower case, and how many
+        pages have each, most first. 0.2 ms."""
         head = " ".join(normalized(typed).lower().split())
         if len(head) < SHORTEST_HEAD or not self._current:
             return []
@@ -408,7 +408,7 @@ class Searcher:
             # of a page that is gone a text may still be there
             whole = ((text, Query.term_query(self.schema, "labels", text)) for text, _ in found)
             counted = [(text, count_of(searcher, query)) for text, query in whole]
-        return [(text, count) for text, count in counted if count]
+        return [(_closed(text), count) for text, count in counted if count]
 
     def words(self, text: str) -> list[str]:
         """The words of ``text`` as the index writes them."""
@@ -628,6 +628,11 @@ def hit_of(stored: dict[str, Any], score: float, maker: SnippetMaker, copies: in
         collection=stored.get("collection", ""),
         fields=stored["own"],
     )
+
+
+def _closed(text: str) -> str:
+    """A label with the bracket that it lost at its end."""
+    return text + ")" * (text.count("(") - text.count(")"))
 
 
 def _time(date: datetime | None) -> float | None:

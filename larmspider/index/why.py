@@ -40,7 +40,7 @@ ALL_WORDS = "all words that matter"
 SIDE_BY_SIDE = "words side by side"
 FUZZY = "words like the fuzzy ones"
 REREAD = "title, headings, best passage and length, as one of the first hits"
-WHOLE = "a link text that is the query, or a sign such as --prefix"
+WHOLE = "a title or link text that is the query, or a sign such as --prefix"
 _TERM = re.compile(r'Term=Term\(field=(\d+), type=Str, "(.*)"\)', re.DOTALL)
 _SAME = 1e-3  # of two scores that are one
 

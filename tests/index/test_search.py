@@ -447,3 +447,21 @@ def test_the_newest_first(writer, make_page) -> None:
     found = searcher.search("leave form", newest=True)
     assert (found.total, found.total_all) == (4, 3)
     assert found.hits[2].score == 10_000 * day
+
+
+def test_titles_and_link_texts_complete_what_is_typed(writer, make_page) -> None:
+    """Those of most pages first; of a title what stands before the name of the site."""
+    texts = {(f"http://wiki.example/{name}", "Travel (by train)") for name in "bc"}
+    writer.add_anchors("http://wiki.example/", texts)
+    writer.commit()
+    writer.add(make_page("a", title="Travel expenses \u2014 Intranet"))
+    writer.add(make_page("b", title="Travel agency"))
+    writer.add(make_page("c", title="Trips | Intranet"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    assert searcher.completions("TRAVEL") == [
+        ("travel (by train)", 2),
+        ("travel agency", 1),
+        ("travel expenses", 1),
+    ]
+    assert searcher.completions("intranet") == []
