@@ -69,10 +69,15 @@ class Navigation:
         learned.learn(set(rows.values()))
         if learned.pages < LEAST_PAGES:
             return []
-        often, pages = SHARE * learned.pages, learned.rows
+        often = SHARE * learned.pages
+        counts = list(map(learned.rows.__getitem__, rows.values()))
+        if max(counts, default=0) < often:
+            return []
         blocks = [
-            (found[0], found[-1] + _ROW)
-            for is_often, run in groupby(rows, lambda at: pages[rows[at]] >= often)
+            (found[0][0], found[-1][0] + _ROW)
+            for is_often, run in groupby(
+                zip(rows, counts, strict=True), lambda row: row[1] >= often
+            )
             if is_often and len(found := list(run)) > 1
         ]
         if 2 * sum(end - start for start, end in blocks) > len(words):

@@ -338,10 +338,14 @@ def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[s
 
 
 def to_document(
-    stored: dict[str, Any], links: LinkTexts, stems: Stems, packed: PackedPages
+    stored: dict[str, Any],
+    links: LinkTexts,
+    stems: Stems,
+    packed: PackedPages,
+    as_packed: bytes | None = None,
 ) -> tantivy.Document:
-    """The document of ``stored`` (`page_fields`, or what the index gave back) and links to it,
-    without its parts."""
+    """The document of ``stored`` (`page_fields`, or what the index gave back, where it is
+    ``as_packed``) and links to it, without its parts."""
     kept = {"rest": "", **stored}  # an index before version 5 has none
     for made in ("parts", "named"):
         kept.pop(made, None)
@@ -366,7 +370,7 @@ def to_document(
         "exact": [spaced(plain["title"]), spaced(plain["body"] or plain["description"])],
         "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
         "prior": prior(kept["url"], links.number),
-        _PAGE: packed.pack(kept),
+        _PAGE: as_packed if as_packed is not None and kept == stored else packed.pack(kept),
     }
     if own := kept.get("own"):
         fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
@@ -440,6 +444,12 @@ def stored_fields(
         if text is not None:  # an index of version 2 stored it under its name
             fields[name] = text.decode()
     return fields
+
+
+def packed_page(document: tantivy.Document) -> bytes | None:
+    """What is kept of a page, as a document that the index gave back has it."""
+    page: bytes | None = document.get_first(_PAGE)
+    return page
 
 
 def url_words(url: str) -> str:

@@ -39,6 +39,7 @@ from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
     REST_LIMIT,
     first_sentence,
+    packed_page,
     page_fields,
     stored_fields,
     to_document,
@@ -357,8 +358,10 @@ class IndexWriter:
             else:
                 self._upsert(page.stored, links)
 
-    def _upsert(self, stored: dict[str, Any], links: LinkTexts) -> None:
-        document = to_document(stored, links, self._stems, self._packed)
+    def _upsert(
+        self, stored: dict[str, Any], links: LinkTexts, as_packed: bytes | None = None
+    ) -> None:
+        document = to_document(stored, links, self._stems, self._packed, as_packed)
         parts = stored.get("parts")  # None: out of an index, where they have their own documents
         self._writer.delete_documents_by_term("key", stored["key"])
         if parts is not None:
@@ -394,7 +397,9 @@ class IndexWriter:
             query = tantivy.Query.term_query(schema, "key", normalized)
             hits = searcher.search(query, 1, count=False).hits
             if hits:
-                self._upsert(stored_fields(searcher.doc(hits[0][1]), self._packed), links)
+                document = searcher.doc(hits[0][1])
+                stored = stored_fields(document, self._packed)
+                self._upsert(stored, links, packed_page(document))
             else:
                 self._indexed[normalized] = None
             refreshed += 1

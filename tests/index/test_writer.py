@@ -14,6 +14,7 @@ import lmdb
 import pytest
 
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.index.packed import PackedPages
 from larmspider.index.search import Searcher
 from larmspider.index.writer import _PACK, IndexWriter
 from larmspider.items import Part
@@ -102,6 +103,29 @@ def test_a_page_is_indexed_again_only_when_its_anchors_doubled(writer, make_page
             writer.commit()
     assert rounds == [1, 2, 4, 8, 16, 32]
     assert (writer.refresh_all_anchors(), writer.refresh_all_anchors()) == (1, 0)
+
+
+def test_what_is_kept_of_a_page_is_packed_again_only_if_it_changed(
+    writer, make_page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a page without a title is the text of most links to it."""
+    packed = list[str]()
+    pack = PackedPages.pack
+
+    def noting(self, fields) -> bytes:
+        packed.append(fields["key"].rpartition("/")[2])
+        return pack(self, fields)
+
+    monkeypatch.setattr(PackedPages, "pack", noting)
+    writer.add(make_page("titled", "word", title="Title"))
+    writer.add(make_page("untitled", "word", title=""))
+    writer.commit()
+    links = [(f"http://wiki.example/{name}", "remote access") for name in ("titled", "untitled")]
+    writer.add_anchors("http://h/", links)
+    assert writer.refresh_all_anchors() == 2
+    assert packed == ["titled", "untitled", "untitled"]
+    hits = Searcher.open(writer.directory).search("remote").hits
+    assert {hit.title for hit in hits} == {"Title", "remote access"}
 
 
 @pytest.mark.parametrize(("replaced", "left"), [(9, 1), (1, 3)])
