@@ -337,8 +337,10 @@ class Searcher:
         if (found := known.get(asked)) is None:
             if len(known) >= _REMEMBERED:
                 known.clear()
+            pages = self._newest.documents or self.documents()
             paired = self._version == COPIES_VERSION
-            found = known[asked] = copies_in(searcher, self.schema, likeness, paired=paired)
+            found = copies_in(searcher, self.schema, likeness, pages, paired=paired)
+            known[asked] = found
         return found
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
