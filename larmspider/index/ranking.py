@@ -374,7 +374,13 @@ class Ranking:
             return None
         # an excluded word is searched in the page, not in texts of links to it
         fields = ("exact",) if clause.excluded else self._unstemmed
-        return _any([self._sequence(field, tokens) for field in fields])
+        found = [
+            Query.boost_query(self._sequence(field, tokens), self._exact_weights[field])
+            for field in fields
+        ]
+        if self._current and not clause.excluded and (whole := label(clause.text)):
+            found.append(self._whole("labels", whole, LABEL_WEIGHT))
+        return _any(found)
 
     def _analyzed(self, field: str, text: str, analyze: Callable[[str], list[str]]) -> Query | None:
         tokens = analyze(text)

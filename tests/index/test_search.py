@@ -465,3 +465,23 @@ def test_titles_and_link_texts_complete_what_is_typed(writer, make_page) -> None
         ("travel expenses", 1),
     ]
     assert searcher.completions("intranet") == []
+
+
+def test_a_phrase_that_a_page_is_called_by_finds_it_first(writer, make_page) -> None:
+    """A link text that is the phrase counts as it does without quotes; words around the text count
+    little with quotes, too."""
+    writer.add_anchors("http://wiki.example/", {("http://wiki.example/it", "Log in")})
+    writer.commit()
+    writer.add(make_page("it", f"You log in with a card. {'And so on and on. ' * 90}"))
+    for n in range(9):
+        links = {("http://wiki.example/other", f"how to log in on {n}")}
+        writer.add_anchors(f"http://wiki.example/{n}", links)
+        writer.add(make_page(f"{n}", "The canteen opens."))
+    writer.add(make_page("other", "log in, log in, to log in"))
+    beside = make_page("beside", "log in", language="en")
+    beside.rest = [(0, 6)]
+    beside.text = f"log in {'The canteen opens. ' * 20}"
+    writer.add(beside)
+    writer.commit()
+    hits = Searcher.open(writer.directory).search('"log in"').hits
+    assert [hit.url.rpartition("/")[2] for hit in hits] == ["it", "other", "beside"]
