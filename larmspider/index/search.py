@@ -268,8 +268,8 @@ class Searcher:
         best = group[0]
         equal = [match for match in group if match.score >= EQUAL * best.score]
         stored = best_of([m.stored or self.stored_of(searcher, m.address) for m in equal])
-        copies = self.copies_of(searcher, best.likeness)
-        return hit_of(stored, best.score, maker, max(0, len(copies) - 1))
+        copies = self._number_of_copies(searcher, best.likeness)
+        return hit_of(stored, best.score, maker, copies)
 
     def examined(
         self,
@@ -329,18 +329,21 @@ class Searcher:
         return len(others), sorted(others, key=lambda hit: hit.url)[:limit]
 
     def copies_of(self, searcher: tantivy.Searcher, likeness: int | None) -> list[DocAddress]:
-        """Where a page and its copies are; nothing in an index that does not know. Pages that are
-        often found are looked up once a commit."""
+        """Where a page and its copies are; nothing in an index that does not know."""
         if not self.knows_copies or likeness is None:
             return []
+        pages = self._newest.documents or self.documents()
+        paired = self._version == COPIES_VERSION
+        return copies_in(searcher, self.schema, likeness, pages, paired=paired)
+
+    def _number_of_copies(self, searcher: tantivy.Searcher, likeness: int | None) -> int:
+        """Of pages that are often found looked up once a commit."""
         known, asked = self._newest.copies, (self._access, likeness)
-        if (found := known.get(asked)) is None:
+        found = known.get(asked)
+        if found is None:
             if len(known) >= _REMEMBERED:
                 known.clear()
-            pages = self._newest.documents or self.documents()
-            paired = self._version == COPIES_VERSION
-            found = copies_in(searcher, self.schema, likeness, pages, paired=paired)
-            known[asked] = found
+            found = known[asked] = max(0, len(self.copies_of(searcher, likeness)) - 1)
         return found
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
@@ -528,7 +531,7 @@ class _Newest:
         self.seen = seen
         self.hidden: dict[Access, Query | None] = {}
         self.documents: int | None = None
-        self.copies: dict[tuple[Access, int], list[DocAddress]] = {}
+        self.copies: dict[tuple[Access, int | None], int] = {}
 
 
 class Match(NamedTuple):

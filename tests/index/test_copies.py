@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from larmspider.extraction.fingerprint import simhash
 from larmspider.extraction.simhasher import Compared
+from larmspider.index import search
 from larmspider.index.copies import NEAR, Groups, blocks, like, near, pairs
 from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
@@ -118,6 +120,28 @@ def test_a_copy_that_changes_or_goes_is_none_any_more(writer, make_page) -> None
     assert hits(writer) == {"a": 0, "bb": 1}
     writer.remove("http://wiki.example/bb")
     assert hits(writer) == {"a": 0, "ccc": 0}
+
+
+def test_how_many_copies_a_page_has_is_asked_once_a_commit(
+    writer, make_page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[int]()
+    copies_in = search.copies_in
+
+    def noting(*args: Any, **more: Any) -> list[Any]:
+        asked.append(args[2])
+        return copies_in(*args, **more)
+
+    monkeypatch.setattr(search, "copies_in", noting)
+    for name in ("a", "bb", "ccc"):
+        writer.add(make_page(name, TEXT))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    assert [searcher.search("word7").hits[0].copies for _ in range(3)] == [2, 2, 2]
+    writer.remove("http://wiki.example/ccc")
+    writer.commit()
+    assert [searcher.search("word7").hits[0].copies for _ in range(3)] == [1, 1, 1]
+    assert len(asked) == 2
 
 
 def test_pages_with_little_text_are_compared_by_their_bytes(writer, make_page) -> None:
