@@ -68,9 +68,10 @@ class Clause:
 
 @lru_cache(64)
 def _clauses_with(fields: tuple[str, ...]) -> re.Pattern[str]:
-    # A minus excludes, but two of them, or one before one character, are an option: --help, -m.
+    # A minus excludes, but two of them, or one before one character, are an option: --help, -m;
+    # one before signs alone is one of them: ->>
     return re.compile(
-        rf"(?P<minus>-(?!-|\S(?:\s|$)))?(?:(?P<field>{'|'.join(fields)}):)?"
+        rf"(?P<minus>-(?!-|\S(?:\s|$)|[^\w\s\"]+(?:\s|$)))?(?:(?P<field>{'|'.join(fields)}):)?"
         r"(?:\"(?P<phrase>[^\"]*)\"|\"?(?P<word>[^\s\"]+))",
         re.IGNORECASE,
     )
@@ -84,14 +85,9 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
     """
     if not query.strip():
         raise QueryError("the query is empty")
-    if len(query) > MAX_QUERY_CHARS:
-        raise QueryError(
-            "the query has {number} characters, {most} are the most",
-            number=len(query),
-            most=MAX_QUERY_CHARS,
-        )
-    # a lone surrogate (an argument in a foreign encoding) is no word, and Tantivy refuses it
-    query = normalized(query.encode("utf-8", "replace").decode())
+    if len(query) <= MAX_QUERY_CHARS:
+        # a lone surrogate (an argument in a foreign encoding) is no word, and Tantivy refuses it
+        query = normalized(query.encode("utf-8", "replace").decode())
     if len(query) > MAX_QUERY_CHARS:  # a character may become eighteen
         raise QueryError(
             "the query is too long: {most} characters are the most", most=MAX_QUERY_CHARS

@@ -52,6 +52,8 @@ def test_syntax(query: str, clauses: list[Clause]) -> None:
         ("vpn AND NOT foo", ["vpn", "AND", "NOT", "foo"]),
         ("a~b ~", ["a~b", "~"]),
         (":)", [":)"]),
+        ("json ->> -", ["json", "->>", "-"]),
+        ("->>", ["->>"]),
     ],
 )
 def test_what_people_paste_is_words(query: str, words: list[str]) -> None:
@@ -66,7 +68,7 @@ def test_what_people_paste_is_words(query: str, words: list[str]) -> None:
         (" \t\n", "the query is empty"),
         ('"', "no word to look for"),
         ("title: vpn", "title: needs a value"),
-        ("x" * (MAX_QUERY_CHARS + 1), "1001 characters, 1000 are the most"),
+        ("x" * (MAX_QUERY_CHARS + 1), "too long: 1000 characters are the most"),
         ("x " * (MAX_CLAUSES + 1), "33 words, 32 are the most"),
         ("abc~ " * (MAX_FUZZY_WORDS + 1), "more than 4 fuzzy words"),
     ],

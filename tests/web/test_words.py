@@ -115,7 +115,7 @@ TARGETS = {
     "/search?q=expences": ("Gesucht wurde stattdessen: expenses", 200),
     "/search?q=title:": ("title: braucht einen Wert", 400),
     "/search?q=siren&type=exe": ("ist unbekannt", 400),
-    "/search?q=" + "x" * 1_001: ("1.001 Zeichen", 400),
+    "/search?q=" + "x" * 1_001: ("1.000 Zeichen sind", 400),
     "/search?similar=http://nowhere/": ("steht nicht im Index", 404),
     "/search/nowhere": ("Diese Seite gibt es nicht", 404),
 }  # fmt: skip
