@@ -173,7 +173,11 @@ PARSING, ILLEGAL, SHARD = (
             PARSING,
             "[pre_tags]",
         ),
-        ({"query": {"query_string": {"query": "x" * 1_001}}}, SHARD, "1000 characters are the most"),
+        (
+            {"query": {"query_string": {"query": "x" * 1_001}}},
+            SHARD,
+            "1000 characters are the most",
+        ),
         ({"query": {"query_string": {"query": "* " * 499}}}, SHARD, ""),
         ({"query": {"query_string": {"query": "{0} {x} title:"}}}, SHARD, "needs a value"),
         ({"query": {"query_string": {"query": "x" * 100_000}}}, ILLEGAL, "too long"),
