@@ -6,7 +6,7 @@ a:80  snoozed  queued 12  stored 340  delay 10 s (robots.txt Crawl-delay)  next 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
@@ -27,7 +27,10 @@ from larmspider.frontier.storage.records import (
     QueuedUrl,
     UrlState,
 )
-from larmspider.frontier.traps import PROBE, HostTraps
+from larmspider.frontier.strategies import BreadthFirst, Strategy, level_of
+from larmspider.frontier.trap_watch import LEARN, OFF
+from larmspider.frontier.trap_watch import NOTE as TRAPS
+from larmspider.frontier.traps import LEVELS, PROBE, Budgets, HostTraps, Met
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +173,23 @@ def host_row(
     return _row(unpack_host(data) if data else HostRecord(host), counts, politeness, now)
 
 
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """By what a crawl learns traps, and acts: LARM_TRAPS, LARM_STRATEGY, LARM_CLASS_PAGES."""
+
+    mode: str = LEARN
+    order: type[Strategy] = BreadthFirst
+    budgets: Budgets = field(default_factory=Budgets)
+
+
 def url_report(
-    reader: FrontierReader, politeness: Politeness, key: bytes, now: float, *, even: bool = False
+    reader: FrontierReader,
+    politeness: Politeness,
+    key: bytes,
+    now: float,
+    *,
+    even: bool = False,
+    learning: Learning = Learning(),
 ) -> list[str]:
     """What became of a URL, or where it waits and for what; a line each. ``even``: as in
     LARM_REFRESH_ORDER."""
@@ -203,12 +221,51 @@ def url_report(
     lines.append(f"host {row.host}: {row.state}{', ' if row.reason else ''}{row.reason}")
     if state is UrlState.QUEUED:
         lines.append(_wait(row, place[0] if place else 0, now))
-    return lines
+    return [*lines, *class_in_words(reader, entry, learning)]
+
+
+def class_in_words(reader: FrontierReader, entry: QueuedUrl, learning: Learning) -> Iterator[str]:
+    """The class of a queued URL, what its pages have shown, its budget, and what comes of that."""
+    note = reader.note(TRAPS.format(host=entry.host))
+    if note is None or learning.mode == OFF or entry.payload or not entry.from_page:
+        return
+    traps = HostTraps.unpack(note, entry.host, learning.budgets)
+    names = traps.names(entry.normalized, entry.depth)
+    met = traps.find(entry.normalized, entry.depth)
+    own, most = met.records[0], learning.budgets.of_class
+    shown = _latest_in_words(names, met)
+    budget = f" of the {most} that its budget allows (LARM_CLASS_PAGES)" if most else ""
+    yield f"of class {names[0]}: {shown}; {own.barren} in a row with nothing new{budget}"
+    if met.blocked is not None:
+        what = "is held" if learning.mode == LEARN else "would be held (LARM_TRAPS=report)"
+        yield f"{what} when its turn comes, as {met.blocked.in_words()}"
+        return
+    if learning.mode != LEARN or not learning.order.has_levels:
+        return
+    put, due = level_of(entry.priority), traps.level(met)
+    if put or due:
+        yield (
+            f"{'put' if put >= due else 'to be put'} behind the other URLs of {entry.host}, by"
+            f" {counted(max(put, due), 'level')} of {len(LEVELS)}, as such pages gave little that"
+            " is new: it is fetched after those that give more (LARM_TRAPS)"
+        )
+
+
+def _latest_in_words(names: list[str], met: Met) -> str:
+    """``3 of its last 12 pages were new``: of the first of what a URL belongs to that has shown
+    anything."""
+    for name, record in zip(names, met.records, strict=True):
+        new, judged = record.latest
+        if judged:
+            of = "its last" if record is met.records[0] else "the last"
+            whose = "" if record is met.records[0] else f" of {name}"
+            return f"{new} of {of} {counted(judged, 'page')}{whose} new"
+    return "nothing is known of its pages"
 
 
 def held_in_words(reader: FrontierReader, entry: QueuedUrl) -> Iterator[str]:
     """Why a URL is held: what it belongs to, the budget and the evidence."""
-    traps = HostTraps.unpack(reader.note(f"traps {entry.host}"), entry.host)
+    traps = HostTraps.unpack(reader.note(TRAPS.format(host=entry.host)), entry.host)
     met = traps.find(entry.normalized, entry.depth)
     record = met.blocked
     if record is None:

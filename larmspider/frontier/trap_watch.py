@@ -24,6 +24,7 @@ from larmspider.frontier.dispatch import schedule
 from larmspider.frontier.strategies import LATER, level_of
 from larmspider.frontier.traps import LEVELS, NEW, Budgets, ClassRecord, HostTraps, Met
 from larmspider.items import REDIRECT, Page
+from larmspider.urls.file_urls import FILES
 
 if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier
@@ -126,7 +127,7 @@ class TrapWatch:
             traps = self._of(host).traps
             traps.reconsider()
             traps.never(self._names)
-            if self._mode != LEARN:
+            if self._mode != LEARN or host == FILES:
                 traps.opened.add(0)
             if traps.opened:
                 self._opening.add(host)
@@ -185,9 +186,10 @@ class TrapWatch:
 
     def admits(self, entry: QueuedUrl) -> bool:
         """Whether a leased URL is to be fetched; else it is held from now on, or put behind others.
-        A seed is fetched, as are URLs that are compared with others, and Requests that are more
-        than a URL."""
-        if self._mode == OFF or entry.payload or not entry.from_page or self._is_party(entry.key):
+        A seed is fetched, as are files, which are as many as somebody has made, URLs that are
+        compared with others, and Requests that are more than a URL."""
+        is_told = entry.payload or not entry.from_page or entry.host == FILES
+        if self._mode == OFF or is_told or self._is_party(entry.key):
             return True
         known = self._of(entry.host)
         may_wait = self._mode == LEARN and self._frontier.strategy.has_levels

@@ -216,6 +216,10 @@ class HostTraps:
             yield DEEP_URLS, "", 0
         yield HOST, "", 0
 
+    def names(self, url: str, depth: int) -> list[str]:
+        """What a URL belongs to, in the order of the records of find()."""
+        return [text for text, _, _ in self._texts(url, depth)]
+
     def find(self, url: str, depth: int) -> Met:
         """What a URL belongs to, and whether it would be held; nothing is counted."""
         records: list[ClassRecord] = []

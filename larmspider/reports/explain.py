@@ -22,10 +22,11 @@ from larmspider.crawl.reader import CrawlDir, LoggedFetch, StoredPage
 from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
 from larmspider.extraction.process import Readers
 from larmspider.fetch.sites.lookup import Sites
-from larmspider.frontier.describe import merged_in_words, url_report
-from larmspider.frontier.factory import politeness_from
+from larmspider.frontier.describe import Learning, merged_in_words, url_report
+from larmspider.frontier.factory import STRATEGIES, budgets, politeness_from
 from larmspider.frontier.robots import RobotsRules
 from larmspider.frontier.storage.records import url_key
+from larmspider.frontier.trap_watch import MODES
 from larmspider.items import ORDINARY, Link, Page
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.middlewares.url_filter import UrlFilter
@@ -133,7 +134,10 @@ def explain(
             key = url_key(exact)
             explanation.state = frontier.state(key).name.lower()
             even = settings.get("LARM_REFRESH_ORDER") == "even"
-            explanation.frontier = url_report(frontier, politeness, key, time.time(), even=even)
+            learning = _learning(settings)
+            explanation.frontier = url_report(
+                frontier, politeness, key, time.time(), even=even, learning=learning
+            )
             if (merged := frontier.merged(key)) is not None:
                 explanation.merged = merged_in_words(frontier, merged)
         explanation.first_referrer = (
@@ -203,6 +207,11 @@ def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
 def _not_among(known: Iterable[str], paths: Iterable[str]) -> list[str]:
     names = {class_name(path) for path in known}
     return [path for path in paths if class_name(path) not in names]
+
+
+def _learning(settings: BaseSettings) -> Learning:
+    order = STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)]
+    return Learning(options.choice(settings, "LARM_TRAPS", MODES), order, budgets(settings))
 
 
 def _first_referrer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -9,12 +10,14 @@ from unittest.mock import patch
 import pytest
 
 from larmspider.frontier import trap_watch
-from larmspider.frontier.describe import url_report
+from larmspider.frontier.describe import Learning, url_report
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import url_key
+from larmspider.frontier.storage.records import QueuedUrl, url_key
+from larmspider.frontier.strategies import PageRank
 from larmspider.frontier.trap_watch import OFF, REPORT
 from larmspider.frontier.traps import Budgets, ClassState
+from larmspider.items import Page
 from tests.support.frontier.walk import H, Walk, folders, wiki
 from tests.support.servers.generators import CONTENT, GENERATORS, document, page
 from tests.support.servers.scripted import Reply
@@ -181,6 +184,17 @@ def test_a_class_that_turns_out_new_is_fetched_whole(backend: LmdbBackend) -> No
     assert backend.counts().held == backend.counts().queued < 50
 
 
+def test_files_are_never_held(backend: LmdbBackend) -> None:
+    """A share of scans, forms or empty files is what somebody has put there."""
+    traps, folder = Walk(wiki, backend).traps, "file:///srv/share/scans/"
+    for number in range(400):
+        url = f"{folder}scan-{number:03}.txt"
+        entry = QueuedUrl(url, url, url_key(url), "file://", from_page=folder)
+        assert traps.admits(entry), number
+        scan = Page(url, status=200, body=b"one form", text="one form", from_page=folder)
+        assert traps.saw(entry, scan) == ""
+
+
 def test_what_is_held_stays_so_after_a_crash(tmp_path: Path) -> None:
     """And what led to it is known, until there is another budget."""
     site = GENERATORS["calendar by week and year"]
@@ -223,6 +237,54 @@ def test_explain_names_class_budget_and_evidence(backend: LmdbBackend, tmp_path:
     assert "held by this (LARM_CLASS_PAGES); one in 20 of those whose turn" in lines[2]
     assert len(lines) == 8
     assert lines[3].startswith(f"not new: {H}/find?page=")
+
+
+@pytest.mark.parametrize(
+    ("learning", "said"),
+    [
+        (
+            Learning(),
+            [
+                "put behind the other URLs of h:80, by 3 levels of 3, as such pages gave little"
+                " that is new: it is fetched after those that give more (LARM_TRAPS)"
+            ],
+        ),
+        (Learning(order=PageRank), []),
+        (Learning(mode=REPORT), []),
+    ],
+)
+def test_explain_says_why_a_url_waits_behind_others(
+    learning: Learning, said: list[str], backend: LmdbBackend, tmp_path: Path
+) -> None:
+    walk = Walk(archive, backend).run(90)
+    walk.frontier.checkpoint({})
+    politeness = walk.frontier.politeness
+    asked = next(n for n in range(60) if f"/mail/{n}/raw" not in walk.fetched)
+    key = url_key(f"{H}/mail/{asked}/raw")
+    with FrontierReader(tmp_path / "frontier") as reader:
+        lines = url_report(reader, politeness, key, walk.clock.now, learning=learning)
+        off = url_report(reader, politeness, key, walk.clock.now, learning=Learning(mode=OFF))
+    before, [evidence, *others] = lines[: len(off)], lines[len(off) :]
+    assert (before, others) == (off, said)
+    assert re.fullmatch(
+        r"of class /mail/\*/raw: \d+ of its last \d+ pages new; \d+ in a row with nothing new"
+        r" of the 150 that its budget allows \(LARM_CLASS_PAGES\)",
+        evidence,
+    )
+
+
+def test_explain_says_what_is_held_when_its_turn_comes(
+    backend: LmdbBackend, tmp_path: Path
+) -> None:
+    walk = Walk(wiki, backend)
+    while not any("/wiki?do=edit&id=*" in news for news in walk.news):
+        walk.run(len(walk.fetched) + 1)
+    walk.frontier.checkpoint({})
+    politeness = walk.frontier.politeness
+    with FrontierReader(tmp_path / "frontier") as reader:
+        asked = next(one.key for one in reader.queued("h:80", 999) if "do=edit" in one.url)
+        lines = url_report(reader, politeness, asked, walk.clock.now)
+    assert lines[-1].startswith("is held when its turn comes, as quarantined: ")
 
 
 def test_purging_a_host_takes_what_is_held(backend: LmdbBackend) -> None:
