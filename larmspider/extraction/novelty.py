@@ -38,7 +38,7 @@ _MAX_WORDS = 20_000
 _FIRST_BYTES, _MAX_BYTES = 2_048, 65_536
 _BITS = 16
 """Of a sketch, for each row: 1 in 70 that are new looks known."""
-_SIZES, _32_BITS = 0x9E3779B1, 0xFFFFFFFF
+_SIZES, _TIMES, _32_BITS = 0x9E3779B1, 0x85EBCA6B, 0xFFFFFFFF
 _WORD = re.compile(r"\w{2,}")
 _UTF_8 = ("utf-8", "surrogatepass")
 _HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}$")
@@ -117,6 +117,19 @@ class Sketch:
         if page.words and not self._add([page.words], _SMALLEST):
             return 0.0
         return sum(one in page.judged for one in new) / len(page.judged) if page.judged else 0.0
+
+    def times_said(self, page: Rows, least: float, most: int) -> int:
+        """How many pages that were asked about have said what a page says, but for this share of
+        it; at most ``most``. It is one of them from now on."""
+        for times in range(1, most + 1):
+            of_so_many = {one ^ _TIMES * times & _32_BITS for one in page.judged}
+            more = [one for one in of_so_many if not self._has(one)]
+            if len(more) >= max(1, least * len(of_so_many)):
+                for one in more:
+                    self._put(one)
+                self.size += len(more)
+                return times - 1
+        return most
 
     def _add(self, hashes: Iterable[int], size: int) -> list[int]:
         """Returns those that no page has that is smaller, as large, or about twice as large."""

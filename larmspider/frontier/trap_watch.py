@@ -8,8 +8,9 @@ and a URL that nobody would fetch costs no more than its place in the queue. Wha
 queued, counted as such, and is handed out when its class opens again.
 
 What is known of a host is its notes ``traps wiki:80`` and ``novelty wiki:80``, which move with its
-partition. A large one is written when something is held or let go, and when it has grown by an
-eighth: a crash costs so much of the evidence, and no URL.
+partition. They are written at checkpoints: small ones at each, large ones when something is held or
+let go, and after so many pages that each costs little. A crash costs the evidence of these, and no
+URL.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 from larmspider.extraction.novelty import Sketch, rows_of
 from larmspider.frontier.dispatch import schedule
 from larmspider.frontier.strategies import LATER, level_of
-from larmspider.frontier.traps import LEVELS, NEW, Budgets, ClassRecord, HostTraps, Met
+from larmspider.frontier.traps import LEVELS, NEW, SOME, Budgets, ClassRecord, HostTraps, Met
 from larmspider.items import REDIRECT, Page
 from larmspider.urls.file_urls import FILES
 
@@ -39,10 +40,13 @@ SLICE = 500
 """Held URLs that are handed out again at a time: 15 ms."""
 MAX_BYTES = 16 << 20
 """Of what is known of hosts, about; beyond that the notes have it."""
-SMALL = 50
-"""Classes of a host whose note is written at each checkpoint."""
+CLASSES_A_PAGE, BYTES_A_PAGE = 200, 16 << 10
+"""What is written at most for each page of a host that was judged since the last time: classes, and
+of what its pages have said."""
 MARKS = 500
 """Pages with parameters of a host that are remembered: they may be views of what comes."""
+COPIES = 4
+"""Pages that say nothing new and count as copies of one; more of them use up budgets."""
 _CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
 
 
@@ -56,6 +60,8 @@ class _Known:
     pages: int = 0
     saved_pages: int = 0
     saved_shown: int = 0
+    shown_pages: int = 0
+    """Pages that were judged when what they had said was written."""
     shown_by: dict[int, tuple[tuple[ClassRecord, ...], int]] = field(default_factory=dict)
     """Of the last pages with parameters that were new, a row that was: what has shown it, on a page
     of which size."""
@@ -74,9 +80,15 @@ class _Known:
 
     @property
     def is_due(self) -> bool:
-        """Whether the note is to be written."""
-        small = len(self.traps.records) < SMALL
-        return small or self.urgent or 8 * (self.pages - self.saved_pages) >= self.pages
+        """Whether the note of the classes is to be written."""
+        more = self.pages - self.saved_pages
+        return self.urgent or len(self.traps.records) <= CLASSES_A_PAGE * max(1, more)
+
+    @property
+    def is_shown_due(self) -> bool:
+        """Whether what the pages have said is to be written."""
+        more = self.pages - self.shown_pages
+        return self.shown.size > self.saved_shown and len(self.shown) <= BYTES_A_PAGE * more
 
 
 class TrapWatch:
@@ -110,7 +122,8 @@ class TrapWatch:
             traps = HostTraps.unpack(note(NOTE.format(host=host)), host, self._budgets)
             known = _Known(traps, Sketch.unpack(note(SHOWN.format(host=host))))
             known.saved_shown = known.shown.size
-            known.pages = known.saved_pages = sum(r.judged for r in traps.records.values())
+            known.pages = sum(r.judged for r in traps.records.values())
+            known.saved_pages = known.shown_pages = known.pages
         self._hosts[host] = known  # the last ones are those that are in use
         return known
 
@@ -176,9 +189,9 @@ class TrapWatch:
     def _write(self, host: str, known: _Known) -> None:
         backend = self._frontier.backend
         backend.put_note(NOTE.format(host=host), known.traps.pack())
-        if 8 * (known.shown.size - known.saved_shown) >= known.shown.size:
+        if known.is_shown_due:
             backend.put_note(SHOWN.format(host=host), known.shown.pack())
-            known.saved_shown = known.shown.size
+            known.saved_shown, known.shown_pages = known.shown.size, known.pages
         known.urgent, known.saved_pages = False, known.pages
         self._changed.discard(host)
 
@@ -260,6 +273,8 @@ class TrapWatch:
                     for record in views:
                         record.retract()
                     share = 1.0  # else the content would wait behind its views
+        if share < SOME and known.shown.times_said(rows, NEW, COPIES) < COPIES:
+            return SOME  # one more version of a manual is not new, and no step of a trap
         return share
 
     # what is left to do

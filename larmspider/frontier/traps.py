@@ -231,7 +231,7 @@ class HostTraps:
             if record is None:
                 record = ClassRecord(self._shape(path), params, wide=bool(records))
                 self.records[number] = record
-            if record.barren and not record.text:
+            if (record.barren or record.samples) and not record.text:
                 record.text = text
             group = group or number
             records.append(record)

@@ -33,3 +33,13 @@ def test_a_part_of_a_page_that_is_several_times_as_long_is_new() -> None:
     for at in range(2_000, 2_900, 150):
         shown.share(rows(WORDS[at : at + 150]))
     assert shown.share(rows(WORDS[2_000:2_900])) < 0.1
+
+
+def test_how_often_a_page_was_said_is_counted() -> None:
+    """By what is its own: the menu was said by others, more often."""
+    shown, menu = Sketch(), WORDS[:20]
+    one, other = menu + WORDS[100:190], menu + WORDS[200:290]
+    assert [shown.times_said(rows(one), 0.2, 3) for _ in range(5)] == [0, 1, 2, 3, 3]
+    one[40] = "changed"
+    assert shown.times_said(rows(one), 0.2, 3) == 3
+    assert [shown.times_said(rows(other), 0.2, 3) for _ in range(4)] == [0, 1, 2, 3]

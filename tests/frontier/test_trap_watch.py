@@ -215,6 +215,46 @@ def test_what_is_held_stays_so_after_a_crash(tmp_path: Path) -> None:
     backend.close()
 
 
+@pytest.mark.parametrize(
+    "name", ["calendar by timestamp", pytest.param("growing path", marks=acceptance)]
+)
+def test_kills_cost_what_was_not_committed_and_nothing_that_was_learned(
+    name: str, tmp_path: Path
+) -> None:
+    """After every 27 fetches, of which the last 7 are behind the last checkpoint."""
+    asked, lost, finished = 0, 0, False
+    while not finished:
+        backend = LmdbBackend(tmp_path / "frontier")
+        walk = Walk(GENERATORS[name], backend)
+        for pages in (10, 20):
+            walk.run(pages).frontier.checkpoint({})
+        committed = len(walk.fetched)
+        finished = walk.run(27).frontier.finished
+        asked += len(walk.fetched)
+        lost += len(walk.fetched) - committed
+        counts = backend.counts()
+        backend.close()
+        assert asked - lost < 500
+    assert counts.queued == counts.held
+    assert asked - lost <= len(Walk(GENERATORS[name]).run().fetched)
+
+
+def versions(target: str) -> Reply:
+    """A manual of 160 pages in three versions, one after the other."""
+    if target == "/":
+        return page("Manuals", "The last one first.", "/manual?page=0&version=3")
+    number, version = (int(one.partition("=")[2]) for one in target[8:].split("&"))
+    text = f"{document(number)} This is about version {version}.0."
+    others = [(n, version) for n in (2 * number + 1, 2 * number + 2) if n < 160]
+    others += [(0, version - 1)] * (number == 159 and version > 1)
+    return page(f"Part {number}", text, *(f"/manual?page={n}&version={v}" for n, v in others))
+
+
+def test_all_versions_of_a_manual_are_fetched(backend: LmdbBackend) -> None:
+    walk = Walk(versions, backend).run()
+    assert (len(walk.fetched), walk.news) == (1 + 3 * 160, [])
+
+
 def test_a_host_that_is_dropped_from_memory_is_known_by_its_notes(backend: LmdbBackend) -> None:
     walk = Walk(GENERATORS["pages of results"], backend).run()
     known = walk.traps.known("h:80").records

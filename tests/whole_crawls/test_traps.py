@@ -39,7 +39,7 @@ def test_sites_without_end_are_held_and_others_lose_nothing(tmp_path: Path) -> N
 @pytest.mark.skipif(REDIS_SERVER is None, reason="redis-server is not installed (Debian package)")
 def test_workers_that_are_killed_while_they_learn_lose_and_double_nothing(tmp_path: Path) -> None:
     """Three kills of two workers, each after so many pages more of both; and it ends, though what
-    was not committed, and an eighth of what was learned, is asked for again."""
+    was not committed is asked for again."""
     with ExitStack() as running:
         redis = running.enter_context(RedisServer("127.32.0.9"))
         sites = [{"*": answer(name)} for name in NAMES]
