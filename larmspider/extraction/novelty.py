@@ -35,9 +35,9 @@ _LEAST = 12
 _SMALLEST = 5
 """Pages of up to 31 words are of one size."""
 _MAX_WORDS = 20_000
-_FIRST_BYTES, _MAX_BYTES = 2_048, 65_536
+_SMALL_BYTES, _FIRST_BYTES, _MAX_BYTES = 256, 2_048, 65_536
 _BITS = 16
-"""Of a sketch, for each row: 1 in 70 that are new looks known."""
+"""Of a filter, for each number: 1 in 70 that are new looks known."""
 _SIZES, _TIMES, _32_BITS = 0x9E3779B1, 0x85EBCA6B, 0xFFFFFFFF
 _WORD = re.compile(r"\w{2,}")
 _UTF_8 = ("utf-8", "surrogatepass")
@@ -92,21 +92,76 @@ def rows_of(page: Page) -> Rows:
     return Rows(set(rows.values()), sum(hashes) & 0xFFFFFFFF, judged, size)
 
 
-class Sketch:
-    """A set of rows that only grows: Bloom filters, each four times as large as the one before
-    it, until the largest ones are forgotten in turn. At most 180 KB."""
+class Bloom:
+    """A set of numbers of 32 bits that only grows: Bloom filters, each four times as large as the
+    one before it, until the largest ones are forgotten in turn. At most 180 KB."""
 
-    def __init__(self) -> None:
-        self._parts: list[bytearray] = [bytearray(_FIRST_BYTES)]
-        self._last = 0  # rows in the last part
+    def __init__(self, first: int = _SMALL_BYTES) -> None:
+        self._parts: list[bytearray] = [bytearray(first)]
+        self._last = 0  # numbers in the last part
         self.size = 0
-        """Rows that were added in all."""
-        self.mark = 0
-        """A row of the last page that was new; 0: there was none."""
+        """What was added in all."""
 
     def __len__(self) -> int:
         """Bytes."""
         return sum(map(len, self._parts))
+
+    def __contains__(self, one: int) -> bool:
+        return self._has(one)
+
+    def add(self, one: int) -> None:
+        if not self._has(one):
+            self._put(one)
+            self.size += 1
+
+    def _has(self, one: int) -> bool:
+        second = one * _SIZES >> 17
+        for part in self._parts:
+            mask = 8 * len(part) - 1
+            bit = one & mask
+            if part[bit >> 3] >> (bit & 7) & 1:
+                bit = second & mask
+                if part[bit >> 3] >> (bit & 7) & 1:
+                    return True
+        return False
+
+    def _put(self, one: int) -> None:
+        if self._last * _BITS >= 8 * len(self._parts[-1]):
+            self._grow()
+        part = self._parts[-1]
+        mask = 8 * len(part) - 1
+        for bit in (one & mask, one * _SIZES >> 17 & mask):
+            part[bit >> 3] |= 1 << (bit & 7)
+        self._last += 1
+
+    def _grow(self) -> None:
+        size = len(self._parts[-1])
+        if size == _MAX_BYTES and len(self._parts) > 1 and len(self._parts[-2]) == size:
+            self._parts.pop(-2)
+        self._parts.append(bytearray(min(4 * size, _MAX_BYTES)))
+        self._last = 0
+
+    def pack(self) -> bytes:
+        packed: bytes = msgpack.packb([self._last, self.size, [bytes(one) for one in self._parts]])
+        return packed
+
+    @classmethod
+    def unpack(cls, data: bytes | None) -> Self:
+        """None: nothing is known of the host."""
+        found = cls()
+        if data is not None:
+            found._last, found.size, parts = msgpack.unpackb(data)
+            found._parts = [bytearray(part) for part in parts]
+        return found
+
+
+class Sketch(Bloom):
+    """The rows that a host's pages have shown."""
+
+    def __init__(self) -> None:
+        super().__init__(_FIRST_BYTES)
+        self.mark = 0
+        """A row of the last page that was new; 0: there was none."""
 
     def share(self, page: Rows, *, of_any: bool = False) -> float:
         """The share of a page's rows that are new, also to pages several times as long with
@@ -145,43 +200,3 @@ class Sketch:
                 self._put(one)
         self.size += len(new)
         return new
-
-    def _has(self, one: int) -> bool:
-        second = one * _SIZES >> 17
-        for part in self._parts:
-            mask = 8 * len(part) - 1
-            bit = one & mask
-            if part[bit >> 3] >> (bit & 7) & 1:
-                bit = second & mask
-                if part[bit >> 3] >> (bit & 7) & 1:
-                    return True
-        return False
-
-    def _put(self, one: int) -> None:
-        if self._last * _BITS >= 8 * len(self._parts[-1]):
-            self._grow()
-        part = self._parts[-1]
-        mask = 8 * len(part) - 1
-        for bit in (one & mask, one * _SIZES >> 17 & mask):
-            part[bit >> 3] |= 1 << (bit & 7)
-        self._last += 1
-
-    def _grow(self) -> None:
-        size = len(self._parts[-1])
-        if size == _MAX_BYTES and len(self._parts) > 1 and len(self._parts[-2]) == size:
-            self._parts.pop(-2)
-        self._parts.append(bytearray(min(4 * size, _MAX_BYTES)))
-        self._last = 0
-
-    def pack(self) -> bytes:
-        packed: bytes = msgpack.packb([self._last, self.size, [bytes(one) for one in self._parts]])
-        return packed
-
-    @classmethod
-    def unpack(cls, data: bytes | None) -> Self:
-        """None: nothing is known of the host."""
-        sketch = cls()
-        if data is not None:
-            sketch._last, sketch.size, parts = msgpack.unpackb(data)
-            sketch._parts = [bytearray(part) for part in parts]
-        return sketch

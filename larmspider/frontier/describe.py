@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
+from larmspider.extraction.novelty import Bloom
 from larmspider.formatting import counted, utc
 from larmspider.frontier.aliases import HostAliases, sentence
 from larmspider.frontier.deletes import DEAD_SECS
@@ -28,9 +29,9 @@ from larmspider.frontier.storage.records import (
     UrlState,
 )
 from larmspider.frontier.strategies import BreadthFirst, Strategy, level_of
-from larmspider.frontier.trap_watch import LEARN, OFF
+from larmspider.frontier.trap_watch import LEARN, OFF, VALUES
 from larmspider.frontier.trap_watch import NOTE as TRAPS
-from larmspider.frontier.traps import LEVELS, PROBE, Budgets, HostTraps, Met
+from larmspider.frontier.traps import LEVELS, PROBE, STEPS, Budgets, HostTraps, Met
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +231,7 @@ def class_in_words(reader: FrontierReader, entry: QueuedUrl, learning: Learning)
     if note is None or learning.mode == OFF or entry.payload or not entry.from_page:
         return
     traps = HostTraps.unpack(note, entry.host, learning.budgets)
+    traps.seen = Bloom.unpack(reader.note(VALUES.format(host=entry.host)))
     names = traps.names(entry.normalized, entry.depth)
     met = traps.find(entry.normalized, entry.depth)
     own, most = met.records[0], learning.budgets.of_class
@@ -243,11 +245,17 @@ def class_in_words(reader: FrontierReader, entry: QueuedUrl, learning: Learning)
     if learning.mode != LEARN or not learning.order.has_levels:
         return
     put, due = level_of(entry.priority), traps.level(met)
-    if put or due:
+    is_put, (levels, _) = put >= due, divmod(max(put, due), STEPS)
+    if levels:
         yield (
-            f"{'put' if put >= due else 'to be put'} behind the other URLs of {entry.host}, by"
-            f" {counted(max(put, due), 'level')} of {len(LEVELS)}, as such pages gave little that"
+            f"{'put' if is_put else 'to be put'} behind the other URLs of {entry.host}, by"
+            f" {counted(levels, 'level')} of {len(LEVELS)}, as such pages gave little that"
             " is new: it is fetched after those that give more (LARM_TRAPS)"
+        )
+    elif put or due:
+        yield (
+            f"{'put' if is_put else 'to be put'} behind those URLs of {entry.host} that give as"
+            " much and have fewer parameters (LARM_TRAPS)"
         )
 
 

@@ -7,10 +7,10 @@ A URL is looked at when its turn comes, not when it is found: so there is one lo
 and a URL that nobody would fetch costs no more than its place in the queue. What is held stays
 queued, counted as such, and is handed out when its class opens again.
 
-What is known of a host is its notes ``traps wiki:80`` and ``novelty wiki:80``, which move with its
-partition. They are written at checkpoints: small ones at each, large ones when something is held or
-let go, and after so many pages that each costs little. A crash costs the evidence of these, and no
-URL.
+What is known of a host is its notes ``traps wiki:80``, ``novelty wiki:80`` and ``values wiki:80``,
+which move with its partition. They are written at checkpoints: small ones at each, large ones when
+something is held or let go, and after so many pages that each costs little. A crash costs the
+evidence of these, and no URL.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider.extraction.novelty import Sketch, rows_of
+from larmspider.extraction.novelty import Bloom, Sketch, rows_of
 from larmspider.frontier.dispatch import schedule
 from larmspider.frontier.strategies import LATER, level_of
-from larmspider.frontier.traps import LEVELS, NEW, SOME, Budgets, ClassRecord, HostTraps, Met
+from larmspider.frontier.traps import MAX_LEVEL, NEW, SOME, Budgets, ClassRecord, HostTraps, Met
 from larmspider.items import REDIRECT, Page
 from larmspider.urls.file_urls import FILES
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier
     from larmspider.frontier.storage.records import QueuedUrl
 
-NOTE, SHOWN = "traps {host}", "novelty {host}"
+NOTE, SHOWN, VALUES = "traps {host}", "novelty {host}", "values {host}"
 LEARN, REPORT, OFF = MODES = ("learn", "report", "off")
 """LARM_TRAPS."""
 NOT_TRAPS = "not-traps.txt"
@@ -75,6 +75,7 @@ class _Known:
             + _CLASS_BYTES * len(traps.records)
             + _LITERAL_BYTES * len(traps.classes)
             + len(self.shown)
+            + len(self.traps.seen)
             + _MARK_BYTES * len(self.shown_by)
         )
 
@@ -86,9 +87,10 @@ class _Known:
 
     @property
     def is_shown_due(self) -> bool:
-        """Whether what the pages have said is to be written."""
+        """Whether what the pages have said, and the values of their URLs, is to be written."""
         more = self.pages - self.shown_pages
-        return self.shown.size > self.saved_shown and len(self.shown) <= BYTES_A_PAGE * more
+        size = len(self.shown) + len(self.traps.seen)
+        return self.shown.size > self.saved_shown and size <= BYTES_A_PAGE * more
 
 
 class TrapWatch:
@@ -121,6 +123,7 @@ class TrapWatch:
             note = self._frontier.backend.note
             traps = HostTraps.unpack(note(NOTE.format(host=host)), host, self._budgets)
             known = _Known(traps, Sketch.unpack(note(SHOWN.format(host=host))))
+            traps.seen = Bloom.unpack(note(VALUES.format(host=host)))
             known.saved_shown = known.shown.size
             known.pages = sum(r.judged for r in traps.records.values())
             known.saved_pages = known.shown_pages = known.pages
@@ -192,6 +195,8 @@ class TrapWatch:
         if known.is_shown_due:
             backend.put_note(SHOWN.format(host=host), known.shown.pack())
             known.saved_shown, known.shown_pages = known.shown.size, known.pages
+            if known.traps.views:
+                backend.put_note(VALUES.format(host=host), known.traps.seen.pack())
         known.urgent, known.saved_pages = False, known.pages
         self._changed.discard(host)
 
@@ -206,7 +211,7 @@ class TrapWatch:
             return True
         known = self._of(entry.host)
         may_wait = self._mode == LEARN and self._frontier.strategy.has_levels
-        level = level_of(entry.priority) if may_wait else len(LEVELS)
+        level = level_of(entry.priority) if may_wait else MAX_LEVEL
         met = known.traps.meet(entry.normalized, entry.depth, level)
         self._changed.add(entry.host)
         if met.later:

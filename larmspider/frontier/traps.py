@@ -17,7 +17,11 @@ never        the operator has said that it is no trap
 ===========  ================================================================================
 
 The URLs of a class that is quarantined or spent are held, but one in PROBE, fewer the longer
-nothing new comes of them. It opens again when these are new. Nothing here does I/O: the TrapWatch
+nothing new comes of them. It opens again when these are new.
+
+Where a host has views, a URL waits behind others by what pages like it have given (level()): those
+of its class, those with values that were seen before or were not, and what was found on them.
+Nothing here does I/O: the TrapWatch
 (trap_watch.py) asks, and acts.
 """
 
@@ -34,6 +38,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from larmspider.extraction.novelty import Bloom
 from larmspider.urls.url_class import UrlClass, UrlClasses
 
 NEW, SOME = 0.2, 0.1
@@ -60,11 +65,17 @@ SAMPLED, SAMPLED_IN_DOUBT, DOUBTFUL = 16, 4, 10
 the last ones of its class and host were new, where they were not; all where so many were not."""
 LATEST, DOUBT = 12, 2
 """Pages by which the level of a class goes, and how many of them the share of its path counts."""
+MOST_COUNTED, MOST_CREDIT = 24, 2.0
+"""Pages whose value was seen before that count, as many whose value was not; and new pages that a
+class is credited with for each of its own."""
 LEVELS = (0.6, 0.4, 0.2)
 """The URLs of a class wait behind others of their host for each of these shares that it has not."""
+STEPS = 11
+"""Behind others that give as much wait those with more parameters, up to ten."""
+MAX_LEVEL = STEPS * len(LEVELS) + STEPS - 1
 TRIAL = 8
 """Pages of a class that are judged in any case where the host has pages with parameters."""
-MAX_CLASSES = 2_000
+MAX_CLASSES, MAX_VALUES = 2_000, 8
 SAMPLES = 5
 ANY_PATH = "/**"
 HOST, DEEP_URLS = "all pages", f"the pages more than {DEEP} links from a seed"
@@ -98,6 +109,10 @@ class ClassRecord:
     URLs met while it was blocked, ``vain``: those fetched of them, in a row, that were not new.
     ``held`` counts those held by it. ``text`` and ``samples`` (URL, page it was found on) are there
     once it was barren.
+
+    ``tally`` has four bytes for each of Met.values: pages whose value was not seen before, those of
+    them that were new, and both of pages whose value was. ``credit`` is how many new pages were
+    found on each of its last ones, or are parts of it.
     """
 
     path: int
@@ -112,6 +127,8 @@ class ClassRecord:
     held: int = 0
     text: str = ""
     samples: list[tuple[str, str]] | None = None
+    tally: bytearray | None = None
+    credit: float = 0.0
 
     @property
     def judged(self) -> int:
@@ -127,6 +144,32 @@ class ClassRecord:
         judged = min(LATEST, self.judged)
         return (self.ring & (1 << judged) - 1).bit_count(), judged
 
+    def count_values(self, values: int, seen: int, is_new: bool) -> None:
+        """A page has come whose URL has so many values. Those of them were seen before whose bits
+        are set in ``seen``."""
+        if self.tally is None or len(self.tally) < 4 * values:
+            self.tally = (self.tally or bytearray()).ljust(4 * values, b"\0")
+        for at in range(values):
+            place = 4 * at + 2 * (seen >> at & 1)
+            if self.tally[place] == MOST_COUNTED:
+                self.tally[place] >>= 1
+                self.tally[place + 1] >>= 1
+            self.tally[place] += 1
+            self.tally[place + 1] += is_new
+
+    def share_by_values(self, seen: int, share: float) -> float:
+        """What share of its pages is new: of those only whose value was seen before, or of those
+        whose value was not, as it is with this URL, by the value for which that makes the largest
+        difference. ``share`` is that of all its pages."""
+        largest = 0.0
+        found, tally = share, self.tally or b""
+        for at in range(0, len(tally), 4):
+            unseen = (tally[at + 1] + DOUBT * share) / (tally[at] + DOUBT)
+            known = (tally[at + 3] + DOUBT * share) / (tally[at + 2] + DOUBT)
+            if unseen - known > largest:
+                largest, found = unseen - known, known if seen >> at // 4 & 1 else unseen
+        return found
+
     @property
     def is_blocked(self) -> bool:
         return self.state in (ClassState.QUARANTINED, ClassState.SPENT)
@@ -136,6 +179,7 @@ class ClassRecord:
         if self.ring >> WINDOW + 1:
             self.ring = self.ring & (1 << WINDOW) - 1 | 1 << WINDOW
         self.barren = 0 if share >= NEW else self.barren + (share < SOME)
+        self.credit *= 1 - 1 / LATEST
 
     def retract(self) -> None:
         """A page that was new was a view of one with fewer parameters, which has come now."""
@@ -162,7 +206,9 @@ class ClassRecord:
 class Met(NamedTuple):
     """What a URL belongs to, its class first; ``blocked`` is the record that holds it, or lets it
     through as a ``probe``; ``later`` is the level to which it is put behind others. ``named``: the
-    last segment of its path is no ``*``."""
+    last segment of its path is no ``*``. ``values``: what varies in the URLs of its class, as
+    hashes for the host and, where it has views, for the class; ``seen`` has a bit for each that was
+    met before, and is -1 where it has none."""
 
     records: tuple[ClassRecord, ...]
     group: int
@@ -171,6 +217,8 @@ class Met(NamedTuple):
     query: bool = False
     named: bool = False
     later: int = 0
+    values: tuple[int, ...] = ()
+    seen: int = -1
 
 
 @lru_cache(maxsize=4096)
@@ -197,13 +245,16 @@ class HostTraps:
     opened: set[int] = field(default_factory=set)
     views: int = 0
     """Pages with parameters that were asked for, and how often one was put behind others."""
+    seen: Bloom = field(default_factory=Bloom)
+    """Met.values of the URLs that were asked for."""
+    fewest: dict[int, int] = field(default_factory=dict)
+    """Parameters, by the shape of a path, of that class of it that has the fewest."""
 
     # URLs
 
-    def _texts(self, url: str, depth: int) -> Iterator[tuple[str, str, int]]:
-        """Text, path and number of parameters of all that a URL belongs to; its class first, the
-        host last."""
-        found: UrlClass = self.classes.of(url)
+    def _texts(self, found: UrlClass, depth: int) -> Iterator[tuple[str, str, int]]:
+        """Text, path and number of parameters of all that a URL of this class belongs to; its class
+        first, the host last."""
         params, text = len(found.names), str(found)
         if len(self.records) >= MAX_CLASSES and group_of(self.host, text) not in self.records:
             text = f"the others with {params} parameters"
@@ -218,13 +269,14 @@ class HostTraps:
 
     def names(self, url: str, depth: int) -> list[str]:
         """What a URL belongs to, in the order of the records of find()."""
-        return [text for text, _, _ in self._texts(url, depth)]
+        return [text for text, _, _ in self._texts(self.classes.of(url), depth)]
 
     def find(self, url: str, depth: int) -> Met:
         """What a URL belongs to, and whether it would be held; nothing is counted."""
         records: list[ClassRecord] = []
         group, named = 0, False
-        for text, path, params in self._texts(url, depth):
+        found = self.classes.of(url)
+        for text, path, params in self._texts(found, depth):
             named = named or (not records and not path.endswith(("/", "*")))
             number = group_of(self.host, text)
             record = self.records.get(number)
@@ -236,7 +288,11 @@ class HostTraps:
             group = group or number
             records.append(record)
         blocking, query = self._blocking(records), "?" in url
-        return Met(tuple(records), group, blocking, query=query, named=named and not query)
+        named, values, seen = named and not query, found.values[:MAX_VALUES], -1
+        if self.views:
+            values += tuple([value ^ group & 0xFFFFFFFF for value in values])
+            seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
+        return Met(tuple(records), group, blocking, False, query, named, 0, values, seen)
 
     def holds_like(self, url: str) -> bool:
         """Whether URLs like one that was fetched are held, also as one of its class's first."""
@@ -263,7 +319,9 @@ class HostTraps:
 
     def level(self, met: Met) -> int:
         """How many levels a URL is to be put behind others of the host: by the share of its class's
-        last pages that were new, and while it has few by that of those like it."""
+        last pages that were new, and while it has few by that of those like it; by what they lead
+        to; by whether its values were seen before; and by how many more parameters it has than the
+        content of its path."""
         own, *wider = met.records[:-1]
         if own.state is ClassState.NEVER or not self.views:
             return 0
@@ -271,9 +329,11 @@ class HostTraps:
         for record in (*reversed(wider), own):
             new, judged = record.latest
             share = (new + DOUBT * share) / (judged + DOUBT)
-        return sum(share < least for least in LEVELS)
+        share = own.share_by_values(met.seen, max(share, min(1.0, own.credit)))
+        more = own.params - self.fewest.get(own.path, own.params)
+        return STEPS * sum(share < least for least in LEVELS) + max(0, min(more, STEPS - 1))
 
-    def meet(self, url: str, depth: int, level: int = len(LEVELS)) -> Met:
+    def meet(self, url: str, depth: int, level: int = MAX_LEVEL) -> Met:
         """A URL whose turn has come: fetched if nothing blocks it, or as a probe; it was put back
         to this ``level`` before."""
         met = self.find(url, depth)
@@ -288,7 +348,14 @@ class HostTraps:
             self.views += met.records[0].params > 0
             for record in met.records:
                 record.pages += 1
+            self._note_fewest(met.records[0])
+            for value in met.values:
+                self.seen.add(value)
         return met._replace(probe=True) if probe else met
+
+    def _note_fewest(self, own: ClassRecord) -> None:
+        if own.pages >= LEAST_URLS and own.params < self.fewest.get(own.path, own.params + 1):
+            self.fewest[own.path] = own.params
 
     # pages
 
@@ -321,6 +388,10 @@ class HostTraps:
         is_new, changed = share >= NEW, False
         if met.blocked is not None:
             met.blocked.vain = 0 if is_new else met.blocked.vain + 1
+        if met.seen >= 0:
+            met.records[0].count_values(len(met.values), met.seen, is_new)
+        if is_new and self.views:
+            self._credit(met, *sample)
         for at, record in enumerate(met.records):
             record.note(share)
             if is_new and record.is_blocked:
@@ -333,6 +404,22 @@ class HostTraps:
                     record.state = self._verdict(record, self._budget(met, at))
                     changed |= record.is_blocked
         return changed
+
+    def _credit(self, met: Met, url: str, found_on: str) -> None:
+        """A page is new: pages like the one that has named it, and like that of which it is a part
+        (/mail/7/raw of /mail/7/), are as good as new."""
+        texts = [str(self._class_of(found_on))] if found_on else []
+        if "?" not in url:
+            texts.append(self._class_of(url).path.rstrip("/").rpartition("/")[0] + "/")
+        for text in texts:
+            record = self.records.get(group_of(self.host, text))
+            if record is not None and record is not met.records[0]:
+                record.credit = min(MOST_CREDIT, record.credit + 1 / LATEST)
+
+    def _class_of(self, url: str) -> UrlClass:
+        """Of a URL as it was found: classes are those of canonical forms."""
+        path, mark, query = url.partition("?")
+        return self.classes.of(f"{path.lower()}{mark}{query}")
 
     def _opens(self, record: ClassRecord, met: Met, at: int) -> bool:
         """Whether a page that was new ends what holds its class; a budget has half of it left."""
@@ -415,7 +502,12 @@ class HostTraps:
             [number, *_PACKED(record), *([record.text, record.samples or []] * bool(record.text))]
             for number, record in self.records.items()
         ]
-        packed: bytes = msgpack.packb([self.classes.pack(), rows, list(self.opened)])
+        ways = [
+            [number, bytes(record.tally or b""), record.credit]
+            for number, record in self.records.items()
+            if record.tally or record.credit
+        ]
+        packed: bytes = msgpack.packb([self.classes.pack(), rows, list(self.opened), ways])
         return packed
 
     @classmethod
@@ -424,11 +516,16 @@ class HostTraps:
         traps = cls(budgets or Budgets(), host)
         if data is None:
             return traps
-        literals, rows, opened = msgpack.unpackb(data)
+        literals, rows, opened, *more = msgpack.unpackb(data)
         traps.classes, traps.opened = UrlClasses.unpack(literals), set(opened)
         for number, *fields in rows:
             record = traps.records[number] = _record(*fields)
             traps.views += record.pages if record.params and not record.wide else 0
+            if not record.wide:
+                traps._note_fewest(record)
+        for number, tally, credit in more[0] if more else ():
+            traps.records[number].tally = bytearray(tally) or None
+            traps.records[number].credit = credit
         return traps
 
 

@@ -27,17 +27,20 @@ MAX_LITERALS = 20_000
 _VIEWS = frozenset(
     ("a", "act", "action", "cmd", "command", "do", "mode", "op", "tab", "task", "view")
 )
+_LEAST_LETTERS = 4
 _SEPARATOR = re.compile("[&;]")
 _ID = re.compile(r"\d+$|(?:\D*\d){3}|[0-9a-f]{8,}|.{41}|\W*$")
 """A number, three digits, a hash, a long one, or nothing in it that is a word."""
 
 
 class UrlClass(NamedTuple):
-    """``path`` and ``names`` are its shape, ``view`` the values that count, as ``do=edit``."""
+    """``path`` and ``names`` are its shape, ``view`` the values that count, as ``do=edit``;
+    ``values`` are hashes of those that do not, in an order that goes by the class."""
 
     path: str
     names: tuple[str, ...]
     view: tuple[str, ...] = ()
+    values: tuple[int, ...] = ()
 
     @property
     def query(self) -> str:
@@ -65,20 +68,24 @@ class UrlClasses:
         head, _, query = url.partition("?")
         segments = head.split("/")[3:]
         last = segments.pop() if segments else ""
-        path, at = "/", 0
+        path, at, values = "/", 0, list[int]()
         for segment in segments:
-            token = segment if self._is_literal(at, segment, SIBLINGS) else "*"
+            is_literal = self._is_literal(at, segment, SIBLINGS)
+            if not is_literal:
+                values.append(_hash("/", segment))
+            token = segment if is_literal else "*"
             path += token + "/"
             at = crc32(token.encode("utf-8", "surrogatepass"), at + 1)
-        if not ((query or path.endswith("/*/")) and self._is_literal(at, last, SIBLINGS)):
-            last = last and "*"
+        if last and not ((query or path.endswith("/*/")) and self._is_literal(at, last, SIBLINGS)):
+            values.append(_hash("/", last))
+            last = "*"
         path += last
         if not query:
-            return UrlClass(path, ())
+            return UrlClass(path, (), (), tuple(values))
         if "=" not in query and not self._is_literal(
             crc32(path.encode("utf-8", "surrogatepass"), 1), query, SIBLINGS
         ):
-            return UrlClass(path, (), ("*",))
+            return UrlClass(path, (), ("*",), (*values, _hash("/", query)))
         pairs = sorted(dict(one.partition("=")[::2] for one in _SEPARATOR.split(query)).items())
         view = []
         for name, value in pairs:
@@ -86,7 +93,9 @@ class UrlClasses:
                 place = crc32(f"{path}?{name}".encode("utf-8", "surrogatepass"))
                 if self._is_literal(place, value, VALUES):
                     view.append(f"{name}={value}")
-        return UrlClass(path, tuple(name for name, _ in pairs), tuple(view))
+                    continue
+            values.append(_hash(name, value))
+        return UrlClass(path, tuple(name for name, _ in pairs), tuple(view), tuple(values))
 
     def _is_literal(self, place: int, value: str, most: int) -> bool:
         known = place << 32 | crc32(value.encode("utf-8", "surrogatepass"))
@@ -108,3 +117,9 @@ class UrlClasses:
         classes._literals = set(known)
         classes._siblings = Counter(one >> 32 for one in known)
         return classes
+
+
+def _hash(name: str, value: str) -> int:
+    """Of a value, in whatever place it stands; a small number is one of its parameter alone."""
+    own = f"{name}={value}" if len(value) < _LEAST_LETTERS or value.isdigit() else value.lower()
+    return crc32(own.encode("utf-8", "surrogatepass"))

@@ -84,6 +84,65 @@ def test_classes_with_little_that_is_new_wait_behind_the_others(backend: LmdbBac
     assert in_order != walk.fetched
 
 
+def revisions(target: str) -> Reply:
+    """Forty files in ten revisions each, of which nine repeat the first one; all those of a file
+    are named before the next file."""
+    if target == "/":
+        return page("Log", "What has changed.", *(f"/log?file=file{n}" for n in range(40)))
+    name = target.partition("file=")[2].partition("&")[0]
+    if target.startswith("/log"):
+        return page("Log", "", *(f"/show?file={name}&at=commit{n}" for n in range(10)))
+    return page("File", document(int(name.removeprefix("file"))))
+
+
+def test_values_that_were_not_seen_go_before_those_that_were(backend: LmdbBackend) -> None:
+    """As pages with one that was seen are not new; which commit it is makes no difference."""
+    walk = Walk(revisions, backend).run()
+    files = [target.partition("&")[0] for target in walk.fetched if target.startswith("/show")]
+    assert len({*files[:60]}) == 40
+    known = walk.traps.known("h:80").records.values()
+    tally = next(one.tally for one in known if one.text == "/show?at=*&file=*")
+    assert tally is not None
+    assert (tally[13] > 10, tally[15]) == (True, 0)  # of names that were not seen, and that were
+
+
+def lists(target: str) -> Reply:
+    """A list of which each part says the same, and names five pages and the next part; each page
+    has six views, of which every second one is new."""
+    name, _, query = target.partition("?")
+    asked = dict(one.split("=") for one in query.split("&")) if query else {}
+    if name in ("/", "/list"):
+        at = int(asked.get("part", 0))
+        pages = [f"/page?id={n}" for n in range(5 * at, 5 * at + 5)]
+        return page("List", "Some of all.", *pages, *[f"/list?part={at + 1}"] * (at < 11))
+    number, view = int(asked["id"]), int(asked.get("view", 0))
+    text = document(100 * view + number if view % 2 else number)
+    return page("Page", text, *(f"/view?id={number}&view={n}" for n in range(1, 7)))
+
+
+def test_pages_that_lead_to_new_ones_are_as_good_as_these(backend: LmdbBackend) -> None:
+    walk = Walk(lists, backend).run()
+    last = walk.fetched.index("/list?part=11")
+    assert sum("view=" in target for target in walk.fetched[:last]) < 80
+
+
+def comparisons(target: str) -> Reply:
+    """Files and what has changed in each; all of them say something."""
+    if target == "/":
+        changes = [f"/show?file=file{n}&new=tip&old=base{n}" for n in range(40)]
+        files = [f"/show?file=file{n}" for n in range(40)]
+        return page("Files", "All of them.", *files[:5], *changes, *files[5:])
+    number = int(target.partition("file=file")[2].partition("&")[0])
+    return page("File", document(number + 100 * ("old=" in target)))
+
+
+def test_of_pages_that_give_as_much_those_with_fewer_parameters_come_first(
+    backend: LmdbBackend,
+) -> None:
+    walk = Walk(comparisons, backend).run()
+    assert sum("old=" in target for target in walk.fetched[:41]) < 5
+
+
 def test_views_of_many_paths_are_held_together(backend: LmdbBackend) -> None:
     walk = Walk(folders, backend).run()
     orders = [target for target in walk.fetched if "?" in target]
@@ -257,11 +316,12 @@ def test_all_versions_of_a_manual_are_fetched(backend: LmdbBackend) -> None:
 
 def test_a_host_that_is_dropped_from_memory_is_known_by_its_notes(backend: LmdbBackend) -> None:
     walk = Walk(GENERATORS["pages of results"], backend).run()
-    known = walk.traps.known("h:80").records
+    known, seen = walk.traps.known("h:80").records, walk.traps.known("h:80").seen
     with patch.object(trap_watch, "MAX_BYTES", 0):
         walk.frontier.checkpoint({})
     assert walk.traps.known("h:80").records is not known
     assert walk.traps.known("h:80").records == known
+    assert walk.traps.known("h:80").seen.pack() == seen.pack()
 
 
 def test_explain_names_class_budget_and_evidence(backend: LmdbBackend, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from tests.support.servers.application import SECTIONS, Application, Document, d
 from tests.support.servers.django_admin import DjangoAdmin
 from tests.support.servers.wikis import DokuWiki, MediaWiki, UseModWiki
 
-_BEGIN = 1_700_000_000
-COMMITS, THREAD = 40, 5
+_BEGIN, _DAY = 1_700_000_000, 86_400
+COMMITS, THREAD = 40, 40
 
 
 def _history(every: list[Document]) -> bytes:
@@ -199,7 +199,8 @@ class ApacheListing(_Listing):
 
 
 class PublicInbox(Application):
-    """The archive of a mailing list. Documents are Message-IDs."""
+    """The archive of a mailing list: what a tracker sends about its issues, each note an answer to
+    the issue, which opens at midnight. Documents are Message-IDs."""
 
     name = "public-inbox"
     packages = ("public-inbox", "libdbd-sqlite3-perl", "libplack-perl", "git")
@@ -219,8 +220,8 @@ class PublicInbox(Application):
             mail = self._mail(one, every[one.number - one.number % THREAD]).encode()
             digest = hashlib.sha1(_message_id(one.number).encode()).hexdigest()
             lines.append(b"commit refs/heads/master")
-            when = _BEGIN + 7_200 * one.number
-            lines.append(b"committer Writer <writer@wiki.example> %d +0000" % when)
+            sent = b"committer Writer <writer@wiki.example> %d +0000"
+            lines.append(sent % _time_of(one.number))
             lines.append(b"data 4\nmail")
             lines.append(f"M 100644 inline {digest[:2]}/{digest[2:]}".encode())
             lines.append(b"data %d\n%s" % (len(mail), mail))
@@ -233,12 +234,12 @@ class PublicInbox(Application):
         """The first one of a thread, or an answer in it."""
         head = [f"From: Writer {one.number % 7} <writer{one.number % 7}@wiki.example>"]
         head += ["To: works@wiki.example", f"Message-ID: <{_message_id(one.number)}>"]
-        head += [f"Date: {formatdate(_BEGIN + 7_200 * one.number)}"]
+        head += [f"Date: {formatdate(_time_of(one.number))}"]
         if one is first:
             head += [f"Subject: {one.title}"]
         else:
-            answered = first.number + (one.number - first.number) // 2
-            head += [f"Subject: Re: {first.title}", f"In-Reply-To: <{_message_id(answered)}>"]
+            head += [f"Subject: Re: {first.title}"]
+            head += [f"In-Reply-To: <{_message_id(first.number)}>"]
         return "\n".join([*head, "", one.lines])
 
     def documents(self) -> frozenset[str]:
@@ -255,7 +256,14 @@ class PublicInbox(Application):
 
 
 def _message_id(number: int) -> str:
-    return f"{hashlib.sha1(b'%d' % number).hexdigest()[:16]}@wiki.example"
+    issue, note = divmod(number, THREAD)
+    return f"issue-{1_000 + issue}.note-{note}@wiki.example"
+
+
+def _time_of(number: int) -> int:
+    """A note every two hours and a minute, an issue every fourth day at midnight."""
+    issue, note = divmod(number, THREAD)
+    return _BEGIN - _BEGIN % _DAY + 4 * _DAY * issue + 7_260 * note
 
 
 APPLICATIONS: dict[str, Callable[[int], Application]] = {
