@@ -49,9 +49,8 @@ T = TypeVar("T")
 PART = 10_000
 """Entries of a folder in one list; the next part begins behind them."""
 LARGEST = 5_000_000
-"""Entries of a folder that are listed at all, by name."""
-_REMEMBERED = 4
-"""Large folders whose names are kept between two parts."""
+"""Entries of a folder that are listed at all, by name; and names of large folders that are kept
+between two parts, of all folders together."""
 _CHUNK = 1 << 20
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 _PAGES = ("text/html", "application/xhtml+xml")
@@ -130,6 +129,7 @@ class FileReader:
     def __init__(self, roots: FileRoots, limits: Limits) -> None:
         self.roots, self.limits = roots, limits
         self._folders: dict[bytes, _Folder] = {}
+        self._keeping = threading.Lock()
 
     def read(self, url: str, asked: dict[str, str], blobs: Path | None = None) -> Answer:
         """``asked``: If-None-Match and If-Modified-Since, "" for none. ``blobs``: the folder for a
@@ -247,9 +247,12 @@ class FileReader:
         with os.scandir(real) as entries:
             names = sorted(entry.name for _, entry in zip(range(LARGEST), entries))  # noqa: B905
         if len(names) > PART:
-            while len(self._folders) >= _REMEMBERED:
-                self._folders.pop(next(iter(self._folders)), None)
-            self._folders[real] = _Folder(key, names)
+            with self._keeping:
+                kept = self._folders
+                kept.pop(real, None)
+                while kept and sum(len(one.names) for one in kept.values()) + len(names) > LARGEST:
+                    del kept[next(iter(kept))]
+                kept[real] = _Folder(key, names)
         return names
 
     def _rows(self, real: bytes, place: bytes, names: list[bytes]) -> Iterator[str]:

@@ -112,6 +112,23 @@ def test_a_large_folder_is_listed_in_parts(share: Path, monkeypatch: pytest.Monk
     assert reader.read(url(share / "plans", folder=True) + "?C=N", NOTHING).status == 404
 
 
+def test_names_of_large_folders_are_kept_up_to_a_limit(
+    share: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all folders together; those that were read last."""
+    monkeypatch.setattr(file_handler, "PART", 7)
+    monkeypatch.setattr(file_handler, "LARGEST", 30)
+    folders = [share / f"large{number}" for number in range(4)]
+    for folder in folders:
+        folder.mkdir()
+        for number in range(10):
+            (folder / f"n{number}").touch()
+    reader = reader_of(share)
+    for folder in (*folders, folders[3]):
+        reader.read(url(folder, folder=True), NOTHING)
+    assert list(reader._folders) == [os.fsencode(folder) for folder in folders[1:]]
+
+
 def test_links_inside_of_the_roots_lead_to_where_the_file_lies(share: Path) -> None:
     (share / "link.txt").symlink_to("plans/b.txt")
     (share / "again").symlink_to("plans")
