@@ -31,7 +31,7 @@ def render(server: ScriptedServer, cwd: Path, start: str = "", **settings: str) 
     seeds = f"start={start or server.url()}"
     ran = scrapy_as_other("crawl", "intranet", "-a", seeds, *words, cwd=cwd)
     if ran.status == 2 and "does not start with its sandbox" in ran.err:
-        pytest.skip(ran.err.splitlines()[-1])
+        pytest.skip(f"Chromium does not start in its sandbox here: {ran.err.splitlines()[-1]}")
     return ran
 
 
