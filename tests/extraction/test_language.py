@@ -19,6 +19,7 @@ from larmspider.extraction.language import (
     LOOKED_AT,
     SAMPLE,
     SHORTEST,
+    USUAL,
     Guesser,
     Languages,
     in_languages,
@@ -71,6 +72,31 @@ def test_a_host_that_says_a_wrong_language_twice_is_guessed_throughout(
     assert of(languages, GERMAN, "en-us", host="other") == "en-us"
     # and yet no page of it is taken for another language that cannot be guessed
     assert of(languages, POLISH, "pl") == "pl"
+
+
+def test_pages_in_the_usual_language_of_a_host_are_not_guessed(
+    languages: Languages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others are: in another language or in two, lists of names, and those of other hosts."""
+    guesser = languages._guesser
+    assert guesser is not None
+    guessed: list[str] = []
+    guess = guesser.guess_now
+    monkeypatch.setattr(guesser, "guess_now", lambda text: guessed.append(text) or guess(text))
+    english = f"{ENGLISH} and to the office where it can be found. " * 3
+    german = f"{GERMAN} und wird von der Leitung nach einer Frist geprüft, wenn sie für alle gilt. "
+    for number in range(USUAL):
+        assert of(languages, english) == "en"
+        assert len(guessed) == number + 1
+    assert [of(languages, english), len(guessed)] == ["en", USUAL]
+    assert [of(languages, english, host="other"), len(guessed)] == ["en", USUAL + 1]
+    names = "Stylesheet Hamburg Munich Cologne Stuttgart Hannover Leipzig Bremen Dresden"
+    for text in (german * 3, f"{english} {german}", names):
+        of(languages, text)
+        assert guessed[-1] == text
+    # none of them was certain to be in another language but the first: the row begins anew
+    assert of(languages, english) == "en"
+    assert guessed[-1] == english
 
 
 def test_korean_is_known_by_its_letters() -> None:

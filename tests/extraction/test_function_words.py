@@ -1,0 +1,51 @@
+"""larmspider/extraction/function_words.py: texts whose language is certain, and all others."""
+
+from __future__ import annotations
+
+import pytest
+
+from larmspider.extraction.function_words import language_of
+
+ENGLISH = (
+    "Returns the element at the given index. If the list is not sorted, then the method throws an"
+    " exception, which must be caught by the caller. "
+)
+GERMAN = (
+    "Die Abrechnung der Reise ist bis zum Ende des Monats bei der Abteilung abzugeben, die für sie"
+    " zuständig ist, und wird von ihr nicht mehr als zwei Wochen geprüft. "
+)
+FRENCH = (
+    "Les factures sont à remettre au service dans un délai de deux semaines, par le responsable qui"
+    " est en charge du projet, et ne sont pas payées sans cette signature. "
+)
+DUTCH = (
+    "De rekening is voor het einde van de maand in te leveren bij de afdeling die er over gaat, en"
+    " wordt door haar niet langer dan twee weken nagekeken. "
+)
+POLISH = "Użytkownik musi zmienić hasło do konta w ciągu siedmiu dni od zalogowania się. "
+
+
+@pytest.mark.parametrize(
+    ("text", "language"), [(ENGLISH, "en"), (GERMAN, "de"), (FRENCH, "fr"), (FRENCH.upper(), "fr")]
+)
+def test_prose_has_the_language_of_its_function_words(text: str, language: str) -> None:
+    assert language_of(text * 3) == language
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "the and of",
+        "Fächer Hamburg Bremen Köln " * 20,
+        "for (int i = 0; i < n; i++) { sum += values[i]; } return sum; " * 9,
+        DUTCH * 4,
+        POLISH * 9,
+        GERMAN * 4 + ENGLISH,
+        ENGLISH * 2 + POLISH * 4,
+        "これは日本語の文章です。" * 9 + ENGLISH,
+        "\ud800" * 80,
+    ],
+)
+def test_what_is_not_certain_has_none(text: str) -> None:
+    assert language_of(text) is None
