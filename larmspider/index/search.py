@@ -48,6 +48,7 @@ from larmspider.index.schema import (
     stored_fields,
 )
 from larmspider.index.sections import passage_of
+from larmspider.index.signs import signs
 from larmspider.index.snippets import SnippetMaker, one_line
 from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
@@ -351,7 +352,8 @@ class Searcher:
         return clauses if verbatim else self._synonyms.widened(clauses)
 
     def _resolved(self, clauses: Sequence[Clause]) -> list[Clause]:
-        """``-Wall`` beside other words is no minus, but a flag, where pages have it."""
+        """``-Wall`` or ``-std=c11`` beside other words is no minus, but a flag, where pages have
+        ``-Wall`` or ``-std``."""
         return [
             replace(clause, text=f"-{clause.text}", excluded=False)
             if clause.excluded and not (clause.phrase or clause.field) and self._is_flag(clause)
@@ -360,8 +362,8 @@ class Searcher:
         ]
 
     def _is_flag(self, clause: Clause) -> bool:
-        sign = f"-{clause.text.lower()}"
-        words = self.words(clause.text)
+        sign = next(iter(signs(f"-{clause.text}")), "")
+        words = self.words(sign)
         flagged = self.frequencies([sign], "signs").get(sign, 0)
         having = self.frequencies(words)
         return flagged * FLAG_SHARE > min((having.get(word, 0) for word in words), default=0)

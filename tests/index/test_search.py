@@ -290,6 +290,14 @@ def test_a_flag_is_no_minus_where_pages_have_it(find, writer, make_page) -> None
     assert find("gcc -draft") == ["flags"]
 
 
+@pytest.mark.parametrize("flag", ["-std=c11", "-std=<value>", "-std=", "-std[=VALUE]"])
+def test_a_flag_with_a_value_is_one_too(find, writer, make_page, flag: str) -> None:
+    """Whatever stands behind its name."""
+    writer.add(make_page("flags", "gcc takes the language: -std=c17"))
+    writer.add(make_page("house", "gcc and the std of a house"))
+    assert find(f"gcc {flag}") == ["flags", "house"]
+
+
 def test_a_flag_is_found_as_it_is(find, writer, make_page) -> None:
     """Before pages that have only its word, however often."""
     writer.add(make_page("prefix", "prefix prefix: the prefix of a word", title="Prefix"))
