@@ -286,9 +286,15 @@ def link_signature(page: Page, volatile: Volatile | None = None) -> bytes:
     they are and what they say, its description, author and own fields, and which words are its
     main text. The last two bits say whether it asks for a password, and whether it is not to be
     indexed."""
-    urls = [f"{link.type}{'n' if link.nofollow else ''} {_name(link)}" for link in page.links]
+    links = page.links
+    urls = [
+        f"0 {link.url}"  # nine of ten
+        if not (link.type or link.nofollow or "=" in link.url)
+        else f"{link.type}{'n' if link.nofollow else ''} {_name(link)}"
+        for link in links
+    ]
     own = [f"{name}={value}" for name, values in page.fields.items() for value in values]
-    said = " \n ".join([page.description, page.author, *own, *(link.anchor for link in page.links)])
+    said = " \n ".join([page.description, page.author, *own, *[link.anchor for link in links]])
     if volatile:
         urls = [volatile.without_parameters(url) for url in urls]
         said = " ".join(map(_masked, said.split(" ")))
@@ -300,6 +306,8 @@ def link_signature(page: Page, volatile: Volatile | None = None) -> bytes:
 def asks_password(page: Page) -> bool:
     """Whether the page has a field for a password. 5 us where it has not."""
     body = page.body
+    if b"assword" not in body and b"PASSWORD" not in body:
+        return False
     return any(word in body for word in _PASSWORD) and bool(_PASSWORD_FIELD.search(body))
 
 

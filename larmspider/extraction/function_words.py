@@ -16,8 +16,6 @@ pages in Dutch, Polish and Italian of which half is English (``python -m benchma
 
 from __future__ import annotations
 
-from collections import Counter
-
 _WORDS = {
     "en": """
         an and are as be been but by can does each for from has have if is it may more not of on
@@ -50,12 +48,11 @@ def language_of(text: str) -> str | None:
     """The language of which the text has function words enough, as an ISO 639 code."""
     if not text.isascii() and len(text.encode("utf-8", "replace")) > _BEYOND_ASCII * len(text):
         return None
-    found = [_LANGUAGE_OF.get(word) for word in text.lower().split()]
-    ranked = Counter(filter(None, found)).most_common(2)
-    if not ranked:
-        return None
-    (language, number), others = ranked[0], ranked[1:]
-    if number < max(_FEWEST, _SHARE * len(found)) or (others and others[0][1] > _FOREIGN * number):
+    found = list(map(_LANGUAGE_OF.get, text.lower().split()))
+    numbers = {language: found.count(language) for language in _WORDS}
+    language = max(numbers, key=numbers.__getitem__)
+    number = numbers.pop(language)
+    if number < max(_FEWEST, _SHARE * len(found)) or max(numbers.values()) > _FOREIGN * number:
         return None
     size = -(-len(found) // 4)
     quarters = [found[at : at + size] for at in range(0, len(found), size)]

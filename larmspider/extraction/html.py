@@ -157,7 +157,7 @@ def read(markup: bytes) -> PageBuilder:
 def _may_hide(markup: bytes) -> bool:
     """Whether one of the first tags with a word of `_HIDING` may hide its element; to ask the tree
     takes a tenth of the time of a page."""
-    for word in _HIDING:
+    for word in _HIDING if b"display:" in markup else _HIDING[:1]:
         at = markup.find(word)
         for _ in range(_HIDING_LOOKED_AT):
             if at < 0:

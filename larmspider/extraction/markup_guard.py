@@ -64,7 +64,8 @@ _OPTIONAL_END = frozenset(
     b"p li dt dd option optgroup tr td th tbody thead tfoot colgroup caption rb rp rt rtc "
     b"head".split()
 )
-_UNCOUNTED = _VOID | _OPTIONAL_END
+_UNCOUNTED = frozenset(slash + name for name in _VOID | _OPTIONAL_END for slash in (b"", b"/"))
+"""Of start and end tags."""
 _ROOTS = frozenset((b"html", b"body"))
 _FOREIGN = (b"svg", b"math")
 _FORMATS = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
@@ -143,9 +144,10 @@ def _read_tags(markup: bytes) -> bool:
     open_names: list[bytes] = []
     formats = roots = foreign = work = 0
     for _, name, attributes in _TAG.findall(markup):
-        work += _work(len(attributes))
-        if work > MAX_TAG_BYTES**2:
-            return True
+        if len(attributes) > _LONG_TAG_BYTES:
+            work += _work(len(attributes))
+            if work > MAX_TAG_BYTES**2:
+                return True
         if not name or name in _UNCOUNTED:
             continue
         if name[0] != 47:  # not "/"

@@ -108,7 +108,8 @@ _REFRESH = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
-_MARK = re.compile(f"([{ASIDE}{MAIN}{CONTROL}{UNSEEN}{END}])")
+_MARKS = (ASIDE, MAIN, CONTROL, UNSEEN, END)
+_MARK = re.compile(f"[{''.join(_MARKS)}]")
 _SECTION = re.compile(f"{SECTION}([0-9]*){HEADING}? ?")
 _PILCROWS = "\xb6#\u21a9\U0001f517"  # links of headings to themselves
 _NESTED = 8  # regions with main text that are looked at, one in the other
@@ -313,7 +314,7 @@ def regions(marked: str) -> tuple[str, list[tuple[int, int]]]:
     than `LEAST_MAIN` characters, all is main text. Labels of controls are left out, and what is
     not seen, unless that is most of the page: a script shows it then.
     """
-    pieces = _MARK.split(marked)
+    pieces = _parted(marked)
     if len(pieces) == 1:
         return marked, []
     found = list(_stretches(pieces))
@@ -374,6 +375,21 @@ class _Stretch:
     unseen: bool
     start: int = 0
     end: int = 0
+
+
+def _parted(marked: str) -> list[str]:
+    """Texts and marks in turn, 8 us for 5 KB; an expression takes 35."""
+    places = []
+    for mark in _MARKS:
+        at = marked.find(mark)
+        while at >= 0:
+            places.append(at)
+            at = marked.find(mark, at + 1)
+    pieces, start = [], 0
+    for at in sorted(places):
+        pieces += [marked[start:at], marked[at]]
+        start = at + 1
+    return [*pieces, marked[start:]]
 
 
 def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:

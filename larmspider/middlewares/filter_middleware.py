@@ -128,7 +128,7 @@ class FilterMiddleware:
             yield item
 
     async def _filter_links(self, page: Page) -> None:
-        if len(page.links) <= SLICE and len(page.body) <= SLICE_CHARS // 3:  # 6 characters for "ü"
+        if _is_one_slice(page):
             self._filter_slice(page.links, page)
             return
         for number, links in enumerate(_slices(page.links)):
@@ -219,6 +219,14 @@ class FilterMiddleware:
     def _log_verdict(self, url: str, reason: str | None) -> None:
         assert self.log is not None
         self.log.append(url, "pass" if reason is None else "reject", reason or "")
+
+
+def _is_one_slice(page: Page) -> bool:
+    if len(page.links) > SLICE:
+        return False
+    if len(page.body) <= SLICE_CHARS // 3:  # 6 characters for "ü"
+        return True
+    return sum([len(link.url) for link in page.links]) <= SLICE_CHARS
 
 
 def _slices(links: list[Link]) -> Iterator[list[Link]]:
