@@ -8,9 +8,10 @@ Forms('http://wiki.example/start/',  # with startsWith(www.)= in the HostResolve
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, cast
 
 from larmspider import options
 from larmspider.errors import ConfigError
@@ -79,6 +80,8 @@ def host_resolver_from_settings(settings: Settings) -> HostResolver:
 class UrlForms:
     """The forms of URLs by a crawl's settings, and the rules that two of them differ by."""
 
+    _latest: ClassVar[tuple[weakref.ref[Settings], UrlForms] | None] = None
+
     def __init__(self, canonicalizer: Canonicalizer, resolver: HostResolver) -> None:
         self._canonicalizer, self._resolver = canonicalizer, resolver
         both = canonicalizer.forms
@@ -92,7 +95,13 @@ class UrlForms:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        return cls(canonicalizer_from_settings(settings), host_resolver_from_settings(settings))
+        """One for all parts of a crawl, whose settings are frozen: a new URL is looked at once."""
+        if cls._latest is not None and cls._latest[0]() is settings:
+            return cast("Self", cls._latest[1])
+        forms = cls(canonicalizer_from_settings(settings), host_resolver_from_settings(settings))
+        if getattr(settings, "frozen", False):
+            cls._latest = weakref.ref(settings), forms
+        return forms
 
     def __call__(self, url: str) -> Forms:
         """Raises InvalidURL where there are none."""

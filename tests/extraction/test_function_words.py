@@ -25,9 +25,7 @@ DUTCH = (
 POLISH = "Użytkownik musi zmienić hasło do konta w ciągu siedmiu dni od zalogowania się. "
 
 
-@pytest.mark.parametrize(
-    ("text", "language"), [(ENGLISH, "en"), (GERMAN, "de"), (FRENCH, "fr"), (FRENCH.upper(), "fr")]
-)
+@pytest.mark.parametrize(("text", "language"), [(ENGLISH, "en"), (GERMAN, "de"), (FRENCH, "fr")])
 def test_prose_has_the_language_of_its_function_words(text: str, language: str) -> None:
     assert language_of(text * 3) == language
 
@@ -37,6 +35,8 @@ def test_prose_has_the_language_of_its_function_words(text: str, language: str) 
     [
         "",
         "the and of",
+        "the and of " * 20,
+        FRENCH.upper() * 3,
         "Fächer Hamburg Bremen Köln " * 20,
         "for (int i = 0; i < n; i++) { sum += values[i]; } return sum; " * 9,
         DUTCH * 4,
