@@ -12,13 +12,12 @@ is a copy, or the host has nothing else to say.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, groupby
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from operator import itemgetter
 
-from larmspider.extraction.fingerprint import Words
+from larmspider.extraction.words import Words
 
 SHARE = 0.15
 """Of a host's pages, from which on a row is navigation;"""
@@ -30,9 +29,6 @@ MAX_HOSTS = 300
 """of those that gave a page last."""
 _ROW = 5
 _SAMPLE = 8
-_SAMPLED = bytes(byte % _SAMPLE == 0 for byte in range(256))
-_HASH = 24  # bytes of a word's hash, in Words
-_WORD = re.compile(r"\S+")
 
 
 class _Host:
@@ -62,10 +58,7 @@ class Navigation:
         if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
         known = known or Words(text)
-        words, hashes = known.words, known.hashes
-        sampled = hashes[::_HASH].translate(_SAMPLED)
-        starts = compress(range(len(words) - _ROW + 1), sampled)
-        rows = {at: hash(hashes[_HASH * at : _HASH * (at + _ROW)]) for at in starts}
+        rows = known.rows(_ROW, _SAMPLE)
         learned.learn(set(rows.values()))
         if learned.pages < LEAST_PAGES:
             return []
@@ -80,25 +73,16 @@ class Navigation:
             )
             if is_often and len(found := list(run)) > 1
         ]
-        if 2 * sum(end - start for start, end in blocks) > len(words):
+        if 2 * sum(end - start for start, end in blocks) > len(known):
             return []
-        return list(_places(text, words, blocks)) if blocks else []
+        return known.places(_apart(blocks))
 
 
-def _places(
-    text: str, words: Sequence[str], blocks: Iterable[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """Blocks of words as characters; those that overlap as one."""
-    spaced = len("".join(words)) + len(words) - 1 == len(text)  # as most texts are
-    spans = [] if spaced else [match.span() for match in _WORD.finditer(text)]
-    last = at = 0
+def _apart(blocks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Blocks of words, those that overlap as one behind the other."""
+    last = 0
     for start, end in blocks:
         start = max(start, last)
-        if start < end and spaced:
-            at += len("".join(words[last:start])) + start - last
-            size = len("".join(words[start:end])) + end - start
-            yield at, at + size - 1
-            at += size
-        elif start < end:
-            yield spans[start][0], spans[end - 1][1]
+        if start < end:
+            yield start, end
         last = max(last, end)

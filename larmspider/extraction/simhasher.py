@@ -1,5 +1,5 @@
-"""Takes simhashes (fingerprint.py) of a crawl's texts, and finds navigation in them, beside the
-crawl, at low priority.
+"""Takes simhashes (fingerprint.py, words.py) of a crawl's texts, and finds navigation in them,
+beside the crawl, at low priority.
 
     with Simhasher() as simhasher:
         future = simhasher.submit([("wiki.example", "the text of a page"), ("", "and another")])
@@ -19,8 +19,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Self, TypeAlias
 
-from larmspider.extraction.fingerprint import MAX_BYTES, Words, simhash
-from larmspider.extraction.navigation import Navigation
+from larmspider.extraction.fingerprint import MAX_BYTES, simhash
 from larmspider.extraction.process import ExtractionStopped, HelperProcess
 from larmspider.extraction.process_child import receive, send
 
@@ -78,6 +77,9 @@ class Simhasher:
 
 def main() -> None:
     """Answer each message with what `Simhasher.submit` promises, until the input ends."""
+    from larmspider.extraction.navigation import Navigation
+    from larmspider.extraction.words import Words
+
     if hasattr(os, "nice"):
         os.nice(_NICE)
     navigation = Navigation()
@@ -88,6 +90,6 @@ def main() -> None:
             for host, text in texts:
                 known = Words(text)
                 spans = navigation.spans(host, text, known) if host else []
-                found.append((simhash(text, known), spans))
+                found.append((known.simhash(), spans))
             send(sys.stdout.buffer, found)
             sys.stdout.buffer.flush()
