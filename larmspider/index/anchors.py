@@ -31,7 +31,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import lmdb
 
@@ -70,6 +71,9 @@ class LinkTexts(NamedTuple):
 
 
 NO_LINKS = LinkTexts([], 0)
+
+Standing: TypeAlias = tuple[int, int]
+"""Copies of all texts of a target, and their checksum."""
 
 
 class AnchorTable:
@@ -113,17 +117,21 @@ class AnchorTable:
         """Pages since the last `flush`."""
         return len(self._waiting)
 
-    def flush(self, indexed: Mapping[str, int | None] | None = None) -> None:
+    def flush(
+        self,
+        indexed: Mapping[str, int | None] | None = None,
+        stood: Mapping[str, Standing] = MappingProxyType({}),
+    ) -> None:
         """Write what waits in one transaction, keys in order.
 
         ``indexed`` has the documents indexed since the last one (canonical URL: copies of anchor
-        texts) or removed (None). Raises CrawlDirError where the disk refuses; what waits stays for
-        the next flush.
+        texts) or removed (None): with the texts that were flushed before, or as they ``stood``.
+        Raises CrawlDirError where the disk refuses; what waits stays for the next flush.
         """
         with self._lock:
             waiting, self._waiting = self._waiting, {}
         try:
-            self._in_transaction(lambda txn: self._write(txn, waiting, indexed or {}))
+            self._in_transaction(lambda txn: self._write(txn, waiting, indexed or {}, stood))
         except BaseException as error:
             with self._lock:
                 self._waiting = waiting | self._waiting
@@ -150,6 +158,7 @@ class AnchorTable:
         txn: Any,
         waiting: Mapping[str, Collection[tuple[str, str]]],
         indexed: Mapping[str, int | None],
+        stood: Mapping[str, Standing],
     ) -> None:
         ids = _Ids()
         counts: Counter[bytes] = Counter()
@@ -164,7 +173,7 @@ class AnchorTable:
                 txn.put(key, b"".join(new), db=self._pages)
             elif before is not None:
                 txn.delete(key, db=self._pages)
-        self._add(txn, counts, ids.texts, ids.urls, indexed)
+        self._add(txn, counts, ids.texts, ids.urls, indexed, stood)
 
     def _add(
         self,
@@ -173,6 +182,7 @@ class AnchorTable:
         texts: Mapping[bytes, bytes],
         urls: Mapping[bytes, str],
         indexed: Mapping[str, int | None],
+        stood: Mapping[str, Standing] = MappingProxyType({}),
     ) -> None:
         """Add to the numbers of pages, or take from them."""
         changes: dict[bytes, list[int]] = defaultdict(lambda: [0, 0])
@@ -197,7 +207,7 @@ class AnchorTable:
             head = _Head.decode(record) if record else _Head(url)
             was = head.state
             if key in marks:  # with the texts as they were before this flush
-                head.mark(indexed=marks[key][1])
+                head.mark(stood.get(marks[key][0]), indexed=marks[key][1])
             if key in changes:
                 was_linked = head.copies
                 head.change(*changes[key])
@@ -231,6 +241,13 @@ class AnchorTable:
         with self._env.begin(db=self._pairs) as txn, txn.cursor() as cursor:
             for url in normalized:
                 yield _texts(cursor, page_key(url))
+
+    def standing(self, normalized: Iterable[str]) -> dict[str, Standing]:
+        """How the flushed links to some pages stand."""
+        with self._env.begin(db=self._heads) as txn:
+            rows = ((url, txn.get(page_key(url))) for url in normalized)
+            heads = ((url, _Head.decode(row) if row else _Head(url)) for url, row in rows)
+            return {url: (head.copies, head.checksum) for url, head in heads}
 
     def numbers(self, normalized: Iterable[str]) -> list[int]:
         """How many pages link to each page; in any thread. 8 us each."""
@@ -375,9 +392,9 @@ class _Head:
             "utf-8", "replace"
         )
 
-    def mark(self, *, indexed: bool) -> None:
+    def mark(self, stood: Standing | None, *, indexed: bool) -> None:
         self.is_indexed = indexed
-        self.indexed_copies, self.indexed_checksum = self.copies, self.checksum
+        self.indexed_copies, self.indexed_checksum = stood or (self.copies, self.checksum)
 
     def change(self, copies: int, checksum: int) -> None:
         self.copies = max(0, self.copies + copies)

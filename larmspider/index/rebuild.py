@@ -23,6 +23,7 @@ from larmspider.errors import CrawlDirError, is_panic
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
 from larmspider.index.version import META_NAME, stemmer_of
+from larmspider.index.waiting import waiting_in
 from larmspider.index.writer import IndexWriter, Simhashes
 
 Documents: TypeAlias = Iterator[tuple[str, dict[str, Any] | None]]
@@ -96,6 +97,8 @@ def rebuild(
                 if stored is None:
                     writer.remove(key)
                 else:
+                    if simhashes is not None:
+                        stored.pop("likeness", None)  # an earlier version took it otherwise
                     writer.add_stored(stored)
                 if done % _CHUNK == 0:
                     writer.commit()
@@ -155,11 +158,12 @@ def _state_of(directory: Path) -> str:
 
 
 def stored_documents(directory: Path) -> tuple[int, Documents]:
-    """What an index, perhaps of another version, has stored: the number of pages, and the pages.
-    Raises CrawlDirError if it cannot be read."""
+    """What an index, perhaps of another version, has stored, with what waits: the number of
+    pages, about, and the pages. Raises CrawlDirError if it cannot be read."""
     try:
         searcher = tantivy.Index.open(str(directory)).searcher()
         packed = PackedPages(directory)
+        waiting = waiting_in(directory, packed)
         every, total = tantivy.Query.all_query(), searcher.num_docs
         first = searcher.search(every, 1, count=False).hits
         for _, address in first:
@@ -177,6 +181,8 @@ def stored_documents(directory: Path) -> tuple[int, Documents]:
         for start in range(0, total, _CHUNK):
             for _, address in searcher.search(every, _CHUNK, count=False, offset=start).hits:
                 stored = stored_fields(searcher.doc(address), packed)
-                yield stored["key"], stored
+                if stored["key"] not in waiting:
+                    yield stored["key"], stored
+        yield from waiting.items()
 
-    return total, documents()
+    return total + len(waiting), documents()

@@ -346,11 +346,14 @@ def to_document(
 ) -> tantivy.Document:
     """The document of ``stored`` (`page_fields`, or what the index gave back, where it is
     ``as_packed``) and links to it, without its parts."""
-    kept = {"rest": "", **stored}  # an index before version 5 has none
-    for made in ("parts", "named"):
-        kept.pop(made, None)
+    given = {name: value for name, value in stored.items() if name != "parts"}
+    kept = {"rest": "", **given}  # an index before version 5 has none
+    kept.pop("named", None)
     plain = {name: normalized(kept[name]) for name in SEARCHED}
-    texts = list(map(normalized, links.texts))
+    texts = anchors = links.texts
+    if not all(map(str.isascii, texts)):
+        texts = list(map(normalized, texts))
+        anchors = list(map(spaced, texts))
     if "likeness" not in kept and kept["digest"] and kept["size"]:
         kept["likeness"] = of_bytes(kept["digest"])
     if not kept["title"] and links.texts:  # each text as often as it weighs
@@ -363,14 +366,14 @@ def to_document(
         "kind": kind_of(kept["mime"]),
         "date": kept.get("modified", kept["fetched"]),
         "url_words": spaced(normalized(url_words(kept["url"]))),
-        "anchors": list(map(spaced, texts)),
+        "anchors": anchors,
         "rest": spaced(plain["rest"]),
         "labels": _labels(kept["url"], [_TITLE_PARTS.split(plain["title"], 1)[0], *texts]),
         # a document that could not be read is found by the words that say why
         "exact": [spaced(plain["title"]), spaced(plain["body"] or plain["description"])],
         "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
         "prior": prior(kept["url"], links.number),
-        _PAGE: as_packed if as_packed is not None and kept == stored else packed.pack(kept),
+        _PAGE: as_packed if as_packed is not None and kept == given else packed.pack(kept),
     }
     if own := kept.get("own"):
         fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}

@@ -22,8 +22,8 @@ _DASHED = re.compile(
 _OPERATOR = re.compile(r"operator ?([-+*/%^&|~!=<>]{1,3}|,|\(\)|\[\])")
 _DUNDER = re.compile(r"__(?<!\w__)\w+?__(?!\w)")
 _LANGUAGES = (
-    re.compile(r"\+\+(?<=\b([A-Zc])\+\+)(?![\w+#])"),
-    re.compile(r"#(?<=\b([A-Zc])#)(?![\w+#])"),
+    ("++", re.compile(r"\+\+(?<=\b([A-Zc])\+\+)(?![\w+#])")),
+    ("#", re.compile(r"#(?<=\b([A-Zc])#)(?![\w+#])")),
 )
 
 
@@ -38,6 +38,7 @@ def signs(text: str) -> list[str]:
         found += (f"operator{sign}" for sign in _OPERATOR.findall(text))
     if "__" in text:
         found += _DUNDER.findall(text)
-    for sign, pattern in zip(("++", "#"), _LANGUAGES, strict=True):
-        found += (letter + sign for letter in pattern.findall(text))
+    for sign, pattern in _LANGUAGES:
+        if sign in text:
+            found += (letter + sign for letter in pattern.findall(text))
     return [sign.lower() for sign in found[:MAX_SIGNS]]

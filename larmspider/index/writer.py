@@ -9,10 +9,10 @@
 `refresh_anchors` runs in another: Tantivy's writer cannot be used during its own commit ("Already
 borrowed"), so pages are queued and handed over under a lock, in packs.
 
-A commit is all or nothing and adding is idempotent: after a crash, add again what was added since
-the last commit; of anchors, too, what a page gives takes the place of what it gave. Tantivy commits
-before the anchor table, so a crash between the two can only index a page twice with the same
-anchors.
+Pages that wait (waiting.py) are handed over by the commit at which they are due. A commit is all or
+nothing and adding is idempotent: after a crash, add again what was added since the last commit; of
+anchors, too, what a page gives takes the place of what it gave. Tantivy commits before the anchor
+table, so a crash between the two can only index a page twice with the same anchors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import json
 import shutil
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from typing import Any, Self, TypeAlias
 import tantivy
 
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
-from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts
+from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
 from larmspider.index.copies import LEAST_TEXT
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
@@ -47,6 +47,7 @@ from larmspider.index.schema import (
 from larmspider.index.sections import kept_sections
 from larmspider.index.stems import Stems
 from larmspider.index.version import META_NAME, create_index
+from larmspider.index.waiting import WaitingPage, WaitingPages
 from larmspider.items import Page
 
 HEAP_MIN_BYTES = 15_000_000
@@ -54,8 +55,8 @@ HEAP_MIN_BYTES = 15_000_000
 
 _FULL = 2_000_000  # bytes left on a disk at which an error of a writer is taken for a full one
 _PACK = 64  # pages handed to Tantivy together, on the calling thread
-_MAX_PACKS = 16  # queued during a commit before `add` waits
-_PACK_CHARS = 4_000_000  # of long documents fewer are handed over together, or queued
+_MAX_PACKS = 64  # queued before `add` waits for a commit
+_PACK_CHARS = 1_000_000  # of long documents fewer are handed over together, or queued
 _REFRESH_ROUND = 500  # pages of refresh_all_anchors() between two looks at ``stop``,
 _REFRESH_COMMIT = 10_000  # and between two commits, at most
 _MERGED = 8  # segments of one size that Tantivy merges into one, without what was replaced
@@ -71,7 +72,7 @@ where in the text navigation begins and ends."""
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _Queued:
     """A page in the queue, or the removal of one. ``compared``: those of its texts, and of others'
     that were asked for together, whose likeness is to come."""
 
@@ -116,12 +117,14 @@ class IndexWriter:
         threads: int = 1,
         stemmer: str = "english",
         simhashes: Simhashes | None = None,
+        waits: int = 0,
     ) -> None:
         """Open the index in ``directory``, or create it.
 
         Tantivy's ``threads`` share ``heap_bytes`` and write a segment when they are full.
         ``stemmer`` is one of schema.STEMMERS. Without ``simhashes`` copies are pages with the same
-        bytes.
+        bytes. A page is in the index from the next commit on; without parts it ``waits`` for so
+        many more, and has the texts of links that are found meanwhile.
 
         Raises ConfigError for a value that cannot be, CrawlDirError for an index of another schema
         or stemmer, or one that another writer has open.
@@ -146,9 +149,10 @@ class IndexWriter:
                 ) from error
             raise CrawlDirError(f"{self.directory}: cannot write the index: {error}") from error
         self.anchors = AnchorTable(self.directory / "anchors")
+        self._waiting = WaitingPages(self.directory, self._packed, waits)
         self._simhashes = simhashes
-        self._queue: deque[_Waiting] = deque()
-        self._uncompared: list[_Waiting] = []
+        self._queue: deque[_Queued] = deque()
+        self._uncompared: list[_Queued] = []
         self._queued_chars = 0
         self._lock = threading.Lock()  # guards all below, and Tantivy's writer
         self._indexed: dict[str, int | None] = {}  # since the last commit: copies, or None: removed
@@ -182,15 +186,16 @@ class IndexWriter:
         place of those that it had; written at the next `commit`."""
         self.anchors.add(page, links)
 
-    def commit(self) -> None:
-        """Make everything added so far durable and visible; blocks for about 0.1 to 1 s.
+    def commit(self, *, every: bool = False) -> None:
+        """Make everything added so far durable and, but for pages that wait, visible; ``every``:
+        these, too. Blocks for about 0.1 to 1 s.
 
         May run in another thread than `add`; does nothing after `close`. Raises CrawlDirError if
         the disk refuses; what was added since the last commit then has to be added again.
         """
         with self._lock:
             if not self._closed:  # close() has committed
-                self._commit()
+                self._commit(every=every)
                 self._share()
 
     def refresh_anchors(self, limit: int) -> int:
@@ -207,7 +212,7 @@ class IndexWriter:
         About 0.5 ms a page. Ends early if ``stop``, asked every 500 pages, says so. Where many
         pages of small segments were replaced, the last commit makes Tantivy merge these.
         """
-        self.commit()
+        self.commit(every=True)
         total = 0
         while not stop() and (done := self._refresh_and_commit(stop)):
             total += done
@@ -252,7 +257,7 @@ class IndexWriter:
         with self._lock:
             self._closed = True
             try:
-                self._commit()
+                self._commit(every=True)
                 if not hurry():
                     self._wait_for_merges(hurry)
             finally:
@@ -290,7 +295,7 @@ class IndexWriter:
         self.close()
 
     def _enqueue(self, normalized: str, stored: dict[str, Any] | None) -> None:
-        page = _Waiting(normalized, stored)
+        page = _Queued(normalized, stored)
         self._queue.append(page)
         if stored is not None:
             self._uncompared.append(page)
@@ -301,7 +306,9 @@ class IndexWriter:
         waiting = len(self._queue)
         packs = max(waiting / _PACK, self._queued_chars / _PACK_CHARS)
         full = packs >= _MAX_PACKS
-        if packs >= 1 and self._lock.acquire(blocking=full):
+        # what waits is taken at the commit, in the thread of that
+        is_due = full or (packs >= 1 and not self._waiting.commits)
+        if is_due and self._lock.acquire(blocking=full):
             try:
                 with self._errors_named():
                     self._drain(wait=full)
@@ -329,7 +336,7 @@ class IndexWriter:
         except OSError:  # the directory is gone, or cannot be read
             return False
 
-    def _compare(self, pages: Sequence[_Waiting]) -> None:
+    def _compare(self, pages: Sequence[_Queued]) -> None:
         """Ask for the likeness of pages."""
         if self._simhashes is not None:
             texts = [text for page in pages for text in page.texts]
@@ -341,22 +348,40 @@ class IndexWriter:
     def _drain(self, *, wait: bool = True) -> None:
         """Hand the queue to Tantivy, with the anchor texts of the last commit; as far as likeness
         is known, unless ``wait``."""
-        pack: list[_Waiting] = []
+        pack: list[_Queued] = []
         for _ in range(len(self._queue)):
             if not (wait or self._simhashes is None or self._queue[0].ready):
                 break
             pack.append(self._queue.popleft())
             self._queued_chars -= pack[-1].chars
         self._compare([page for page in pack if page.compared is None])
-        links_to = self.anchors.links_to(page.key for page in pack)
-        for page, links in zip(pack, links_to, strict=True):
+        others = list[_Queued]()
+        for page in pack:
             page.settle()
+            if page.stored is not None and self._may_wait(page.stored):
+                self._waiting.put(page.key, page.stored)
+            else:
+                self._waiting.drop(page.key)
+                others.append(page)
+        links_to = self.anchors.links_to(page.key for page in others)
+        for page, links in zip(others, links_to, strict=True):
             if page.stored is None:
                 self._writer.delete_documents_by_term("key", page.key)
                 self._writer.delete_documents_by_term("container", page.key)
                 self._indexed[page.key] = None
             else:
                 self._upsert(page.stored, links)
+        self._index_waited(self._waiting.too_many())
+
+    def _index_waited(self, waited: Iterable[WaitingPage]) -> None:
+        """Hand pages to Tantivy, with the link texts of the last flush."""
+        pages = list(waited)
+        links_to = self.anchors.links_to(page.stored["key"] for page in pages)
+        for page, links in zip(pages, links_to, strict=True):
+            self._upsert(page.stored | {"parts": []}, links, page.packed)
+
+    def _may_wait(self, stored: Mapping[str, Any]) -> bool:
+        return bool(self._waiting.commits) and not stored.get("parts")
 
     def _upsert(
         self, stored: dict[str, Any], links: LinkTexts, as_packed: bytes | None = None
@@ -371,13 +396,27 @@ class IndexWriter:
             self._writer.add_document(to_document(part, NO_LINKS, self._stems, self._packed))
         self._indexed[stored["key"]] = len(links.texts)
 
-    def _commit(self) -> None:
+    def _commit(self, *, every: bool = False) -> None:
         with self._errors_named():
             self._drain()
+            stood = self._index_due(every=every)
             self.before_commit()
+            self._waiting.write()
             self._writer.commit()
-        self.anchors.flush(self._indexed)
+        self.anchors.flush(self._indexed, stood)
         self._indexed = {}
+        self._waiting.committed()
+
+    def _index_due(self, *, every: bool) -> Mapping[str, Standing]:
+        """Index the pages that have waited, with all link texts that came by now, and return how
+        the links stood to pages that were indexed before."""
+        due = list(self._waiting.due(every=every))
+        if not due:
+            return {}
+        stood = self.anchors.standing(self._indexed)
+        self.anchors.flush()
+        self._index_waited(due)
+        return stood
 
     def _refresh(self, limit: int, *, due_only: bool) -> int:
         with self._errors_named():

@@ -48,6 +48,10 @@ REFRESH_LEAST, REFRESH_SHARE = 20, 20
 """Pages whose link texts a checkpoint updates, in a thread, about 0.5 ms each: so many, or one for
 so many that came since the last one; the others when nothing is left to fetch."""
 
+WAITS = 2
+"""Checkpoints that a new page waits for beyond the next one, so that it is indexed with the texts
+of links that are found by then; not in a run with ``refresh=``, which knows most links."""
+
 _PROGRESS_SECS = 5.0
 _EXISTS = b"index"
 _IN_CRAWL = frozenset({None, "visited", "nofollow", "depth", "language"})
@@ -140,6 +144,7 @@ class SearchIndexPipeline(Store):
             heap_bytes=self.heap_bytes,
             stemmer=self.stemmer,
             simhashes=self._simhasher.submit,
+            waits=0 if self.refreshing else WAITS,
         )
         self._writer.before_commit = self._ahead.write
         for name in self._unknown(self._in_doubt) if self._in_doubt else ():

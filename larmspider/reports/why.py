@@ -214,4 +214,4 @@ def _stored_not_indexed(
     elif languages and is_in_another(page, languages):
         yield f"its language is {page.language}, and LARM_INDEX_LANGUAGES has others"
     else:
-        yield "it is stored: the index has it from the next checkpoint on, or after scrapy reindex"
+        yield "it is stored: the index has it three checkpoints later, or after scrapy reindex"
