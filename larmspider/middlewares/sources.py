@@ -38,8 +38,7 @@ class SourcesMiddleware(WithScheduler):
                 async for request in self._read(item, scheduler):
                     yield request
             elif rows := listed(item, item.fetched):
-                async for request in scheduler.sources.take(rows, item.url):
-                    yield request
+                await scheduler.sources.note_times(rows, item.url)
 
     async def _read(self, page: Page, scheduler: FrontierScheduler) -> AsyncIterator[Any]:
         frontier = scheduler.frontier

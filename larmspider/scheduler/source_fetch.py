@@ -142,8 +142,27 @@ class SourceFetch(RobotsFetch):
     async def take(self, entries: Sequence[Entry], source: str) -> AsyncIterator[Request]:
         """Requests for URLs that are new; those that have changed since their last visit are due.
         Of other hosts a source may name URLs, which pass the filters, but no times."""
-        spider, frontier = self.scheduler.crawler.spider, self.scheduler.frontier
+        spider = self.scheduler.crawler.spider
         assert spider is not None
+        async for entry, normalized, exact in self._new(entries, source):
+            self._count(stats.SOURCES_NEW)
+            yield page_request(
+                spider, entry.url, normalized=normalized, exact=exact,
+                from_page=source, depth=1,
+            )  # fmt: skip
+
+    async def note_times(self, entries: Sequence[Entry], page: str) -> None:
+        """The rows of a listing that have changed since their last visit are due. New ones are
+        links of the page, which the filters have judged as such."""
+        async for _ in self._new(entries, page):
+            pass
+
+    async def _new(
+        self, entries: Sequence[Entry], source: str
+    ) -> AsyncIterator[tuple[Entry, str, str]]:
+        """Those that nobody knows, in canonical and exact form; the others are due if they have
+        changed."""
+        frontier = self.scheduler.frontier
         host, left = host_of(source), iter(entries)
         while batch := list(islice(left, _BATCH)):
             named = list(self._with_forms(batch))
@@ -155,13 +174,9 @@ class SourceFetch(RobotsFetch):
                 if old and entry.changed is not None and host_of(entry.url) == host
             ]
             self._count(stats.SOURCES_SIGNALLED, frontier.signalled(changed, source))
-            for (entry, normalized, exact), old in pairs:
+            for one, old in pairs:
                 if not old:
-                    self._count(stats.SOURCES_NEW)
-                    yield page_request(
-                        spider, entry.url, normalized=normalized, exact=exact,
-                        from_page=source, depth=1,
-                    )  # fmt: skip
+                    yield one
             await asyncio.sleep(0)
 
     def _with_forms(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, str, str]]:

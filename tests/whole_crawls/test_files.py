@@ -85,6 +85,14 @@ def test_all_files_of_a_share_are_found_and_nothing_else(share: Path) -> None:
     assert found(share, "crane") == ["list.csv", "new.txt"]
 
 
+def test_a_rejected_link_of_a_listing_is_counted_once(share: Path) -> None:
+    """Though the rows of a listing are read for their times, too."""
+    within = f"file://{share}(/|/start.html)?$"
+    ran = crawl(share, "-sLARM_SITEMAPS=yes", f"-arestrict={within}")
+    assert ran.status == 0, ran.err
+    assert "rejected  4 links (scope 4)" in ran.out, ran.out
+
+
 def test_no_page_of_the_web_chooses_a_file(share: Path) -> None:
     """A link, a frame, a redirect, a sitemap; also where the scope is wide and a root is there."""
     secret = f"file://{share}/plans/budget.txt"
