@@ -96,4 +96,4 @@ def _lines(trap: Trap) -> list[str]:
         lines.append(f"  not new  {sample.url}{repeats}")
     if trap.drop:
         lines.append(f"  {trap.drop} changes nothing: LARM_SESSION_IDS may name it")
-    return [*lines, f"  rule     {trap.line or 'none fits this class alone'}"]
+    return [*lines, f"  rule     {trap.line or trap.no_line}"]

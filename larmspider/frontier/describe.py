@@ -230,8 +230,7 @@ def class_in_words(reader: FrontierReader, entry: QueuedUrl, learning: Learning)
     note = reader.note(TRAPS.format(host=entry.host))
     if note is None or learning.mode == OFF or entry.payload or not entry.from_page:
         return
-    traps = HostTraps.unpack(note, entry.host, learning.budgets)
-    traps.seen = Bloom.unpack(reader.note(VALUES.format(host=entry.host)))
+    traps = _traps_of(reader, note, entry.host, learning.budgets)
     names = traps.names(entry.normalized, entry.depth)
     met = traps.find(entry.normalized, entry.depth)
     own, most = met.records[0], learning.budgets.of_class
@@ -259,6 +258,14 @@ def class_in_words(reader: FrontierReader, entry: QueuedUrl, learning: Learning)
         )
 
 
+def _traps_of(
+    reader: FrontierReader, note: bytes | None, host: str, budgets: Budgets | None = None
+) -> HostTraps:
+    traps = HostTraps.unpack(note, host, budgets)
+    traps.seen = Bloom.unpack(reader.note(VALUES.format(host=host)))
+    return traps
+
+
 def _latest_in_words(names: list[str], met: Met) -> str:
     """``3 of its last 12 pages were new``: of the first of what a URL belongs to that has shown
     anything."""
@@ -273,7 +280,7 @@ def _latest_in_words(names: list[str], met: Met) -> str:
 
 def held_in_words(reader: FrontierReader, entry: QueuedUrl) -> Iterator[str]:
     """Why a URL is held: what it belongs to, the budget and the evidence."""
-    traps = HostTraps.unpack(reader.note(TRAPS.format(host=entry.host)), entry.host)
+    traps = _traps_of(reader, reader.note(TRAPS.format(host=entry.host)), entry.host)
     met = traps.find(entry.normalized, entry.depth)
     record = met.blocked
     if record is None:

@@ -273,7 +273,8 @@ class TrapWatch:
         elif share < NEW:
             for mark in rows.rows & known.shown_by.keys():
                 views, size = known.shown_by[mark]
-                if views[0].params > own.params and abs(size - rows.size) <= 1:
+                is_view = views[0].params > own.params and not views[0].is_established
+                if is_view and abs(size - rows.size) <= 1:
                     del known.shown_by[mark]
                     for record in views:
                         record.retract()

@@ -17,7 +17,9 @@ never        the operator has said that it is no trap
 ===========  ================================================================================
 
 The URLs of a class that is quarantined or spent are held, but one in PROBE, fewer the longer
-nothing new comes of them. It opens again when these are new.
+nothing new comes of them. It opens again when these are new. Those are not held that promise a new
+page all the same (ClassRecord.expects_new()): with a file's name that was never there, where each
+such name has given a page and each further revision none.
 
 Where a host has views, a URL waits behind others by what pages like it have given (level()): those
 of its class, those with values that were seen before or were not, and what was found on them.
@@ -112,7 +114,8 @@ class ClassRecord:
 
     ``tally`` has four bytes for each of Met.values: pages whose value was not seen before, those of
     them that were new, and both of pages whose value was. ``credit`` is how many new pages were
-    found on each of its last ones, or are parts of it.
+    found on each of its last ones, or are parts of it. ``found`` of its pages were new, and no view
+    of one with fewer parameters.
     """
 
     path: int
@@ -129,6 +132,7 @@ class ClassRecord:
     samples: list[tuple[str, str]] | None = None
     tally: bytearray | None = None
     credit: float = 0.0
+    found: int = 0
 
     @property
     def judged(self) -> int:
@@ -170,6 +174,39 @@ class ClassRecord:
                 largest, found = unseen - known, known if seen >> at // 4 & 1 else unseen
         return found
 
+    def telling(self, values: int) -> int | None:
+        """That of so many Met.values, as the class has them, by which new pages of it are known:
+        those whose value was not seen before, of which half were new. None: there is no such one,
+        or too little is known."""
+        largest, found, tally = -1.0, None, self.tally or b""
+        if self.found < LEAST_PAGES or len(tally) < 4 * values:
+            return None
+        for at in range(values // 2, values):
+            pages, new, again, new_again = tally[4 * at : 4 * at + 4]
+            if pages < LEAST_PAGES or 2 * new < pages:
+                continue
+            if (more := new / pages - new_again / max(1, again)) > largest:
+                largest, found = more, at
+        return found
+
+    def expects_new(self, values: int, seen: int) -> bool:
+        """Whether a URL of the class (its Met.values and Met.seen) promises a new page, whatever
+        the last pages were. Its value was seen before only where the host, too, has seen it: the
+        filter takes one in 70 for one that it knows."""
+        if seen < 0 or (at := self.telling(values)) is None:
+            return False
+        return not (seen >> at & 1 and seen >> at - values // 2 & 1)
+
+    @property
+    def is_content(self) -> bool:
+        """Whether URLs of it that promise a new page are fetched though it is blocked."""
+        return self.telling(len(self.tally or b"") // 4) is not None
+
+    @property
+    def is_established(self) -> bool:
+        """Whether it is no class of views of what comes later, be it with fewer parameters."""
+        return self.found >= WINDOW
+
     @property
     def is_blocked(self) -> bool:
         return self.state in (ClassState.QUARANTINED, ClassState.SPENT)
@@ -179,12 +216,14 @@ class ClassRecord:
         if self.ring >> WINDOW + 1:
             self.ring = self.ring & (1 << WINDOW) - 1 | 1 << WINDOW
         self.barren = 0 if share >= NEW else self.barren + (share < SOME)
+        self.found += share >= NEW
         self.credit *= 1 - 1 / LATEST
 
     def retract(self) -> None:
         """A page that was new was a view of one with fewer parameters, which has come now."""
         latest = self.ring & -self.ring
         self.ring ^= latest if latest < self.ring else 0
+        self.found = max(0, self.found - 1)
 
     @property
     def setting(self) -> str:
@@ -195,12 +234,26 @@ class ClassRecord:
         return of.get(self.text, "LARM_CLASS_PAGES")
 
     def in_words(self) -> str:
-        """``quarantined: 1 of its last 40 pages was new``."""
+        """``quarantined: 1 of its last 40 pages was new``, ``known by id: ...`` for content."""
         were = "was" if self.new == 1 else "were"
+        evidence = f"{self.new} of its last {self.judged} pages {were} new"
         if self.state is ClassState.SPENT:
-            return f"its budget is used up: {self.barren} pages with nothing new in a row"
-        word = self.state.name.lower()
-        return f"{word}: {self.new} of its last {self.judged} pages {were} new"
+            evidence = f"{self.barren} pages with nothing new in a row"
+        if name := self._told_by():
+            return f"known by {name}: {evidence}; URLs with a new {name} are fetched"
+        spent = self.state is ClassState.SPENT
+        return f"{'its budget is used up' if spent else self.state.name.lower()}: {evidence}"
+
+    def _told_by(self) -> str:
+        """The parameter whose new values are fetched; "": all of the class is held."""
+        places = len(self.tally or b"") // 4
+        if (at := self.telling(places)) is None:
+            return ""
+        path, _, query = self.text.partition("?")
+        varying = [one.partition("=")[0] for one in query.split("&") if one.endswith("=*")]
+        names = ["name in the path"] * path.count("*") + varying
+        own = at - places // 2
+        return names[own] if own < len(names) else "value"
 
 
 class Met(NamedTuple):
@@ -292,12 +345,16 @@ class HostTraps:
         if self.views:
             values += tuple([value ^ group & 0xFFFFFFFF for value in values])
             seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
+        if blocking is not None and records[0].expects_new(len(values), seen):
+            blocking = None
         return Met(tuple(records), group, blocking, False, query, named, 0, values, seen)
 
     def holds_like(self, url: str) -> bool:
         """Whether URLs like one that was fetched are held, also as one of its class's first."""
         own, *wider = self.find(url, 0).records
         quarantined = any(one.state is ClassState.QUARANTINED for one in wider)
+        if own.is_content:
+            return False
         return own.is_blocked or (quarantined and own.new <= 1)  # its first view may be new
 
     def _shape(self, path: str) -> int:
@@ -386,6 +443,7 @@ class HostTraps:
     def judge(self, met: Met, share: float, sample: tuple[str, str] = ("", "")) -> bool:
         """A page has come, of which this share is new: True if the state of something changes."""
         is_new, changed = share >= NEW, False
+        is_expected = met.records[0].expects_new(len(met.values), met.seen)
         if met.blocked is not None:
             met.blocked.vain = 0 if is_new else met.blocked.vain + 1
         if met.seen >= 0:
@@ -395,7 +453,8 @@ class HostTraps:
         for at, record in enumerate(met.records):
             record.note(share)
             if is_new and record.is_blocked:
-                changed |= self._opens(record, met, at)
+                if record.state is ClassState.SPENT or not is_expected:
+                    changed |= self._opens(record, met, at)
             elif is_new:
                 record.samples = None
             else:
@@ -503,9 +562,9 @@ class HostTraps:
             for number, record in self.records.items()
         ]
         ways = [
-            [number, bytes(record.tally or b""), record.credit]
+            [number, bytes(record.tally or b""), record.credit, record.found]
             for number, record in self.records.items()
-            if record.tally or record.credit
+            if record.tally or record.credit or record.found
         ]
         packed: bytes = msgpack.packb([self.classes.pack(), rows, list(self.opened), ways])
         return packed
@@ -523,9 +582,10 @@ class HostTraps:
             traps.views += record.pages if record.params and not record.wide else 0
             if not record.wide:
                 traps._note_fewest(record)
-        for number, tally, credit in more[0] if more else ():
-            traps.records[number].tally = bytearray(tally) or None
-            traps.records[number].credit = credit
+        for number, tally, credit, *found in more[0] if more else ():
+            record = traps.records[number]
+            record.tally, record.credit = bytearray(tally) or None, credit
+            record.found = found[0] if found else 0
         return traps
 
 

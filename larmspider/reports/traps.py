@@ -51,8 +51,8 @@ class Sample:
 @dataclass(frozen=True, slots=True)
 class Trap:
     """A class of a host. ``fetched`` pages of it there are, ``held`` URLs wait. ``line`` is a line
-    for LARM_KNOWN_PATHS_FILE, "" where none fits the class alone; ``drop`` a parameter that changes
-    nothing, "" where there is none."""
+    for LARM_KNOWN_PATHS_FILE, "" where ``no_line`` says why there is none; ``drop`` a parameter
+    that changes nothing, "" where there is none."""
 
     name: str
     host: str
@@ -62,6 +62,7 @@ class Trap:
     samples: list[Sample] = field(default_factory=list)
     line: str = ""
     drop: str = ""
+    no_line: str = ""
 
 
 def traps_in(crawl: CrawlDir) -> list[Trap]:
@@ -86,8 +87,9 @@ def traps_in(crawl: CrawlDir) -> list[Trap]:
         for record in traps.blocked():
             samples = [_sample(*one, crawl, searcher) for one in record.samples or ()]
             name, why = name_of(host, record.text), record.in_words()
-            line, drop = rules.line(record), changes_nothing(samples)
-            found.append(Trap(name, host, why, record.pages, record.held, samples, line, drop))
+            line, no_line = rules.line(record)
+            of = (name, host, why, record.pages, record.held, samples, line)
+            found.append(Trap(*of, changes_nothing(samples), no_line))
     return sorted(found, key=lambda trap: (-trap.held, trap.name))
 
 
@@ -137,8 +139,14 @@ class _Rules:
     def _form(self, url: str) -> str:
         return self._crawl.forms(url).normalized
 
-    def line(self, record: ClassRecord) -> str:
-        """The shortest that fits the class, "" where none does."""
+    def line(self, record: ClassRecord) -> tuple[str, str]:
+        """The shortest that fits the class, or "" and why there is none."""
+        if record.is_content:
+            return "", "none: it would refuse new pages, too"
+        line = self._shortest(record)
+        return line, "" if line else "none fits this class alone"
+
+    def _shortest(self, record: ClassRecord) -> str:
         path, query, names = record.text.partition("?")
         if not path.startswith("/") or " with " in path or not record.text.isprintable():
             return ""  # what is no line of a file could be two
@@ -203,9 +211,7 @@ def accept(trap: Trap, file: Path | None) -> Path:
     """Add the rule of a trap to the operator's file, which is made of the packaged rules where it
     is not there. Raises ConfigError."""
     if not trap.line:
-        raise ConfigError(
-            f"{trap.name}: no rule fits this class alone: expected a class that has one"
-        )
+        raise ConfigError(f"{trap.name}: rule: {trap.no_line}; expected a class that has one")
     if file is None:
         raise ConfigError(
             f"{trap.name}: {_FILE} is empty: expected the name of a file for the line"

@@ -18,7 +18,7 @@ from larmspider.frontier.strategies import PageRank
 from larmspider.frontier.trap_watch import OFF, REPORT
 from larmspider.frontier.traps import Budgets, ClassState
 from larmspider.items import Page
-from tests.support.frontier.walk import H, Walk, folders, wiki
+from tests.support.frontier.walk import H, Walk, folders, repository, wiki
 from tests.support.servers.generators import CONTENT, GENERATORS, document, page
 from tests.support.servers.scripted import Reply
 
@@ -104,6 +104,29 @@ def test_values_that_were_not_seen_go_before_those_that_were(backend: LmdbBacken
     tally = next(one.tally for one in known if one.text == "/show?at=*&file=*")
     assert tally is not None
     assert (tally[13] > 10, tally[15]) == (True, 0)  # of names that were not seen, and that were
+
+
+def test_a_new_file_is_fetched_at_once_where_only_revisions_were_left(
+    backend: LmdbBackend, tmp_path: Path
+) -> None:
+    """Also after a restart; further revisions are held as before, but those that are tried."""
+    first = Walk(repository, backend).run(2_000)
+    assert sum("a=file" in target for target in first.fetched) < 200
+    assert [n for n in first.news if n.startswith("URLs /git?a=file&f=*&h=* are held from now on")]
+    first.frontier.checkpoint({})
+    for walk, new in ((first, 60), (Walk(repository, backend), 70)):
+        held, fetched = backend.counts().held, len(walk.fetched)
+        names = [f"file{n}" for n in range(new, new + 10)]
+        more = [
+            f"/git?a=file&f={name}&h=0{name}" for name in [*names, *(f"file{n}" for n in range(20))]
+        ]
+        walk.add(more, Page(f"{H}/", status=200))
+        walk.run(9_999)
+        asked = walk.fetched[fetched:]
+        assert {f"/git?a=file&f={name}&h=0{name}" for name in names} <= {*asked}
+        assert len([target for target in asked if "a=file" in target]) <= 10 + 5
+        assert backend.counts().held > held + 20
+        walk.frontier.checkpoint({})
 
 
 def lists(target: str) -> Reply:
@@ -385,6 +408,19 @@ def test_explain_says_what_is_held_when_its_turn_comes(
         asked = next(one.key for one in reader.queued("h:80", 999) if "do=edit" in one.url)
         lines = url_report(reader, politeness, asked, walk.clock.now)
     assert lines[-1].startswith("is held when its turn comes, as quarantined: ")
+
+
+def test_explain_says_which_urls_of_a_class_are_fetched_all_the_same(
+    backend: LmdbBackend, tmp_path: Path
+) -> None:
+    walk = Walk(repository, backend).run(2_000)
+    walk.frontier.checkpoint({})
+    politeness = walk.frontier.politeness
+    with FrontierReader(tmp_path / "frontier") as reader:
+        held = next(one.key for one in reader.queued("h:80", 999) if "a=file" in one.url)
+        lines = url_report(reader, politeness, held, walk.clock.now)
+    assert lines[1].startswith("held as one of /git?a=file&f=*&h=* of h:80, known by f: 0 of its ")
+    assert lines[1].endswith(" pages were new; URLs with a new f are fetched")
 
 
 def test_purging_a_host_takes_what_is_held(backend: LmdbBackend) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from larmspider.crawl.reader import CrawlDir
+from larmspider.errors import ConfigError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.middlewares.known_paths import KnownPathsFilter
-from larmspider.reports.traps import Sample, Trap, changes_nothing, traps_in
+from larmspider.reports.traps import Sample, Trap, accept, changes_nothing, traps_in
 from tests.support.crawling import Ran, scrapy
-from tests.support.frontier.walk import H, Walk, folders, wiki
+from tests.support.frontier.walk import H, Walk, folders, repository, wiki
 from tests.support.servers.scripted import Reply
 from tests.support.stored_crawl import StoredCrawl
 
@@ -57,6 +58,21 @@ def test_a_class_of_many_paths_has_a_rule_for_all_of_them(tmp_path: Path) -> Non
     reject = KnownPathsFilter.from_text(trap.line, "").reject_reason
     refused = {target for target in walk.fetched if reject(f"{H}{target}") is not None}
     assert refused == {target for target in walk.fetched if "?" in target}
+
+
+def test_no_rule_fits_a_class_of_which_new_pages_are_fetched(tmp_path: Path) -> None:
+    StoredCrawl(tmp_path / "crawl", refresh=False).end()
+    walk = walk_in(tmp_path / "crawl", repository)
+    traps = traps_in(CrawlDir(tmp_path / "crawl"))
+    files = named(traps, "h:80/git?a=file&f=*&h=*")
+    assert files.why.startswith("known by f: 0 of its last 40 pages were new; URLs with a new f")
+    assert (files.line, files.no_line) == ("", "none: it would refuse new pages, too")
+    with pytest.raises(ConfigError, match="rule: none: it would refuse new pages, too; expected"):
+        accept(files, tmp_path / "paths.txt")
+    rules = [KnownPathsFilter.from_text(trap.line, "") for trap in traps if trap.line]
+    assert rules
+    shown = [f"{H}{target}" for target in walk.fetched if "a=file" in target]
+    assert not [url for url in shown for rule in rules if rule.reject_reason(url) is not None]
 
 
 @pytest.mark.parametrize(

@@ -104,3 +104,19 @@ def folders(target: str) -> Reply:
     inside = [f"{path}folder-{n}/" for n in (2 * number + 1, 2 * number + 2) if n < 40]
     orders = [f"{path}?C={by}&O={how}" for by in "NMSD" for how in "AD"]
     return page(f"Index of {path}", document(number), *inside, *orders)
+
+
+def repository(target: str) -> Reply:
+    """Sixty files in ten revisions that say the same, from number 60 on as soon as somebody asks
+    for one; of what they name the log has the fewest parameters, and the second half of all files
+    as they are, raw."""
+    if target == "/":
+        shown = [f"/git?a=file&f=file{n}&h=hash{n}x0" for n in range(60)]
+        return page("Files", "All of them.", *shown, *(f"/git?a=log&h=commit{n}" for n in range(9)))
+    asked = dict(one.split("=") for one in target.partition("?")[2].split("&"))
+    if asked["a"] == "log":
+        return page("Log", document(1_000 + int(asked["h"].removeprefix("commit"))))
+    name, number = asked["f"], int(asked["f"].removeprefix("file"))
+    revisions = (f"/git?a=file&f={name}&h=hash{number}x{n}" for n in range(10))
+    raw = [f"/git?a=raw&f={name}"] * (number >= 30)
+    return page("File", document(number), *revisions, *raw)
