@@ -60,6 +60,12 @@ COMPOUND_WEIGHT = 0.3
 """Of a compound that has the word as a part, or both parts of the word; German and its like."""
 PAIR_WEIGHT = 1.5
 """Neighbours in the query that are neighbours in title or body."""
+MANY_PAGES = 100_000
+"""Pages of an index, from which on it is asked for those with all words before it is for others:
+with fewer this takes longer than at once."""
+FREQUENT_PAGES, FREQUENT_SHARE = 1_000, 0.05
+"""Two words that are both on more pages than so many and this share of all are not looked for side
+by side: it says little, and takes longer than all the rest."""
 NAME_PART_WEIGHT = 0.5
 """Of a word in ``pg_stat_activity``, beside the whole."""
 ALL_WORDS_BONUS = 4.0
@@ -84,12 +90,23 @@ Boost = Callable[[str, Sequence[str]], float]
 
 
 class Built(NamedTuple):
-    """A query, for what is asked of it. ``matching`` has the matches of ``ranked`` in no order,
-    faster, ``every`` the pages that have all words that matter."""
+    """A query, for what is asked of it. A page's score is the best that one of ``ranked`` gives it:
+    where there are two, the first one has the pages with all words that matter, the other one all.
+    ``matching`` has their matches in no order, faster, ``every`` the pages that have all words that
+    matter."""
 
-    ranked: Query
+    ranked: tuple[Query, ...]
     matching: Query
     every: Query
+
+
+class _Terms(NamedTuple):
+    """Of one word of a query: what it earns; what a page with all words has of it, nothing of one
+    that says little; and what it earns beside that."""
+
+    earned: list[Query]
+    needed: list[Query]
+    beside: list[Query]
 
 
 class Ranking:
@@ -141,15 +158,19 @@ class Ranking:
             raise QueryError("the query has no word to look for: {query!r:.100}", query=text)
         # two hosts: on either of them
         either = [Query.const_score_query(_any(each), 0.0) for each in filters.values()]
-        return Built(
-            *(
-                Query.boolean_query(
-                    [(Occur.Must, query) for query in (*must, *one, *either)]
-                    + [(Occur.MustNot, query) for query in must_not]
-                )
-                for one in (((query,) for query in found) if found else [()] * 3)
+        if found and not (must or must_not or either):
+            return found
+
+        def whole(*words: Query) -> Query:
+            return Query.boolean_query(
+                [(Occur.Must, query) for query in (*must, *words, *either)]
+                + [(Occur.MustNot, query) for query in must_not]
             )
-        )
+
+        if not found:
+            return Built((whole(),), whole(), whole())
+        ranked = tuple(whole(query) for query in found.ranked)
+        return Built(ranked, whole(found.matching), whole(found.every))
 
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
@@ -211,38 +232,52 @@ class Ranking:
         )
 
     def _words(self, clauses: Sequence[Clause]) -> Built | None:
-        """Plain and fuzzy words: OR, with a bonus for all words and for neighbours."""
+        """Plain and fuzzy words: OR, with a bonus for all words and for neighbours. Tantivy adds up
+        terms side by side much faster than groups of them."""
         words = [clause.text.lower().strip("?!.,;:") for clause in clauses]
         full = matter(words) if self._current else [True] * len(words)
-        each, wanted = [], []
-        for scored_by, needed in self._terms_and_synonyms(clauses, full):
-            each.append(scored_by)
-            wanted += needed
-        if not each:
+        earned, needed, beside = list[Query](), list[Query](), list[Query]()
+        for each in self._terms_and_synonyms(clauses, full):
+            earned += each.earned
+            needed += each.needed
+            beside += each.beside
+        if not earned:
             return None
-        matching = _any(each)
-        every = _every(wanted) if wanted else matching
-        scored = list(each)
-        if len(wanted) > 1:
-            scored.append(Query.const_score_query(every, ALL_WORDS_BONUS))
+        whole = list(self._pairs(clauses, full))
+        if self._current:
+            whole += self._labels(clauses, full)
+        matching = _any(earned)
+        if len(needed) < 2:
+            return Built((_any(earned + whole),), matching, needed[0] if needed else matching)
+        every = _every(needed)
+        if self._pages() < MANY_PAGES:
+            bonus = Query.const_score_query(every, ALL_WORDS_BONUS)
+            return Built((_any([*earned, *whole, bonus]),), matching, every)
+        bonus = Query.const_score_query(Query.all_query(), ALL_WORDS_BONUS)
+        with_all = Query.boolean_query(
+            [(Occur.Must, query) for query in (*needed, bonus)]
+            + [(Occur.Should, query) for query in (*beside, *whole)]
+        )
+        return Built((with_all, _any(earned + whole)), matching, every)
+
+    def _pairs(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
+        """Neighbours in the query."""
+        most = FREQUENT_PAGES + FREQUENT_SHARE * self._pages()
         tokens: list[str | None] = []  # None: not in pairs
         for clause, counts in zip(clauses, full, strict=True):
             if not clause.fuzzy:
                 tokens += self._exact.analyze(clause.text) if counts else [None]
-        scored += [
-            Query.boost_query(self._sequence("exact", (one, other)), PAIR_WEIGHT)
-            for one, other in pairwise(tokens)
-            if one is not None and other is not None
-        ]
-        if self._current:
-            scored += self._labels(clauses, full)
-        return Built(_any(scored), matching, every)
+        for one, other in pairwise(tokens):
+            if one is None or other is None:
+                continue
+            if min(self._having("exact", one), self._having("exact", other)) <= most:
+                yield Query.boost_query(self._sequence("exact", (one, other)), PAIR_WEIGHT)
 
     def _terms_and_synonyms(
         self, clauses: Sequence[Clause], full: Sequence[bool]
-    ) -> Iterator[tuple[Query, list[Query]]]:
-        """Of each word, or term with synonyms, what it earns, and what a page with all words that
-        matter has of it: a synonym will do. "line by line" counts "line" once."""
+    ) -> Iterator[_Terms]:
+        """Of each word, or term with synonyms; a synonym will do for a page to have it. "line by
+        line" counts "line" once."""
         at, known = 0, set[tuple[str, int]]()
         while at < len(clauses):
             also = [
@@ -250,28 +285,30 @@ class Ranking:
                 for text in clauses[at].also
                 if (query := self._synonym(text))
             ]
-            earned, needed = [], []
+            earned, needed = list[Query](), list[Query]()
             for number in range(at, at + clauses[at].covers):
                 text, fuzzy = clauses[number].text.lower(), clauses[number].fuzzy
                 if self._current and (text, fuzzy) in known:
                     continue
                 known.add((text, fuzzy))
-                if query := self._word(clauses[number]):
-                    earned.append(query if full[number] else Query.boost_query(query, STOP_WEIGHT))
-                    needed += [query] if full[number] else []
+                if terms := self._word(clauses[number], 1.0 if full[number] else STOP_WEIGHT):
+                    earned += terms
+                    needed += [_any(terms)] if full[number] else []
             if also and earned:
-                yield (
-                    Query.disjunction_max_query([_any(earned), *also]),
-                    [_any([_every(needed or earned), *also])],
-                )
+                best = Query.disjunction_max_query([_any(earned), *also])
+                whole = needed or [_any(earned)]
+                either = Query.const_score_query(_any([_every(whole), *also]), 0.0)
+                yield _Terms([best], [either], [best])
             elif earned:
-                yield _any(earned), needed
+                yield _Terms(earned, needed, [] if needed else earned)
             at += clauses[at].covers
 
     def _synonym(self, text: str) -> Query | None:
         """A word as if it had been typed, several side by side."""
-        phrase = len(self._exact.analyze(text)) > 1
-        return (self._required if phrase else self._word)(Clause(text, phrase=phrase))
+        if len(self._exact.analyze(text)) > 1:
+            return self._required(Clause(text, phrase=True))
+        terms = self._word(Clause(text))
+        return _any(terms) if terms else None
 
     def _labels(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Link texts that are the query, or the query without words that say little around it."""
@@ -283,37 +320,41 @@ class Ranking:
             if text:
                 yield self._whole("labels", text, LABEL_WEIGHT)
 
-    def _word(self, clause: Clause) -> Query | None:
+    def _word(self, clause: Clause, weight: float = 1.0) -> list[Query]:
+        """What a word earns in each field, and its forms, times ``weight``; [] where it has no
+        letter."""
         exact = self._exact.analyze(clause.text)
         typed = list(dict.fromkeys(signs(clause.text))) if self._current else []
         if clause.fuzzy and exact:
-            return _any(
-                [
-                    Query.fuzzy_term_query(self._schema, field, token, distance=clause.fuzzy)
-                    for token in exact
-                    for field in self._unstemmed
-                ]
-            )
-        queries = [self._whole("signs", sign, SIGN_WEIGHT) for sign in typed]
+            fuzzy = Query.fuzzy_term_query
+            return [
+                Query.boost_query(fuzzy(self._schema, field, token, distance=clause.fuzzy), weight)
+                for token in exact
+                for field in self._unstemmed
+            ]
+        queries = [self._whole("signs", sign, SIGN_WEIGHT * weight) for sign in typed]
         if not exact:
-            return _any(queries) if queries else None
-        is_name = self._current and len(exact) > 1 and "_" in clause.text
-        share = NAME_PART_WEIGHT if is_name else 1.0
+            return queries
+        share = weight
         if typed and self._having("signs", typed[0]):
-            share = BARE_WEIGHT
+            share *= BARE_WEIGHT
+        elif self._current and len(exact) > 1 and "_" in clause.text:
+            share *= NAME_PART_WEIGHT
         spellings = [clause.text, *self._stems.spellings(clause.text)]
         stems = [stem for text in spellings for stem in self._stems.analyze(text)]
         exact += [token for text in spellings[1:] for token in self._exact.analyze(text)]
         queries += [
-            Query.boost_query(self._term(field, token), weight * share)
+            Query.boost_query(self._term(field, token), field_weight * share)
             for known, tokens in ((self._exact_weights, exact), (STEMMED_WEIGHTS, stems))
-            for field, weight in known.items()
+            for field, field_weight in known.items()
             for token in dict.fromkeys(tokens)
         ]
         if self._current:
             for token in exact:
                 queries += self._forms(token, share)
-        return _any(queries + [query for text in spellings for query in self._compounds(text)])
+        for text in spellings:
+            queries += self._compounds(text, weight)
+        return queries
 
     def _forms(self, word: str, share: float) -> Iterator[Query]:
         """Other forms of a word, each as rare as all of them together."""
@@ -330,24 +371,26 @@ class Ranking:
                 factor = EXACT_WEIGHTS[field] * weight * rarity
                 yield Query.boost_query(self._term(field, form), factor)
 
-    def _compounds(self, word: str) -> Iterator[Query]:
+    def _compounds(self, word: str, weight: float) -> Iterator[Query]:
         """Compounds that have ``word`` as a part, the best one; and both parts of ``word``."""
         if compounds := [self._term("body", term) for term in self._stems.compounds(word)]:
             best = Query.disjunction_max_query(compounds)
-            yield Query.boost_query(best, COMPOUND_WEIGHT)
+            yield Query.boost_query(best, COMPOUND_WEIGHT * weight)
         if parts := [(Occur.Must, self._term("body", term)) for term in self._stems.split(word)]:
-            yield Query.boost_query(Query.boolean_query(parts), COMPOUND_WEIGHT)
+            yield Query.boost_query(Query.boolean_query(parts), COMPOUND_WEIGHT * weight)
 
     def _whole(self, field: str, token: str, weight: float) -> Query:
         """A token that counts by its rarity alone: a page with a hundred flags is no worse a match
         for one of them."""
-        searcher = self._stems.searcher
-        pages = searcher.num_docs if searcher else 1
-        rarity = idf(pages, self._having(field, token))
+        rarity = idf(self._pages(), self._having(field, token))
         found = Query.const_score_query(
             Query.term_query(self._schema, field, token), weight * rarity
         )
         return self._boosted(found, field, [token])
+
+    def _pages(self) -> int:
+        searcher = self._stems.searcher
+        return searcher.num_docs if searcher else 1
 
     def _having(self, field: str, token: str) -> int:
         searcher = self._stems.searcher

@@ -20,7 +20,7 @@ from itertools import pairwise
 from math import exp, log
 from typing import TYPE_CHECKING, Any
 
-from larmspider.index.normal import normalized
+from larmspider.index.normal import lowered, normalized
 from larmspider.index.packed import BEGINNING_CHARS
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ _EARNED = [n * (_K1 + 1) / (n + _K1) for n in range(PASSAGE_CHARS)]
 _GAINS = [after - before for before, after in pairwise(_EARNED)]
 """What a word earns with one occurrence more."""
 _WORD = re.compile(r"[^\W_]+")
+_LOWER = "lower"  # beside what is stored of a page
 
 
 class Reranker:
@@ -73,7 +74,7 @@ class Reranker:
     def __bool__(self) -> bool:
         return self._all > 0
 
-    def factor(self, stored: Mapping[str, Any]) -> float:
+    def factor(self, stored: dict[str, Any]) -> float:
         """At least 1, for a page as the index has stored it."""
         body = stored["body"]
         named = list(self._named(stored["title"], stored.get("sections", ())))
@@ -81,7 +82,7 @@ class Reranker:
         worth += COVERED_WEIGHT * max((share for _, share in named), default=0.0)
         worth += LENGTH_WEIGHT * log(max(1.0, min(len(body) + SHORT, LONG) / SHORT))
         if len(self._rarities) > 1:
-            worth += PASSAGE_WEIGHT * self._passage(body[:BEGINNING_CHARS].lower())
+            worth += PASSAGE_WEIGHT * self._passage(lower_of(stored))
         return exp(worth)
 
     def _named(
@@ -94,7 +95,7 @@ class Reranker:
         )
         if not sections:
             return
-        headings = "\n".join([heading for _, _, heading in sections]).lower()
+        headings = lowered("\n".join([heading for _, _, heading in sections]))
         seen = set[int]()
         for beginning in self._beginnings:
             at = headings.find(beginning)
@@ -126,9 +127,8 @@ class Reranker:
         find, word_at = body.find, _WORD.match
         for beginning in self._beginnings:
             size = len(beginning)
-            at, left = -size, MAX_OCCURRENCES
+            at, left = find(beginning), MAX_OCCURRENCES
             for _ in range(MAX_PLACES):
-                at = find(beginning, at + size)
                 if at < 0 or not left:
                     break
                 if (at == 0 or not body[at - 1].isalnum()) and (found := word_at(body, at)):
@@ -137,6 +137,7 @@ class Reranker:
                     if number is not None:
                         places[at] = number
                         left -= 1
+                at = find(beginning, at + size)
         counts = [0] * len(self._rarities)
         earned = best = 0.0
         first, in_order = 0, sorted(places.items())
@@ -159,6 +160,14 @@ class Reranker:
             found = next((stem for stem in stems if stem in self._numbers), None)
             self._known[word] = None if found is None else self._numbers[found]
         return self._known[word]
+
+
+def lower_of(stored: dict[str, Any]) -> str:
+    """The beginning of a page's text in lower case, made once."""
+    found: str | None = stored.get(_LOWER)
+    if found is None:
+        found = stored[_LOWER] = lowered(stored["body"][:BEGINNING_CHARS])
+    return found
 
 
 def beginning_of(word: str, stems: Sequence[str]) -> str:

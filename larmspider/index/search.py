@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
+from heapq import merge
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
@@ -32,9 +33,9 @@ from larmspider.index.best_bets import BestBet
 from larmspider.index.copies import Groups, copies_in, near
 from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.normal import normalized
-from larmspider.index.packed import PackedPages
+from larmspider.index.packed import BEGINNING_CHARS, PackedPages
 from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_query
-from larmspider.index.ranking import Boost, Ranking
+from larmspider.index.ranking import Boost, Built, Ranking
 from larmspider.index.rerank import LOOKED_AT as RERANKED
 from larmspider.index.rerank import Reranker
 from larmspider.index.results import Document, Hit, Results
@@ -44,6 +45,7 @@ from larmspider.index.schema import (
     OWN_VERSION,
     SCHEMA_VERSION,
     kind_of,
+    packed_page,
     shown_title,
     stored_fields,
 )
@@ -69,6 +71,10 @@ BETTER = 2
 """it is one that finds so many times as many."""
 LOOKED_AT = MAX_LIMIT + MAX_OFFSET
 """Matches that are looked at for hits that are no copies of better ones."""
+MANY = 10_000
+"""Pages with all words that matter, from which on those with fewer words come behind them."""
+UNPACKED = 200
+"""Pages that stay unpacked, 10 MB as a rule; none with a very long text."""
 SPARE = 10  # matches that are asked for beyond those wanted: some are copies
 _REMEMBERED = 10_000  # pages whose copies were looked up
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
@@ -98,7 +104,7 @@ class Searcher:
         self._index, self._stems = index, Stems(stemmer)
         version = version_of(directory) or SCHEMA_VERSION
         self._version, self._current = version, version >= FORMS_VERSION
-        self._packed = PackedPages(directory)
+        self._packed, self._unpacked = PackedPages(directory), _Unpacked()
         self.knows_copies = version >= COPIES_VERSION
         """Whether pages have a likeness."""
         self.knows_fields = version >= OWN_VERSION
@@ -209,15 +215,18 @@ class Searcher:
                 facets_of, total = count_facets(searcher, schema, built.matching, filters, now, own)
             if total is None:
                 total = count_of(searcher, narrowed(built.matching, narrowing))
-            wanted, total_all = built.ranked, total
-            if len(clauses) > 1:
-                total_all = count_of(searcher, narrowed(built.every, narrowing))
-            if newest and total_all:
-                wanted = built.every
-            size = max(offset + limit + SPARE, RERANKED)
-            wanted = narrowed(wanted, narrowing)
-            stream = self.matches(searcher, wanted, size, self.prior, newest=newest)
-            if not newest:
+            size, total_all = max(offset + limit + SPARE, RERANKED), total
+            if newest:
+                if len(clauses) > 1:
+                    total_all = count_of(searcher, narrowed(built.every, narrowing))
+                wanted = narrowed(built.every if total_all else built.matching, narrowing)
+                stream = self.newest(searcher, wanted, size)
+            else:
+                stream, counted = self.matches(searcher, built, narrowing, size)
+                if counted is not None:
+                    total_all = counted
+                elif len(clauses) > 1:
+                    total_all = count_of(searcher, narrowed(built.every, narrowing))
                 stream = self.reranked(
                     searcher, stream, self._ranking.reranker(clauses, self.documents())
                 )
@@ -229,28 +238,59 @@ class Searcher:
     def matches(
         self,
         searcher: tantivy.Searcher,
-        ranked: Query,
+        built: Built,
+        narrowing: Collection[Query],
         size: int,
-        prior: str | None = None,
-        *,
-        newest: bool = False,
+    ) -> tuple[Iterator[Match], int | None]:
+        """Matches by the best score that one of the ranked queries gives them, times the prior; and
+        how many have all words that matter, where that is found by the way. Of more than `MANY`
+        these come before all others, which are then not looked for."""
+        best, *others = (narrowed(query, narrowing) for query in built.ranked)
+        if not others:
+            return self.by_score(searcher, best, size, self.prior), None
+        found: Any = searcher.search(best, size, count=True, weight_by_field=self.prior)
+        streams = [
+            self._in_portions(searcher, best, size, found.hits, weight_by_field=self.prior),
+            *(self.by_score(searcher, query, size, self.prior) for query in others),
+        ]
+        all_words = int(found.count)
+        if all_words > MANY:
+            return _each_once(chain(*streams)), all_words
+        return _each_once(merge(*streams, key=lambda match: -match.score)), all_words
+
+    def by_score(
+        self, searcher: tantivy.Searcher, wanted: Query, size: int, prior: str | None = None
     ) -> Iterator[Match]:
-        """Matches by score, times the field ``prior``, or with ``newest`` by date, which is the
-        score then, in seconds since the epoch; read in portions that double, the first has
-        ``size``."""
-        by: dict[str, Any] = {"order_by_field": "date"} if newest else {"weight_by_field": prior}
-        start = 0
+        """Matches by score, times the field ``prior``."""
+        return self._in_portions(searcher, wanted, size, weight_by_field=prior)
+
+    def newest(self, searcher: tantivy.Searcher, wanted: Query, size: int) -> Iterator[Match]:
+        """Matches by date, which is the score, in seconds since the epoch."""
+        for match in self._in_portions(searcher, wanted, size, order_by_field="date"):
+            yield match._replace(score=match.score / 1e9)
+
+    def _in_portions(
+        self,
+        searcher: tantivy.Searcher,
+        wanted: Query,
+        size: int,
+        first: list[Any] | None = None,
+        **by: Any,
+    ) -> Iterator[Match]:
+        """Matches in the order ``by``, read in portions that double, the first has ``size``, and
+        may be known."""
+        start, found = 0, first
         while True:
-            found = searcher.search(ranked, size, count=False, offset=start, **by).hits
+            if found is None:
+                found = searcher.search(wanted, size, count=False, offset=start, **by).hits
             alike: Sequence[Any] = [None] * len(found)
             if self.knows_copies:
                 alike = searcher.fast_field_values("likeness", [address for _, address in found])
             for (score, address), likeness in zip(found, alike, strict=True):
-                yield Match(score / 1e9 if newest else score, address, likeness)
+                yield Match(score, address, likeness)
             if len(found) < size:
                 return
-            start += size
-            size *= 2
+            start, size, found = start + size, 2 * size, None
 
     def reranked(
         self, searcher: tantivy.Searcher, stream: Iterator[Match], reranker: Reranker
@@ -269,7 +309,7 @@ class Searcher:
         best = group[0]
         equal = [match for match in group if match.score >= EQUAL * best.score]
         stored = best_of([m.stored or self.stored_of(searcher, m.address) for m in equal])
-        copies = self._number_of_copies(searcher, best.likeness)
+        copies = self._number_of_copies(searcher, group)
         return hit_of(stored, best.score, maker, copies)
 
     def examined(
@@ -296,8 +336,9 @@ class Searcher:
     ) -> dict[str, Examined]:
         fields, factors = field_names(self.directory), dict[str, float]()
         if reranker := ranking.reranker(clauses, self.documents()):
-            ranked = narrowed(ranking.build(clauses).ranked, filters.queries(self.schema).values())
-            for match in islice(self.matches(reader, ranked, RERANKED, self.prior), RERANKED):
+            narrowing = filters.queries(self.schema).values()
+            stream, _ = self.matches(reader, ranking.build(clauses), narrowing, RERANKED)
+            for match in islice(stream, RERANKED):
                 stored = self.stored_of(reader, match.address)
                 factors[stored["key"]] = reranker.factor(stored)
         found = (
@@ -312,11 +353,17 @@ class Searcher:
         self, searcher: tantivy.Searcher, address: DocAddress, *, whole: bool = False
     ) -> dict[str, Any]:
         """What the index has kept of a page, with the title that is shown; of a very long text what
-        a hit is made of, unless ``whole``."""
-        stored = stored_fields(searcher.doc(address), self._packed, beginning=not whole)
+        a hit is made of, unless ``whole``. Pages that are often found are unpacked once."""
+        document = searcher.doc(address)
+        packed = None if whole else packed_page(document)
+        if packed is not None and (known := self._unpacked.get(packed)):
+            return known
+        stored = stored_fields(document, self._packed, beginning=not whole)
         stored["title"] = shown_title(stored)
         stored.setdefault("own", {})
         stored.pop("named", None)
+        if packed is not None:
+            self._unpacked.add(packed, stored)
         return stored
 
     def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
@@ -329,23 +376,27 @@ class Searcher:
         others = [hit for hit in found if hit.normalized != document.normalized]
         return len(others), sorted(others, key=lambda hit: hit.url)[:limit]
 
-    def copies_of(self, searcher: tantivy.Searcher, likeness: int | None) -> list[DocAddress]:
-        """Where a page and its copies are; nothing in an index that does not know."""
+    def copies_of(
+        self, searcher: tantivy.Searcher, likeness: int | None, *, quickly: bool = False
+    ) -> list[DocAddress]:
+        """Where a page and its copies are (`copies_in`); nothing in an index that does not know."""
         if not self.knows_copies or likeness is None:
             return []
         pages = self._newest.documents or self.documents()
         paired = self._version == COPIES_VERSION
-        return copies_in(searcher, self.schema, likeness, pages, paired=paired)
+        return copies_in(searcher, self.schema, likeness, pages, paired=paired, quickly=quickly)
 
-    def _number_of_copies(self, searcher: tantivy.Searcher, likeness: int | None) -> int:
+    def _number_of_copies(self, searcher: tantivy.Searcher, group: Sequence[Match]) -> int:
         """Of pages that are often found looked up once a commit."""
+        likeness = group[0].likeness
         known, asked = self._newest.copies, (self._access, likeness)
         found = known.get(asked)
         if found is None:
             if len(known) >= _REMEMBERED:
                 known.clear()
-            found = known[asked] = max(0, len(self.copies_of(searcher, likeness)) - 1)
-        return found
+            found = len(self.copies_of(searcher, likeness, quickly=True)) - 1
+            known[asked] = found
+        return max(found, len(group) - 1)
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
         clauses = self._resolved(self.clauses(query))
@@ -395,7 +446,7 @@ class Searcher:
         with self.reading() as searcher:
             like_it = self._ranking.more_like_this(document, searcher)
             groups = grouped(
-                without_copies(self.matches(searcher, like_it, limit + SPARE), document), limit
+                without_copies(self.by_score(searcher, like_it, limit + SPARE), document), limit
             )
             hits = [self._hit(searcher, group, self.beginnings) for group in groups]
         return Results(len(hits), hits, time.perf_counter() - started)
@@ -522,6 +573,25 @@ class Searcher:
         return cast("tantivy.Searcher", Limited(searcher, self.schema, hidden))
 
 
+class _Unpacked:
+    """The pages that were used last, by what they were unpacked from; shared by all threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, dict[str, Any]] = {}
+
+    def get(self, packed: bytes) -> dict[str, Any] | None:
+        found = self._known.pop(packed, None)
+        if found is not None:
+            self._known[packed] = found  # now the last one
+        return found
+
+    def add(self, packed: bytes, stored: dict[str, Any]) -> None:
+        if len(stored["body"]) <= BEGINNING_CHARS:
+            self._known[packed] = stored
+            for oldest in list(self._known)[:-UNPACKED]:
+                self._known.pop(oldest, None)
+
+
 class _Newest:
     """What was found out of the commit that was read last, by all readers."""
 
@@ -544,6 +614,16 @@ class Match(NamedTuple):
     likeness: int | None
     stored: dict[str, Any] | None = None
     """Where it was looked at."""
+
+
+def _each_once(stream: Iterable[Match]) -> Iterator[Match]:
+    """The first one of each page."""
+    known = set[tuple[int, int]]()
+    for match in stream:
+        address = match.address.segment_ord, match.address.doc
+        if address not in known:
+            known.add(address)
+            yield match
 
 
 def grouped(stream: Iterable[Match], most: int, *, copies: bool = False) -> list[list[Match]]:

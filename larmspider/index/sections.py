@@ -11,9 +11,11 @@ few pages that are shown::
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from larmspider.index.normal import lowered
+from larmspider.index.rerank import lower_of
 from larmspider.items import Section
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ def kept_sections(
     return kept
 
 
-def passage_of(stored: Mapping[str, Any], maker: SnippetMaker) -> tuple[Snippet, Section | None]:
+def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Section | None]:
     """The snippet of a page, and the section that it stands in; None: the page as a whole.
 
     A section whose heading names what is looked for counts more than the passage with most of the
@@ -61,7 +63,7 @@ def passage_of(stored: Mapping[str, Any], maker: SnippetMaker) -> tuple[Snippet,
     if left and (at := _named(left, sections)) is not None:
         start = sections[at][0]
         return _found(maker.snippet(body[start : start + _LOOKED_AT], description), sections[at])
-    snippet = maker.snippet(body, description)
+    snippet = maker.snippet(body, description, lambda: lower_of(stored))
     if not left or snippet.start < 0:
         return snippet, None
     at = bisect_right(sections, snippet.start, key=lambda section: section[0]) - 1
@@ -71,11 +73,11 @@ def passage_of(stored: Mapping[str, Any], maker: SnippetMaker) -> tuple[Snippet,
 def _named(words: Iterable[str], sections: Sequence[Sequence[Any]]) -> int | None:
     """Of sections that with the shortest heading and anchor that have all the words."""
     names = [f"{heading} {anchor}" for _, anchor, heading in sections]
-    everything = "\n".join(names).lower()
+    everything = lowered("\n".join(names))
     if any(word not in everything for word in words):
         return None
-    lowered = [(len(name), number, name.lower()) for number, name in enumerate(names)]
-    found = [one for one in lowered if all(word in one[2] for word in words)]
+    lower = [(len(name), number, name.lower()) for number, name in enumerate(names)]
+    found = [one for one in lower if all(word in one[2] for word in words)]
     return min(found)[1] if found else None
 
 

@@ -111,29 +111,37 @@ class WorkersSearcher(Searcher):
             global_idf = self._global_idf(readers)
             doubtful = [dedup.doubtful(number) for number in range(len(readers))]
             total = total_all = 0
-            ranked_by, makers, rerankers, counted = [], [], [], []
+            size = min(offset + limit, _CHUNK)
+            streams, by_date, makers, rerankers, counted = [], [], [], [], []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))
                 narrowing = list(filters.queries(shard.schema).values())
                 built = ranking.build(clauses)
-                ranked, every = narrowed(built.ranked, narrowing), narrowed(built.every, narrowing)
-                total += count_of(reader, narrowed(built.matching, narrowing))
+                matching, every = narrowed(built.matching, narrowing), built.every
+                here = all_words = None
                 if facets:
                     found_by = built.matching
                     if doubtful[number]:
                         found_by = _current(shard, reader, found_by, dedup, number)
                     now, own = self._clock(), shard.own_facets
-                    counts, _ = count_facets(reader, shard.schema, found_by, filters, now, own)
+                    counts, here = count_facets(reader, shard.schema, found_by, filters, now, own)
                     counted.append(counts)
-                total_all += count_of(reader, every)
-                ranked_by.append((ranked, every))
+                if here is None or doubtful[number]:
+                    here = count_of(reader, matching)
+                if newest:
+                    by_date.append((matching, narrowed(every, narrowing)))
+                else:
+                    matches, all_words = shard.matches(reader, built, narrowing, size)
+                    streams.append(_of_shard(number, matches))
+                total += here
+                if all_words is None:
+                    all_words = count_of(reader, narrowed(every, narrowing))
+                total_all += all_words
                 rerankers.append(ranking.reranker(clauses, shard.documents()))
                 makers.append(ranking.snippet_maker(clauses))
-            size, only_all = min(offset + limit, _CHUNK), newest and total_all > 0
-            streams = []
-            for number, (ranked, every) in enumerate(ranked_by):
-                shard, wanted = self._shards[number], every if only_all else ranked
-                matches = shard.matches(readers[number], wanted, size, shard.prior, newest=newest)
+            for number, (matching, every) in enumerate(by_date):
+                wanted = every if total_all else matching
+                matches = self._shards[number].newest(readers[number], wanted, size)
                 streams.append(_of_shard(number, matches))
             known, groups, more, outdated = Groups(), list[list[_Found]](), False, 0
 
@@ -280,7 +288,7 @@ class WorkersSearcher(Searcher):
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))
                 like_it = ranking.more_like_this(document, reader)
-                matches = without_copies(shard.matches(reader, like_it, limit + SPARE), document)
+                matches = without_copies(shard.by_score(reader, like_it, limit + SPARE), document)
                 streams.append(_of_shard(number, matches))
             known, hits = Groups(), list[Hit]()
             for found in merge(*streams, key=lambda one: -one.match.score):

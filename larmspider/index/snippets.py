@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Protocol
 
-from larmspider.index.normal import Offsets, normalized, offset_in
+from larmspider.index.normal import Offsets, lowered, normalized, offset_in
 from larmspider.index.packed import BEGINNING_CHARS
 from larmspider.index.rerank import beginning_of
 from larmspider.index.schema import PAGE_BREAK
@@ -88,7 +88,7 @@ class Snippet:
 
 def one_line(text: str) -> str:
     """``text`` with spaces for control characters; each character keeps its position."""
-    return text.translate(_CONTROLS)
+    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 class SnippetMaker:
@@ -136,18 +136,22 @@ class SnippetMaker:
                 self._beginnings[beginning_of(word, stems)] = None
         self._initials = {word[:1] for word in (*self._tokens, *self._stems)}
 
-    def snippet(self, body: str, description: str) -> Snippet:
+    def snippet(
+        self, body: str, description: str, lower: Callable[[], str] | None = None
+    ) -> Snippet:
         """The best passage of the body, or the description, or the beginning of the body: whole
-        sentences, as far as they are not too long."""
+        sentences, as far as they are not too long. ``lower`` gives the beginning of the body in
+        lower case."""
         page, others = 0, tuple[int, ...]()
         if PAGE_BREAK in body:
             page, body, others = self._best_page(body)
+            lower = None
         else:
             body = body[:BEGINNING_CHARS]
-        window = self._window(body)
+        window = self._window(body, lower() if lower else lowered(body))
         if window is None and (plain := normalized(body)) is not body:
             # the words are there in another form: with accents apart, or soft hyphens
-            window = self._window(plain)
+            window = self._window(plain, lowered(plain))
             window = window and (offset_in(body, window[0]), offset_in(body, window[1]))
         if window is None:
             passage = _beginning_of(description or body)
@@ -197,10 +201,9 @@ class SnippetMaker:
         offsets = Offsets(passage)
         return tuple(offsets.span(start, end) for start, end in wanted)
 
-    def _window(self, body: str) -> tuple[int, int] | None:
+    def _window(self, body: str, lower: str) -> tuple[int, int] | None:
         """Where the first stretch of text is in which most of the query's words begin: the first of
         them, and the last."""
-        lower = body.lower()
         if len(lower) != len(body):  # one letter that became two moves all others
             lower = body
         for phrase in self._phrases:
@@ -237,7 +240,8 @@ class SnippetMaker:
         return best, last
 
     def _exact_words(self, word: str) -> list[str]:
-        return [word.lower()] if word[-1] in "+#" else self._exact.analyze(word)
+        alone = word[-1] in "+#" or (word.isascii() and word.isalnum())
+        return [word.lower()] if alone else self._exact.analyze(word)
 
     def _wanted(self, word: str) -> bool:
         # no stemmer changes how a word begins
@@ -252,7 +256,7 @@ class SnippetMaker:
 def _sentences(body: str, first: int, last: int) -> str:
     """The sentences from the place ``first`` to the place ``last``, and further ones while there is
     room; where one is too long it is cut between two words, and an ellipsis says so."""
-    low, high = max(0, first - LONGEST), min(len(body), first + 2 * LONGEST)
+    low, high = max(0, first - SNIPPET_LENGTH), min(len(body), first + LONGEST + _LEAD)
     ends = [0] if low == 0 else []
     ends += [low + end for end in _ends(body[low:high])]
     ends += [high] if high == len(body) else []
@@ -279,12 +283,16 @@ def _ends(text: str) -> Iterator[int]:
     """Where sentences end, with the white space behind them."""
     for found in _ENDS.finditer(text):
         at, following = found.start(), text[found.end() : found.end() + 1]
-        if text[at] == "." and (
-            following.islower()
-            or _ABBREVIATION.search(text, max(0, at - _LONGEST_ABBREVIATION), at)
-        ):
+        if text[at] == "." and (following.islower() or _is_abbreviation(text, at)):
             continue
         yield found.end()
+
+
+def _is_abbreviation(text: str, end: int) -> bool:
+    letters = text[max(0, end - 3) : end]
+    if len(letters) == 3 and letters.isalpha():  # most are words: no need to look further
+        return False
+    return bool(_ABBREVIATION.search(text, max(0, end - _LONGEST_ABBREVIATION), end))
 
 
 def _beginning_of(text: str) -> str:

@@ -95,6 +95,7 @@ class Stems:
         self._compounds: dict[str, list[str]] = {}
         self._splits: dict[str, list[str]] = {}
         self._in_most_titles: dict[str, bool] = {}
+        self._analyzed: dict[str, list[str]] = {}
         self._searcher: tantivy.Searcher | None = None
         self._tongues: tuple[str, ...] = ()
 
@@ -103,9 +104,12 @@ class Stems:
         self._searcher = searcher
         for known in (self._forms, self._compounds, self._splits, self._in_most_titles):
             known.clear()
-        self._tongues = tuple(
+        tongues = tuple(
             tongue for tongue in (*STEMMERS_OF, KOREAN) if searcher.doc_freq("tongue", tongue)
         )
+        if tongues != self._tongues:
+            self._tongues = tongues
+            self._analyzed.clear()
 
     # pages
 
@@ -170,6 +174,9 @@ class Stems:
 
     def analyze(self, text: str) -> list[str]:
         """The words of a normalized text in ``body``, each once, whatever its language."""
+        return _remembered(self._analyzed, text, self._analyze)
+
+    def _analyze(self, text: str) -> list[str]:
         return list(dict.fromkeys(word for words in self.alternatives(text) for word in words))
 
     def alternatives(self, text: str) -> list[list[str]]:

@@ -104,10 +104,11 @@ def examine(
                 missing.append(" ".join(each.text for each in run))
     refused = [name for name, query in filters.queries(schema).items() if not matches(query)]
     found = Examined(missing=missing, lacks=lacks, filters=refused)
-    ranked = ranking.build(clauses).ranked
-    if refused or not matches(ranked):
+    ranked = [query for query in ranking.build(clauses).ranked if matches(query)]
+    if refused or not ranked:
         return found
-    explained = json.loads(ranked.explain(statistics(reader), address).to_json())
+    # the first one has the most
+    explained = json.loads(ranked[0].explain(statistics(reader), address).to_json())
     parts: dict[str, float] = {}
     for name, value in _parts(explained, fields):
         parts[name] = parts.get(name, 0.0) + value

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tantivy
 
 from larmspider.extraction.fingerprint import simhash
 from larmspider.extraction.simhasher import Compared
-from larmspider.index import search
+from larmspider.index import copies, search
 from larmspider.index.copies import NEAR, Groups, blocks, like, near, pairs
 from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
@@ -202,3 +203,28 @@ def test_navigation_is_no_main_text(writer, make_page) -> None:
     assert (page.rest, page.text[:5]) == ("|menu of all things|", "w0x0 ")
     assert searcher.similar(page).hits == []
     assert "site map" in searcher.get("http://wiki.example/map").text
+
+
+def test_among_many_pages_copies_that_differ_everywhere_are_not_found_quickly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All are, where one of the others has an equal block."""
+    monkeypatch.setattr(copies, "_MANY_PAGES", 0)
+    fields = tantivy.SchemaBuilder().add_integer_field("likeness", fast=True)
+    index = tantivy.Index(fields.add_text_field("blocks", tokenizer_name="raw").build())
+    writer = index.writer(15_000_000, 1)
+    one, near_by, everywhere = 0x0123_4567_89AB_CDEF, 0b11, 0x0001_0001_0001_0001
+    for difference in (0, near_by, everywhere, 0xFF):
+        likeness = one ^ difference
+        writer.add_document(tantivy.Document(likeness=likeness, blocks=blocks(likeness)))
+    writer.commit()
+    index.reload()
+
+    def found(difference: int, *, quickly: bool) -> int:
+        likeness = one ^ difference
+        searcher = index.searcher()
+        return len(copies.copies_in(searcher, index.schema, likeness, 4, quickly=quickly))
+
+    assert found(0, quickly=True) == found(0, quickly=False) == 3
+    assert (found(everywhere, quickly=True), found(everywhere, quickly=False)) == (1, 3)
+    assert found(0xFF, quickly=True) == found(0xFF, quickly=False) == 2

@@ -10,6 +10,7 @@ import pytest
 import tantivy
 
 from larmspider.errors import CrawlDirError, QueryError
+from larmspider.index import ranking, search
 from larmspider.index.copies import of_bytes
 from larmspider.index.search import Document, Searcher
 from larmspider.index.version import META_NAME
@@ -493,3 +494,87 @@ def test_a_phrase_that_a_page_is_called_by_finds_it_first(writer, make_page) -> 
     writer.commit()
     hits = Searcher.open(writer.directory).search('"log in"').hits
     assert [hit.url.rpartition("/")[2] for hit in hits] == ["it", "other", "beside"]
+
+
+WORDS = (
+    "tunnel",
+    "soup",
+    "monday",
+    "the tunnel",
+    "soup of the day",
+    "renew tunnel",
+    "day soup renew",
+)
+
+
+@pytest.fixture
+def many(writer, make_page) -> Searcher:
+    texts = ["the soup of the day", "renew the tunnel", "the tunnel on monday", "soup, day by day"]
+    for number in range(40):
+        text = f"{texts[number % 4]} {texts[number * 7 % 3]} {number} " + "filler " * (number % 5)
+        writer.add(make_page(f"p{number}", text, title=f"Page {number}"))
+    writer.commit()
+    return Searcher.open(writer.directory)
+
+
+@pytest.mark.parametrize("query", [*WORDS, "tunnel soup -monday", 'day "the soup" title:page'])
+def test_an_index_of_many_pages_answers_as_one_of_few(
+    many, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """Which is asked for the pages with all words first."""
+    few = many.search(query, 30, facets=True)
+    monkeypatch.setattr(ranking, "MANY_PAGES", 0)
+    split = many.search(query, 30, facets=True)
+    assert [(hit.url, round(hit.score, 3)) for hit in split.hits] == [
+        (hit.url, round(hit.score, 3)) for hit in few.hits
+    ]
+    assert (split.total, split.total_all, split.facets) == (few.total, few.total_all, few.facets)
+    behind = many.search(query, 5, 5)
+    assert [hit.url for hit in behind.hits] == [hit.url for hit in few.hits[5:10]]
+
+
+def test_where_many_pages_have_all_words_they_come_first(
+    writer, make_page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.add(make_page("rare", "zebra " * 50, title="Zebra"))
+    for number in range(20):
+        writer.add(make_page(f"other{number}", f"soup {number}"))
+    for number in range(15):
+        writer.add(
+            make_page(f"both{number}", "filler " * 200 + f"soup {number} filler " * 9 + "zebra")
+        )
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    monkeypatch.setattr(ranking, "MANY_PAGES", 0)
+    monkeypatch.setattr(ranking, "ALL_WORDS_BONUS", 0.0)
+    assert searcher.search("zebra soup", 1).hits[0].title == "Zebra"
+    monkeypatch.setattr(search, "MANY", 10)
+    found = searcher.search("zebra soup", 50)
+    assert all("both" in hit.url for hit in found.hits[:15])
+    assert found.hits[15].title == "Zebra"
+    assert (found.total, found.total_all, len(found.hits)) == (36, 15, 36)
+
+
+def test_two_words_of_most_pages_are_not_looked_for_side_by_side(
+    writer, make_page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.add(make_page("apart", "soup and then the tunnel opens again"))
+    writer.add(make_page("beside", "and then the soup tunnel opens again"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+
+    def scores() -> set[float]:
+        with searcher.reading() as reader:
+            built = searcher.ranking(lambda *_: 1.0).build(searcher.clauses("soup tunnel"))
+            return {round(score, 3) for score, _ in reader.search(built.ranked[0], 2).hits}
+
+    assert len(scores()) == 2
+    monkeypatch.setattr(ranking, "FREQUENT_PAGES", 0)
+    assert len(scores()) == 1
+
+
+def test_few_pages_stay_unpacked(many, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "UNPACKED", 3)
+    found = [many.search("soup", 20).hits for _ in range(2)]
+    assert found[0] == found[1]
+    assert len(many._unpacked._known) == 3
