@@ -116,8 +116,8 @@ class GarbageExtension:
     """Keeps the garbage collector from objects that live as long as the crawl.
 
     Scrapy, Twisted and the rest leave some 300,000 such objects. They are frozen once, and the
-    collector runs after 20,000 new objects, some forty pages with their links, instead of 700. After
-    5,000 it took 0.03 ms a page of the JDK documentation more, and the same memory.
+    collector runs after 20,000 new objects, some forty pages with their links, instead of 700.
+    After 5,000 it took 0.03 ms a page of the JDK documentation more, and the same memory.
     Reset when the spider closes, as other crawls may follow.
     """
 
