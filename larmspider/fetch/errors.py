@@ -33,8 +33,9 @@ _MESSAGE_CHARS = 300
 
 
 def kind_of(error: BaseException) -> str:
-    """scope, address, login, bad-url, ignored, dns, refused, timeout, slow, too-big, tls, reset,
-    bad-response or error; frontier/politeness.py knows what each means for URL and host.
+    """scope, address, login, bad-url, ignored, dns, refused, unmounted, timeout, slow, too-big,
+    tls, reset, bad-response or error; frontier/politeness.py knows what each means for URL and
+    host.
 
     Errors of our download handler carry their kind; those of Scrapy's are told apart by class and
     wording.
@@ -115,6 +116,12 @@ class Refused(DownloadConnectionRefusedError):
     """No connection: nobody listens there, or no route leads there."""
 
     kind = "refused"
+
+
+class Unmounted(Refused):
+    """A root of files is not there, or empty."""
+
+    kind = "unmounted"
 
 
 class TimedOut(DownloadTimeoutError):

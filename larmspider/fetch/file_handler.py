@@ -88,7 +88,7 @@ class FileHandler:
         return cls(crawler)
 
     async def download_request(self, request: Request) -> Response:
-        """Raises Refused, TimedOut, ConnectionLost, TooBig."""
+        """Raises Unmounted, TimedOut, ConnectionLost, TooBig."""
         began, secs = time.monotonic(), self.limits.total_of(request)
         url = request.url.partition("#")[0]
         if not (path := url.partition("?")[0]).endswith("/"):
@@ -157,7 +157,7 @@ class FileReader:
             return self._failed(error, root)
 
     def _failed(self, error: OSError, root: bytes) -> Answer:
-        """Raises Refused where the root is not there, and ConnectionLost for what says nothing
+        """Raises Unmounted where the root is not there, and ConnectionLost for what says nothing
         about the file."""
         if error.errno in (errno.EACCES, errno.EPERM):
             return Answer(403)
@@ -167,9 +167,9 @@ class FileReader:
         try:
             with os.scandir(root) as entries:
                 if next(entries, None) is None:
-                    raise errors.Refused(f"{shown} is empty: is the share mounted?")
+                    raise errors.Unmounted(f"{shown} is empty: is the share mounted?")
         except OSError as lost:
-            raise errors.Refused(f"{shown}: {lost.strerror}: is the share mounted?") from None
+            raise errors.Unmounted(f"{shown}: {lost.strerror}: is the share mounted?") from None
         return Answer(404)
 
     def _read(
@@ -225,7 +225,7 @@ class FileReader:
         names = self._names(real)
         if not names and place in self.roots.roots:
             # an answer of 200 would say that all is well here, and each file in turn that it is not
-            raise errors.Refused(f"{_shown(place)} is empty: is the share mounted?")
+            raise errors.Unmounted(f"{_shown(place)} is empty: is the share mounted?")
         start = bisect.bisect_left(names, path_of(FILES + query.removeprefix(FROM))) if query else 0
         part = names[start : start + PART]
         title = html.escape(f"Index of {_shown(place)}")

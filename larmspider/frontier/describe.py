@@ -86,6 +86,7 @@ HOST_STATES = (*_STATE_WORDS.values(), PAUSED)
 _FAILURES = {
     "dns": "no address found",
     "refused": "connection refused",
+    "unmounted": "a root of files is empty or not there: is the share mounted?",
     "timeout": "no reply in time",
     "slow": "reply too slow",
     "tls": "TLS error",

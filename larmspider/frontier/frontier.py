@@ -507,12 +507,10 @@ class Frontier:
 
     def may_retry(self, lease: Lease, kind: str) -> bool:
         """Would failed() give the URL another try?"""
-        entry = lease.entry
-        return (
-            entry is not None
-            and failure_kind(kind).retry
-            and entry.attempts < self.limits.retry_times
-        )
+        entry, found = lease.entry, failure_kind(kind)
+        if entry is None or not found.retry:
+            return False
+        return entry.attempts < self.limits.retry_times or (found.of_host and entry.visit is None)
 
     def failed(
         self,
@@ -552,7 +550,7 @@ class Frontier:
         self._blame(lease, kind, seconds, retry_after)
         again = self.may_retry(lease, kind)
         if again:
-            attempts = lease.entry.attempts + 1
+            attempts = lease.entry.attempts + (not failure_kind(kind).of_host)
             earliest = self.politeness.retry_time(now, attempts)
             self.backend.release([(lease.entry.key, earliest, attempts)])
         else:

@@ -24,17 +24,20 @@ class FailureKind(NamedTuple):
     about its server; five refused connections in a row do.
 
     ``retry``: the same URL may succeed later. ``blames_host``: counts towards parking the host.
-    ``snoozes``: the host is left alone for a while at once, and not this URL only.
+    ``snoozes``: the host is left alone for a while at once, and not this URL only. ``of_host``: it
+    says nothing about the URL, which has all of its attempts left.
     """
 
     retry: bool
     blames_host: bool
     snoozes: bool = False
+    of_host: bool = False
 
 
 KINDS = {
     "dns": FailureKind(retry=True, blames_host=True, snoozes=True),
     "refused": FailureKind(retry=True, blames_host=True, snoozes=True),
+    "unmounted": FailureKind(retry=True, blames_host=True, snoozes=True, of_host=True),
     "timeout": FailureKind(retry=True, blames_host=True, snoozes=True),
     "slow": FailureKind(retry=True, blames_host=True, snoozes=True),
     "tls": FailureKind(retry=True, blames_host=True, snoozes=True),

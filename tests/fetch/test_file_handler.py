@@ -208,12 +208,12 @@ def test_what_is_gone_is_404_while_its_root_is_there(share: Path) -> None:
 
 def test_a_share_that_is_not_mounted_says_nothing_about_its_files(share: Path) -> None:
     share.rename(share.with_name("away"))
-    with pytest.raises(errors.Refused, match=r"share: No such file.*is the share mounted\?"):
+    with pytest.raises(errors.Unmounted, match=r"share: No such file.*is the share mounted\?"):
         read(share, share / "a.txt")
     share.mkdir()
-    with pytest.raises(errors.Refused, match=r"share is empty: is the share mounted\?"):
+    with pytest.raises(errors.Unmounted, match=r"share is empty: is the share mounted\?"):
         read(share, share / "a.txt")
-    with pytest.raises(errors.Refused, match=r"share is empty"):
+    with pytest.raises(errors.Unmounted, match=r"share is empty"):
         read(share, share, folder=True)
 
 

@@ -283,6 +283,17 @@ def test_rules_that_expire_while_a_page_is_fetched_are_renewed_after_it():
     assert world.pop().is_robots
 
 
+def test_a_share_that_is_away_costs_no_file_its_attempts():
+    world = World(crawl_limits=CrawlLimits(retry_times=1), limits=Limits(park=60.0, max_parks=2))
+    world.add("http://a/1")
+    world.robots()
+    while (at := world.frontier.next_ready_time()) is not None:
+        world.clock.now = max(world.clock.now, at)
+        assert world.fail(world.pop(), "unmounted")
+    assert world.frontier.backend.counts().queued == 1
+    assert world.frontier.finished
+
+
 def test_a_failed_fetch_is_tried_again_later_then_failed_with_its_reason():
     world = World(crawl_limits=CrawlLimits(retry_times=2))
     world.add("http://a/1")
