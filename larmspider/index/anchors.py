@@ -108,8 +108,8 @@ class AnchorTable:
         """Indexed pages that the last text has left; whoever reads this empties it."""
 
     def add(self, page: str, links: Collection[tuple[str, str]]) -> None:
-        """Take in (canonical target, anchor text) of a page's links to other pages, each once, in
-        place of those that it had; `flush` writes them."""
+        """Take in (canonical target, anchor text) of a page's links to other pages, in place of
+        those that it had; `flush` writes them, each once."""
         with self._lock:
             self._waiting[page] = links
 

@@ -218,7 +218,7 @@ class SearchIndexPipeline(Store):
         secret = not self._access.page(page.url)
         writer.add_anchors(
             here,
-            {
+            [
                 (name, link.anchor)
                 for link in page.links
                 if link.anchor
@@ -226,7 +226,7 @@ class SearchIndexPipeline(Store):
                 and name != here
                 and link.rejected_by in _IN_CRAWL
                 and not (secret and self._leaves(here, name, link.url))
-            },
+            ],
         )
 
     def _leaves(self, here: str, name: str, url: str) -> bool:
