@@ -139,5 +139,7 @@ def _records_in(directory: Path) -> dict[str, bytes]:
                 if record is not None:
                     found[key] = record
         except (OSError, ValueError, TypeError) as error:
-            raise CrawlDirError(f"{path}: cannot be read: {error}") from error
+            raise CrawlDirError(
+                f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
+            ) from error
     return found

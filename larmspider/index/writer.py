@@ -405,7 +405,8 @@ class IndexWriter:
             self._writer.commit()
         self.anchors.flush(self._indexed, stood)
         self._indexed = {}
-        self._waiting.committed()
+        with self._errors_named():
+            self._waiting.committed()
 
     def _index_due(self, *, every: bool) -> Mapping[str, Standing]:
         """Index the pages that have waited, with all link texts that came by now, and return how
