@@ -65,7 +65,7 @@ MANY_PAGES = 100_000
 with fewer this takes longer than at once."""
 FREQUENT_PAGES, FREQUENT_SHARE = 1_000, 0.05
 """Two words that are both on more pages than so many and this share of all are not looked for side
-by side: it says little, and takes longer than all the rest."""
+by side, unless they were typed as one (``java.lang``): it says little, and takes longest."""
 NAME_PART_WEIGHT = 0.5
 """Of a word in ``pg_stat_activity``, beside the whole."""
 ALL_WORDS_BONUS = 4.0
@@ -263,14 +263,15 @@ class Ranking:
     def _pairs(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Neighbours in the query."""
         most = FREQUENT_PAGES + FREQUENT_SHARE * self._pages()
-        tokens: list[str | None] = []  # None: not in pairs
-        for clause, counts in zip(clauses, full, strict=True):
+        tokens: list[tuple[str | None, int]] = []  # None: not in pairs
+        for number, (clause, counts) in enumerate(zip(clauses, full, strict=True)):
             if not clause.fuzzy:
-                tokens += self._exact.analyze(clause.text) if counts else [None]
-        for one, other in pairwise(tokens):
+                words = self._exact.analyze(clause.text) if counts else [None]
+                tokens += [(word, number) for word in words]
+        for (one, first), (other, second) in pairwise(tokens):
             if one is None or other is None:
                 continue
-            if min(self._having("exact", one), self._having("exact", other)) <= most:
+            if first == second or most >= min(self._having("exact", w) for w in (one, other)):
                 yield Query.boost_query(self._sequence("exact", (one, other)), PAIR_WEIGHT)
 
     def _terms_and_synonyms(
