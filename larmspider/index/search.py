@@ -30,10 +30,10 @@ from larmspider.errors import CrawlDirError, QueryError, is_panic
 from larmspider.formatting import counted, utc
 from larmspider.index.access import EVERYTHING, Access, Limited, statistics
 from larmspider.index.best_bets import BestBet
-from larmspider.index.copies import Groups, copies_in, near
+from larmspider.index.copies import MANY_PAGES, Groups, Likenesses, copies_in, near
 from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.normal import normalized
-from larmspider.index.packed import BEGINNING_CHARS, PackedPages
+from larmspider.index.packed import PackedPages
 from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_query
 from larmspider.index.ranking import Boost, Built, Ranking
 from larmspider.index.rerank import LOOKED_AT as RERANKED
@@ -45,7 +45,6 @@ from larmspider.index.schema import (
     OWN_VERSION,
     SCHEMA_VERSION,
     kind_of,
-    packed_page,
     shown_title,
     stored_fields,
 )
@@ -73,10 +72,9 @@ LOOKED_AT = MAX_LIMIT + MAX_OFFSET
 """Matches that are looked at for hits that are no copies of better ones."""
 MANY = 10_000
 """Pages with all words that matter, from which on those with fewer words come behind them."""
-UNPACKED = 200
-"""Pages that stay unpacked, 10 MB as a rule; none with a very long text."""
 SPARE = 10  # matches that are asked for beyond those wanted: some are copies
-_REMEMBERED = 10_000  # pages whose copies were looked up
+FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
+"""Pages whose copies are looked up one by one, and likenesses that are read in the time of one."""
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
 FLAG_SHARE = 100
 """``-x`` is a flag where at least one in so many of the pages with "x" has it."""
@@ -104,7 +102,7 @@ class Searcher:
         self._index, self._stems = index, Stems(stemmer)
         version = version_of(directory) or SCHEMA_VERSION
         self._version, self._current = version, version >= FORMS_VERSION
-        self._packed, self._unpacked = PackedPages(directory), _Unpacked()
+        self._packed = PackedPages(directory)
         self.knows_copies = version >= COPIES_VERSION
         """Whether pages have a likeness."""
         self.knows_fields = version >= OWN_VERSION
@@ -353,17 +351,11 @@ class Searcher:
         self, searcher: tantivy.Searcher, address: DocAddress, *, whole: bool = False
     ) -> dict[str, Any]:
         """What the index has kept of a page, with the title that is shown; of a very long text what
-        a hit is made of, unless ``whole``. Pages that are often found are unpacked once."""
-        document = searcher.doc(address)
-        packed = None if whole else packed_page(document)
-        if packed is not None and (known := self._unpacked.get(packed)):
-            return known
-        stored = stored_fields(document, self._packed, beginning=not whole)
+        a hit is made of, unless ``whole``."""
+        stored = stored_fields(searcher.doc(address), self._packed, beginning=not whole)
         stored["title"] = shown_title(stored)
         stored.setdefault("own", {})
         stored.pop("named", None)
-        if packed is not None:
-            self._unpacked.add(packed, stored)
         return stored
 
     def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
@@ -387,15 +379,22 @@ class Searcher:
         return copies_in(searcher, self.schema, likeness, pages, paired=paired, quickly=quickly)
 
     def _number_of_copies(self, searcher: tantivy.Searcher, group: Sequence[Match]) -> int:
-        """Of pages that are often found looked up once a commit."""
+        """Of pages that are often found looked up once a commit; of all others too, once so many
+        were looked up that reading all likenesses takes no longer."""
         likeness = group[0].likeness
-        known, asked = self._newest.copies, (self._access, likeness)
-        found = known.get(asked)
+        if likeness is None or not self.knows_copies:
+            return 0
+        newest, pages = self._newest, self.documents()
+        known = newest.copies.setdefault(self._access, {})
+        found = known.get(likeness)
         if found is None:
-            if len(known) >= _REMEMBERED:
+            if len(known) >= max(FEW_LOOKED_UP, pages // READ_PER_LOOK_UP):
                 known.clear()
-            found = len(self.copies_of(searcher, likeness, quickly=True)) - 1
-            known[asked] = found
+                if pages <= MANY_PAGES:
+                    newest.likenesses[self._access] = Likenesses(searcher)
+            if (every := newest.likenesses.get(self._access)) is not None:
+                return every.near(likeness) - 1
+            found = known[likeness] = len(self.copies_of(searcher, likeness, quickly=True)) - 1
         return max(found, len(group) - 1)
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
@@ -573,25 +572,6 @@ class Searcher:
         return cast("tantivy.Searcher", Limited(searcher, self.schema, hidden))
 
 
-class _Unpacked:
-    """The pages that were used last, by what they were unpacked from; shared by all threads."""
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, dict[str, Any]] = {}
-
-    def get(self, packed: bytes) -> dict[str, Any] | None:
-        found = self._known.pop(packed, None)
-        if found is not None:
-            self._known[packed] = found  # now the last one
-        return found
-
-    def add(self, packed: bytes, stored: dict[str, Any]) -> None:
-        if len(stored["body"]) <= BEGINNING_CHARS:
-            self._known[packed] = stored
-            for oldest in list(self._known)[:-UNPACKED]:
-                self._known.pop(oldest, None)
-
-
 class _Newest:
     """What was found out of the commit that was read last, by all readers."""
 
@@ -603,7 +583,8 @@ class _Newest:
         self.seen = seen
         self.hidden: dict[Access, Query | None] = {}
         self.documents: int | None = None
-        self.copies: dict[tuple[Access, int | None], int] = {}
+        self.copies: dict[Access, dict[int, int]] = {}
+        self.likenesses: dict[Access, Likenesses] = {}
 
 
 class Match(NamedTuple):

@@ -16,6 +16,7 @@ import tantivy
 from larmspider.extraction.fingerprint import simhash
 from larmspider.extraction.simhasher import Compared
 from larmspider.index import copies, search
+from larmspider.index.access import Access
 from larmspider.index.copies import NEAR, Groups, blocks, like, near, pairs
 from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
@@ -209,7 +210,7 @@ def test_among_many_pages_copies_that_differ_everywhere_are_not_found_quickly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All are, where one of the others has an equal block."""
-    monkeypatch.setattr(copies, "_MANY_PAGES", 0)
+    monkeypatch.setattr(copies, "MANY_PAGES", 0)
     fields = tantivy.SchemaBuilder().add_integer_field("likeness", fast=True)
     index = tantivy.Index(fields.add_text_field("blocks", tokenizer_name="raw").build())
     writer = index.writer(15_000_000, 1)
@@ -228,3 +229,30 @@ def test_among_many_pages_copies_that_differ_everywhere_are_not_found_quickly(
     assert found(0, quickly=True) == found(0, quickly=False) == 3
     assert (found(everywhere, quickly=True), found(everywhere, quickly=False)) == (1, 3)
     assert found(0xFF, quickly=True) == found(0xFF, quickly=False) == 2
+
+
+def test_the_likenesses_of_all_pages_say_the_same(
+    writer, make_page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To each reader of the pages that he may see."""
+    for name in ("a", "bb", "ccc", "http://hidden.example/d"):
+        writer.add(make_page(name, TEXT))
+    writer.add(make_page("near", NEARLY))
+    writer.add(make_page("else", DIFFERENT))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    limited = searcher.seen_by(Access(("hidden.example",), ()))
+
+    def counted() -> list[dict[str, int]]:
+        return [
+            {hit.url: hit.copies for hit in one.search("word7", copies=True).hits}
+            for one in (searcher, limited, searcher)
+        ]
+
+    one_by_one = counted()
+    assert [set(found.values()) for found in one_by_one] == [{0, 4}, {0, 3}, {0, 4}]
+    monkeypatch.setattr(search, "FEW_LOOKED_UP", 1)
+    writer.add(make_page("other", "nothing"))
+    writer.commit()
+    assert counted() == one_by_one
+    assert len(searcher._newest.likenesses) == 2

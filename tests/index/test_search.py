@@ -572,10 +572,3 @@ def test_two_words_of_most_pages_are_not_looked_for_side_by_side(
     monkeypatch.setattr(ranking, "FREQUENT_PAGES", 0)
     assert len(scores("soup tunnel")) == 1
     assert len(scores("soup.tunnel")) == 2
-
-
-def test_few_pages_stay_unpacked(many, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "UNPACKED", 3)
-    found = [many.search("soup", 20).hits for _ in range(2)]
-    assert found[0] == found[1]
-    assert len(many._unpacked._known) == 3
