@@ -393,7 +393,7 @@ class Searcher:
                 if pages <= MANY_PAGES:
                     newest.likenesses[self._access] = Likenesses(searcher)
             if (every := newest.likenesses.get(self._access)) is not None:
-                return every.near(likeness) - 1
+                return max(every.near(likeness), len(group)) - 1
             found = known[likeness] = len(self.copies_of(searcher, likeness, quickly=True)) - 1
         return max(found, len(group) - 1)
 
