@@ -10,10 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import compress
 from math import log2
-from typing import Any
 from urllib.parse import urlsplit
 
 from larmspider.frontier.storage.records import MAX_PRIORITY
@@ -143,10 +141,7 @@ class LinkTable:
             left = [at >= since.get(source, 0) for at, source in enumerate(sources)]
             sources = array("I", compress(sources, left))
             targets = array("I", compress(targets, left))
-        numpy = installed_numpy()
-        if numpy is not None:
-            return _numpy_ranks(numpy, bytes(sources), bytes(targets), size)
-        return plain_ranks(sources, targets, size)
+        return page_ranks(bytes(sources), bytes(targets), size)
 
     def priorities(self, ranks: Sequence[float]) -> Iterator[tuple[bytes, int]]:
         """(URL key, priority) of each URL that has a rank."""
@@ -155,40 +150,16 @@ class LinkTable:
                 yield key, rank_priority(ranks[number])
 
 
-@cache
-def installed_numpy() -> Any:
-    """The module, or None. Imported when ranks are computed: 0.1 s and 20 MB that no other crawl
-    and no command pays."""
-    try:
-        import numpy
-    except ImportError:  # pragma: no cover - the plain path is tested by itself
-        return None
-    return numpy
-
-
 def rank_priority(rank: float) -> int:
     """0..65535 for a rank, 1.0 on average: logarithmic, 32,768 for the average."""
     return min(MAX_PRIORITY, max(0, int(MAX_PRIORITY // 2 + 1 - _STEPS * log2(max(rank, 1e-12)))))
 
 
-def plain_ranks(sources: Sequence[int], targets: Sequence[int], size: int) -> list[float]:
-    """Power iteration. The rank of pages without links is spread over all."""
-    out = [0] * size
-    for source in sources:
-        out[source] += 1
-    ranks = [1.0] * size
-    for _ in range(ROUNDS):
-        gains = [0.0] * size
-        for source, target in zip(sources, targets, strict=True):
-            gains[target] += ranks[source] / out[source]
-        dangling = sum(rank for rank, links in zip(ranks, out, strict=True) if not links)
-        base = 1 - DAMPING + DAMPING * dangling / max(1, size)
-        ranks = [base + DAMPING * gain for gain in gains]
-    return ranks
+def page_ranks(sources: bytes, targets: bytes, size: int) -> Sequence[float]:
+    """Power iteration over links, two columns of 32-bit numbers. The rank of pages without links is
+    spread over all."""
+    import numpy  # 0.1 s and 20 MB that no other crawl and no command pays
 
-
-def _numpy_ranks(numpy: Any, sources: bytes, targets: bytes, size: int) -> Sequence[float]:
-    """The same, with the links as two columns."""
     source = numpy.frombuffer(sources, dtype=numpy.uint32)
     target = numpy.frombuffer(targets, dtype=numpy.uint32)
     out = numpy.bincount(source, minlength=size).astype(float)
