@@ -53,7 +53,7 @@ egg: $(VENV)/ready
 # processes begin: what they import is compiled once, whatever the environment says.
 # make test ORDER=7: files in a random order, another for each number
 ORDER ?= 0
-PARALLEL = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist loadfile --no-loadscope-reorder \
+PARALLEL = -n $$(($$(getconf _NPROCESSORS_ONLN) + 2)) --dist loadfile --no-loadscope-reorder \
     --file-order=$(ORDER)
 test acceptance: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/ready
