@@ -256,11 +256,18 @@ class _Answers(asyncio.Protocol):
 
     @classmethod
     async def of(cls, child: subprocess.Popen[bytes]) -> Self:
-        """Its pipes are closed here."""
+        """Its pipes are closed here. Raises ExtractionStopped where they were closed meanwhile."""
         loop, answers = asyncio.get_running_loop(), cls()
-        reader, _ = await loop.connect_read_pipe(lambda: answers, child.stdout)
-        writer, _ = await loop.connect_write_pipe(asyncio.Protocol, child.stdin)
-        answers._pipes, answers._writer = [reader, writer], writer
+        assert child.stdin is not None
+        assert child.stdout is not None
+        if not child.stdout.closed:
+            reader, _ = await loop.connect_read_pipe(lambda: answers, child.stdout)
+            answers._pipes.append(reader)
+        if child.stdin.closed:
+            answers.close()
+            raise ExtractionStopped("the crawl is being stopped")
+        answers._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, child.stdin)
+        answers._pipes.append(answers._writer)
         return answers
 
     async def ask(self, message: Any) -> Any:

@@ -176,13 +176,17 @@ def test_pages_are_guessed_beside_each_other() -> None:
     asyncio.run(guessed())
 
 
-def test_a_stop_ends_the_guesses_under_way() -> None:
-    """The page is given back, and not stored without its language."""
+@pytest.mark.parametrize("started", [False, True])
+def test_a_stop_ends_the_guesses_under_way(started: bool) -> None:
+    """The page is given back, and not stored without its language; also where the process has just
+    started."""
 
     async def stopped() -> None:
         guesser = Guesser(("de", "en"))
         asked = asyncio.ensure_future(guesser.guess(GERMAN))
         await asyncio.sleep(0)
+        if started:  # and the event loop does not know yet
+            guesser._process.pool.submit(int).result()
         guesser.close()
         with pytest.raises(ExtractionStopped):
             await asked
