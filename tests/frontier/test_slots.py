@@ -44,7 +44,9 @@ def share(simulation, hosts, start, end):
     return asked * GAP / (end - start) / len(hosts)
 
 
-@pytest.fixture(scope="module", params=[0.005, 0.05, 0.1])
+@pytest.fixture(
+    scope="module", params=[0.005, 0.1, pytest.param(0.05, marks=pytest.mark.acceptance)]
+)
 def crawl(request, tmp_path_factory):
     return run(tmp_path_factory.mktemp("frontier"), request.param)
 

@@ -17,6 +17,7 @@ from tests.support.crawling import Ran, scrapy
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
+pytestmark = pytest.mark.acceptance
 EARLIER = Path(__file__).parent / "earlier"
 PAGES = 24
 HOSTS = ("http://wiki.example/", "http://archive.example/")
