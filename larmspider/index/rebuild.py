@@ -181,7 +181,7 @@ def stored_documents(directory: Path) -> tuple[int, Documents]:
         for start in range(0, total, _CHUNK):
             for _, address in searcher.search(every, _CHUNK, count=False, offset=start).hits:
                 stored = stored_fields(searcher.doc(address), packed)
-                if stored["key"] not in waiting:
+                if stored["key"] not in waiting and stored.get("container") not in waiting:
                     yield stored["key"], stored
         yield from waiting.items()
 

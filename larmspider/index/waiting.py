@@ -55,8 +55,8 @@ class WaitingPages:
         self._chars = 0
         self._files = _files_in(directory)
         self._number = self._files[-1] if self._files else 0
-        for key, record in _records_in(directory).items():
-            self._add(key, WaitingPage(packed.unpack(record), record, self._number - commits))
+        for key, (stored, record) in _records_in(directory, packed).items():
+            self._add(key, WaitingPage(stored, record, self._number - commits))
 
     def __len__(self) -> int:
         return len(self._pages)
@@ -74,7 +74,7 @@ class WaitingPages:
 
     def drop(self, key: str) -> None:
         """The page, if it waits, is gone, or another version of it is in the index."""
-        if self._take(key) is not None or self._files:
+        if self._take(key) is not None or self._files or self._new:
             self._new.append((key, None))
 
     def due(self, *, every: bool = False) -> Iterator[WaitingPage]:
@@ -121,7 +121,7 @@ class WaitingPages:
 
 def waiting_in(directory: Path, packed: PackedPages) -> dict[str, dict[str, Any]]:
     """The fields of all pages that wait in an index, by key. Raises CrawlDirError."""
-    return {key: packed.unpack(record) for key, record in _records_in(directory).items()}
+    return {key: stored for key, (stored, _) in _records_in(directory, packed).items()}
 
 
 def _files_in(directory: Path) -> list[int]:
@@ -129,16 +129,18 @@ def _files_in(directory: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def _records_in(directory: Path) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+def _records_in(directory: Path, packed: PackedPages) -> dict[str, tuple[dict[str, Any], bytes]]:
+    """Of each page that waits its fields, and the same as they were packed."""
+    found: dict[str, tuple[dict[str, Any], bytes]] = {}
     for number in _files_in(directory):
         path = directory / f"{_NAME}{number}"
         try:
             for key, record in msgpack.unpackb(path.read_bytes()):
                 found.pop(key, None)
                 if record is not None:
-                    found[key] = record
-        except (OSError, ValueError, TypeError) as error:
+                    stored = packed.unpack(record)
+                    found[stored["key"]] = stored, record
+        except Exception as error:  # whatever a damaged file makes of three formats
             raise CrawlDirError(
                 f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
             ) from error

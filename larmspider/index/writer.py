@@ -157,6 +157,7 @@ class IndexWriter:
         self._lock = threading.Lock()  # guards all below, and Tantivy's writer
         self._indexed: dict[str, int | None] = {}  # since the last commit: copies, or None: removed
         self._closed = False
+        self._refused: CrawlDirError | None = None
         self.before_commit: Callable[[], object] = lambda: None
         """Called when a commit has the pages that it is about to make durable."""
 
@@ -250,16 +251,18 @@ class IndexWriter:
     def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
         """Commit, wait for merges and release the index. May be called twice.
 
-        Merges end, or are not waited for, once ``hurry`` says so; a later writer does them.
+        Merges end, or are not waited for, once ``hurry`` says so; a later writer does them. Where
+        the index could not be written nothing is committed: what waits is there for the next one.
         """
         if self._closed:
             return
         with self._lock:
             self._closed = True
             try:
-                self._commit(every=True)
-                if not hurry():
-                    self._wait_for_merges(hurry)
+                if self._refused is None:
+                    self._commit(every=True)
+                    if not hurry():
+                        self._wait_for_merges(hurry)
             finally:
                 del self._writer  # Tantivy's lock goes with it
                 self.anchors.close(tidy=not hurry())
@@ -317,6 +320,10 @@ class IndexWriter:
 
     @contextmanager
     def _errors_named(self) -> Iterator[None]:
+        """After an error all others fail: Tantivy would commit what is left, the deletions without
+        the pages in their place."""
+        if self._refused is not None:
+            raise CrawlDirError(str(self._refused))
         try:
             yield
         except BaseException as error:
@@ -328,7 +335,8 @@ class IndexWriter:
             full = "No space left on device"
             if full not in said and self._disk_is_full():
                 said = f"{full}: {said}"  # Tantivy's threads do not say so
-            raise CrawlDirError(f"{self.directory}: cannot write the index: {said}") from error
+            self._refused = CrawlDirError(f"{self.directory}: cannot write the index: {said}")
+            raise self._refused from error
 
     def _disk_is_full(self) -> bool:
         try:

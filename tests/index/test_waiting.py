@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import resource
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 
 from larmspider.errors import CrawlDirError
 from larmspider.index import waiting
+from larmspider.index.packed import PackedPages
 from larmspider.index.rebuild import stored_documents
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
@@ -178,3 +181,56 @@ def test_texts_that_come_while_a_page_is_indexed_again_are_not_forgotten(
     slow.commit()
     assert (found("word"), found("first")) == (["a", "b"], ["a"])
     assert (slow.refresh_all_anchors(), found("second")) == (1, ["a"])
+
+
+@pytest.mark.parametrize("waits", [0, 2])
+def test_pages_outlast_a_commit_that_is_refused(
+    tmp_path: Path, make_page: MakePage, waits: int
+) -> None:
+    """Those that wait, and those that were about to be replaced: it is closed without another
+    commit, which would have no more than their deletion."""
+    directory, draw = tmp_path / "index", random.Random(1)
+    index = IndexWriter(directory, waits=waits)
+    for n in range(20):
+        text = "word " + " ".join(f"w{draw.getrandbits(40):x}" for _ in range(2_000))
+        index.add(make_page(f"{n}", text))
+        index.add_anchors(f"http://h/{n}", [(f"http://wiki.example/{n}", "text")])
+    index.commit()
+    index.commit()
+    if not waits:
+        assert index.refresh_anchors(100) == 20
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, before[1]))
+    try:
+        with pytest.raises(CrawlDirError):
+            index.commit(every=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with pytest.raises(CrawlDirError, match="cannot write the index"):
+        index.commit()
+    index.close()
+    with IndexWriter(directory, waits=waits) as again:
+        again.commit()
+        assert again.count() == 20
+
+
+def test_what_is_removed_while_there_is_no_room_stays_removed(
+    slow: IndexWriter, make_page: MakePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "MAX_PAGES", 8)
+    for n in range(10):
+        slow.add(make_page(f"{n}", "word"))
+    with slow._lock:
+        slow._drain()
+    slow.remove("http://wiki.example/0")
+    slow.commit()
+    assert "0" not in after_a_kill(slow.directory, "word")
+
+
+def test_a_damaged_page_is_named(slow: IndexWriter, make_page: MakePage) -> None:
+    slow.add(make_page("a", "word"))
+    slow.commit()
+    path = slow.directory / "waiting-1"
+    path.write_bytes(path.read_bytes()[:-20] + bytes(20))
+    with pytest.raises(CrawlDirError, match="waiting-1"):
+        waiting.WaitingPages(slow.directory, PackedPages(slow.directory), 2)
