@@ -19,9 +19,9 @@ from collections.abc import Callable
 import webencodings
 from w3lib.html import strip_html5_whitespace
 
-PRESCAN_BYTES = 16_384
+_BROWSERS_BYTES, PRESCAN_BYTES = 1_024, 16_384
 """How far to look for a declaration. Browsers scan 1,024 bytes and start anew when the parser meets
-a later one; one longer scan also finds a declaration behind a long comment."""
+a later one; a second, longer scan also finds a declaration behind a long comment."""
 SAMPLE_BYTES = 20_480
 """Size of the sample for a guess; detectors read 5 to 11 MB a second."""
 _BEFORE = 1_024  # bytes of the sample before the first that is not UTF-8
@@ -67,9 +67,12 @@ def declared_charset(body: bytes, content_type: str | None) -> str | None:
         charset = _lookup(found[1] or found[2] or found[3] or "")
         if charset:
             return charset
-    head = body[:PRESCAN_BYTES]
-    last = head.lower().rfind(b"charset")
-    return (_prescan(head, last) if last >= 0 else None) or _xml_declaration(head)
+    for size in (_BROWSERS_BYTES, PRESCAN_BYTES):  # a tag that the end cuts off has no charset
+        head = body[:size]
+        last = head.lower().rfind(b"charset")
+        if last >= 0 and (charset := _prescan(head, last)):
+            return charset
+    return _xml_declaration(head)
 
 
 def decode(body: bytes, content_type: str | None) -> tuple[str, str]:

@@ -215,6 +215,14 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
             if len(links) < MAX_LINKS:
                 attributes = node.attributes
                 if "href" in attributes or "xlink:href" in attributes:
+                    only = node.first_child
+                    if only is not None and only.next is None:
+                        text = only.text_content
+                        if text is not None:  # seven of ten
+                            anchor(attributes, text)
+                            add(text)
+                            next(walk)  # the text
+                            continue
                     text = _only_text(node)
                     if text is None:
                         text, looked_at = _anchor_text(node, min(_ANCHOR_NODES, nodes))

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import re
 
+from larmspider.extraction.screen import Screen
+
 MAX_BYTES = 524_288
 """A larger document is read in another process; 10 MB take up to 1.2 s, if they are all NUL."""
 MAX_TAGS = 10_000
@@ -28,7 +30,8 @@ def is_large(body: bytes) -> bool:
     Nothing else happens while a page is read here. Below both limits the worst pages known
     (tests/hostile/cases.py) take 0.12 s; an ordinary page of 40 KB takes 1.4 ms.
     """
-    return len(body) > MAX_BYTES or body.count(b"<") > MAX_TAGS
+    size = len(body)
+    return size > MAX_BYTES or (size > MAX_TAGS and body.count(b"<") > MAX_TAGS)
 
 
 MAX_DEPTH = 256
@@ -84,6 +87,15 @@ _ANCHOR = re.compile(rb"<a[\s/]" + _REST)
 _LONG_ANCHOR = re.compile(
     rb"<a[\s/](?:[^>]{511}|[^>'\"]*+(?:(?:\"[^\">]*+\"|'[^'>]*+')[^>'\"]*+)*+['\"])"
 )
+_LONG = (
+    rb"a[\s\v/](?:[^>]{511}|[^>'\"]*(?:(?:\"[^\">]*\"|'[^'>]*')[^>'\"]*)*"
+    rb"(?:\"[^\">]*|'[^'>]*)(?:>|\z))"
+)
+_MAY_HAVE_LONG_ANCHOR = Screen(rb"<" + _LONG)
+_MAY_COPY = Screen(
+    rb"(?i)<(?:(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s\v/]|%s)" % _LONG
+)
+_MAY_HAVE_QUOTED_END = Screen(rb"=[\s\v]*(?:\"[^\">]*>|'[^'>]*>)")
 # Of a tag; its name is one too.
 _ATTRIBUTE = re.compile(rb"[^\s/=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s]*+))?+")
 # A start tag; what looks like one inside a script or comment too.
@@ -102,21 +114,24 @@ _TAG = re.compile(
 def is_costly(markup: bytes) -> bool:
     """Whether lexbor should be spared ``markup``; costs 0.1 ms for 35 KB, 9 ms for 455 KB with
     LARGE_TAGS (``python -m benchmarks.extraction``, part "guard")."""
-    tags, size = markup.count(b"<"), len(markup)
-    if tags > LARGE_TAGS or size > LARGE_BYTES:
+    size = len(markup)
+    if size > LARGE_BYTES or (size > LARGE_TAGS and markup.count(b"<") > LARGE_TAGS):
         return _read_tags(markup.lower())
-    if size > TINY_BYTES and _copies(markup.lower(), tags) > MAX_FORMAT_COPIES:
+    if size > TINY_BYTES and _copies(markup) > MAX_FORMAT_COPIES:
         return True
     return size > SMALL_BYTES and _has_long_tags(markup) and _read_tags(markup.lower())
 
 
-def _copies(markup: bytes, tags: int) -> int:
+def _copies(markup: bytes) -> int:
     """Elements and attributes that formatting elements add at worst: each tag may reopen all of
     them, and the last link."""
-    formats = set(_FORMAT_TAG.findall(markup))
-    if _LONG_ANCHOR.search(markup):
-        formats.add(max(_ANCHOR.findall(markup), key=len))
-    return tags * sum(len(_ATTRIBUTE.findall(tag)) for tag in formats)
+    if not _MAY_COPY.may_find(markup):
+        return 0
+    lower = markup.lower()
+    formats = set(_FORMAT_TAG.findall(lower))
+    if _MAY_HAVE_LONG_ANCHOR.may_find(lower) and _LONG_ANCHOR.search(lower):
+        formats.add(max(_ANCHOR.findall(lower), key=len))
+    return markup.count(b"<") * sum(len(_ATTRIBUTE.findall(tag)) for tag in formats)
 
 
 def _has_long_tags(markup: bytes) -> bool:
@@ -126,7 +141,8 @@ def _has_long_tags(markup: bytes) -> bool:
     bytes from a multiple of that. Only with one of the two (one page of twenty) the tags are
     measured, 0.9 ms."""
     stretch = _LONG_TAG_BYTES // 2
-    if _QUOTED_END.search(markup) is None and all(
+    quoted = _MAY_HAVE_QUOTED_END.may_find(markup) and _QUOTED_END.search(markup)
+    if not quoted and all(
         markup.find(b">", at, at + stretch) >= 0
         for at in range(0, len(markup) - stretch + 1, stretch)
     ):

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -74,6 +75,9 @@ class FilterMiddleware:
         self.log_dir = log_dir
         self.log: RecordLog | None = None
         self.errors = 0
+        self.crawler: Crawler | None = None
+        self._passed: tuple[Page, list[Link]] | None = None
+        """The page of one slice that was filtered last, and which of its links passed."""
 
     @classmethod
     def from_filter(cls, url_filter: Rule, crawler: Crawler) -> Self:
@@ -86,6 +90,7 @@ class FilterMiddleware:
             forms_from_settings(settings),
             options.larm_dir(settings) if wants_log else None,
         )
+        middleware.crawler = crawler
         crawler.signals.connect(middleware.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(middleware.flush, signal=larm_signals.commit)
         crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
@@ -128,22 +133,50 @@ class FilterMiddleware:
             yield item
 
     async def _filter_links(self, page: Page) -> None:
-        if _is_one_slice(page):
-            self._filter_slice(page.links, page)
+        above, is_above = self._neighbours
+        links = None if above is None else above.passed(page)
+        if links is None and _is_one_slice(page):
+            links = _not_rejected(page.links)
+        if links is not None:
+            links = self._filter_slice(links, page)
+            self._passed = (page, links) if is_above else None
             return
-        for number, links in enumerate(_slices(page.links)):
+        for number, part in enumerate(_slices(page.links)):
             if number:
                 await asyncio.sleep(0)  # a page of 100,000 links must not hold up others
-            self._filter_slice(links, page)
+            self._filter_slice(_not_rejected(part), page)
 
-    def _filter_slice(self, links: list[Link], page: Page) -> None:
+    @cached_property
+    def _neighbours(self) -> tuple[FilterMiddleware | None, bool]:
+        """The filter that sees a page right before this one, so that nothing can have changed it
+        since; and whether one sees it right behind. Decided at the first page, when all components
+        exist."""
+        engine = None if self.crawler is None else self.crawler.engine
+        chain = () if engine is None else engine.scraper.spidermw.middlewares
+        if self not in chain:
+            return None, False
+        at = chain.index(self)
+        above = chain[at + 1] if at + 1 < len(chain) else None
+        below = chain[at - 1] if at else None
+        is_above = isinstance(below, FilterMiddleware)
+        return above if isinstance(above, FilterMiddleware) else None, is_above
+
+    def passed(self, page: Page) -> list[Link] | None:
+        """The links of ``page`` that no filter has rejected so far: four of 140, as a rule. Asked
+        once, right after this filter; None where it is not known."""
+        passed, self._passed = self._passed, None
+        return passed[1] if passed is not None and passed[0] is page else None
+
+    def _filter_slice(self, links: list[Link], page: Page) -> list[Link]:
+        """Those of the links that pass."""
         rejected = 0
-        links = [link for link in links if link.rejected_by is None]
         if None in [link.normalized for link in links]:
             links, rejected = self._normalize_links(links)
-        rejected += self._mark(links, self.reasons(links, page))
+        marked = self._mark(links, self.reasons(links, page))
+        rejected += marked
         if rejected:
             self.counters.inc_value(stats.filter_rejected(self.filter.name), rejected)
+        return _not_rejected(links) if marked else links
 
     def _normalize_links(self, links: list[Link]) -> tuple[list[Link], int]:
         """The links with a canonical form, which is set, and the number of links without."""
@@ -219,6 +252,10 @@ class FilterMiddleware:
     def _log_verdict(self, url: str, reason: str | None) -> None:
         assert self.log is not None
         self.log.append(url, "pass" if reason is None else "reject", reason or "")
+
+
+def _not_rejected(links: list[Link]) -> list[Link]:
+    return [link for link in links if link.rejected_by is None]
 
 
 def _is_one_slice(page: Page) -> bool:

@@ -87,3 +87,28 @@ def test_documentation_is_hardly_ever_costly():
     if not paths:
         pytest.skip("Debian package python3.11-doc is not installed")
     assert sum(is_costly(path.read_bytes()) for path in paths) <= len(paths) / 100
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        b"<b id=1",
+        b"<CODE\nclass=x",
+        b"<small/",
+        b"<tt\v",
+        b"<a " + b"x" * 511,
+        b"<A/" + b"\xff\n" * 256,
+        b"<a href='x\">",
+        b'<a href=">" title=">',
+        b'<a href="x" title=\'\xe9',
+        b"<a\vhref='>",
+    ],
+)
+def test_what_may_copy_is_not_overlooked(tag):
+    """The first look by RE2 finds whatever the expressions do that count."""
+    markup = b"<p>x" * 2_000 + tag
+    assert costly_markup._copies(markup) > 0
+
+
+def test_markup_that_copies_nothing():
+    assert not costly_markup._copies(b"<p class=a><b>x</b> <a href='x' title=\"y\">z</a>" * 500)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -163,3 +164,55 @@ def test_a_filter_with_too_few_verdicts_rejects(counters: MemoryStatsCollector) 
     page = Page("http://h/", links=[Link("http://h/a"), Link("http://h/b")])
     spider_output(middleware, [page])
     assert [link.rejected_by for link in page.links] == ["short", "short"]
+
+
+class Adds:
+    """A component of another project, between two filters: it has a link of its own to add."""
+
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        async for page in result:
+            page.links[-1] = Link("http://h/private/added")
+            yield page
+
+
+class Asked(UrlFilter):
+    """Rejects ``name`` and remembers what it was asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name  # type: ignore[misc]
+        self.asked: list[str] = []
+
+    def reject_reason(self, url: str) -> str | None:
+        self.asked.append(url.rpartition("/")[2])
+        return "said so" if url.endswith(self.name) else None
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_filter_sees_what_is_left(crawler_for: Callable[..., Crawler], between: bool) -> None:
+    """What the filter right before it let pass, or what the page has after others saw it."""
+    crawler = crawler_for()
+    filters = [Asked("a"), Asked("b"), Asked("private/added"), Asked("none")]
+    chain: list[Any] = [FilterMiddleware.from_filter(one, crawler) for one in filters]
+    if between:
+        chain.insert(2, Adds())
+    engine = SimpleNamespace(scraper=SimpleNamespace(spidermw=SimpleNamespace()))
+    engine.scraper.spidermw.middlewares = chain[::-1]
+    crawler.engine = engine  # type: ignore[assignment]
+
+    async def run(page: Page) -> None:
+        async def source() -> AsyncIterator[Any]:
+            yield page
+
+        found = source()
+        for one in chain:
+            found = one.process_spider_output(RESPONSE, found)
+        assert [item async for item in found] == [page]
+
+    asyncio.run(run(Page("http://h/", links=[Link(f"http://h/{name}") for name in "abcd"])))
+    assert [one.asked for one in filters] == (
+        [[*"abcd"], [*"bcd"], ["c", "added"], ["c"]]
+        if between
+        else [[*"abcd"], [*"bcd"], ["c", "d"], ["c", "d"]]
+    )
