@@ -111,14 +111,14 @@ class Likenesses:
         every = Query.all_query()
         found = searcher.search(every, MANY_PAGES, count=False, order_by_field="likeness").hits
         values: list[Any] = [value for value, _ in found if value is not None]
-        self._all = np.array(values, dtype=np.int64)
+        self._all = np.array(values, dtype=np.int64).view(np.uint64)
 
     def near(self, likeness: int) -> int:
         """How many pages are copies of one with this likeness, that page among them; at most
         `MOST`."""
         import numpy as np
 
-        differing = np.bitwise_count((self._all ^ np.int64(likeness)).view(np.uint64))
+        differing = np.bitwise_count(self._all ^ np.uint64(likeness & _BITS))
         return min(MOST, int(np.count_nonzero(differing <= NEAR)))
 
 

@@ -96,11 +96,6 @@ def normalized(text: str) -> str:
     return text
 
 
-def lowered(text: str) -> str:
-    """``text.lower()``, of ASCII in a quarter of the time."""
-    return text.encode().lower().decode() if text.isascii() else text.lower()
-
-
 def _composed(text: str) -> str:
     for char in IGNORED:
         if char in text:

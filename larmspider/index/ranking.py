@@ -101,12 +101,13 @@ class Built(NamedTuple):
 
 
 class _Terms(NamedTuple):
-    """Of one word of a query: what it earns; what a page with all words has of it, nothing of one
-    that says little; and what it earns beside that."""
+    """Of one word of a query: ``earned`` finds its pages, by plain terms where that can be, for
+    these Tantivy adds up and counts fastest; ``beside`` is what pages so found earn more;
+    ``needed`` finds those that a page with all words is among, nothing of one that says little."""
 
     earned: list[Query]
-    needed: list[Query]
     beside: list[Query]
+    needed: list[Query]
 
 
 class Ranking:
@@ -236,29 +237,25 @@ class Ranking:
         terms side by side much faster than groups of them."""
         words = [clause.text.lower().strip("?!.,;:") for clause in clauses]
         full = matter(words) if self._current else [True] * len(words)
-        earned, needed, beside = list[Query](), list[Query](), list[Query]()
-        for each in self._terms_and_synonyms(clauses, full):
-            earned += each.earned
-            needed += each.needed
-            beside += each.beside
-        if not earned:
+        found = list(self._terms_and_synonyms(clauses, full))
+        if not found:
             return None
-        whole = list(self._pairs(clauses, full))
+        matching = _any([query for each in found for query in each.earned])
+        needed = [query for each in found for query in each.needed]
+        beside = [query for each in found for query in each.beside]
+        beside += self._pairs(clauses, full)
         if self._current:
-            whole += self._labels(clauses, full)
-        matching = _any(earned)
+            beside += self._labels(clauses, full)
         if len(needed) < 2:
-            return Built((_any(earned + whole),), matching, needed[0] if needed else matching)
+            return Built((_with([matching], beside),), matching, (needed or [matching])[0])
         every = _every(needed)
         if self._pages() < MANY_PAGES:
             bonus = Query.const_score_query(every, ALL_WORDS_BONUS)
-            return Built((_any([*earned, *whole, bonus]),), matching, every)
+            return Built((_with([matching], [*beside, bonus]),), matching, every)
         bonus = Query.const_score_query(Query.all_query(), ALL_WORDS_BONUS)
-        with_all = Query.boolean_query(
-            [(Occur.Must, query) for query in (*needed, bonus)]
-            + [(Occur.Should, query) for query in (*beside, *whole)]
-        )
-        return Built((with_all, _any(earned + whole)), matching, every)
+        idle = [query for each in found if not each.needed for query in each.earned]
+        with_all = _with([*needed, bonus], [*idle, *beside])
+        return Built((with_all, _with([matching], beside)), matching, every)
 
     def _pairs(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Neighbours in the query."""
@@ -286,30 +283,31 @@ class Ranking:
                 for text in clauses[at].also
                 if (query := self._synonym(text))
             ]
-            earned, needed = list[Query](), list[Query]()
+            earned, beside, needed = list[Query](), list[Query](), list[Query]()
             for number in range(at, at + clauses[at].covers):
                 text, fuzzy = clauses[number].text.lower(), clauses[number].fuzzy
                 if self._current and (text, fuzzy) in known:
                     continue
                 known.add((text, fuzzy))
-                if terms := self._word(clauses[number], 1.0 if full[number] else STOP_WEIGHT):
-                    earned += terms
-                    needed += [_any(terms)] if full[number] else []
+                terms, more = self._word(clauses[number], 1.0 if full[number] else STOP_WEIGHT)
+                earned += terms
+                beside += more
+                needed += [_any(terms)] if terms and full[number] else []
             if also and earned:
-                best = Query.disjunction_max_query([_any(earned), *also])
-                whole = needed or [_any(earned)]
-                either = Query.const_score_query(_any([_every(whole), *also]), 0.0)
-                yield _Terms([best], [either], [best])
+                best = Query.disjunction_max_query([_with([_any(earned)], beside), *also])
+                whole = _every(needed or [_any(earned)])
+                either = Query.const_score_query(_any([whole, *also]), 0.0)
+                yield _Terms([Query.boost_query(_any([*earned, *also]), 0.0)], [best], [either])
             elif earned:
-                yield _Terms(earned, needed, [] if needed else earned)
+                yield _Terms(earned, beside, needed)
             at += clauses[at].covers
 
     def _synonym(self, text: str) -> Query | None:
         """A word as if it had been typed, several side by side."""
         if len(self._exact.analyze(text)) > 1:
             return self._required(Clause(text, phrase=True))
-        terms = self._word(Clause(text))
-        return _any(terms) if terms else None
+        terms, beside = self._word(Clause(text))
+        return _with([_any(terms)], beside) if terms else None
 
     def _labels(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Link texts that are the query, or the query without words that say little around it."""
@@ -321,9 +319,9 @@ class Ranking:
             if text:
                 yield self._whole("labels", text, LABEL_WEIGHT)
 
-    def _word(self, clause: Clause, weight: float = 1.0) -> list[Query]:
+    def _word(self, clause: Clause, weight: float = 1.0) -> tuple[list[Query], list[Query]]:
         """What a word earns in each field, and its forms, times ``weight``; [] where it has no
-        letter."""
+        letter. And what its pages earn beside that."""
         exact = self._exact.analyze(clause.text)
         typed = list(dict.fromkeys(signs(clause.text))) if self._current else []
         if clause.fuzzy and exact:
@@ -332,10 +330,11 @@ class Ranking:
                 Query.boost_query(fuzzy(self._schema, field, token, distance=clause.fuzzy), weight)
                 for token in exact
                 for field in self._unstemmed
-            ]
-        queries = [self._whole("signs", sign, SIGN_WEIGHT * weight) for sign in typed]
+            ], []
+        earned = [self._found_by("signs", sign) for sign in typed]
+        beside = [self._whole("signs", sign, SIGN_WEIGHT * weight) for sign in typed]
         if not exact:
-            return queries
+            return earned, beside
         share = weight
         if typed and self._having("signs", typed[0]):
             share *= BARE_WEIGHT
@@ -344,7 +343,7 @@ class Ranking:
         spellings = [clause.text, *self._stems.spellings(clause.text)]
         stems = [stem for text in spellings for stem in self._stems.analyze(text)]
         exact += [token for text in spellings[1:] for token in self._exact.analyze(text)]
-        queries += [
+        earned += [
             Query.boost_query(self._term(field, token), field_weight * share)
             for known, tokens in ((self._exact_weights, exact), (STEMMED_WEIGHTS, stems))
             for field, field_weight in known.items()
@@ -352,10 +351,19 @@ class Ranking:
         ]
         if self._current:
             for token in exact:
-                queries += self._forms(token, share)
+                earned += self._forms(token, share)
         for text in spellings:
-            queries += self._compounds(text, weight)
-        return queries
+            if compounds := self._stems.compounds(text):
+                earned += [self._found_by("body", term) for term in compounds]
+                best = Query.disjunction_max_query([self._term("body", t) for t in compounds])
+                beside.append(Query.boost_query(best, COMPOUND_WEIGHT * weight))
+            if parts := [self._term("body", term) for term in self._stems.split(text)]:
+                earned.append(Query.boost_query(_every(parts), COMPOUND_WEIGHT * weight))
+        return earned, beside
+
+    def _found_by(self, field: str, token: str) -> Query:
+        """Pages that earn something for this term elsewhere."""
+        return Query.boost_query(self._term(field, token), 0.0)
 
     def _forms(self, word: str, share: float) -> Iterator[Query]:
         """Other forms of a word, each as rare as all of them together."""
@@ -371,14 +379,6 @@ class Ranking:
             for field in FORM_FIELDS:
                 factor = EXACT_WEIGHTS[field] * weight * rarity
                 yield Query.boost_query(self._term(field, form), factor)
-
-    def _compounds(self, word: str, weight: float) -> Iterator[Query]:
-        """Compounds that have ``word`` as a part, the best one; and both parts of ``word``."""
-        if compounds := [self._term("body", term) for term in self._stems.compounds(word)]:
-            best = Query.disjunction_max_query(compounds)
-            yield Query.boost_query(best, COMPOUND_WEIGHT * weight)
-        if parts := [(Occur.Must, self._term("body", term)) for term in self._stems.split(word)]:
-            yield Query.boost_query(Query.boolean_query(parts), COMPOUND_WEIGHT * weight)
 
     def _whole(self, field: str, token: str, weight: float) -> Query:
         """A token that counts by its rarity alone: a page with a hundred flags is no worse a match
@@ -444,6 +444,13 @@ class Ranking:
         if self._boost is None:
             return query
         return Query.boost_query(query, self._boost(field, tokens))
+
+
+def _with(required: Sequence[Query], beside: Sequence[Query]) -> Query:
+    """All of the required queries, and what their pages earn more."""
+    return Query.boolean_query(
+        [(Occur.Must, query) for query in required] + [(Occur.Should, query) for query in beside]
+    )
 
 
 def _any(queries: Sequence[Query]) -> Query:

@@ -20,7 +20,7 @@ from itertools import pairwise
 from math import exp, log
 from typing import TYPE_CHECKING, Any
 
-from larmspider.index.normal import lowered, normalized
+from larmspider.index.normal import normalized
 from larmspider.index.packed import BEGINNING_CHARS
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Reranker:
         )
         if not sections:
             return
-        headings = lowered("\n".join([heading for _, _, heading in sections]))
+        headings = "\n".join([heading for _, _, heading in sections]).lower()
         seen = set[int]()
         for beginning in self._beginnings:
             at = headings.find(beginning)
@@ -166,7 +166,7 @@ def lower_of(stored: dict[str, Any]) -> str:
     """The beginning of a page's text in lower case, made once."""
     found: str | None = stored.get(_LOWER)
     if found is None:
-        found = stored[_LOWER] = lowered(stored["body"][:BEGINNING_CHARS])
+        found = stored[_LOWER] = stored["body"][:BEGINNING_CHARS].lower()
     return found
 
 

@@ -379,22 +379,25 @@ class Searcher:
         return copies_in(searcher, self.schema, likeness, pages, paired=paired, quickly=quickly)
 
     def _number_of_copies(self, searcher: tantivy.Searcher, group: Sequence[Match]) -> int:
-        """Of pages that are often found looked up once a commit; of all others too, once so many
-        were looked up that reading all likenesses takes no longer."""
+        """Looked up once a commit; with the likenesses of all pages, once so many were looked up
+        that reading these takes no longer."""
         likeness = group[0].likeness
         if likeness is None or not self.knows_copies:
             return 0
-        newest, pages = self._newest, self.documents()
+        newest, pages = self._newest, self._newest.documents or self.documents()
         known = newest.copies.setdefault(self._access, {})
         found = known.get(likeness)
         if found is None:
-            if len(known) >= max(FEW_LOOKED_UP, pages // READ_PER_LOOK_UP):
+            every = newest.likenesses.get(self._access)
+            if every is None and len(known) >= max(FEW_LOOKED_UP, pages // READ_PER_LOOK_UP):
                 known.clear()
                 if pages <= MANY_PAGES:
-                    newest.likenesses[self._access] = Likenesses(searcher)
-            if (every := newest.likenesses.get(self._access)) is not None:
-                return max(every.near(likeness), len(group)) - 1
-            found = known[likeness] = len(self.copies_of(searcher, likeness, quickly=True)) - 1
+                    every = newest.likenesses[self._access] = Likenesses(searcher)
+            if every is not None:
+                found = every.near(likeness) - 1
+            else:
+                found = len(self.copies_of(searcher, likeness, quickly=True)) - 1
+            known[likeness] = found
         return max(found, len(group) - 1)
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:

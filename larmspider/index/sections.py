@@ -14,7 +14,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from larmspider.index.normal import lowered
 from larmspider.index.rerank import lower_of
 from larmspider.items import Section
 
@@ -73,7 +72,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
 def _named(words: Iterable[str], sections: Sequence[Sequence[Any]]) -> int | None:
     """Of sections that with the shortest heading and anchor that have all the words."""
     names = [f"{heading} {anchor}" for _, anchor, heading in sections]
-    everything = lowered("\n".join(names))
+    everything = "\n".join(names).lower()
     if any(word not in everything for word in words):
         return None
     lower = [(len(name), number, name.lower()) for number, name in enumerate(names)]

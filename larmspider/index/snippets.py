@@ -10,12 +10,12 @@ So a snippet is plain text and ranges, without control characters, and `html` es
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Protocol
 
-from larmspider.index.normal import Offsets, lowered, normalized, offset_in
+from larmspider.index.normal import Offsets, normalized, offset_in
 from larmspider.index.packed import BEGINNING_CHARS
 from larmspider.index.rerank import beginning_of
 from larmspider.index.schema import PAGE_BREAK
@@ -113,7 +113,7 @@ class SnippetMaker:
         are others that are marked; the analyzers are the index's. A passage with all words of one
         of the ``phrases`` side by side is better than any other."""
         self._phrases = [
-            re.compile(r"(?<!\w)" + r"\W+".join(found) + r"(?!\w)")
+            _Phrase(found)
             for phrase in phrases
             if len(found := re.findall(r"\w+", phrase.lower())) > 1
         ]
@@ -148,10 +148,10 @@ class SnippetMaker:
             lower = None
         else:
             body = body[:BEGINNING_CHARS]
-        window = self._window(body, lower() if lower else lowered(body))
+        window = self._window(body, lower() if lower else body.lower())
         if window is None and (plain := normalized(body)) is not body:
             # the words are there in another form: with accents apart, or soft hyphens
-            window = self._window(plain, lowered(plain))
+            window = self._window(plain, plain.lower())
             window = window and (offset_in(body, window[0]), offset_in(body, window[1]))
         if window is None:
             passage = _beginning_of(description or body)
@@ -174,7 +174,7 @@ class SnippetMaker:
             lower = page.lower()
             counts = [lower.count(beginning) for beginning in self._beginnings]
             if words := sum(map(bool, counts)):
-                words += sum(1 for phrase in self._phrases if phrase.search(lower))
+                words += sum(1 for phrase in self._phrases if phrase.place(lower))
                 found.append((-words, -sum(counts), number))
         found.sort()
         if not found:
@@ -207,12 +207,13 @@ class SnippetMaker:
         if len(lower) != len(body):  # one letter that became two moves all others
             lower = body
         for phrase in self._phrases:
-            if side_by_side := phrase.search(lower):
-                return side_by_side.span()
+            if side_by_side := phrase.place(lower):
+                return side_by_side
         places: list[tuple[int, str]] = []
+        enough = _OCCURRENCES if len(self._beginnings) > 1 else 1
         for beginning in self._beginnings:
             at, found = lower.find(beginning), 0
-            while at >= 0 and found < _OCCURRENCES:
+            while at >= 0 and found < enough:
                 # a word begins here, or the script has no spaces between words
                 if at == 0 or not lower[at - 1].isalnum() or beginning[0] >= "\u2e80":
                     places.append((at, beginning))
@@ -251,6 +252,23 @@ class SnippetMaker:
             and self._stems.isdisjoint(self._stemmed.analyze(word))
         )
         return known
+
+
+class _Phrase:
+    """Words side by side, in lower case."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._first = words[0]
+        self._whole = re.compile(r"(?<!\w)" + r"\W+".join(words) + r"(?!\w)")
+
+    def place(self, text: str) -> tuple[int, int] | None:
+        """The first one. `re` alone tries each character of the text."""
+        at = text.find(self._first)
+        while at >= 0:
+            if found := self._whole.match(text, at):
+                return found.span()
+            at = text.find(self._first, at + 1)
+        return None
 
 
 def _sentences(body: str, first: int, last: int) -> str:

@@ -134,6 +134,8 @@ def written(clause: Clause) -> str:
 def _parts(node: Mapping[str, Any], fields: Sequence[str]) -> Iterator[tuple[str, float]]:
     """The shares of an explanation's leaves in its value."""
     value, what, inside = node["value"], node["description"], node.get("details", [])
+    if not value:
+        return
     if term := _TERM.search("".join(node.get("context") or ())):
         name = fields[int(term[1])] if int(term[1]) < len(fields) else "?"
         yield f'"{term[2]}" {PLACES.get(name, f"in {name}")}', value
@@ -150,6 +152,6 @@ def _parts(node: Mapping[str, Any], fields: Sequence[str]) -> Iterator[tuple[str
         total = sum(each["value"] for each in inside)
         for each in inside:
             for name, share in _parts(each, fields):
-                yield name, share * value / total if total else 0.0
-    elif value:
+                yield name, share * value / total
+    else:
         yield what, value

@@ -56,6 +56,7 @@ def test_the_parts_of_a_score_add_up(searcher: Searcher, query: str, parts: set[
     assert found.score == pytest.approx(hit.score, rel=1e-3)
     assert sum(found.parts.values()) * found.prior == pytest.approx(hit.score, rel=1e-3)
     assert parts <= set(found.parts)
+    assert all(found.parts.values())  # none that only finds the page
     assert found.prior > 1  # there is a link to it
 
 
