@@ -34,7 +34,14 @@ from larmspider.index.copies import MANY_PAGES, Groups, Likenesses, copies_in, n
 from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
-from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed, parse_query
+from larmspider.index.query import (
+    FILTER_FIELDS,
+    NO_FILTERS,
+    Clause,
+    Filters,
+    narrowed,
+    parse_query,
+)
 from larmspider.index.ranking import Boost, Built, Ranking
 from larmspider.index.rerank import LOOKED_AT as RERANKED
 from larmspider.index.rerank import Reranker
@@ -169,6 +176,18 @@ class Searcher:
                 found = replace(found, instead=better)
         also = tuple(dict.fromkeys(text for clause in clauses for text in clause.also))
         return replace(found, also=also, seconds=time.perf_counter() - started)
+
+    def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
+        """`Results.total` and `Results.total_all` of a ``verbatim`` search, without its hits."""
+        filters.check(self.has_field)
+        clauses = self._clauses(query, verbatim=True)
+        with self.reading() as searcher:
+            built = self._ranking.build(clauses)
+            narrowing = list(filters.queries(self.schema).values())
+            total = count_of(searcher, narrowed(built.matching, narrowing))
+            if len(clauses) < 2:
+                return total, total
+            return total, count_of(searcher, narrowed(built.every, narrowing))
 
     def clauses(self, query: str) -> list[Clause]:
         """The query taken apart (query.py). Raises QueryError."""
@@ -648,9 +667,10 @@ def check_window(limit: int, offset: int) -> None:
 
 
 def count_of(searcher: tantivy.Searcher, query: Query) -> int:
-    """How many pages match, without their scores, which would take six times as long."""
-    found: Any = searcher.search(query, 1, count=True, order_by_field="date")
-    return int(found.count)
+    """How many pages match, without their scores, which would take six times as long; each has one
+    kind. To order them by date and count them takes half as long again."""
+    found = searcher.aggregate(query, {"pages": {"value_count": {"field": FILTER_FIELDS["type"]}}})
+    return int(found["pages"]["value"])
 
 
 def replaced(query: str, results: Results) -> str | None:

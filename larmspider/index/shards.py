@@ -229,6 +229,10 @@ class WorkersSearcher(Searcher):
             ]
         return len(hits), sorted(hits, key=lambda hit: hit.url)[:limit]
 
+    def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
+        found = self.search(query, 1, filters=filters, verbatim=True)
+        return found.total, found.total_all
+
     def marker(self, query: str) -> SnippetMaker:
         return self._shards[0].marker(query)
 

@@ -20,7 +20,6 @@ from typing import Protocol
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.query import NO_FILTERS, Clause, Filters
-from larmspider.index.results import Results
 from larmspider.index.stops import is_stop
 from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
 
@@ -43,15 +42,9 @@ _WORD = re.compile(r"\w+")
 class Dictionary(Protocol):
     """The words of an index, or of several, whose counts add up."""
 
-    def search(
-        self,
-        query: str,
-        limit: int = 10,
-        offset: int = 0,
-        *,
-        filters: Filters = NO_FILTERS,
-        verbatim: bool = False,
-    ) -> Results: ...
+    def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
+        """Pages that a query finds as it is typed, and those of them with all words that matter.
+        Raises QueryError."""
 
     def clauses(self, query: str) -> list[Clause]:
         """A query taken apart. Raises QueryError."""
@@ -96,10 +89,10 @@ def did_you_mean(
     if suggested == query:
         return None
     try:
-        found = dictionary.search(suggested, 1, filters=filters, verbatim=True)
+        total, total_all = dictionary.totals(suggested, filters)
     except QueryError:  # a word became longer than a query may be
         return None
-    return Suggestion(suggested, found.total, found.total_all) if found.total else None
+    return Suggestion(suggested, total, total_all) if total else None
 
 
 def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterator[tuple[str, str]]:

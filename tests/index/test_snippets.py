@@ -60,7 +60,8 @@ def test_a_phrase_is_shown_where_its_words_stand_side_by_side() -> None:
     were no phrase."""
     analyzers = ExactAnalyzer(), stemmed_analyzer("english")
     maker = SnippetMaker(["Log in"], *analyzers, phrases=["Log in"])
-    body = f"in the log of it, the catalog in it. {'filler. ' * 60}Here you log-in. {'filler. ' * 60}"
+    filler = "filler. " * 60
+    body = f"in the log of it, the catalog in it. {filler}Here you log-in. {filler}"
     assert "Here you log-in." in maker.snippet(body, "").text
     assert maker.snippet("in the log, a login in it\fhere you log in\flog", "").page == 2
     assert maker.snippet("a log is in it", "").marked("*", "*") == "a *log* is *in* it"

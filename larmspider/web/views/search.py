@@ -129,7 +129,7 @@ def search(request: WebRequest) -> WebResponse:
     hits = [hit for hit in results.hits if hit.url not in above] or results.hits
     anywhere = 0
     if not results.total and filters != NO_FILTERS:
-        anywhere = request.searcher().search(asked.query, 1, verbatim=True).total
+        anywhere, _ = request.searcher().totals(asked.query)
     return request.render(
         "search.html",
         asked=asked,
@@ -237,7 +237,8 @@ def _frequent(request: WebRequest, searcher: Searcher, typed: str) -> list[str]:
     found = []
     for query in request.query_log.suggested(typed, MAX_FREQUENT):
         with suppress(QueryError):  # limits were others when it was typed
-            if searcher.search(query, 1, verbatim=True).total_all:
+            _, total_all = searcher.totals(query)
+            if total_all:
                 found.append(query)
     return found
 
