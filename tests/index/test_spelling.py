@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from larmspider.errors import QueryError
 from larmspider.index.query import Filters
 from larmspider.index.search import Searcher
+from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.spelling import Suggestion, distance, edits
 
 
@@ -86,6 +89,19 @@ def test_a_suggestion_finds_something_with_the_filters(searcher) -> None:
     """A word of another language's pages is no help among the Russian ones."""
     assert searcher.suggestion("lisence", Filters.of(languages=["ru"])) is None
     assert searcher.suggestion("пажарная", Filters.of(languages=["ru"])) is not None
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["license", "license plates", '"license server"', "the license plates -mail", "nothing"],
+)
+@pytest.mark.parametrize("kinds", [[], ["html"], ["pdf"]])
+def test_totals_are_those_of_a_search(searcher, query: str, kinds: list[str]) -> None:
+    """In one index, and in several."""
+    filters = Filters.of(kinds=kinds)
+    for one in (searcher, WorkersSearcher([searcher], lambda: nullcontext(Deduplicator()))):
+        found = one.search(query, filters=filters, verbatim=True)
+        assert one.totals(query, filters) == (found.total, found.total_all)
 
 
 def test_a_query_error_is_one_here_too(searcher) -> None:
