@@ -183,6 +183,6 @@ def stored_documents(directory: Path) -> tuple[int, Documents]:
                 stored = stored_fields(searcher.doc(address), packed)
                 if stored["key"] not in waiting and stored.get("container") not in waiting:
                     yield stored["key"], stored
-        yield from waiting.items()
+        yield from waiting.items()  # None: is to be removed
 
     return total + len(waiting), documents()

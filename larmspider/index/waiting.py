@@ -1,20 +1,25 @@
-"""Pages that wait until more links to them are known: then each is indexed once, with their texts.
+"""Pages, and removals of pages, that wait for the next commit of the index.
 
-    waiting = WaitingPages(Path("crawl/index"), packed, commits=2)
+A commit costs Tantivy a segment, however few pages it has, which is merged with others later; and a
+page that is indexed before most links to it are known is indexed again, with their texts. So pages
+are collected, in memory and in files beside the index, one for each checkpoint, and indexed
+together once `is_due` says so::
+
+    waiting = WaitingPages(Path("crawl/index"), packed)
     waiting.put("http://wiki.example/", fields)
-    for page in waiting.due(): ...     # before a commit: those that came two commits ago
-    waiting.write()
-    waiting.committed()                # behind it
+    waiting.put("http://wiki.example/old", None)     # is to be removed
+    waiting.write()                                  # now they outlast the process
+    if waiting.is_due(indexed=200):
+        for page in waiting.take(): ...
+        waiting.committed()                          # behind Tantivy's commit
 
-They are in memory, and in files beside the index: each commit writes a file of what came since the
-last one, and deletes that whose pages are all in the index by then. A process that is killed leaves
-them to the next one.
+A process that is killed leaves them to the next one. To index one of them twice does no harm.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,103 +30,120 @@ from larmspider.files import replace_file
 from larmspider.index.packed import PackedPages
 
 MAX_PAGES = 10_000
-"""That wait; of more the first ones are due."""
-MAX_CHARS = 64_000_000
-"""Of all their texts."""
+"""That wait,"""
+MAX_CHARS = 96_000_000
+"""of all their texts,"""
+MAX_CHECKPOINTS = 12
+"""that pass one by: a minute."""
+LEFT = 0.75
+"""Where one of the three is reached so many pages are due that this share of each is left."""
+FIRST = 50
+"""Pages that are due at once where the index has not even half as many, so that a crawl that has
+just begun finds something."""
 _NAME = "waiting-"
 
 
 class WaitingPage(NamedTuple):
-    """A page's fields, the same `PackedPages.pack` ed, and the number of commits before it came."""
+    """A page's fields and the same `PackedPages.pack` ed, behind them those of its parts; without
+    fields it is to be removed. ``since``: the number of the first file that has the page."""
 
-    stored: dict[str, Any]
-    packed: bytes
-    since: int
+    key: str
+    stored: dict[str, Any] | None
+    packed: list[bytes]
+    since: int = 0
 
     @property
     def chars(self) -> int:
-        return len(self.stored["body"]) + len(self.stored.get("rest", ""))
+        texts = (self.stored, *self.stored.get("parts", ())) if self.stored else ()
+        return sum(len(text["body"]) + len(text.get("rest", "")) for text in texts)
 
 
 class WaitingPages:
-    """Of the index in ``directory``, which has one writer. A page is due at the commit that comes
-    ``commits`` after the next one; at the next one if a process that was killed has left it."""
+    """Of the index in ``directory``, which has one writer."""
 
-    def __init__(self, directory: Path, packed: PackedPages, commits: int) -> None:
+    def __init__(self, directory: Path, packed: PackedPages) -> None:
         """Raises CrawlDirError for a file that cannot be read."""
-        self._directory, self._packed, self.commits = directory, packed, commits
-        self._pages = OrderedDict[str, WaitingPage]()
-        self._new: list[tuple[str, bytes | None]] = []  # None: waits no more
-        self._chars = 0
+        self._directory, self._packed = directory, packed
         self._files = _files_in(directory)
         self._number = self._files[-1] if self._files else 0
-        for key, (stored, record) in _records_in(directory, packed).items():
-            self._add(key, WaitingPage(stored, record, self._number - commits))
+        self._pages = _pages_in(directory, packed)
+        self._chars = sum(page.chars for page in self._pages.values())
+        self._new: list[tuple[str, list[bytes]]] = []
+        self._is_urgent = bool(self._files)
 
     def __len__(self) -> int:
         return len(self._pages)
 
-    def put(self, key: str, stored: dict[str, Any]) -> None:
-        """A page without parts, in place of the one that waits under this key, and no longer than
-        that would have waited."""
-        fields = {name: value for name, value in stored.items() if name != "parts"}
+    @property
+    def keys(self) -> Collection[str]:
+        return self._pages.keys()
+
+    def put(self, key: str, stored: dict[str, Any] | None, *, urgent: bool = False) -> None:
+        """A page, or None to remove it, in place of what waits under this key, and no longer than
+        that would have waited; ``urgent``: not beyond the next checkpoint."""
+        packed: list[bytes] = []
+        if stored is not None:
+            page = {name: value for name, value in stored.items() if name != "parts"}
+            packed = [self._packed.pack(fields) for fields in (page, *stored.get("parts", ()))]
         before = self._pages.get(key)
-        if before is not None:
-            self._chars -= before.chars
-        packed = self._packed.pack(fields)
-        self._add(key, WaitingPage(fields, packed, before.since if before else self._number))
+        since = before.since if before else self._number + 1
+        self._pages[key] = now = WaitingPage(key, stored, packed, since)
+        self._chars += now.chars - (before.chars if before else 0)
         self._new.append((key, packed))
+        self._is_urgent |= urgent
 
-    def drop(self, key: str) -> None:
-        """The page, if it waits, is gone, or another version of it is in the index."""
-        if self._take(key) is not None or self._files or self._new:
-            self._new.append((key, None))
+    def due(self, indexed: int) -> int:
+        """How many of the first pages a checkpoint is to commit, before its `write`, to an index of
+        so many: all where none came since the last one, or one is urgent."""
+        if self._is_urgent or not self._new:
+            return len(self._pages)
+        first = FIRST if indexed < FIRST // 2 else 0
+        return self.too_many() or min(len(self._pages), first)
 
-    def due(self, *, every: bool = False) -> Iterator[WaitingPage]:
-        """The pages that wait no longer than to this commit; ``every``: all."""
-        while self._pages:
-            key, page = next(iter(self._pages.items()))
-            if not every and page.since + self.commits > self._number:
-                return
-            self._take(key)
-            yield page
-
-    def too_many(self) -> Iterator[WaitingPage]:
-        """The pages that cannot wait longer, for there is no room."""
-        while len(self._pages) > MAX_PAGES or self._chars > MAX_CHARS:
-            key, page = next(iter(self._pages.items()))
-            self._take(key)
-            yield page
+    def too_many(self) -> int:
+        """How many of the first pages cannot wait longer."""
+        pages, chars, number = len(self._pages), self._chars, 0
+        for number, page in enumerate(self._pages.values()):
+            share = LEFT if number else 1.0
+            if not (
+                pages - number > share * MAX_PAGES
+                or chars > share * MAX_CHARS
+                or self._number + 1 - page.since >= share * MAX_CHECKPOINTS
+            ):
+                return number
+            chars -= page.chars
+        return pages
 
     def write(self) -> None:
-        """What came since the last commit; on the disk when this returns. Raises OSError."""
+        """What came since the last call; on the disk when this returns. Raises OSError."""
         if self._new:
             content = msgpack.packb(self._new, unicode_errors="replace")
             path = self._directory / f"{_NAME}{self._number + 1}"
             replace_file(path, content, synced=True)
-            self._files.append(self._number + 1)
+            self._number += 1
+            self._files.append(self._number)
             self._new = []
 
+    def take(self, number: int) -> list[WaitingPage]:
+        """The first pages."""
+        taken = [self._pages.pop(key) for key in [*islice(self._pages, number)]]
+        self._chars -= sum(page.chars for page in taken)
+        return taken
+
     def committed(self) -> None:
-        """The index has what was due."""
-        self._number += 1
-        while self._files and (not self._pages or self._files[0] + self.commits <= self._number):
-            (self._directory / f"{_NAME}{self._files.pop(0)}").unlink(missing_ok=True)
-
-    def _add(self, key: str, page: WaitingPage) -> None:
-        self._pages[key] = page
-        self._chars += page.chars
-
-    def _take(self, key: str) -> WaitingPage | None:
-        page = self._pages.pop(key, None)
-        if page is not None:
-            self._chars -= page.chars
-        return page
+        """The index has all that was taken."""
+        first = next(iter(self._pages.values()), None)
+        while self._files and (first is None or self._files[0] < first.since):
+            # the first one first: an older version of a page must not be the last
+            (self._directory / f"{_NAME}{self._files[0]}").unlink(missing_ok=True)
+            del self._files[0]
+        self._is_urgent = False
 
 
-def waiting_in(directory: Path, packed: PackedPages) -> dict[str, dict[str, Any]]:
-    """The fields of all pages that wait in an index, by key. Raises CrawlDirError."""
-    return {key: stored for key, (stored, _) in _records_in(directory, packed).items()}
+def waiting_in(directory: Path, packed: PackedPages) -> Mapping[str, dict[str, Any] | None]:
+    """The fields of all pages that wait in an index, by key; None: is to be removed. Raises
+    CrawlDirError."""
+    return {key: page.stored for key, page in _pages_in(directory, packed).items()}
 
 
 def _files_in(directory: Path) -> list[int]:
@@ -129,19 +151,26 @@ def _files_in(directory: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def _records_in(directory: Path, packed: PackedPages) -> dict[str, tuple[dict[str, Any], bytes]]:
-    """Of each page that waits its fields, and the same as they were packed."""
-    found: dict[str, tuple[dict[str, Any], bytes]] = {}
+def _pages_in(directory: Path, packed: PackedPages) -> dict[str, WaitingPage]:
+    found: dict[str, WaitingPage] = {}
     for number in _files_in(directory):
         path = directory / f"{_NAME}{number}"
         try:
             for key, record in msgpack.unpackb(path.read_bytes()):
                 found.pop(key, None)
-                if record is not None:
-                    stored = packed.unpack(record)
-                    found[stored["key"]] = stored, record
+                if record is not None:  # as an earlier version said that a page waits no more
+                    # whose pages had no parts
+                    pieces = [record] if isinstance(record, bytes) else record
+                    found[key] = WaitingPage(key, _unpacked(pieces, packed), pieces)
         except Exception as error:  # whatever a damaged file makes of three formats
             raise CrawlDirError(
                 f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
             ) from error
     return found
+
+
+def _unpacked(pieces: list[bytes], packed: PackedPages) -> dict[str, Any] | None:
+    if not pieces:
+        return None
+    page, *parts = map(packed.unpack, pieces)
+    return page | {"parts": parts}

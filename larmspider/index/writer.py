@@ -9,10 +9,11 @@
 `refresh_anchors` runs in another: Tantivy's writer cannot be used during its own commit ("Already
 borrowed"), so pages are queued and handed over under a lock, in packs.
 
-Pages that wait (waiting.py) are handed over by the commit at which they are due. A commit is all or
-nothing and adding is idempotent: after a crash, add again what was added since the last commit; of
-anchors, too, what a page gives takes the place of what it gave. Tantivy commits before the anchor
-table, so a crash between the two can only index a page twice with the same anchors.
+A crawl calls `checkpoint`, which commits where that pays, and else keeps pages in files, where they
+wait for a later commit (waiting.py). A commit is all or nothing and adding is idempotent: after a
+crash, add again what was added since the last checkpoint; of anchors, too, what a page gives takes
+the place of what it gave. Tantivy commits before the anchor table, so a crash between the two can
+only index a page twice with the same anchors.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -53,15 +55,20 @@ from larmspider.items import Page
 HEAP_MIN_BYTES = 15_000_000
 """Tantivy's least memory for one thread."""
 
+REFRESH_LEAST, REFRESH_SHARE = 20, 20
+"""Pages whose link texts a checkpoint updates, about 0.5 ms each: so many, or one for so many that
+waited; the others when nothing is left to fetch."""
+
 _FULL = 2_000_000  # bytes left on a disk at which an error of a writer is taken for a full one
 _PACK = 64  # pages handed to Tantivy together, on the calling thread
 _MAX_PACKS = 64  # queued before `add` waits for a commit
-_PACK_CHARS = 1_000_000  # of long documents fewer are handed over together, or queued
-_REFRESH_ROUND = 500  # pages of refresh_all_anchors() between two looks at ``stop``,
+_PACK_CHARS = 500_000  # of long documents fewer are handed over together, or queued
+_ROUND = 500  # pages between two looks at whether it is enough,
 _REFRESH_COMMIT = 10_000  # and between two commits, at most
 _MERGED = 8  # segments of one size that Tantivy merges into one, without what was replaced
 _SMALL = 16_000  # pages; all segments below are of one size
 _REPLACED = 8  # of so many pages one was replaced: it pays to have them merged
+_LAST_SECS = 3.0  # for pages that wait when a crawl is stopped
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
 _COMPARED = 32  # pages whose likeness is asked for together
 
@@ -117,14 +124,14 @@ class IndexWriter:
         threads: int = 1,
         stemmer: str = "english",
         simhashes: Simhashes | None = None,
-        waits: int = 0,
+        collects: bool = False,
     ) -> None:
         """Open the index in ``directory``, or create it.
 
         Tantivy's ``threads`` share ``heap_bytes`` and write a segment when they are full.
         ``stemmer`` is one of schema.STEMMERS. Without ``simhashes`` copies are pages with the same
-        bytes. A page is in the index from the next commit on; without parts it ``waits`` for so
-        many more, and has the texts of links that are found meanwhile.
+        bytes. It ``collects`` pages until a commit, for `checkpoint`; else it hands them to
+        Tantivy as they come.
 
         Raises ConfigError for a value that cannot be, CrawlDirError for an index of another schema
         or stemmer, or one that another writer has open.
@@ -149,7 +156,7 @@ class IndexWriter:
                 ) from error
             raise CrawlDirError(f"{self.directory}: cannot write the index: {error}") from error
         self.anchors = AnchorTable(self.directory / "anchors")
-        self._waiting = WaitingPages(self.directory, self._packed, waits)
+        self._collects, self._waiting = collects, WaitingPages(self.directory, self._packed)
         self._simhashes = simhashes
         self._queue: deque[_Queued] = deque()
         self._uncompared: list[_Queued] = []
@@ -187,16 +194,34 @@ class IndexWriter:
         place of those that it had; written at the next `commit`."""
         self.anchors.add(page, links)
 
-    def commit(self, *, every: bool = False) -> None:
-        """Make everything added so far durable and, but for pages that wait, visible; ``every``:
-        these, too. Blocks for about 0.1 to 1 s.
+    def checkpoint(self) -> None:
+        """Make everything added so far durable; and visible, with some pages whose link texts have
+        doubled, if it is time for that (`WaitingPages.is_due`). Otherwise as `commit`."""
+        with self._lock:
+            if self._closed:
+                return
+            with self._errors_named():
+                self._drain()
+                due = self._waiting.due(self.count())
+            if not (due or self._indexed):
+                self._keep()
+                return
+        self.refresh_anchors(max(REFRESH_LEAST, due // REFRESH_SHARE))
+        with self._lock:
+            if not self._closed:
+                self._commit(due)
+                self._share()
+
+    def commit(self) -> None:
+        """Make everything added so far durable and visible. Blocks for about 0.1 to 1 s, and 0.5 ms
+        for each page that waits.
 
         May run in another thread than `add`; does nothing after `close`. Raises CrawlDirError if
         the disk refuses; what was added since the last commit then has to be added again.
         """
         with self._lock:
             if not self._closed:  # close() has committed
-                self._commit(every=every)
+                self._commit()
                 self._share()
 
     def refresh_anchors(self, limit: int) -> int:
@@ -213,7 +238,7 @@ class IndexWriter:
         About 0.5 ms a page. Ends early if ``stop``, asked every 500 pages, says so. Where many
         pages of small segments were replaced, the last commit makes Tantivy merge these.
         """
-        self.commit(every=True)
+        self.commit()
         total = 0
         while not stop() and (done := self._refresh_and_commit(stop)):
             total += done
@@ -223,7 +248,7 @@ class IndexWriter:
         size, done, refreshed = self._next_commit(), 0, 1
         while done < size and refreshed and not stop():
             with self._lock:
-                limit = 0 if self._closed else min(_REFRESH_ROUND, size - done)
+                limit = 0 if self._closed else min(_ROUND, size - done)
                 refreshed = self._refresh(limit, due_only=False)
             done += refreshed
         if done:
@@ -251,8 +276,9 @@ class IndexWriter:
     def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
         """Commit, wait for merges and release the index. May be called twice.
 
-        Merges end, or are not waited for, once ``hurry`` says so; a later writer does them. Where
-        the index could not be written nothing is committed: what waits is there for the next one.
+        Once ``hurry`` says so, merges end, or are not waited for, and so do pages that wait after
+        3 s; a later writer does them. Where the index could not be written nothing is committed:
+        what waits is there for the next one.
         """
         if self._closed:
             return
@@ -260,7 +286,8 @@ class IndexWriter:
             self._closed = True
             try:
                 if self._refused is None:
-                    self._commit(every=True)
+                    end = time.monotonic() + _LAST_SECS
+                    self._commit(enough=lambda: hurry() and time.monotonic() > end)
                     if not hurry():
                         self._wait_for_merges(hurry)
             finally:
@@ -309,12 +336,13 @@ class IndexWriter:
         waiting = len(self._queue)
         packs = max(waiting / _PACK, self._queued_chars / _PACK_CHARS)
         full = packs >= _MAX_PACKS
-        # what waits is taken at the commit, in the thread of that
-        is_due = full or (packs >= 1 and not self._waiting.commits)
+        # what is collected is taken at the checkpoint, in the thread of that
+        is_due = full or (packs >= 1 and not self._collects)
         if is_due and self._lock.acquire(blocking=full):
             try:
                 with self._errors_named():
                     self._drain(wait=full)
+                    self._index_pages(self._waiting.take(self._waiting.too_many()))
             finally:
                 self._lock.release()
 
@@ -363,68 +391,75 @@ class IndexWriter:
             pack.append(self._queue.popleft())
             self._queued_chars -= pack[-1].chars
         self._compare([page for page in pack if page.compared is None])
-        others = list[_Queued]()
         for page in pack:
             page.settle()
-            if page.stored is not None and self._may_wait(page.stored):
-                self._waiting.put(page.key, page.stored)
-            else:
-                self._waiting.drop(page.key)
-                others.append(page)
-        links_to = self.anchors.links_to(page.key for page in others)
-        for page, links in zip(others, links_to, strict=True):
+        if not self._collects:
+            self._index_pages([WaitingPage(page.key, page.stored, []) for page in pack])
+            return
+        self._index.reload()
+        indexed = self._index.searcher()
+        for page in pack:
+            leaves = page.stored is None and indexed.doc_freq("key", page.key) > 0
+            self._waiting.put(page.key, page.stored, urgent=leaves)
+
+    def _index_pages(self, pages: Collection[WaitingPage]) -> None:
+        """Hand pages and removals to Tantivy, with the link texts of the last flush."""
+        links_to = self.anchors.links_to(page.key for page in pages)
+        for page, links in zip(pages, links_to, strict=True):
             if page.stored is None:
                 self._writer.delete_documents_by_term("key", page.key)
                 self._writer.delete_documents_by_term("container", page.key)
                 self._indexed[page.key] = None
             else:
-                self._upsert(page.stored, links)
-        self._index_waited(self._waiting.too_many())
-
-    def _index_waited(self, waited: Iterable[WaitingPage]) -> None:
-        """Hand pages to Tantivy, with the link texts of the last flush."""
-        pages = list(waited)
-        links_to = self.anchors.links_to(page.stored["key"] for page in pages)
-        for page, links in zip(pages, links_to, strict=True):
-            self._upsert(page.stored | {"parts": []}, links, page.packed)
-
-    def _may_wait(self, stored: Mapping[str, Any]) -> bool:
-        return bool(self._waiting.commits) and not stored.get("parts")
+                self._upsert(page.stored, links, page.packed)
 
     def _upsert(
-        self, stored: dict[str, Any], links: LinkTexts, as_packed: bytes | None = None
+        self, stored: dict[str, Any], links: LinkTexts, packed: Sequence[bytes | None]
     ) -> None:
-        document = to_document(stored, links, self._stems, self._packed, as_packed)
+        """``packed``: the page and its parts, as far as they are packed."""
+        as_packed = iter(packed)
+        document = to_document(stored, links, self._stems, self._packed, next(as_packed, None))
         parts = stored.get("parts")  # None: out of an index, where they have their own documents
         self._writer.delete_documents_by_term("key", stored["key"])
         if parts is not None:
             self._writer.delete_documents_by_term("container", stored["key"])
         self._writer.add_document(document)
         for part in parts or ():
-            self._writer.add_document(to_document(part, NO_LINKS, self._stems, self._packed))
+            self._writer.add_document(
+                to_document(part, NO_LINKS, self._stems, self._packed, next(as_packed, None))
+            )
         self._indexed[stored["key"]] = len(links.texts)
 
-    def _commit(self, *, every: bool = False) -> None:
+    def _keep(self) -> None:
         with self._errors_named():
-            self._drain()
-            stood = self._index_due(every=every)
             self.before_commit()
             self._waiting.write()
+        self.anchors.flush()
+
+    def _commit(self, due: int | None = None, enough: Callable[[], bool] = lambda: False) -> None:
+        """``due``: of the pages that wait only the first ones; or until ``enough``."""
+        with self._errors_named():
+            self._drain()
+            self.before_commit()
+            self._waiting.write()
+            stood = self._index_waiting(len(self._waiting) if due is None else due, enough)
             self._writer.commit()
         self.anchors.flush(self._indexed, stood)
         self._indexed = {}
         with self._errors_named():
             self._waiting.committed()
 
-    def _index_due(self, *, every: bool) -> Mapping[str, Standing]:
-        """Index the pages that have waited, with all link texts that came by now, and return how
-        the links stood to pages that were indexed before."""
-        due = list(self._waiting.due(every=every))
+    def _index_waiting(self, due: int, enough: Callable[[], bool]) -> Mapping[str, Standing]:
+        """Index pages that wait, with all link texts that came by now, and return how the links
+        stood to pages that were indexed before."""
         if not due:
             return {}
         stood = self.anchors.standing(self._indexed)
         self.anchors.flush()
-        self._index_waited(due)
+        for start in range(0, due, _ROUND):
+            if enough():
+                break
+            self._index_pages(self._waiting.take(min(_ROUND, due - start)))
         return stood
 
     def _refresh(self, limit: int, *, due_only: bool) -> int:
@@ -432,9 +467,10 @@ class IndexWriter:
             return self._refresh_some(limit, due_only=due_only)
 
     def _refresh_some(self, limit: int, *, due_only: bool) -> int:
-        # What Tantivy has not committed is newer than what can be read back, so those pages are
-        # left for later. Pages in the queue replace these later.
-        changed = self.anchors.changed(limit, due_only, self._indexed)
+        # What Tantivy has not committed is newer than what can be read back, and what waits is too,
+        # so those pages are left for later. Pages in the queue replace these later.
+        newer = self._indexed.keys() | self._waiting.keys
+        changed = self.anchors.changed(limit, due_only, newer)
         if not changed:
             return 0
         self._index.reload()
@@ -447,7 +483,7 @@ class IndexWriter:
             if hits:
                 document = searcher.doc(hits[0][1])
                 stored = stored_fields(document, self._packed)
-                self._upsert(stored, links, packed_page(document))
+                self._upsert(stored, links, [packed_page(document)])
             else:
                 self._indexed[normalized] = None
             refreshed += 1

@@ -2,7 +2,7 @@
 
 Indexed are pages with status 200, without noindex and without a refresh to another page. Links to a
 page are often found long after the page, so link texts of indexed pages are updated at each
-checkpoint, a few at a time, and all of them when nothing is left to fetch. A crawl that is stopped
+commit, a few at a time, and all of them when nothing is left to fetch. A crawl that is stopped
 meanwhile stops; the next run continues there.
 """
 
@@ -43,14 +43,6 @@ if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
 logger = logging.getLogger(__name__)
-
-REFRESH_LEAST, REFRESH_SHARE = 20, 20
-"""Pages whose link texts a checkpoint updates, in a thread, about 0.5 ms each: so many, or one for
-so many that came since the last one; the others when nothing is left to fetch."""
-
-WAITS = 2
-"""Checkpoints that a new page waits for beyond the next one, so that it is indexed with the texts
-of links that are found by then; not in a run with ``refresh=``, which knows most links."""
 
 _PROGRESS_SECS = 5.0
 _EXISTS = b"index"
@@ -100,7 +92,6 @@ class SearchIndexPipeline(Store):
         self._unknown, self._unlinked = unknown, unlinked
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
-        self._written = 0  # pages since the last commit, about
         self._refresh: asyncio.Task[None] | None = None
         self._closing = False
         self._failure: CrawlDirError | None = None  # pages may be missing since
@@ -144,7 +135,7 @@ class SearchIndexPipeline(Store):
             heap_bytes=self.heap_bytes,
             stemmer=self.stemmer,
             simhashes=self._simhasher.submit,
-            waits=0 if self.refreshing else WAITS,
+            collects=True,
         )
         self._writer.before_commit = self._ahead.write
         for name in self._unknown(self._in_doubt) if self._in_doubt else ():
@@ -198,7 +189,6 @@ class SearchIndexPipeline(Store):
     def write(self, page: Page) -> None:
         assert self._writer is not None
         self._up_to_date = False
-        self._written += 1
         with self._failure_kept():
             self._index(page, self._writer)
 
@@ -266,7 +256,7 @@ class SearchIndexPipeline(Store):
         writer = self._writer
         if writer is not None:
             with self._failure_kept():
-                await asyncio.to_thread(self._commit, writer)
+                await asyncio.to_thread(writer.checkpoint)
             # by now close_spider() may have taken the writer away
             names, writer.anchors.unlinked = writer.anchors.unlinked, []
             if names:
@@ -280,11 +270,6 @@ class SearchIndexPipeline(Store):
         except CrawlDirError as error:
             self._failure = self._failure or error
             raise
-
-    def _commit(self, writer: IndexWriter) -> None:
-        pages, self._written = self._written, 0
-        writer.commit()
-        writer.refresh_anchors(max(REFRESH_LEAST, pages // REFRESH_SHARE))
 
     async def close_spider(self) -> None:
         writer = self._writer

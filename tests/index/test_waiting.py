@@ -1,4 +1,4 @@
-"""Pages that wait until more links to them are known."""
+"""Pages that wait for a commit until it pays."""
 
 from __future__ import annotations
 
@@ -8,24 +8,31 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from larmspider.errors import CrawlDirError
-from larmspider.index import waiting
+from larmspider.index import waiting, writer
 from larmspider.index.packed import PackedPages
-from larmspider.index.rebuild import stored_documents
+from larmspider.index.rebuild import rebuild, stored_documents
+from larmspider.index.schema import page_fields
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
-from larmspider.items import Part
+from larmspider.items import Page, Part
 from tests.index.conftest import MakePage
 
 URL = "http://wiki.example/a"
 Found = Callable[[str], list[str]]
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "FIRST", 0)
+
+
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[IndexWriter]:
-    with IndexWriter(tmp_path / "index", waits=2) as index:
+    with IndexWriter(tmp_path / "index", collects=True) as index:
         yield index
 
 
@@ -35,147 +42,237 @@ def found(slow: IndexWriter) -> Found:
     return lambda query: found_in(slow.directory, query)
 
 
+@pytest.fixture
+def add(slow: IndexWriter, make_page: MakePage) -> Callable[..., None]:
+    """Pages with one word, and a checkpoint."""
+
+    def adding(*names: str, text: str = "word") -> None:
+        for name in names:
+            slow.add(make_page(name, text))
+        slow.checkpoint()
+
+    return adding
+
+
 def found_in(directory: Path, query: str) -> list[str]:
     hits = Searcher.open(directory).search(query).hits
     return sorted(hit.url.rpartition("/")[2] for hit in hits)
 
 
 def after_a_kill(directory: Path, query: str) -> list[str]:
-    """What the next writer has found after its first commit, if this one ends here."""
+    """What the next writer has found after its first checkpoint, if this one ends here."""
     copy = directory.with_name("copy")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(directory, copy)
-    with IndexWriter(copy, waits=2) as index:
-        index.commit()
+    with IndexWriter(copy, collects=True) as index:
+        index.checkpoint()
         return found_in(copy, query)
 
 
-def test_a_page_is_written_once_with_the_texts_of_three_commits(
-    slow: IndexWriter, found: Found, make_page: MakePage
+def archive(make_page: MakePage, text: str, *parts: str) -> Page:
+    page = make_page("a", text)
+    page.parts = [Part(f"{part}.txt", "text/plain", text=part) for part in parts]
+    return page
+
+
+def test_a_page_is_written_once_with_the_texts_that_come_while_it_waits(
+    slow: IndexWriter, found: Found, add: Callable[..., None]
 ) -> None:
-    """The third has it, whether it is idle or others come."""
-    slow.add(make_page("a", "word"))
+    """A checkpoint to which no page came has it."""
+    add("a")
     for number in range(3):
-        assert found("word") == []
         slow.add_anchors(f"http://h/{number}", [(URL, f"text{number}")])
-        slow.commit()
-        slow.add(make_page(f"other{number}", "else"))
+        add(f"other{number}", text="else")
+        assert found("word") == []
+    slow.checkpoint()
     assert [found(query) for query in ("word", "text0", "text1", "text2")] == [["a"]] * 4
     assert slow.refresh_anchors(10) == 0
-    assert found("else") == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"), [("MAX_PAGES", 3), ("MAX_CHARS", 15), ("MAX_CHECKPOINTS", 3)]
+)
+def test_the_first_pages_go_where_no_more_may_wait(
+    add: Callable[..., None],
+    found: Found,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    value: int,
+) -> None:
+    """So many that three quarters are left."""
+    monkeypatch.setattr(waiting, limit, value)
+    for name in "abc":
+        add(name)
+        assert found("word") == []
+    add("d")
+    assert found("word") == ["a", "b"] if limit == "MAX_PAGES" else ["a"]
+
+
+def test_a_crawl_that_has_just_begun_finds_its_first_pages(
+    add: Callable[..., None], found: Found, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as there are few."""
+    monkeypatch.setattr(waiting, "FIRST", 4)
+    add("a")
+    assert found("word") == ["a"]
+    add("b", "c", "d", "e", "f")
+    assert found("word") == ["a", "b", "c", "d", "e"]
+    add("g")
+    assert "f" not in found("word")
 
 
 def test_all_pages_are_there_when_link_texts_are_brought_up_to_date_and_at_the_end(
-    slow: IndexWriter, found: Found, make_page: MakePage
+    slow: IndexWriter, found: Found, add: Callable[..., None]
 ) -> None:
-    slow.add(make_page("a", "word"))
-    slow.commit()
+    add("a")
     slow.refresh_all_anchors()
     assert found("word") == ["a"]
-    slow.add(make_page("b", "word"))
+    add("b")
     slow.close()
     assert found("word") == ["a", "b"]
     assert list(slow.directory.glob("waiting-*")) == []
 
 
+def test_a_writer_in_a_hurry_leaves_what_waits_to_the_next_one(
+    slow: IndexWriter, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_LAST_SECS", -1.0)
+    add("a", "b")
+    slow.remove(URL)
+    slow.close(hurry=lambda: True)
+    assert found_in(slow.directory, "word") == []
+    assert after_a_kill(slow.directory, "word") == ["b"]
+
+
 def test_another_version_takes_the_place_of_one_that_waits(
-    slow: IndexWriter, found: Found, make_page: MakePage
+    slow: IndexWriter, found: Found, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits no longer than that."""
-    slow.add(make_page("a", "first"))
-    slow.commit()
-    slow.add(make_page("a", "second"))
-    slow.commit()
+    monkeypatch.setattr(waiting, "MAX_CHECKPOINTS", 2)
+    add("a", text="first")
+    add("a", text="second")
     assert after_a_kill(slow.directory, "first OR second") == ["a"]
     assert after_a_kill(slow.directory, "first") == []
-    slow.commit()
+    add("b")
     assert (found("first"), found("second")) == ([], ["a"])
 
 
-def test_a_page_with_parts_does_not_wait(
-    slow: IndexWriter, found: Found, make_page: MakePage
+def test_pages_with_parts_wait_with_them(
+    slow: IndexWriter, found: Found, add: Callable[..., None], make_page: MakePage
 ) -> None:
-    slow.add(make_page("a", "first"))
-    slow.commit()
-    archive = make_page("a", "second")
-    archive.parts = [Part("one.txt", "text/plain", text="part")]
-    slow.add(archive)
-    slow.commit()
-    assert (found("second"), found("part")) == (["a"], ["one.txt"])
-    assert (after_a_kill(slow.directory, "first"), after_a_kill(slow.directory, "part")) == (
-        [],
-        ["one.txt"],
-    )
-    slow.add(make_page("a", "third"))
+    add("a", text="first")
+    slow.add(archive(make_page, "second", "one", "two"))
+    slow.checkpoint()
+    for query, names in (("first", []), ("second", ["a"]), ("one OR two", ["one.txt", "two.txt"])):
+        assert after_a_kill(slow.directory, query) == names
+    slow.checkpoint()
+    assert found("one") == ["one.txt"]
+    slow.add(archive(make_page, "third", "two"))
     slow.refresh_all_anchors()
-    assert (found("part"), found("third")) == ([], ["a"])
-
-
-@pytest.mark.parametrize("commits", [0, 1, 3])
-def test_a_page_that_is_removed_does_not_come_back(
-    slow: IndexWriter, found: Found, make_page: MakePage, commits: int
-) -> None:
-    """Neither one that waits nor one that has waited, also if the process is killed."""
-    slow.add(make_page("a", "word"))
-    slow.add(make_page("b", "word"))
-    for _ in range(commits):
-        slow.commit()
+    assert (found("one"), found("two"), found("third")) == ([], ["two.txt"], ["a"])
     slow.remove(URL)
-    slow.commit()
-    assert "a" not in found("word")
-    assert after_a_kill(slow.directory, "word") == ["b"]
-    slow.commit()
-    assert after_a_kill(slow.directory, "word") == ["b"]
+    slow.checkpoint()
+    assert (found("two"), found("third")) == ([], [])
 
 
-def test_what_waits_survives_a_kill_between_any_two_commits(
-    slow: IndexWriter, make_page: MakePage
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_page_that_is_removed_does_not_come_back(
+    slow: IndexWriter, found: Found, add: Callable[..., None], committed: bool
 ) -> None:
-    """Nothing is lost, nothing is there twice; old files are deleted."""
-    for number in range(4):
-        slow.add(make_page(f"{number}", "word"))
-        slow.commit()
+    """Neither one that waits nor one of the index, which it leaves at the next checkpoint; also if
+    the process is killed."""
+    add("a", "b")
+    if committed:
+        slow.checkpoint()
+    slow.remove(URL)
+    add("c")
+    assert found("word") == (["b", "c"] if committed else [])
+    assert after_a_kill(slow.directory, "word") == ["b", "c"]
+    slow.checkpoint()
+    assert after_a_kill(slow.directory, "word") == ["b", "c"]
+
+
+def test_what_waits_survives_a_kill_between_any_two_checkpoints(
+    slow: IndexWriter, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is lost, nothing is there twice, and an index that is made anew has it; files are
+    deleted when the index has all pages that they have first."""
+    monkeypatch.setattr(waiting, "MAX_CHECKPOINTS", 4)
+    for number in range(8):
+        add(f"{number}")
         names = [f"{one}" for one in range(number + 1)]
         assert after_a_kill(slow.directory, "word") == names
         _, documents = stored_documents(slow.directory)
         assert sorted(key.rpartition("/")[2] for key, _ in documents) == names
-        assert len(list(slow.directory.glob("waiting-*"))) <= 2
+        assert len(list(slow.directory.glob("waiting-*"))) <= 4
 
 
-def test_a_file_that_cannot_be_read_is_named(slow: IndexWriter, make_page: MakePage) -> None:
-    slow.add(make_page("a", "word"))
-    slow.commit()
+def test_an_index_that_is_made_anew_has_what_waits(
+    slow: IndexWriter, add: Callable[..., None], make_page: MakePage
+) -> None:
+    """And not what waits to be removed."""
+    add("a", "b", "c")
+    slow.checkpoint()
+    slow.add(archive(make_page, "second", "part"))
+    slow.remove("http://wiki.example/b")
+    with slow._lock:
+        slow._drain()
+        slow._keep()
+    copy = slow.directory.with_name("copy")
+    shutil.copytree(slow.directory, copy)
+    rebuild(copy)
+    assert [found_in(copy, query) for query in ("word", "second", "part")] == [
+        ["c"],
+        ["a"],
+        ["part.txt"],
+    ]
+
+
+def test_files_of_an_earlier_version_are_read(slow: IndexWriter, make_page: MakePage) -> None:
+    """It kept no parts, and wrote nothing in place of a page that waited no more."""
+    packed = PackedPages(slow.directory)
+    pages = [(name, page_fields(make_page(name, "word"), "")) for name in "ab"]
+    for _, fields in pages:
+        del fields["parts"]
+    records = [[fields["key"], packed.pack(fields)] for _, fields in pages] + [[URL, None]]
+    (slow.directory / "waiting-7").write_bytes(msgpack.packb(records))
+    assert after_a_kill(slow.directory, "word") == ["b"]
+
+
+def test_a_file_that_cannot_be_read_is_named(slow: IndexWriter, add: Callable[..., None]) -> None:
+    add("a")
     (slow.directory / "waiting-1").write_bytes(b"\xc1")
     with pytest.raises(CrawlDirError, match="waiting-1: cannot be read"):
         after_a_kill(slow.directory, "word")
 
 
-@pytest.mark.parametrize("limit", ["MAX_PAGES", "MAX_CHARS"])
-def test_what_waits_is_bounded(
+def test_pages_that_memory_has_no_room_for_are_in_the_next_commit(
     slow: IndexWriter,
+    add: Callable[..., None],
     found: Found,
     make_page: MakePage,
     monkeypatch: pytest.MonkeyPatch,
-    limit: str,
 ) -> None:
-    """Of more pages the first ones are indexed at the next commit."""
-    monkeypatch.setattr(waiting, limit, 8)
-    for number in range(10):
-        slow.add(make_page(f"{number}", "w"))
-    slow.commit()
-    assert found("w") == ["0", "1"]
+    """Between two checkpoints the first ones go to Tantivy, which they do not come back from."""
+    monkeypatch.setattr(waiting, "MAX_PAGES", 8)
+    monkeypatch.setattr(writer, "_MAX_PACKS", 0.1)  # seven pages
+    for n in range(10):
+        slow.add(make_page(f"{n}", "word"))
+    add("last")
+    assert found("word") == ["0", "1", "2", "3", "4"]
+    slow.remove("http://wiki.example/0")
+    slow.checkpoint()
+    assert "0" not in after_a_kill(slow.directory, "word")
 
 
 def test_texts_that_come_while_a_page_is_indexed_again_are_not_forgotten(
-    slow: IndexWriter, found: Found, make_page: MakePage
+    slow: IndexWriter, found: Found, add: Callable[..., None]
 ) -> None:
     """Others that waited are indexed with them in the same commit."""
-    slow.add(make_page("a", "word"))
+    add("a")
     slow.refresh_all_anchors()
     slow.add_anchors("http://h/1", [(URL, "first")])
-    slow.add(make_page("b", "word"))
-    slow.commit()
-    slow.commit()
+    add("b")
     assert slow.refresh_anchors(10) == 1
     slow.add_anchors("http://h/2", [(URL, "second")])
     slow.commit()
@@ -183,54 +280,54 @@ def test_texts_that_come_while_a_page_is_indexed_again_are_not_forgotten(
     assert (slow.refresh_all_anchors(), found("second")) == (1, ["a"])
 
 
-@pytest.mark.parametrize("waits", [0, 2])
+def test_a_checkpoint_indexes_few_pages_again(
+    slow: IndexWriter, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those whose link texts doubled: one for twenty that waited, and 20 at least."""
+    limits: list[int] = []
+    monkeypatch.setattr(IndexWriter, "refresh_anchors", lambda _writer, limit: limits.append(limit))
+    for pages in (0, 10, 600):
+        add(*(f"{number}" for number in range(pages)))
+        slow.checkpoint()
+    assert limits == [20, 30]
+
+
+@pytest.mark.parametrize("collects", [False, True])
 def test_pages_outlast_a_commit_that_is_refused(
-    tmp_path: Path, make_page: MakePage, waits: int
+    tmp_path: Path, make_page: MakePage, collects: bool
 ) -> None:
     """Those that wait, and those that were about to be replaced: it is closed without another
     commit, which would have no more than their deletion."""
     directory, draw = tmp_path / "index", random.Random(1)
-    index = IndexWriter(directory, waits=waits)
+    index = IndexWriter(directory, collects=collects)
     for n in range(20):
         text = "word " + " ".join(f"w{draw.getrandbits(40):x}" for _ in range(2_000))
         index.add(make_page(f"{n}", text))
         index.add_anchors(f"http://h/{n}", [(f"http://wiki.example/{n}", "text")])
-    index.commit()
-    index.commit()
-    if not waits:
+    index.checkpoint()
+    if not collects:
+        index.commit()
         assert index.refresh_anchors(100) == 20
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, before[1]))
     try:
         with pytest.raises(CrawlDirError):
-            index.commit(every=True)
+            index.commit()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    with pytest.raises(CrawlDirError, match="cannot write the index"):
-        index.commit()
+    for refused in (index.commit, index.checkpoint):
+        with pytest.raises(CrawlDirError, match="cannot write the index"):
+            refused()
     index.close()
-    with IndexWriter(directory, waits=waits) as again:
+    with IndexWriter(directory, collects=collects) as again:
+        again.checkpoint()
         again.commit()
         assert again.count() == 20
 
 
-def test_what_is_removed_while_there_is_no_room_stays_removed(
-    slow: IndexWriter, make_page: MakePage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiting, "MAX_PAGES", 8)
-    for n in range(10):
-        slow.add(make_page(f"{n}", "word"))
-    with slow._lock:
-        slow._drain()
-    slow.remove("http://wiki.example/0")
-    slow.commit()
-    assert "0" not in after_a_kill(slow.directory, "word")
-
-
-def test_a_damaged_page_is_named(slow: IndexWriter, make_page: MakePage) -> None:
-    slow.add(make_page("a", "word"))
-    slow.commit()
+def test_a_damaged_page_is_named(slow: IndexWriter, add: Callable[..., None]) -> None:
+    add("a")
     path = slow.directory / "waiting-1"
     path.write_bytes(path.read_bytes()[:-20] + bytes(20))
     with pytest.raises(CrawlDirError, match="waiting-1"):
-        waiting.WaitingPages(slow.directory, PackedPages(slow.directory), 2)
+        waiting.WaitingPages(slow.directory, PackedPages(slow.directory))

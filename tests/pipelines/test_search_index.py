@@ -174,23 +174,3 @@ def test_no_crawl_ends_while_link_texts_are_brought_up_to_date(
         await store.close_spider()
 
     asyncio.run(idle())
-
-
-def test_a_checkpoint_indexes_few_pages_again(
-    crawler_for: Callable[..., Crawler], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those whose link texts doubled: a twentieth of its new pages, and 20 at least."""
-    store = SearchIndexPipeline.from_crawler(crawler_for())
-    store.open_spider()
-    limits: list[int] = []
-    monkeypatch.setattr(IndexWriter, "refresh_anchors", lambda _writer, limit: limits.append(limit))
-
-    async def checkpoints() -> None:
-        for pages in (0, 10, 600):
-            for number in range(pages):
-                store.write(Page(f"http://h/{number}", f"http://h/{number}", text="word"))
-            await store.commit()
-        await store.close_spider()
-
-    asyncio.run(checkpoints())
-    assert limits == [20, 20, 30]

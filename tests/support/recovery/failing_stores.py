@@ -8,7 +8,6 @@ from typing import Any
 from scrapy.exceptions import DropItem
 
 from larmspider.errors import CrawlDirError
-from larmspider.index.writer import IndexWriter
 from larmspider.pipelines.link_log import LinkLogPipeline as LinkLog
 from larmspider.pipelines.search_index import SearchIndexPipeline
 
@@ -36,11 +35,12 @@ class UncommittedIndex(SearchIndexPipeline):
 
     commits = 0
 
-    def _commit(self, writer: IndexWriter) -> None:
+    async def commit(self) -> None:
         self.commits += 1
         if self.commits > 2:
-            raise CrawlDirError(f"{self.directory}: cannot write the index: no such device")
-        super()._commit(writer)
+            with self._failure_kept():
+                raise CrawlDirError(f"{self.directory}: cannot write the index: no such device")
+        await super().commit()
 
 
 class LinkLogPipeline(LinkLog):
