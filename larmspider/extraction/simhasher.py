@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Self, TypeAlias
@@ -29,6 +29,8 @@ DONE_HERE = 64
 """Texts of a run before the process is started,"""
 SHORT = 100_000
 """if they have no more characters together: a million take 50 MB."""
+PASS = 300_000
+"""Characters that numpy takes at once, of which its numbers are 15 MB."""
 _NICE = 10
 _TRIED = 3
 Compared: TypeAlias = tuple[int, list[tuple[int, int]]]
@@ -75,6 +77,19 @@ class Simhasher:
         self.close()
 
 
+def _passes(texts: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    some: list[tuple[str, str]] = []
+    size = 0
+    for one in texts:
+        some.append(one)
+        size += len(one[1])
+        if size >= PASS:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
 def main() -> None:
     """Answer each message with what `Simhasher.submit` promises, until the input ends."""
     from larmspider.extraction.navigation import Navigation
@@ -86,10 +101,10 @@ def main() -> None:
     with suppress(EOFError, BrokenPipeError):
         while True:
             texts = receive(sys.stdin.buffer)
-            found = []
-            for host, text in texts:
-                known = Words(text)
-                spans = navigation.spans(host, text, known) if host else []
-                found.append((known.simhash(), spans))
+            found: list[Compared] = []
+            for some in _passes(texts):
+                known = Words([text for _, text in some])
+                spans = navigation.spans(some, known)
+                found += zip(known.simhashes(), spans, strict=True)
             send(sys.stdout.buffer, found)
             sys.stdout.buffer.flush()

@@ -1,16 +1,18 @@
-"""The words of a text as numbers, all at once: simhashes (fingerprint.py) and rows of words that
-many pages have (navigation.py) are made of them. numpy takes 0.2 ms for 10 KB, a loop over the
-words ten times as long; it is loaded by the process that compares all texts of a crawl.
+"""The words of texts as numbers, all at once: simhashes (fingerprint.py) and rows of words that
+many pages have (navigation.py) are made of them. numpy takes 0.15 ms for 10 KB, with many texts in
+one pass, a loop over the words ten times as long; it is loaded by the process that compares all
+texts of a crawl.
 
-    words = Words("What people call a page")
-    words.simhash()                  # as fingerprint.simhash() has it
-    words.rows(5, sample=8)          # {3: 8133...}: that of five words from words[3] on
-    words.places([(1, 3)])           # [(5, 16)]: characters
+    texts = Words(["What people call a page", "and another"])
+    texts.simhashes()                 # as fingerprint.simhash() has them
+    texts.rows(5, sample=8)           # [{3: 8133...}, {}]: that of five words from the fourth on
+    texts.places(0, [(1, 3)])         # [(5, 16)]: characters of the first text
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +28,13 @@ _LANE = 255  # rows whose votes on a bit fit a byte
 
 
 class Words:
-    """With numbers as fingerprint.py has them."""
+    """Of some texts, with numbers as fingerprint.py has them."""
 
-    def __init__(self, text: str) -> None:
-        self._text, self._data = text, text.encode("utf-8", "surrogatepass").lower()
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._data = [text.encode("utf-8", "surrogatepass").lower() for text in texts]
         padding = bytes(WORD)
-        padded = b"".join((padding, self._data, padding))
+        padded = b"".join((padding, b" ".join(self._data), padding))
         is_space = np.frombuffer(padded, np.uint8)[WORD - 1 : -WORD + 1] <= SEPARATOR
         edges = np.flatnonzero(is_space[1:] != is_space[:-1])
         self._starts, self._ends = edges[::2], edges[1::2]
@@ -40,44 +43,85 @@ class Words:
         first = eights[self._starts + WORD] & _MASKS[sizes]
         last = eights[self._ends] >> _UNUSED[sizes]
         self._numbers = _mixed(first * _factor(0) + last * _factor(1))
+        begins = np.cumsum([0, *(len(data) + 1 for data in self._data)])
+        self._begins: list[int] = begins.tolist()
+        self._firsts: list[int] = np.searchsorted(self._starts, begins).tolist()
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._texts)
 
-    def simhash(self) -> int:
-        numbers = self._numbers
-        if len(numbers) * LONG_WORD < len(self._text):
-            characters = "".join(self._text.split()).encode("utf-32-le", "surrogatepass")
-            numbers = _mixed(np.frombuffer(characters, "<u4").astype(np.uint64) * _factor(0))
-        numbers = np.append(numbers, np.zeros(max(0, ROW - len(numbers)), np.uint64))
-        rows = len(numbers) - ROW + 1
-        votes = _mixed(_sum(numbers[place : place + rows] for place in range(ROW)))
+    def number(self, text: int) -> int:
+        """How many words a text has."""
+        return self._firsts[text + 1] - self._firsts[text]
+
+    def simhashes(self) -> list[int]:
+        pieces = [self._voting(text) for text in range(len(self))]
+        votes = _mixed(_rows(np.concatenate([*pieces, np.zeros(ROW - 1, np.uint64)]), ROW))
         ones = votes >> _BITS & _ONE_OF_EACH
-        sums = np.add.reduceat(ones, range(0, rows, _LANE), axis=1).astype("<u8", copy=False)
-        counts = sums.view(np.uint8).reshape(8, -1, 8).sum(axis=1, dtype=np.int64)
-        found = np.packbits(rows < 2 * counts.T, bitorder="little").tobytes()
-        return int.from_bytes(found, "little", signed=True)
+        # lanes of the rows of each text, behind them those that are of two texts
+        lanes: list[int] = []
+        firsts, sizes, begin = [], [], 0
+        for piece in pieces:
+            size = len(piece) - ROW + 1
+            firsts.append(len(lanes))
+            lanes += range(begin, begin + size, _LANE)
+            firsts.append(len(lanes))
+            lanes.append(begin + size)
+            sizes.append(size)
+            begin += len(piece)
+        sums = np.add.reduceat(ones, lanes, axis=1).astype("<u8", copy=False)
+        by_lane = sums.view(np.uint8).reshape(8, -1, 8)
+        counts = np.add.reduceat(by_lane, firsts, axis=1, dtype=np.int64)[:, ::2]
+        is_most = np.array(sizes)[:, np.newaxis, np.newaxis] < 2 * counts.transpose(1, 2, 0)
+        found = np.packbits(is_most.reshape(-1, 64), axis=1, bitorder="little").view("<i8")
+        hashes: list[int] = found.ravel().tolist()
+        return hashes
 
-    def rows(self, size: int, sample: int) -> dict[int, int]:
-        """Rows of so many words, by the place of the first. Which words begin one, one in
-        ``sample`` (a power of two), depends on the words alone."""
-        begin = self._numbers[: max(0, len(self) - size + 1)]
-        starts = np.flatnonzero(begin & np.uint64(sample - 1) == 0)
-        sums = _sum(self._numbers[starts + place] for place in range(size))
-        return dict(zip(starts.tolist(), sums.tolist(), strict=True))
+    def _voting(self, text: int) -> _Numbers:
+        """The words of a text, or its characters where it has no spaces; as many as a row, at
+        least."""
+        numbers = self._numbers[self._firsts[text] : self._firsts[text + 1]]
+        if len(numbers) * LONG_WORD < len(self._texts[text]):
+            characters = "".join(self._texts[text].split()).encode("utf-32-le", "surrogatepass")
+            numbers = _mixed(np.frombuffer(characters, "<u4").astype(np.uint64) * _factor(0))
+        missing = ROW - len(numbers)
+        return np.append(numbers, np.zeros(missing, np.uint64)) if missing > 0 else numbers
 
-    def places(self, blocks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Words from and to as characters from and to."""
-        spans = [(int(self._starts[start]), int(self._ends[end - 1])) for start, end in blocks]
-        if len(self._data) == len(self._text):
+    def rows(self, size: int, sample: int) -> list[dict[int, int]]:
+        """Rows of so many words of each text, by the place of the first. Which words begin one, one
+        in ``sample`` (a power of two), depends on the words alone."""
+        starts = np.flatnonzero(self._numbers & np.uint64(sample - 1) == 0)
+        padded = np.append(self._numbers, np.zeros(size - 1, np.uint64))
+        sums = _sum(padded[starts + place] for place in range(size))
+        edges = [(begin, max(begin, end - size + 1)) for begin, end in pairwise(self._firsts)]
+        bounds = np.searchsorted(starts, edges).tolist()
+        return [
+            dict(zip((starts[a:b] - begin).tolist(), sums[a:b].tolist(), strict=True))
+            for (a, b), (begin, _) in zip(bounds, edges, strict=True)
+        ]
+
+    def places(self, text: int, blocks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Words of a text from and to as characters from and to."""
+        first, begin, data = self._firsts[text], self._begins[text], self._data[text]
+        spans = [
+            (int(self._starts[first + start]) - begin, int(self._ends[first + end - 1]) - begin)
+            for start, end in blocks
+        ]
+        if len(data) == len(self._texts[text]):
             return spans
-        begins = (np.frombuffer(self._data, np.uint8) & 0xC0) != 0x80
+        begins = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
         before = np.concatenate(([0], np.cumsum(begins)))
         return [(int(before[start]), int(before[end])) for start, end in spans]
 
 
 def _factor(place: int) -> np.uint64:
     return np.uint64(PLACES[place])
+
+
+def _rows(numbers: _Numbers, size: int) -> _Numbers:
+    """Of each number and those behind it."""
+    rows = len(numbers) - size + 1
+    return _sum(numbers[place : place + rows] for place in range(size))
 
 
 def _sum(words: Iterable[_Numbers]) -> _Numbers:

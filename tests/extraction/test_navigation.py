@@ -5,7 +5,7 @@ import random
 import pytest
 
 from larmspider.extraction import navigation
-from larmspider.extraction.navigation import LEAST_PAGES, MAX_HOSTS, MAX_ROWS, Navigation
+from larmspider.extraction.navigation import LEAST_PAGES, MAX_HOSTS, MAX_ROWS, Navigation, Spans
 
 WORDS = [f"word{n}" for n in range(5_000)]
 MENU = " ".join(f"Menu{n}" for n in range(400))
@@ -21,6 +21,11 @@ def texts(number: int, share: float = 1.0) -> list[str]:
     return found
 
 
+def spans(learned: Navigation, host: str, text: str) -> Spans:
+    (found,) = learned.spans([(host, text)])
+    return found
+
+
 def menu_in(text: str, spans: list[tuple[int, int]]) -> float:
     """The share of the menu that is in ``spans``; nothing else may be."""
     found = " ".join(text[start:end] for start, end in spans)
@@ -32,13 +37,13 @@ def menu_in(text: str, spans: list[tuple[int, int]]) -> float:
 def test_blocks_of_many_pages_are_learned(share: float, is_found: bool) -> None:
     """But for a few words at either end."""
     learned = Navigation()
-    early, *_, late = [learned.spans("wiki", text) for text in texts(300, share)] + [
-        learned.spans("wiki", f"{' '.join(WORDS[:400])} {MENU} {' '.join(WORDS[400:800])}")
+    early, *_, late = [spans(learned, "wiki", text) for text in texts(300, share)] + [
+        spans(learned, "wiki", f"{' '.join(WORDS[:400])} {MENU} {' '.join(WORDS[400:800])}")
     ]
     text = f"{' '.join(WORDS[:400])} {MENU} {' '.join(WORDS[400:800])}"
     assert (menu_in(text, late) > 0.5) is is_found
     assert early == []
-    assert learned.spans("other", text) == []
+    assert spans(learned, "other", text) == []
 
 
 def test_blocks_are_where_they_stand_in_any_text() -> None:
@@ -46,27 +51,27 @@ def test_blocks_are_where_they_stand_in_any_text() -> None:
     case."""
     learned = Navigation()
     for text in texts(100):
-        learned.spans("wiki", text)
+        spans(learned, "wiki", text)
     before, behind = "\u0130stanbul " * 50, " ".join(["", *WORDS[:800]])
     plain = f"{before}{MENU}{behind} {MENU} end"
     wide = plain.replace(" ", " \n ")
-    (first, second), its = (learned.spans("wiki", text) for text in (plain, wide))
+    (first, second), its = (spans(learned, "wiki", text) for text in (plain, wide))
     assert 0 < menu_in(plain, [first]) == menu_in(plain, [second])
     assert [wide[a:b].split() for a, b in its] == [plain[a:b].split() for a, b in (first, second)]
 
 
 def test_a_page_that_is_nothing_else_keeps_its_text() -> None:
     learned = Navigation()
-    assert {tuple(learned.spans("wiki", MENU)) for _ in range(2 * LEAST_PAGES)} == {()}
+    assert {tuple(spans(learned, "wiki", MENU)) for _ in range(2 * LEAST_PAGES)} == {()}
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     learned = Navigation()
     for text in texts(200):
-        learned.spans("wiki", text)
+        spans(learned, "wiki", text)
     assert len(learned._hosts["wiki"].rows) <= MAX_ROWS
     monkeypatch.setattr(navigation, "MAX_HOSTS", 3)
     for n in range(9):
-        learned.spans(f"host{n}", MENU)
+        spans(learned, f"host{n}", MENU)
     assert list(learned._hosts) == ["host6", "host7", "host8"]
     assert MAX_HOSTS > 3
