@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 import resource
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from larmspider.index.rebuild import rebuild, stored_documents
 from larmspider.index.schema import page_fields
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
-from larmspider.items import Page, Part
+from larmspider.items import Page, Part, part_url
 from tests.index.conftest import MakePage
 
 URL = "http://wiki.example/a"
@@ -331,3 +334,54 @@ def test_a_damaged_page_is_named(slow: IndexWriter, add: Callable[..., None]) ->
     path.write_bytes(path.read_bytes()[:-20] + bytes(20))
     with pytest.raises(CrawlDirError, match="waiting-1"):
         waiting.WaitingPages(slow.directory, PackedPages(slow.directory))
+
+
+_ENDLESS = """
+import sys
+from pathlib import Path
+from larmspider.index import waiting
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Part, Page
+waiting.FIRST, waiting.MAX_PAGES = 10, 250
+writer = IndexWriter(Path(sys.argv[1]), collects=True)
+n = int(sys.argv[2])
+while True:
+    for n in range(n, n + 100):
+        page = Page(f"http://h/{n}", text=f"word number{n}")
+        if n % 10 == 0:
+            page.parts = [Part("part.txt", text=f"part number{n}")]
+        writer.add(page)
+        writer.add_anchors(page.url, [(f"http://h/{n // 2}", f"text {n}")])
+        if n % 7 == 0:
+            writer.remove(f"http://h/{n // 7}")
+    n += 1
+    writer.checkpoint()
+    print(n, flush=True)
+"""
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.acceptance)])
+def test_kill_9_at_any_moment_loses_nothing_of_a_checkpoint(tmp_path: Path, kills: int) -> None:
+    """Each time the next process goes on behind the last checkpoint."""
+    chance, done = random.Random(kills), 0
+    for _ in range(kills):
+        command = [sys.executable, "-c", _ENDLESS, str(tmp_path), str(done)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            done = int(process.stdout.readline())
+            time.sleep(chance.random())
+            process.kill()
+            done = int([done, *process.stdout.read().split()][-1])
+    with IndexWriter(tmp_path, collects=True) as index:
+        index.refresh_all_anchors()
+    searcher = Searcher.open(tmp_path)
+    removed = {n // 7 for n in range(0, done, 7)}
+    in_doubt = {n // 7 for n in range(done, done + 100)}  # of a checkpoint that was not told
+    for n in {*range(done)} - in_doubt:
+        url = f"http://h/{n}"
+        page, part = searcher.get(url), searcher.get(part_url(url, "part.txt"))
+        assert (page is None) is (n in removed), n
+        assert page is None or page.text == f"word number{n}"
+        assert (part is None) is (n in removed or n % 10 != 0), n
+    target = (done - 1) // 2
+    assert target in in_doubt or searcher.search(f'"text {done - 1}"').total == 1
