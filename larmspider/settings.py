@@ -632,7 +632,7 @@ LARM_FEED_BODIES = False
 
 # --- Beside the crawl ---------------------------------------------------------------------------
 
-# Seconds between two flushes of everything to disk, a commit of the index among them.
+# Seconds between two flushes of everything to disk; the search index commits where that pays.
 LARM_CHECKPOINT_SECS = 5.0
 
 # Seconds between two lines of `Monitor.log` and of the log.
