@@ -72,6 +72,7 @@ def _tag_id(name: str) -> int:
 (
     _TEXT,
     _BLOCK,
+    _HEADING,
     _BREAK,
     _HIDDEN,
     _A,
@@ -85,11 +86,12 @@ def _tag_id(name: str) -> int:
     _BASE,
     _HTML,
     _REGION,
-) = range(15)
-_PARTING = frozenset((_BLOCK, _BREAK, _IMG, _REGION))
+) = range(16)
+_PARTING = frozenset((_BLOCK, _HEADING, _BREAK, _IMG, _REGION))
 _SKIPPED = frozenset((_HIDDEN, _IFRAME, _TITLE))
 _ROLES = {
     **{_tag_id(name): _BLOCK for name in BLOCKS},
+    **{_tag_id(name): _HEADING for name in ("h1", "h2", "h3", "h4", "h5", "h6", "dt")},
     **{_tag_id(name): _BREAK for name in BREAKS},
     **{_tag_id(name): _HIDDEN for name in HIDDEN},
     **{_tag_id(name): _REGION for name in REGIONS},
@@ -110,7 +112,6 @@ _ROLES = {
     },
 }
 _MARKS = {_tag_id(name): (kind, END.encode()) for name, kind in REGIONS.items()}
-_HEADINGS = frozenset(map(_tag_id, ("h1", "h2", "h3", "h4", "h5", "h6", "dt")))
 _DT = _tag_id("dt")
 _NAMED = frozenset(map(_tag_id, ("a", "span")))
 _ABOVE = 4
@@ -195,9 +196,9 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
         role = role_of(node.tag_id)
         if role is None:  # inline element, comment
             continue
-        if role == _BLOCK:
+        if role <= _HEADING:
             add(" ")
-            if node.tag_id in _HEADINGS and (name := _section_of(node)):
+            if role == _HEADING and (name := _section_of(node)):
                 builder.section(name, _only_text(node) or node.text())
             # The walk shows where an element begins, not where it ends. The space behind its text
             # is put into the tree, where the walk meets it. Most blocks end at another block or at
@@ -272,7 +273,7 @@ def _name_of(node: LexborNode) -> str:
 def _ends_block(last: LexborNode) -> bool:
     """Whether a block ends with ``last``, its last child."""
     parent = last.parent
-    return parent is not None and _ROLES.get(parent.tag_id) in (_BLOCK, _REGION)
+    return parent is not None and _ROLES.get(parent.tag_id) in (_BLOCK, _HEADING, _REGION)
 
 
 def _metadata(role: int, node: LexborNode, builder: PageBuilder) -> None:
@@ -342,7 +343,7 @@ def _anchor_text(anchor: LexborNode, limit: int) -> tuple[str, int]:
             length += len(piece)
             if length > MAX_ANCHOR * 4:
                 break
-        elif role in (_BLOCK, _REGION):
+        elif role in (_BLOCK, _HEADING, _REGION):
             pieces.append(" ")
             node.insert_after(b" ")
         elif role == _IMG:
