@@ -268,6 +268,11 @@ class IndexWriter:
             commits = _MERGED - (len(small) if len(small) < _MERGED else 1)
         return min(-(-changed // commits), _REFRESH_COMMIT)
 
+    @property
+    def waiting(self) -> int:
+        """Pages that wait for a commit, also behind `close`."""
+        return len(self._waiting)
+
     def count(self) -> int:
         """Pages in the index, as of the last `commit`."""
         self._index.reload()

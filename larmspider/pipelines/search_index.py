@@ -282,6 +282,11 @@ class SearchIndexPipeline(Store):
         try:
             with self._failure_kept():
                 await asyncio.to_thread(writer.close, self.stopping)
+            if writer.waiting:
+                logger.warning(
+                    "%s: stored, and in the search index when the same command goes on",
+                    counted(writer.waiting, "page"),
+                )
         except CrawlDirError as error:
             logger.error("%s", error)  # and flush() raises it
         finally:

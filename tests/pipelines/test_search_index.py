@@ -13,6 +13,7 @@ import pytest
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 
+from larmspider.index import writer
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES, SCHEMA_VERSION
 from larmspider.index.search import Searcher
@@ -146,6 +147,26 @@ def test_an_index_of_an_earlier_version_is_made_anew(
         f"has version 2: it is made anew in version {SCHEMA_VERSION}" in line for line in told
     )
     assert any(line.startswith(f"The search index is new: {before} pages") for line in told)
+
+
+def test_a_crawl_that_is_stopped_says_how_many_pages_wait_for_the_index(
+    crawler_for: Callable[..., Crawler],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Where there was no time to index them; the next run has them."""
+    monkeypatch.setattr(writer, "_LAST_SECS", -1.0)
+    for run, found in enumerate((0, 3)):
+        store = SearchIndexPipeline.from_crawler(crawler_for())
+        store.stopping = lambda run=run: run == 0
+        store.open_spider()
+        for name in "abc" if run == 0 else "":
+            store.write(Page(f"http://h/{name}", f"http://h/{name}", text="zebra"))
+        asyncio.run(store.close_spider())
+        assert Searcher.open(store.directory).search("zebra").total == found
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "3 pages: stored, and in the search index when the same command goes on"
+    ]
 
 
 def test_no_crawl_ends_while_link_texts_are_brought_up_to_date(
