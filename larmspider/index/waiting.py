@@ -69,7 +69,7 @@ class WaitingPages:
         self._pages = _pages_in(directory, packed)
         self._chars = sum(page.chars for page in self._pages.values())
         self._new: list[tuple[str, list[bytes]]] = []
-        self._is_urgent = bool(self._files)
+        self._urgent = {*self._pages}
 
     def __len__(self) -> int:
         return len(self._pages)
@@ -90,12 +90,13 @@ class WaitingPages:
         self._pages[key] = now = WaitingPage(key, stored, packed, since)
         self._chars += now.chars - (before.chars if before else 0)
         self._new.append((key, packed))
-        self._is_urgent |= urgent
+        if urgent:
+            self._urgent.add(key)
 
     def due(self, indexed: int) -> int:
         """How many of the first pages a checkpoint is to commit, before its `write`, to an index of
         so many: all where none came since the last one, or one is urgent."""
-        if self._is_urgent or not self._new:
+        if self._urgent or not self._new:
             return len(self._pages)
         first = FIRST if indexed < FIRST // 2 else 0
         return self.too_many() or min(len(self._pages), first)
@@ -128,6 +129,7 @@ class WaitingPages:
         """The first pages."""
         taken = [self._pages.pop(key) for key in [*islice(self._pages, number)]]
         self._chars -= sum(page.chars for page in taken)
+        self._urgent.difference_update(page.key for page in taken)
         return taken
 
     def committed(self) -> None:
@@ -137,7 +139,6 @@ class WaitingPages:
             # the first one first: an older version of a page must not be the last
             (self._directory / f"{_NAME}{self._files[0]}").unlink(missing_ok=True)
             del self._files[0]
-        self._is_urgent = False
 
 
 def waiting_in(directory: Path, packed: PackedPages) -> Mapping[str, dict[str, Any] | None]:

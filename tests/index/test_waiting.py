@@ -195,6 +195,20 @@ def test_a_page_that_is_removed_does_not_come_back(
     assert after_a_kill(slow.directory, "word") == ["b", "c"]
 
 
+def test_a_removal_that_comes_while_others_are_committed_is_in_the_next_commit(
+    slow: IndexWriter, found: Found, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add("a", "b")
+    slow.checkpoint()
+    slow.remove("http://wiki.example/b")
+    with monkeypatch.context() as patched:
+        patched.setattr(IndexWriter, "refresh_anchors", lambda index, _limit: index.remove(URL))
+        slow.checkpoint()
+    assert found("word") == ["a"]
+    add("c")
+    assert "a" not in found("word")
+
+
 def test_what_waits_survives_a_kill_between_any_two_checkpoints(
     slow: IndexWriter, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
