@@ -115,6 +115,9 @@ made again"""
 LAST_CHECK_REJECTED = "larm/last_check/rejected"
 """LastCheckMiddleware: requests that were about to leave the scope"""
 
+EXTRACTION_BESIDE = "larm/extraction/beside"
+"""IntranetSpider: pages that were handed to the process beside the crawl
+(`LARM_EXTRACTION_BESIDE`)"""
 EXTRACTION_ERRORS = "larm/extraction/errors"
 """IntranetSpider: pages stored without title and links because extraction raised"""
 EXTRACTION_REFUSED = "larm/extraction/refused"

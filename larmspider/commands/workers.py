@@ -46,6 +46,7 @@ from larmspider.workers.supervisor import TEMPORARY, StopSignals, Supervisor, Wo
 
 SPIDER = "intranet"
 MAX_WORKERS = 256
+_BESIDE = "LARM_EXTRACTION_BESIDE"
 
 
 class Command(ScrapyCommand):
@@ -226,6 +227,8 @@ class Command(ScrapyCommand):
         redis_url: str,
     ) -> list[str]:
         """The command of each worker, without its name."""
+        from larmspider.extraction.page_process import AUTO, OFF, cores
+
         command = [sys.executable, "-m", "scrapy", "crawl", spider]
         for name, value in arguments.items():
             command += ["-a", f"{name}={value}"]
@@ -236,6 +239,8 @@ class Command(ScrapyCommand):
         own = {"LARM_FRESH": "", "LOG_FILE": "", "LARM_REFRESH_RUN": run}
         if redis_url:
             own["REDIS_URL"] = redis_url
+        if 2 * opts.n > cores() and options.text(self.settings, _BESIDE) == AUTO:
+            own[_BESIDE] = OFF  # the workers' own threads have the cores
         for name, value in own.items():
             command += ["-s", f"{name}={value}"]
         if opts.loglevel:

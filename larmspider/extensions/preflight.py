@@ -18,7 +18,7 @@ from larmspider.cluster.membership import cluster_settings
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.extraction import process as archive
+from larmspider.extraction import helper_process as archive
 from larmspider.fetch.browser import RenderLimits, check_browser
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses

@@ -18,9 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import subprocess
 import sys
-from collections import deque
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -29,8 +27,8 @@ from typing import TYPE_CHECKING, Any, Self
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.extraction.function_words import language_of
-from larmspider.extraction.process import ExtractionStopped, HelperProcess
-from larmspider.extraction.process_child import packed, receive, send, unpacked
+from larmspider.extraction.helper_process import Answers, ExtractionStopped, HelperProcess
+from larmspider.extraction.process_child import receive, send
 from larmspider.items import Page, Part
 
 if TYPE_CHECKING:
@@ -186,7 +184,7 @@ class Guesser:
     def __init__(self, languages: Sequence[str]) -> None:
         self._process = HelperProcess(_PROGRAM.format(languages=tuple(languages)), "language")
         self._failed = 0  # times in a row
-        self._answers: _Answers | None = None
+        self._answers: Answers | None = None
         self._opening = asyncio.Lock()
 
     def start(self) -> None:
@@ -212,7 +210,7 @@ class Guesser:
                     await asyncio.to_thread(self._process.end)
         return "", 0.0
 
-    async def _open(self) -> _Answers:
+    async def _open(self) -> Answers:
         """Raises ExtractionStopped."""
         async with self._opening:
             if self._answers is None or self._process.closed:
@@ -220,7 +218,7 @@ class Guesser:
                 if self._process.closed:
                     raise ExtractionStopped("the crawl is being stopped")
                 child = await loop.run_in_executor(self._process.pool, self._process.started)
-                self._answers = await _Answers.of(child)
+                self._answers = await Answers.of(child)
             return self._answers
 
     def guess_now(self, text: str) -> tuple[str, float]:
@@ -243,62 +241,6 @@ class Guesser:
         if self._answers is not None:
             self._answers.close()
         self._process.close()
-
-
-class _Answers(asyncio.Protocol):
-    """The pipes of a process that answers messages in their order, on the event loop."""
-
-    def __init__(self) -> None:
-        self._received = bytearray()
-        self._waiting: deque[asyncio.Future[Any]] = deque()
-        self._pipes: list[asyncio.ReadTransport | asyncio.WriteTransport] = []
-        self._writer: asyncio.WriteTransport | None = None
-
-    @classmethod
-    async def of(cls, child: subprocess.Popen[bytes]) -> Self:
-        """Its pipes are closed here. Raises ExtractionStopped where they were closed meanwhile."""
-        loop, answers = asyncio.get_running_loop(), cls()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        if not child.stdout.closed:
-            reader, _ = await loop.connect_read_pipe(lambda: answers, child.stdout)
-            answers._pipes.append(reader)
-        if child.stdin.closed:
-            answers.close()
-            raise ExtractionStopped("the crawl is being stopped")
-        answers._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, child.stdin)
-        answers._pipes.append(answers._writer)
-        return answers
-
-    async def ask(self, message: Any) -> Any:
-        """Raises EOFError where the process ends first."""
-        if self._writer is None:
-            raise EOFError
-        answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(answer)
-        self._writer.write(packed(message))
-        return await answer
-
-    def data_received(self, data: bytes) -> None:
-        self._received += data
-        while (found := unpacked(self._received)) is not None:
-            message, size = found
-            del self._received[:size]
-            answer = self._waiting.popleft()
-            if not answer.done():  # who waited was cancelled
-                answer.set_result(message)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.close()
-        while self._waiting:
-            if not (answer := self._waiting.popleft()).done():
-                answer.set_exception(EOFError())
-
-    def close(self) -> None:
-        """Whoever waits is told soon. May be called twice."""
-        self._writer = None
-        for pipe in self._pipes:
-            pipe.close()
 
 
 def _silent(page: Page) -> list[Part]:

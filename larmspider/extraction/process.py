@@ -8,7 +8,8 @@ One process reads large pages: 100,000 links take 0.6 s, hostile markup may take
 parser by a signal. Another one reads PDF, Office and the like (formats.py), which may take longer,
 has no network and is replaced from time to time. Each is started for its first document and kept.
 A document that takes longer or more memory than allowed is refused, and the process replaced.
-Documents are read one after the other.
+Documents are read one after the other. All other pages are extracted by the crawl's own thread,
+and by another process beside it where that has a core to itself (page_process.py).
 """
 
 from __future__ import annotations
@@ -18,33 +19,20 @@ import logging
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from importlib.util import find_spec
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
-from zipimport import zipimporter
+from typing import TYPE_CHECKING, Any, Self
 
-import larmspider
 from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.helper_process import WALL, ExtractionStopped, HelperProcess
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.own_fields import NONE as NO_FIELDS
 from larmspider.extraction.own_fields import OwnFields
-from larmspider.extraction.process_child import (
-    FIELDS,
-    NONE,
-    PART_FIELDS,
-    PDF,
-    Helpers,
-    receive,
-    send,
-)
-from larmspider.items import Link, Outcome, Page, Part
+from larmspider.extraction.page_process import MODES, OFF, PageProcess
+from larmspider.extraction.process_child import NONE, PDF, Helpers, page_of
+from larmspider.items import Outcome, Page, Part
 from larmspider.urls.media_types import is_read_apart
 from larmspider.urls.syntax import without_userinfo
 
@@ -55,61 +43,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def archive() -> str | None:
-    """The zip file (an egg) that this package was imported from, as in sys.path; None for a
-    folder."""
-    spec = larmspider.__spec__
-    loader = spec.loader if spec is not None else None
-    return loader.archive if isinstance(loader, zipimporter) else None
-
-
-def origin() -> Path:
-    """The folder or zip file that this package was imported from."""
-    return Path(archive() or next(iter(larmspider.__path__))).absolute()
-
-
-def shadowed() -> str | None:
-    """An egg on sys.path that does not run, because this package is installed besides."""
-    eggs = [entry for entry in sys.path if entry.endswith(".egg")]
-    return eggs[0] if eggs and archive() is None else None
-
-
-class ChildPath:
-    """``entries`` for sys.path of a child, to which the files ``fds`` are passed on (POSIX).
-
-    An egg may be deleted or replaced while a job runs from it (delversion.json, addversion.json).
-    The child reads a copy: an open file without a name, gone with the last process that has it.
-    """
-
-    def __init__(self) -> None:
-        self.entries = list(sys.path)
-        self.fds: tuple[int, ...] = ()
-        self._copy: IO[bytes] | None = None
-        egg = archive()
-        if egg is not None and Path("/dev/fd").exists():
-            self._copy = tempfile.TemporaryFile(prefix="larmspider-")  # noqa: SIM115 - see close()
-            with Path(egg).open("rb") as file:
-                shutil.copyfileobj(file, self._copy)
-            self._copy.flush()
-            self.fds = (self._copy.fileno(),)
-            copy = f"/dev/fd/{self.fds[0]}"
-            self.entries = [copy if entry == egg else entry for entry in self.entries]
-
-    def close(self) -> None:
-        """May be called twice. A child under way keeps its file."""
-        self.fds = ()
-        if self._copy is not None:
-            self._copy.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-WALL = 6
-"""Times the seconds of CPU, by the clock: the machine may be busy."""
 _SIGPROF = getattr(signal, "SIGPROF", 0)
 _PROGRAM = (
     "from larmspider.extraction.process_child import Helpers, main;"
@@ -122,84 +55,6 @@ RECYCLED = 200
 class ExtractionRefused(LarmspiderError):  # noqa: N818 - a decision, not a fault
     """A document needs more time or memory than allowed, as the message says: as in
     ``Page.unread``."""
-
-
-class ExtractionStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with the document
-    """The crawl ends before a document is read; when it is continued it fetches it again."""
-
-
-class HelperProcess:
-    """A process of our own modules that answers messages, one after the other; for a thread that
-    may wait (`pool`). It is started for the first message."""
-
-    def __init__(self, program: str, name: str) -> None:
-        """``program`` is what Python runs there, ``name`` that of the thread."""
-        self._program = program
-        self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._path = ChildPath()
-        self._child: subprocess.Popen[bytes] | None = None
-        self.status: int | None = None
-        """That of the last process which ended before it had answered."""
-        self.closed = False
-
-    def ask(self, message: Any, body: bytes = b"") -> Any:
-        """The answer to ``message``, which ``body`` follows. Raises EOFError or OSError where the
-        process ends first; the next message has another one. Raises ExtractionStopped."""
-        child = self.started()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        try:
-            with suppress(BrokenPipeError):  # the child may have written the reason
-                send(child.stdin, message)
-                child.stdin.write(body)
-                child.stdin.flush()
-            return receive(child.stdout)
-        except (EOFError, OSError):
-            self.status = self.end()
-            raise
-
-    def close(self) -> None:
-        """End the process; messages under way are dropped. May be called twice."""
-        self.closed = True
-        self.kill()
-        self.pool.shutdown(wait=True)  # calls that wait end at once
-        self.end()
-        self._path.close()
-
-    def kill(self) -> None:
-        """For another thread: `ask` raises."""
-        if (child := self._child) is not None:
-            child.kill()
-
-    def started(self) -> subprocess.Popen[bytes]:
-        """The process. Raises ExtractionStopped."""
-        if self._child is not None and self._child.poll() is not None:
-            self.end()
-        if self._child is None and not self.closed:
-            start = f"import sys; sys.path[:] = {self._path.entries!r}; {self._program}"
-            self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
-                [sys.executable, "-W", "ignore", "-c", start],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                pass_fds=self._path.fds,
-                process_group=0,  # signals to the crawl's group are for the crawl
-            )
-        if self._child is None or self.closed:  # perhaps meanwhile: close() saw nothing to kill
-            self.end()
-            raise ExtractionStopped("the crawl is being stopped")
-        return self._child
-
-    def end(self) -> int | None:
-        """End the process, if it has not ended; its exit status."""
-        child, self._child = self._child, None
-        if child is None:
-            return None
-        child.kill()
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                with suppress(OSError):  # unwritten data
-                    pipe.close()
-        return child.wait()
 
 
 class ExtractionProcess(HelperProcess):
@@ -232,15 +87,7 @@ class ExtractionProcess(HelperProcess):
     def read_now(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         """`read` for a thread that may wait, one at a time."""
         answer = self._answer((mime, len(body), url, content_type, self.seconds, ""), body)
-        page = Page(url, body=body)
-        for name in FIELDS:
-            setattr(page, name, answer[name])
-        page.links = [
-            Link(target, None, kind, anchor, nofollow)
-            for target, kind, anchor, nofollow in answer["links"]
-        ]
-        page.parts = [Part(**dict(zip(PART_FIELDS, part, strict=True))) for part in answer["parts"]]
-        return page
+        return page_of(answer["page"], url, body)
 
     def member(self, mime: str, body: bytes, url: str, name: str) -> bytes:
         """The bytes of one part of a document. Raises ExtractionRefused."""
@@ -321,8 +168,11 @@ class Readers:
         document_bytes: int = 1 << 30,
         helpers: Helpers = NONE,
         fields: OwnFields = NO_FIELDS,
+        beside: str = OFF,
     ) -> None:
+        """``beside``: as in PageProcess."""
         self.fields = fields
+        self.beside = PageProcess(page_secs, page_bytes, beside)
         self.pages = ExtractionProcess(page_secs, page_bytes, fields=fields)
         first = helpers._replace(ocr="")
         self.documents = ExtractionProcess(document_secs, document_bytes, RECYCLED, first)
@@ -340,6 +190,7 @@ class Readers:
             options.integer(settings, "LARM_DOCUMENT_BYTES", minimum=1 << 26),
             helpers_from_settings(settings),
             OwnFields.from_settings(settings),
+            options.choice(settings, "LARM_EXTRACTION_BESIDE", MODES),
         )
 
     def is_apart(self, mime: str, body: bytes, url: str) -> bool:
@@ -359,6 +210,13 @@ class Readers:
             except ExtractionRefused as refused:  # what was typed is worth having
                 page.unread = str(refused)
         return page
+
+    async def read_beside(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
+        """The Page of a body that ``beside`` takes; where its process ends, by the process of large
+        pages and its rules. Raises ExtractionRefused, ExtractionStopped, and what an extractor
+        raises."""
+        page = await self.beside.read(mime, body, url, content_type)
+        return page or await self.pages.read(mime, body, url, content_type)
 
     def _without_fields(
         self, refused: ExtractionRefused, mime: str, body: bytes, url: str, content_type: str
@@ -408,7 +266,7 @@ class Readers:
 
     def close(self) -> None:
         """May be called twice."""
-        for process in (self.pages, self.documents, self.scans):
+        for process in (self.beside, self.pages, self.documents, self.scans):
             process.close()
 
     def __enter__(self) -> Self:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Self, TypeAlias
 
 from larmspider.extraction.fingerprint import MAX_BYTES, simhash
-from larmspider.extraction.process import ExtractionStopped, HelperProcess
+from larmspider.extraction.helper_process import ExtractionStopped, HelperProcess
 from larmspider.extraction.process_child import receive, send
 
 logger = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from larmspider.extraction.fingerprint import (
     signature,
     was_noindex,
 )
-from larmspider.extraction.process import ExtractionStopped
+from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.delete_gate import WAIT

@@ -18,9 +18,10 @@ from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
 from larmspider.extraction.formats import extractor_for, media_type
+from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.extraction.language import Languages, languages_in
 from larmspider.extraction.page_builder import robots_header
-from larmspider.extraction.process import ExtractionRefused, ExtractionStopped, Readers
+from larmspider.extraction.process import ExtractionRefused, Readers
 from larmspider.extraction.requisites import requisites_of_page, requisites_of_style
 from larmspider.fetch import limits
 from larmspider.fetch.blobs import Blob
@@ -198,6 +199,9 @@ class IntranetSpider(Spider):
         try:
             if self.readers.is_apart(mime, body, response.url):
                 page = await self.readers.read(mime, body, response.url, content_type)
+            elif self.readers.beside.takes(body):
+                self.crawler.stats.inc_value(stats.EXTRACTION_BESIDE)
+                page = await self.readers.read_beside(mime, body, response.url, content_type)
             else:
                 page = extract(body, response.url, content_type)
         except ExtractionRefused as refused:

@@ -14,6 +14,7 @@ from scrapy.settings import Settings
 
 from larmspider import options
 from larmspider.errors import ConfigError
+from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.extraction.language import (
     CONTRADICTIONS,
     LOOKED_AT,
@@ -27,7 +28,6 @@ from larmspider.extraction.language import (
     languages_in,
     sample,
 )
-from larmspider.extraction.process import ExtractionStopped
 from larmspider.items import Page, Part
 
 GERMAN = "Die Reisekostenabrechnung ist bis zum Monatsende bei der Abteilung abzugeben"

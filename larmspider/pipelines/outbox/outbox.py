@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 import scrapy.signals
 
 from larmspider import options, signals, stats
-from larmspider.extraction.process import ChildPath
+from larmspider.extraction.helper_process import ChildPath
 from larmspider.formatting import counted, size
 from larmspider.items import Page, Removed
 from larmspider.pipelines.outbox.spool import (

@@ -1,0 +1,219 @@
+"""Processes of our own modules that answer messages, one after the other.
+
+    helper = HelperProcess("from larmspider.extraction.simhasher import main; main()", "simhash")
+    helper.ask([("", "a text")])                     # in a thread that may wait
+    answers = await Answers.of(helper.started())     # or on the event loop
+    await answers.ask([("", "a text")])
+
+What such a process reads and writes is process_child.py's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, Self
+from zipimport import zipimporter
+
+import larmspider
+from larmspider.errors import LarmspiderError
+from larmspider.extraction.process_child import packed, receive, send, unpacked
+
+WALL = 6
+"""Times the seconds of CPU that a process may take, by the clock: the machine may be busy."""
+
+
+def archive() -> str | None:
+    """The zip file (an egg) that this package was imported from, as in sys.path; None for a
+    folder."""
+    spec = larmspider.__spec__
+    loader = spec.loader if spec is not None else None
+    return loader.archive if isinstance(loader, zipimporter) else None
+
+
+def origin() -> Path:
+    """The folder or zip file that this package was imported from."""
+    return Path(archive() or next(iter(larmspider.__path__))).absolute()
+
+
+def shadowed() -> str | None:
+    """An egg on sys.path that does not run, because this package is installed besides."""
+    eggs = [entry for entry in sys.path if entry.endswith(".egg")]
+    return eggs[0] if eggs and archive() is None else None
+
+
+class ChildPath:
+    """``entries`` for sys.path of a child, to which the files ``fds`` are passed on (POSIX).
+
+    An egg may be deleted or replaced while a job runs from it (delversion.json, addversion.json).
+    The child reads a copy: an open file without a name, gone with the last process that has it.
+    """
+
+    def __init__(self) -> None:
+        self.entries = list(sys.path)
+        self.fds: tuple[int, ...] = ()
+        self._copy: IO[bytes] | None = None
+        egg = archive()
+        if egg is not None and Path("/dev/fd").exists():
+            self._copy = tempfile.TemporaryFile(prefix="larmspider-")  # noqa: SIM115 - see close()
+            with Path(egg).open("rb") as file:
+                shutil.copyfileobj(file, self._copy)
+            self._copy.flush()
+            self.fds = (self._copy.fileno(),)
+            copy = f"/dev/fd/{self.fds[0]}"
+            self.entries = [copy if entry == egg else entry for entry in self.entries]
+
+    def close(self) -> None:
+        """May be called twice. A child under way keeps its file."""
+        self.fds = ()
+        if self._copy is not None:
+            self._copy.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ExtractionStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with the document
+    """The crawl ends before a document is read; when it is continued it fetches it again."""
+
+
+class HelperProcess:
+    """A process of our own modules that answers messages, one after the other; for a thread that
+    may wait (`pool`). It is started for the first message."""
+
+    def __init__(self, program: str, name: str) -> None:
+        """``program`` is what Python runs there, ``name`` that of the thread."""
+        self._program = program
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._path = ChildPath()
+        self._child: subprocess.Popen[bytes] | None = None
+        self.status: int | None = None
+        """That of the last process which ended before it had answered."""
+        self.closed = False
+
+    def ask(self, message: Any, body: bytes = b"") -> Any:
+        """The answer to ``message``, which ``body`` follows. Raises EOFError or OSError where the
+        process ends first; the next message has another one. Raises ExtractionStopped."""
+        child = self.started()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            with suppress(BrokenPipeError):  # the child may have written the reason
+                send(child.stdin, message)
+                child.stdin.write(body)
+                child.stdin.flush()
+            return receive(child.stdout)
+        except (EOFError, OSError):
+            self.status = self.end()
+            raise
+
+    def close(self) -> None:
+        """End the process; messages under way are dropped. May be called twice."""
+        self.closed = True
+        self.kill()
+        self.pool.shutdown(wait=True)  # calls that wait end at once
+        self.end()
+        self._path.close()
+
+    def kill(self) -> None:
+        """For another thread: `ask` raises."""
+        if (child := self._child) is not None:
+            child.kill()
+
+    def started(self) -> subprocess.Popen[bytes]:
+        """The process. Raises ExtractionStopped."""
+        if self._child is not None and self._child.poll() is not None:
+            self.end()
+        if self._child is None and not self.closed:
+            start = f"import sys; sys.path[:] = {self._path.entries!r}; {self._program}"
+            self._child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+                [sys.executable, "-W", "ignore", "-c", start],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=self._path.fds,
+                process_group=0,  # signals to the crawl's group are for the crawl
+            )
+        if self._child is None or self.closed:  # perhaps meanwhile: close() saw nothing to kill
+            self.end()
+            raise ExtractionStopped("the crawl is being stopped")
+        return self._child
+
+    def end(self) -> int | None:
+        """End the process, if it has not ended; its exit status."""
+        child, self._child = self._child, None
+        if child is None:
+            return None
+        child.kill()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # unwritten data
+                    pipe.close()
+        return child.wait()
+
+
+class Answers(asyncio.Protocol):
+    """The pipes of a process that answers messages in their order, on the event loop."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._reader: asyncio.ReadTransport | None = None
+        self._writer: asyncio.WriteTransport | None = None
+
+    @classmethod
+    async def of(cls, child: subprocess.Popen[bytes]) -> Self:
+        """Its pipes are closed here. Raises ExtractionStopped where they were closed meanwhile."""
+        loop, answers = asyncio.get_running_loop(), cls()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        if not child.stdout.closed:
+            answers._reader, _ = await loop.connect_read_pipe(lambda: answers, child.stdout)
+        if child.stdin.closed:
+            answers.close()
+            raise ExtractionStopped("the crawl is being stopped")
+        answers._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, child.stdin)
+        return answers
+
+    async def ask(self, message: Any, body: bytes = b"") -> Any:
+        """The answer to ``message``, which ``body`` follows. Raises EOFError where the process
+        ends first."""
+        if self._writer is None:
+            raise EOFError
+        answer = asyncio.get_running_loop().create_future()
+        self._waiting.append(answer)
+        self._writer.write(packed(message) + body)
+        return await answer
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while (found := unpacked(self._received)) is not None:
+            message, size = found
+            del self._received[:size]
+            answer = self._waiting.popleft()
+            if not answer.done():  # who waited was cancelled
+                answer.set_result(message)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.close()
+        while self._waiting:
+            if not (answer := self._waiting.popleft()).done():
+                answer.set_exception(EOFError())
+
+    def close(self) -> None:
+        """Whoever waits is told soon; what is not written yet is dropped, for the pipe may be
+        closed, and its number another file's, before it could be. May be called twice."""
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.abort()
+        self._writer = None
+        if self._reader is not None:
+            self._reader.close()
