@@ -28,8 +28,9 @@ from larmspider.items import Page
 logger = logging.getLogger(__name__)
 
 AUTO, ON, OFF = MODES = ("auto", "on", "off")
-LEAST_BYTES = 4_000
-"""Of a body that is handed over; a smaller one is extracted in the time that this takes."""
+LEAST_BYTES = 8_000
+"""Of a body that is handed over: two of three pages of the JDK, with 94 of 100 bytes. With 4,000 a
+crawl takes 5% more CPU in all."""
 WAITING = 8
 """Pages that are handed over and not answered yet. With 4 the process runs dry."""
 SAMPLE = 200

@@ -20,7 +20,7 @@ WHERE = ("page-file", "offset", "from-page")
 
 
 def page(path: str) -> str:
-    text = f"What page {path} is about. " * 200
+    text = f"What page {path} is about. " * 400
     return f"<title>{path}</title><nav>{LINKS}</nav><main><h2 id=a>Part</h2>{text}</main>"
 
 
