@@ -97,11 +97,13 @@ class Browser:
         )
 
     def errors(self) -> list[str]:
-        """What the console has said since the last time; forbidden scripts are told there too. An
-        icon is asked for late: that of a page before, whose server has ended, does not count."""
+        """What the console has said since the last time; forbidden scripts are told there too.
+        What a page before still asks its server for, which has ended, does not count."""
         origin = "/".join(self.driver.current_url.split("/", 3)[:3])
         said = [str(entry["message"]) for entry in self.driver.get_log("browser")]
-        return [line for line in said if "/static/icon" not in line or line.startswith(origin)]
+        return [
+            line for line in said if "ERR_CONNECTION_REFUSED" not in line or line.startswith(origin)
+        ]
 
     def until(self, true: Callable[[], Any], what: str, seconds: float = WAIT_SECS) -> Any:
         """The first true value; AssertionError naming ``what`` if none comes. A page that is just
