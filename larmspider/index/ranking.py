@@ -194,11 +194,12 @@ class Ranking:
         typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
         searcher = self._stems.searcher
         if self._current and searcher is not None:
-            wanted = (word for word, counts in zip(typed, matter(typed), strict=True) if counts)
-            for word in (word for text in wanted for word in self._exact.analyze(text)):
-                found[word] = idf(pages, searcher.doc_freq("exact", word))
-                if self._boost is not None:
-                    found[word] *= self._boost("exact", [word])
+            for text, counts in zip(typed, matter(typed), strict=True):
+                share = BARE_WEIGHT if self._is_sign(text) else 1.0
+                for word in self._exact.analyze(text) if counts else ():
+                    found[word] = share * idf(pages, searcher.doc_freq("exact", word))
+                    if self._boost is not None:
+                        found[word] *= self._boost("exact", [word])
         return Reranker(found, self._stems, self._stems.in_most_titles)
 
     def words(self, text: str) -> list[str]:
@@ -336,7 +337,7 @@ class Ranking:
         if not exact:
             return earned, beside
         share = weight
-        if typed and self._having("signs", typed[0]):
+        if self._is_sign(clause.text):
             share *= BARE_WEIGHT
         elif self._current and len(exact) > 1 and "_" in clause.text:
             share *= NAME_PART_WEIGHT
@@ -360,6 +361,11 @@ class Ranking:
             if parts := [self._term("body", term) for term in self._stems.split(text)]:
                 earned.append(Query.boost_query(_every(parts), COMPOUND_WEIGHT * weight))
         return earned, beside
+
+    def _is_sign(self, text: str) -> bool:
+        """Whether pages have ``--prefix``, typed so, as it is."""
+        found = signs(text) if self._current else []
+        return bool(found) and self._having("signs", found[0]) > 0
 
     def _found_by(self, field: str, token: str) -> Query:
         """Pages that earn something for this term elsewhere."""

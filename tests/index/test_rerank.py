@@ -84,3 +84,15 @@ def test_a_word_typed_twice_counts_once(writer, make_page) -> None:
     once, twice = (searcher.examined(query, ["http://wiki.example/b"])["http://wiki.example/b"]
                    for query in ("file line", "file line line"))  # fmt: skip
     assert once.parts['"line" in the text'] == pytest.approx(twice.parts['"line" in the text'])
+
+
+def test_a_language_is_not_another_one_whose_name_its_own_begins_with(writer, make_page) -> None:
+    """C++ is no C: the letter alone counts less, in titles too."""
+    about = "The {} standard whose features are asked for to build this target."
+    writer.add(make_page("c", about.format("C"), title="C standard"))
+    writer.add(make_page("cxx", about.format("C++"), title="CXX standard"))
+    for n in range(20):
+        writer.add(make_page(f"other{n}", f"Rules of the house, part {n}", title=f"House {n}"))
+    writer.commit()
+    found = Searcher.open(writer.directory).search("c++ standard")
+    assert [hit.url.rpartition("/")[2] for hit in found.hits] == ["cxx", "c"]
