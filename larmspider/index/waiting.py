@@ -3,15 +3,15 @@
 A commit costs Tantivy a segment, however few pages it has, which is merged with others later; and a
 page that is indexed before most links to it are known is indexed again, with their texts. So pages
 are collected, in memory and in files beside the index, one for each checkpoint, and indexed
-together once `is_due` says so::
+together once they are `due`::
 
     waiting = WaitingPages(Path("crawl/index"), packed)
     waiting.put("http://wiki.example/", fields)
     waiting.put("http://wiki.example/old", None)     # is to be removed
+    due = waiting.due(indexed=200)
     waiting.write()                                  # now they outlast the process
-    if waiting.is_due(indexed=200):
-        for page in waiting.take(): ...
-        waiting.committed()                          # behind Tantivy's commit
+    for page in waiting.take(due): ...
+    waiting.committed()                              # behind Tantivy's commit
 
 A process that is killed leaves them to the next one. To index one of them twice does no harm.
 """

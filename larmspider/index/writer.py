@@ -196,7 +196,7 @@ class IndexWriter:
 
     def checkpoint(self) -> None:
         """Make everything added so far durable; and visible, with some pages whose link texts have
-        doubled, if it is time for that (`WaitingPages.is_due`). Otherwise as `commit`."""
+        doubled, if it is time for that (`WaitingPages.due`). Otherwise as `commit`."""
         with self._lock:
             if self._closed:
                 return
