@@ -45,7 +45,8 @@ def share(simulation, hosts, start, end):
 
 
 @pytest.fixture(
-    scope="module", params=[0.005, 0.1, pytest.param(0.05, marks=pytest.mark.acceptance)]
+    scope="module",
+    params=[0.005, *(pytest.param(share, marks=pytest.mark.acceptance) for share in (0.05, 0.1))],
 )
 def crawl(request, tmp_path_factory):
     return run(tmp_path_factory.mktemp("frontier"), request.param)

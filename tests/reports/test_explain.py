@@ -233,14 +233,15 @@ def test_robots_txt_is_read_for_the_name_that_the_crawl_had(
 def test_an_index_of_the_logs_changes_no_explanation(
     demo_server: DemoServer, tmp_path: Path
 ) -> None:
-    """It is only quicker: all URLs of a crawl, and some it has not met."""
+    """It is only quicker: one in four URLs of a crawl, and some it has not met."""
     assert crawl(demo_server.url, tmp_path).status == 0
     settings = Settings()
     settings.setmodule("larmspider.settings")
     crawled = CrawlDir(tmp_path / "crawl")
     settings.setdict(crawled.settings)
     links = records(tmp_path / "crawl" / "links.log")
-    urls = sorted({line["to-page"] for line in links} | {f"{demo_server.url}nowhere", "http://x/"})
+    met = sorted({line["to-page"] for line in links})
+    urls = [*met[::4], f"{demo_server.url}nowhere", "http://x/"]
     before = [explain(url, settings, crawled) for url in urls]
     bring_up_to_date(crawled)
     with crawled.logs.index() as index:

@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from larmspider.errors import ConfigError
@@ -263,6 +263,7 @@ def test_an_error_names_the_pattern_of_a_set(engine: str) -> None:
 
 
 @needs_re2
+@settings(max_examples=40)
 @given(
     st.lists(st.from_regex(r"[ab/]{1,3}[*?]?(\|[ab])?", fullmatch=True), max_size=8),
     st.text("ab/", max_size=8),

@@ -281,8 +281,8 @@ def _settings(examples):
     )
 
 
-BothBackends.TestCase.settings = _settings(100)
-RedisAndModel.TestCase.settings = _settings(30)
+BothBackends.TestCase.settings = _settings(40)
+RedisAndModel.TestCase.settings = _settings(15)
 TestBothBackends = BothBackends.TestCase
 
 
