@@ -187,7 +187,7 @@ class Answers(asyncio.Protocol):
     async def ask(self, message: Any, body: bytes = b"") -> Any:
         """The answer to ``message``, which ``body`` follows. Raises EOFError where the process
         ends first."""
-        if self._writer is None:
+        if self._writer is None or self._writer.is_closing():
             raise EOFError
         answer = asyncio.get_running_loop().create_future()
         self._waiting.append(answer)

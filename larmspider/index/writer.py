@@ -68,7 +68,7 @@ _REFRESH_COMMIT = 10_000  # and between two commits, at most
 _MERGED = 8  # segments of one size that Tantivy merges into one, without what was replaced
 _SMALL = 16_000  # pages; all segments below are of one size
 _REPLACED = 8  # of so many pages one was replaced: it pays to have them merged
-_LAST_SECS = 3.0  # for pages that wait when a crawl is stopped
+_LAST_SECS = 1.0  # for pages that wait when a crawl is stopped
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
 _COMPARED = 32  # pages whose likeness is asked for together
 
@@ -194,7 +194,7 @@ class IndexWriter:
         place of those that it had; written at the next `commit`."""
         self.anchors.add(page, links)
 
-    def checkpoint(self) -> None:
+    def checkpoint(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Make everything added so far durable; and visible, with some pages whose link texts have
         doubled, if it is time for that (`WaitingPages.due`). Otherwise as `commit`."""
         with self._lock:
@@ -206,22 +206,23 @@ class IndexWriter:
             if not (due or self._indexed):
                 self._keep()
                 return
-        self.refresh_anchors(max(REFRESH_LEAST, due // REFRESH_SHARE))
-        with self._lock:
-            if not self._closed:
-                self._commit(due)
-                self._share()
+        if not stop():
+            self.refresh_anchors(max(REFRESH_LEAST, due // REFRESH_SHARE))
+        self._commit_unless_closed(due, stop)
 
-    def commit(self) -> None:
+    def commit(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Make everything added so far durable and visible. Blocks for about 0.1 to 1 s, and 0.5 ms
-        for each page that waits.
+        for each page that waits; what is left once ``stop``, asked every 500, says so, waits on.
 
         May run in another thread than `add`; does nothing after `close`. Raises CrawlDirError if
         the disk refuses; what was added since the last commit then has to be added again.
         """
+        self._commit_unless_closed(None, stop)
+
+    def _commit_unless_closed(self, due: int | None, stop: Callable[[], bool]) -> None:
         with self._lock:
             if not self._closed:  # close() has committed
-                self._commit()
+                self._commit(due, stop)
                 self._share()
 
     def refresh_anchors(self, limit: int) -> int:
@@ -238,7 +239,7 @@ class IndexWriter:
         About 0.5 ms a page. Ends early if ``stop``, asked every 500 pages, says so. Where many
         pages of small segments were replaced, the last commit makes Tantivy merge these.
         """
-        self.commit()
+        self.commit(stop)
         total = 0
         while not stop() and (done := self._refresh_and_commit(stop)):
             total += done
@@ -281,9 +282,9 @@ class IndexWriter:
     def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
         """Commit, wait for merges and release the index. May be called twice.
 
-        Once ``hurry`` says so, merges end, or are not waited for, and so do pages that wait after
-        3 s; a later writer does them. Where the index could not be written nothing is committed:
-        what waits is there for the next one.
+        Once ``hurry`` says so, merges end, or are not waited for, and pages that wait are left to a
+        later writer after a second. Where the index could not be written nothing is committed: what
+        waits is there for the next one.
         """
         if self._closed:
             return

@@ -256,7 +256,7 @@ class SearchIndexPipeline(Store):
         writer = self._writer
         if writer is not None:
             with self._failure_kept():
-                await asyncio.to_thread(writer.checkpoint)
+                await asyncio.to_thread(writer.checkpoint, self._must_end)
             # by now close_spider() may have taken the writer away
             names, writer.anchors.unlinked = writer.anchors.unlinked, []
             if names:

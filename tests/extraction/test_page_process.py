@@ -118,6 +118,22 @@ def test_a_process_that_dies_is_replaced(process: Process) -> None:
     assert run(process, killed()) == ["T", "T"]
 
 
+def test_nothing_more_is_written_to_a_process_that_died(
+    process: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Or asyncio would say so in the crawl's log."""
+
+    async def killed() -> list[Page | None]:
+        await read(process)
+        assert process._child is not None
+        process._child.kill()
+        process._child.wait()
+        return await asyncio.gather(*(read(process) for _ in range(WAITING)))
+
+    assert run(process, killed())[0] is None
+    assert caplog.text == ""
+
+
 def test_processes_that_end_with_each_page_are_given_up(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:

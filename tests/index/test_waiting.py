@@ -147,6 +147,21 @@ def test_a_writer_in_a_hurry_leaves_what_waits_to_the_next_one(
     assert after_a_kill(slow.directory, "word") == ["b"]
 
 
+def test_a_crawl_that_is_stopped_waits_for_no_page_that_is_due(
+    slow: IndexWriter, found: Found, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither at a checkpoint nor before link texts are brought up to date: each indexes one page
+    here before ``stop`` says so, and those behind it wait on."""
+    monkeypatch.setattr(writer, "_ROUND", 1)
+    add("a", "b", "c", "d")
+    told = iter([True, False, True, False, True, True])
+    slow.checkpoint(lambda: next(told))
+    assert (found("word"), slow.waiting) == (["a"], 3)
+    slow.refresh_all_anchors(lambda: next(told))
+    assert (found("word"), slow.waiting) == (["a", "b"], 2)
+    assert after_a_kill(slow.directory, "word") == ["a", "b", "c", "d"]
+
+
 def test_another_version_takes_the_place_of_one_that_waits(
     slow: IndexWriter, found: Found, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.settings import Settings
 
 from larmspider.commands.workers import Command
+from larmspider.extraction import page_process
+from larmspider.extraction.page_process import AUTO, ON
 from larmspider.formatting import utc
 from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.workers import supervisor as process
@@ -108,6 +111,20 @@ def test_a_ctrl_c_while_the_command_checks_its_settings(
     command.run([], argparse.Namespace(spargs=[], n=1))
     assert command.exitcode == 0
     assert capsys.readouterr().err == "scrapy workers: stopped before anything was begun\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "mode", "sets"), [(1, AUTO, False), (2, AUTO, True), (2, ON, False)]
+)
+def test_many_workers_extract_no_pages_beside_themselves(
+    monkeypatch: pytest.MonkeyPatch, number: int, mode: str, sets: bool
+) -> None:
+    """More than one for two cores, unless it is asked for."""
+    monkeypatch.setattr(page_process, "cores", lambda: 2)
+    command = Command()
+    command.settings = Settings({"LARM_EXTRACTION_BESIDE": mode, "LARM_REFRESH_RUN": ""})
+    given = argparse.Namespace(n=number, set=[], loglevel=None, nolog=False)
+    assert ("LARM_EXTRACTION_BESIDE=off" in command._command("intranet", {}, given, "")) is sets
 
 
 @pytest.mark.parametrize(
