@@ -33,7 +33,7 @@ LEAST_BYTES = 2_000
 """Of a body that is handed over; a smaller one takes 0.1 ms less here, and 0.2 more in all."""
 WAITING = 32
 """Pages that are handed over and not answered yet. Fetches end in bunches: with 8 the crawl's own
-thread had two of five pages to extract, and then the process ran dry."""
+thread had three of five pages to extract, and then the process ran dry."""
 SAMPLE = 200
 """Pages over which the load of the crawl's thread is measured,"""
 BUSY = 0.5
