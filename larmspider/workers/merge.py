@@ -40,7 +40,7 @@ from larmspider.index.rebuild import stored_documents
 from larmspider.index.shards import Deduplicator
 from larmspider.index.version import has_index, outdated, stemmer_of
 from larmspider.index.writer import IndexWriter
-from larmspider.items import Page
+from larmspider.items import PART_MARK, Page
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, FetchLogPipeline
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS, LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
@@ -234,7 +234,8 @@ class _Merge:
             for at, directory in indexed:
                 _, documents = stored_documents(directory)
                 for number, (key, stored) in enumerate(documents, 1):
-                    if stored is not None and self._dedup.counts(at, key, stored["fetched"]):
+                    # a worker that was killed may have indexed what it has not committed
+                    if stored is not None and _page_of(key) in self._counted[at]:
                         writer.add_stored(stored)
                     if number % _AT_ONCE == 0:
                         writer.commit()
@@ -289,6 +290,11 @@ class _Merge:
             if path.is_file():
                 with path.open("rb") as written:
                     os.fsync(written.fileno())
+
+
+def _page_of(key: str) -> bytes:
+    """The `page_key` of a page, or of the document that a part is of."""
+    return page_key(key.partition(PART_MARK)[0])
 
 
 def _check_frames(worker: WorkerDirectory) -> None:

@@ -11,6 +11,9 @@ import pytest
 
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
+from larmspider.index.search import Searcher
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
 from larmspider.pipelines.records import open_appending
 from larmspider.workdir.directory import locked
 from larmspider.workdir.frames import compressed_name
@@ -103,6 +106,25 @@ def test_the_commands_say_of_it_what_they_say_of_the_workers(folder: Path) -> No
     assert counts[0] == counts[1]
     assert len(counts[1]) == 2
     assert scrapy("explain", url, "--json", "--dir", "whole", cwd=folder).json["state"] == "stored"
+
+
+def test_what_a_killed_worker_has_indexed_and_not_committed_is_left_out(
+    folder: Path, tmp_path: Path
+) -> None:
+    """A page that waits in its index: one that nobody has, and one that another worker has."""
+    root = shutil.copytree(folder / "crawl", tmp_path / "crawl")
+    whole = Searcher.open(folder / "whole" / "index")
+    urls = [page.url for page in open_crawl(root).pages()]
+    [other] = [url for url in urls if "127.33.0.12" in url and url.endswith("/3")]
+    for url in ("http://127.33.0.11/new", other):
+        with IndexWriter(root / "w1" / "index", collects=True) as index:
+            index.add(Page(url, normalized=url, exact=url, text="Kraken", fetched=2e9))
+    crawl = open_crawl(root)
+    assert isinstance(crawl, CrawlOfWorkers)
+    merge(crawl, tmp_path / "whole", page_file_bytes=1 << 20, heap_bytes=1 << 25)
+    found = Searcher.open(tmp_path / "whole" / "index")
+    assert found.search("kraken").total == 0
+    assert found.search("siren OR narwhals").total == whole.search("siren OR narwhals").total
 
 
 def test_no_crawl_goes_on_in_it(folder: Path) -> None:
