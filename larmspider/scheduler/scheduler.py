@@ -196,7 +196,7 @@ class FrontierScheduler:
                 directory.path,
                 counts,
                 ""
-                if counts.to_fetch or self.worker
+                if counts.to_fetch or self.worker or not counts.discovered
                 else f": nothing left to fetch; -a refresh=due visits again what is due,"
                 f" {directory.how_to_start_over()}"
                 if not self._asked_again

@@ -24,9 +24,10 @@ from tests.support.recovery.killed_crawl import (
     Site,
     counts,
     kills,
+    wait_until,
 )
 from tests.support.servers.generators import CONTENT, answer
-from tests.support.servers.scripted import ScriptedServer
+from tests.support.servers.scripted import Raw, ScriptedServer
 
 pytestmark = pytest.mark.acceptance
 
@@ -82,6 +83,19 @@ def committed(folder: Path) -> int:
         return counts(folder / "crawl").stored
     except CrawlDirError:
         return 0
+
+
+def test_a_crawl_that_was_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -> None:
+    """It does not say that nothing is left to fetch."""
+    with ScriptedServer({"/": "<p>a page</p>", "/robots.txt": Raw(b"", hang=True)}) as server:
+        with RunningCrawl(server.url("/"), tmp_path, LARM_CHECKPOINT_SECS="3600") as running:
+            wait_until(lambda: bool(server.log), "a request")
+        server.routes["/robots.txt"] = (404, {}, b"")
+        with RunningCrawl(server.url("/"), tmp_path) as running:
+            assert running.end() == 0
+    assert "0 URLs discovered, 0 stored, 0 refused, 0 failed, 0 to fetch" in running.err
+    assert "nothing left" not in running.err
+    assert counts(tmp_path / "crawl").stored == 1
 
 
 def test_what_is_held_stays_held_through_kills(tmp_path: Path) -> None:
