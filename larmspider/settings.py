@@ -264,11 +264,12 @@ LARM_EXTRACTION_SECS = 10.0
 # Memory of that process, with the same consequence. Not on Windows.
 LARM_EXTRACTION_BYTES = 1 << 30
 
-# Whether other pages are extracted beside the crawl's own thread, in one more process, which takes
-# some 40 MB: it has a page at a time, and the crawl does what is too much for it. `auto`: on
-# machines with two cores or more, once the crawl's thread has been busy for half of the time over
-# 200 pages; a polite crawl of few hosts never is. `on`: from the first page; `off`: never.
-# `scrapy workers` with more than a worker for two cores sets `off`.
+# Whether other pages of 2,000 bytes and more are extracted beside the crawl's own thread, in one
+# more process, which takes some 40 MB: it has 32 of them at most, and the crawl itself extracts
+# what comes meanwhile. `auto`: on machines with two cores or more, once the crawl's thread has been
+# busy for half of the time over 200 pages; a polite crawl of few hosts never is. `on`: from the
+# first page; `off`: never. `scrapy workers` with more than a worker for two cores turns `auto` to
+# `off`.
 LARM_EXTRACTION_BESIDE = "auto"
 
 # CPU seconds for reading one document that is no page: PDF, Office, mail, archives

@@ -18,7 +18,7 @@ from larmspider.cluster.membership import cluster_settings
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.extraction import helper_process as archive
+from larmspider.extraction.helper_process import origin, shadowed
 from larmspider.fetch.browser import RenderLimits, check_browser
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
@@ -219,10 +219,8 @@ def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
     """For jobs of scrapyd, whose working directory the reader of a log does not know."""
     if getattr(crawler.spider, "_job", None) is None:  # scrapyd passes it
         return
-    logger.info(
-        "larmspider %s from %s; LARM_DIR is %s", __version__, archive.origin(), directory.path
-    )
-    if (egg := archive.shadowed()) is not None:
+    logger.info("larmspider %s from %s; LARM_DIR is %s", __version__, origin(), directory.path)
+    if (egg := shadowed()) is not None:
         logger.warning(
             "The egg %s is not the code that runs: uninstall larmspider here, or unset PYTHONPATH",
             egg,

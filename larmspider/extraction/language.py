@@ -206,8 +206,9 @@ class Guesser:
             if self._answers is answers:  # the first of those that waited
                 self._answers = None
                 self._note_failure()
-                if not self._process.closed:
-                    await asyncio.to_thread(self._process.end)
+                if not self._process.closed:  # in its thread, where the next one is started
+                    loop = asyncio.get_running_loop()
+                    await loop.run_in_executor(self._process.pool, self._process.end)
         return "", 0.0
 
     async def _open(self) -> Answers:

@@ -146,8 +146,8 @@ class PageProcess(HelperProcess):
             if self._answers is not None:
                 self._answers.close()
                 self._answers = None
-            if not self.closed:
-                await asyncio.to_thread(self.end)
+            if not self.closed:  # in its thread, where another one is started behind it
+                await asyncio.get_running_loop().run_in_executor(self.pool, self.end)
         if self.closed:
             raise ExtractionStopped("the crawl is being stopped")
 

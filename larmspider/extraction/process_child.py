@@ -1,4 +1,5 @@
-"""The process that reads documents, started by process.py; no part of the crawl runs here.
+"""A process that reads documents or pages (process.py, page_process.py); no part of the crawl runs
+here.
 
 Standard input has requests, each followed by the body, standard output has answers: length (4
 bytes, big endian) and msgpack. The process ends with its input, so it does not outlive the crawl.

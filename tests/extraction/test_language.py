@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -146,8 +147,9 @@ def test_a_process_that_ends_is_replaced(guesser: Guesser) -> None:
     assert guesser.guess_now(GERMAN)[0] == "de"
 
 
-def test_pages_are_guessed_beside_each_other() -> None:
-    """Each gets its own answer, whoever was cancelled and when the process was killed."""
+def test_pages_are_guessed_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each gets its own answer, whoever was cancelled and when the process was killed, however long
+    its end takes."""
 
     async def guessed() -> None:
         languages = Languages(("de", "en", "fr"))
@@ -169,7 +171,16 @@ def test_pages_are_guessed_beside_each_other() -> None:
             asked = [asyncio.ensure_future(languages.of(page)) for page in pages]
             await asyncio.sleep(0.1)
             child.kill()
-            assert await asyncio.gather(*asked) == ["de", "en"] * 20
+            end, ended = languages._guesser._process.end, []
+
+            def slow_end() -> int | None:
+                ended.append(child)
+                time.sleep(0.2 if len(ended) == 1 else 0)
+                return end()
+
+            monkeypatch.setattr(languages._guesser._process, "end", slow_end)
+            async with asyncio.timeout(60):
+                assert await asyncio.gather(*asked) == ["de", "en"] * 20
         finally:
             languages.close()
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -183,6 +184,35 @@ def test_a_process_that_gives_no_answer_is_ended(process: Process) -> None:
         assert page.title == "T"
 
     run(process, stopped())
+
+
+def test_a_new_process_is_started_behind_the_end_of_the_old_one(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes: the new one is not ended in its place."""
+    end, ended = process.end, []
+
+    def slow_end() -> int | None:
+        ended.append(process._child)
+        time.sleep(0.2 if len(ended) == 1 else 0)
+        return end()
+
+    async def killed() -> Page | None:
+        await read(process)
+        assert process._child is not None
+        process._child.kill()
+        process._child.wait()
+        monkeypatch.setattr(process, "end", slow_end)
+        late = asyncio.ensure_future(read(process))
+        while process._opening is not None:
+            await asyncio.sleep(0.001)
+        page = await read(process)
+        assert await late is None
+        return page
+
+    page = run(process, killed())
+    assert page is not None
+    assert page.title == "T"
 
 
 def test_closing_ends_the_process_and_what_it_reads(process: Process) -> None:

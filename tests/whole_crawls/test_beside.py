@@ -73,8 +73,8 @@ def test_kill_9_with_pages_in_the_process_loses_none(
 ) -> None:
     """One that is stopped holds nothing up but the pages that it has; it ends with the crawl, and
     the same command stores them."""
-    paths = [f"/{number}" for number in range(200)]
-    links = "".join(f'<a href="{path}">{path}</a>' for path in paths)
+    paths = [f"/{number}" for number in range(2 * WAITING)]
+    links = "".join(f"<a href={path}>{path}</a>" for path in paths)
     server = scripted_server({"/": links, **{path: page(path) for path in paths}})
     assert len(links) < LEAST_BYTES, "the crawl itself finds them"
     pages = 1 + len(paths)
