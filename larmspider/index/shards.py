@@ -25,10 +25,10 @@ from tantivy import Occur, Query
 
 from larmspider.index.access import Access, statistics
 from larmspider.index.copies import Groups
-from larmspider.index.facets import count_facets
+from larmspider.index.facets import Facets, count_facets
 from larmspider.index.facets import merge as merge_facets
 from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed
-from larmspider.index.ranking import GlobalIdf
+from larmspider.index.ranking import Built, GlobalIdf, Ranking
 from larmspider.index.rerank import LOOKED_AT as RERANKED
 from larmspider.index.rerank import Reranker
 from larmspider.index.search import (
@@ -74,6 +74,26 @@ class _Found(NamedTuple):
     match: Match
 
 
+class _Asked(NamedTuple):
+    """One index, and a query for it. It is ``doubtful`` if it may have records that do not
+    count."""
+
+    shard: Searcher
+    reader: tantivy.Searcher
+    ranking: Ranking
+    built: Built
+    narrowing: list[Query]
+    doubtful: bool
+
+    @property
+    def matching(self) -> Query:
+        return narrowed(self.built.matching, self.narrowing)
+
+    @property
+    def every(self) -> Query:
+        return narrowed(self.built.every, self.narrowing)
+
+
 class WorkersSearcher(Searcher):
     """Reads indexes of one schema. ``deduplicating`` gives a Deduplicator for one search."""
 
@@ -108,76 +128,90 @@ class WorkersSearcher(Searcher):
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
-            global_idf = self._global_idf(readers)
-            doubtful = [dedup.doubtful(number) for number in range(len(readers))]
-            total = total_all = 0
+            asked = self._asked(readers, dedup, clauses, filters)
+            totals, counted = self._counted(asked, dedup, filters, facets=facets)
             size = min(offset + limit, _CHUNK)
-            streams, by_date, makers, rerankers, counted = [], [], [], [], []
-            for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
-                ranking = shard.ranking(global_idf.boost(number))
-                narrowing = list(filters.queries(shard.schema).values())
-                built = ranking.build(clauses)
-                matching, every = narrowed(built.matching, narrowing), built.every
-                here = all_words = None
-                if facets:
-                    found_by = built.matching
-                    if doubtful[number]:
-                        found_by = _current(shard, reader, found_by, dedup, number)
-                    now, own = self._clock(), shard.own_facets
-                    counts, here = count_facets(reader, shard.schema, found_by, filters, now, own)
-                    counted.append(counts)
-                if here is None or doubtful[number]:
-                    here = count_of(reader, matching)
-                if newest:
-                    by_date.append((matching, narrowed(every, narrowing)))
-                else:
-                    matches, all_words = shard.matches(reader, built, narrowing, size)
-                    streams.append(_of_shard(number, matches))
-                total += here
-                if all_words is None:
-                    all_words = count_of(reader, narrowed(every, narrowing))
-                total_all += all_words
-                rerankers.append(ranking.reranker(clauses, shard.documents()))
-                makers.append(ranking.snippet_maker(clauses))
-            for number, (matching, every) in enumerate(by_date):
-                wanted = every if total_all else matching
-                matches = self._shards[number].newest(readers[number], wanted, size)
-                streams.append(_of_shard(number, matches))
-            known, groups, more, outdated = Groups(), list[list[_Found]](), False, 0
+            if newest:
+                streams, total_all = _by_date(asked, size)
+            else:
+                streams, total_all = _by_score(asked, size, totals if len(clauses) < 2 else None)
+            outdated: list[_Found] = []
+            stream = self._merged(asked, streams, dedup, outdated)
+            if not newest:
+                rerankers = [one.ranking.reranker(clauses, one.shard.documents()) for one in asked]
+                stream = self._reranked(readers, stream, rerankers)
+            doubtful = any(one.doubtful for one in asked)
+            groups, more = _grouped(stream, offset + limit, copies=copies, doubtful=doubtful)
+            makers = [one.ranking.snippet_maker(clauses) for one in asked]
+            hits = [self._hit_of(readers, dedup, group, makers) for group in groups[offset:]]
+        total = sum(totals) - len(outdated)
+        return Results(total, hits, 0.0, counted, min(total, total_all), more=more)
 
-            def current() -> Iterator[_Found]:
-                nonlocal outdated
-                merged = merge(*streams, key=lambda one: -one.match.score)
-                for found in islice(merged, LOOKED_AT):
-                    if doubtful[found.shard]:
-                        stored = self._stored(readers, found)
-                        when = stored["fetched"].timestamp()
-                        if not dedup.counts(found.shard, stored["key"], when):
-                            outdated += 1
-                            continue
-                    yield found
+    def _asked(
+        self,
+        readers: Sequence[tantivy.Searcher],
+        dedup: Deduplicator,
+        clauses: Sequence[Clause],
+        filters: Filters,
+    ) -> list[_Asked]:
+        global_idf = self._global_idf(readers)
+        asked = []
+        for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
+            ranking = shard.ranking(global_idf.boost(number))
+            narrowing = list(filters.queries(shard.schema).values())
+            built, doubtful = ranking.build(clauses), dedup.doubtful(number)
+            asked.append(_Asked(shard, reader, ranking, built, narrowing, doubtful))
+        return asked
 
-            stream = current() if newest else self._reranked(readers, current(), rerankers)
-            for number, found in enumerate(stream):
-                if more and (number >= EXACT_TOTAL or not any(doubtful)):
-                    break
-                at = known.place(None if copies else found.match.likeness)
-                if at < len(groups):
-                    groups[at].append(found)
-                elif len(groups) < offset + limit:
-                    groups.append([found])
-                else:
-                    more = True
-            hits = []
-            for group in groups[offset:]:
-                best = group[0]
-                equal = [f for f in group if f.match.score >= EQUAL * best.match.score]
-                stored = best_of([self._stored(readers, one) for one in equal])
-                others = self._copies(readers, dedup, best.match.likeness, stored["key"])
-                hits.append(hit_of(stored, best.match.score, makers[best.shard], len(others)))
-        merged = merge_facets(counted) if facets else None
-        total -= outdated
-        return Results(total, hits, 0.0, merged, min(total, total_all), more=more)
+    def _counted(
+        self, asked: Sequence[_Asked], dedup: Deduplicator, filters: Filters, *, facets: bool
+    ) -> tuple[list[int], Facets | None]:
+        """How many records of each index match, and all of them by value."""
+        totals, counted = [], []
+        for number, one in enumerate(asked):
+            total = None
+            if facets:
+                wanted = one.built.matching
+                if one.doubtful:
+                    wanted = _current(one.shard, one.reader, wanted, dedup, number)
+                now, own = self._clock(), one.shard.own_facets
+                part, total = count_facets(one.reader, one.shard.schema, wanted, filters, now, own)
+                counted.append(part)
+            if total is None or one.doubtful:
+                total = count_of(one.reader, one.matching)
+            totals.append(total)
+        return totals, merge_facets(counted) if facets else None
+
+    def _merged(
+        self,
+        asked: Sequence[_Asked],
+        streams: Iterable[Iterator[_Found]],
+        dedup: Deduplicator,
+        outdated: list[_Found],
+    ) -> Iterator[_Found]:
+        """Matches of all indexes in their order; records that do not count go to ``outdated``."""
+        readers = [one.reader for one in asked]
+        for found in islice(merge(*streams, key=lambda one: -one.match.score), LOOKED_AT):
+            if asked[found.shard].doubtful:
+                stored = self._stored(readers, found)
+                when = stored["fetched"].timestamp()
+                if not dedup.counts(found.shard, stored["key"], when):
+                    outdated.append(found)
+                    continue
+            yield found
+
+    def _hit_of(
+        self,
+        readers: Sequence[tantivy.Searcher],
+        dedup: Deduplicator,
+        group: Sequence[_Found],
+        makers: Sequence[SnippetMaker],
+    ) -> Hit:
+        best = group[0]
+        equal = [found for found in group if found.match.score >= EQUAL * best.match.score]
+        stored = best_of([self._stored(readers, one) for one in equal])
+        others = self._copies(readers, dedup, best.match.likeness, stored["key"])
+        return hit_of(stored, best.match.score, makers[best.shard], len(others))
 
     def _reranked(
         self,
@@ -361,6 +395,52 @@ def _current(
         return wanted
     others = Query.term_set_query(index.schema, "key", outdated)
     return Query.boolean_query([(Occur.Must, wanted), (Occur.MustNot, others)])
+
+
+def _by_score(
+    asked: Sequence[_Asked], size: int, totals: Sequence[int] | None
+) -> tuple[list[Iterator[_Found]], int]:
+    """The matches of each index, best first, and how many have all words that matter: ``totals``
+    for one word."""
+    streams, total_all = [], 0
+    for number, one in enumerate(asked):
+        matches, all_words = one.shard.matches(one.reader, one.built, one.narrowing, size)
+        if all_words is None:
+            all_words = totals[number] if totals else count_of(one.reader, one.every)
+        streams.append(_of_shard(number, matches))
+        total_all += all_words
+    return streams, total_all
+
+
+def _by_date(asked: Sequence[_Asked], size: int) -> tuple[list[Iterator[_Found]], int]:
+    """The matches of each index with all words that matter, if there are any, newest first, and how
+    many these are."""
+    total_all = sum(count_of(one.reader, one.every) for one in asked)
+    wanted = [one.every if total_all else one.matching for one in asked]
+    streams = [
+        _of_shard(number, one.shard.newest(one.reader, query, size))
+        for number, (one, query) in enumerate(zip(asked, wanted, strict=True))
+    ]
+    return streams, total_all
+
+
+def _grouped(
+    stream: Iterable[_Found], most: int, *, copies: bool, doubtful: bool
+) -> tuple[list[list[_Found]], bool]:
+    """The first ``most`` matches with their copies, as in one index, and whether there are more.
+    Where records are ``doubtful`` further ones are looked at, for the total."""
+    known, groups, more = Groups(), list[list[_Found]](), False
+    for number, found in enumerate(stream):
+        if more and (number >= EXACT_TOTAL or not doubtful):
+            break
+        at = known.place(None if copies else found.match.likeness)
+        if at < len(groups):
+            groups[at].append(found)
+        elif len(groups) < most:
+            groups.append([found])
+        else:
+            more = True
+    return groups, more
 
 
 def _of_shard(shard: int, matches: Iterable[Match]) -> Iterator[_Found]:
