@@ -64,8 +64,12 @@ MANY_PAGES = 100_000
 """Pages of an index, from which on it is asked for those with all words before it is for others:
 with fewer this takes longer than at once."""
 FREQUENT_PAGES, FREQUENT_SHARE = 1_000, 0.05
-"""Two words that are both on more pages than so many and this share of all are not looked for side
-by side, unless they were typed as one (``java.lang``): it says little, and takes longest."""
+"""A word on more pages than so many and this share of all says little, and takes longest. Its
+compounds are not looked for, nor two of them side by side, unless typed as one (``java.lang``)."""
+WIDESPREAD_SHARE = 0.1
+"""Of the pages of an index of `MANY_PAGES`: a word that more have is looked for as typed; in other
+forms in titles and link texts alone, whose lists are short. Pages with none but such words, and
+those that say little, come behind."""
 NAME_PART_WEIGHT = 0.5
 """Of a word in ``pg_stat_activity``, beside the whole."""
 ALL_WORDS_BONUS = 4.0
@@ -91,23 +95,26 @@ Boost = Callable[[str, Sequence[str]], float]
 
 class Built(NamedTuple):
     """A query, for what is asked of it. A page's score is the best that one of ``ranked`` gives it:
-    where there are two, the first one has the pages with all words that matter, the other one all.
-    ``matching`` has their matches in no order, faster, ``every`` the pages that have all words that
-    matter."""
+    where there are two, the first one has the pages with all words that matter. ``behind`` ranks
+    all pages: those that are in none of these come behind them. ``matching`` has all in no order,
+    faster, ``every`` the pages that have all words that matter."""
 
     ranked: tuple[Query, ...]
     matching: Query
     every: Query
+    behind: Query | None = None
 
 
 class _Terms(NamedTuple):
     """Of one word of a query: ``earned`` finds its pages, by plain terms where that can be, for
     these Tantivy adds up and counts fastest; ``beside`` is what pages so found earn more;
-    ``needed`` finds those that a page with all words is among, nothing of one that says little."""
+    ``needed`` finds those that a page with all words is among, nothing of one that says little.
+    ``telling`` is neither such a word nor a widespread one."""
 
     earned: list[Query]
     beside: list[Query]
     needed: list[Query]
+    telling: bool
 
 
 class Ranking:
@@ -170,15 +177,19 @@ class Ranking:
 
         if not found:
             return Built((whole(),), whole(), whole())
-        ranked = tuple(whole(query) for query in found.ranked)
-        return Built(ranked, whole(found.matching), whole(found.every))
+        return Built(
+            tuple(whole(query) for query in found.ranked),
+            whole(found.matching),
+            whole(found.every),
+            found.behind and whole(found.behind),
+        )
 
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
         clauses = [c for c in clauses if not c.excluded and c.field in (None, "title")]
         words = [text for clause in clauses for text in (clause.text, *clause.also)]
         words += [other for word in words for other in self._stems.spellings(word)]
-        parts = [term for word in words for term in self._stems.compounds(word)]
+        parts = [term for word in words for term in self._compounds(word)]
         typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
         counted = [*zip(typed, matter(typed), strict=True)]
         wanted = [word for word, counts in counted if counts]
@@ -247,20 +258,15 @@ class Ranking:
         beside += self._pairs(clauses, full)
         if self._current:
             beside += self._labels(clauses, full)
-        if len(needed) < 2:
-            return Built((_with([matching], beside),), matching, (needed or [matching])[0])
-        every = _every(needed)
-        if self._pages() < MANY_PAGES:
-            bonus = Query.const_score_query(every, ALL_WORDS_BONUS)
-            return Built((_with([matching], [*beside, bonus]),), matching, every)
-        bonus = Query.const_score_query(Query.all_query(), ALL_WORDS_BONUS)
-        idle = [query for each in found if not each.needed for query in each.earned]
-        with_all = _with([*needed, bonus], [*idle, *beside])
-        return Built((with_all, _with([matching], beside)), matching, every)
+        every = _every(needed) if needed else matching
+        if self._pages() >= MANY_PAGES:
+            return _in_parts(found, beside, matching, every)
+        if len(needed) > 1:
+            beside.append(Query.const_score_query(every, ALL_WORDS_BONUS))
+        return Built((_with([matching], beside),), matching, every)
 
     def _pairs(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Neighbours in the query."""
-        most = FREQUENT_PAGES + FREQUENT_SHARE * self._pages()
         tokens: list[tuple[str | None, int]] = []  # None: not in pairs
         for number, (clause, counts) in enumerate(zip(clauses, full, strict=True)):
             if not clause.fuzzy:
@@ -269,7 +275,7 @@ class Ranking:
         for (one, first), (other, second) in pairwise(tokens):
             if one is None or other is None:
                 continue
-            if first == second or most >= min(self._having("exact", w) for w in (one, other)):
+            if first == second or not self._frequent([one, other]):
                 yield Query.boost_query(self._sequence("exact", (one, other)), PAIR_WEIGHT)
 
     def _terms_and_synonyms(
@@ -284,7 +290,7 @@ class Ranking:
                 for text in clauses[at].also
                 if (query := self._synonym(text))
             ]
-            earned, beside, needed = list[Query](), list[Query](), list[Query]()
+            earned, beside, needed, telling = list[Query](), list[Query](), list[Query](), False
             for number in range(at, at + clauses[at].covers):
                 text, fuzzy = clauses[number].text.lower(), clauses[number].fuzzy
                 if self._current and (text, fuzzy) in known:
@@ -293,14 +299,17 @@ class Ranking:
                 terms, more = self._word(clauses[number], 1.0 if full[number] else STOP_WEIGHT)
                 earned += terms
                 beside += more
-                needed += [_any(terms)] if terms and full[number] else []
+                if terms and full[number]:
+                    needed.append(_any(terms))
+                    telling |= fuzzy > 0 or not self._widespread(text)
             if also and earned:
                 best = Query.disjunction_max_query([_with([_any(earned)], beside), *also])
                 whole = _every(needed or [_any(earned)])
                 either = Query.const_score_query(_any([whole, *also]), 0.0)
-                yield _Terms([Query.boost_query(_any([*earned, *also]), 0.0)], [best], [either])
+                found = Query.boost_query(_any([*earned, *also]), 0.0)
+                yield _Terms([found], [best], [either], telling)
             elif earned:
-                yield _Terms(earned, beside, needed)
+                yield _Terms(earned, beside, needed, telling)
             at += clauses[at].covers
 
     def _synonym(self, text: str) -> Query | None:
@@ -344,17 +353,20 @@ class Ranking:
         spellings = [clause.text, *self._stems.spellings(clause.text)]
         stems = [stem for text in spellings for stem in self._stems.analyze(text)]
         exact += [token for text in spellings[1:] for token in self._exact.analyze(text)]
+        widespread = self._widespread(clause.text)
+        stemmed = {"title": STEMMED_WEIGHTS["title"]} if widespread else STEMMED_WEIGHTS
         earned += [
             Query.boost_query(self._term(field, token), field_weight * share)
-            for known, tokens in ((self._exact_weights, exact), (STEMMED_WEIGHTS, stems))
+            for known, tokens in ((self._exact_weights, exact), (stemmed, stems))
             for field, field_weight in known.items()
             for token in dict.fromkeys(tokens)
         ]
         if self._current:
+            fields = ("anchors",) if widespread else FORM_FIELDS
             for token in exact:
-                earned += self._forms(token, share)
+                earned += self._forms(token, fields, share)
         for text in spellings:
-            if compounds := self._stems.compounds(text):
+            if compounds := self._compounds(text):
                 earned += [self._found_by("body", term) for term in compounds]
                 best = Query.disjunction_max_query([self._term("body", t) for t in compounds])
                 beside.append(Query.boost_query(best, COMPOUND_WEIGHT * weight))
@@ -367,13 +379,32 @@ class Ranking:
         found = signs(text) if self._current else []
         return bool(found) and self._having("signs", found[0]) > 0
 
+    def _compounds(self, text: str) -> list[str]:
+        if not self._stems.has_compounds or self._frequent(self._exact.analyze(text)):
+            return []
+        return self._stems.compounds(text)
+
+    def _frequent(self, words: Sequence[str]) -> bool:
+        """Whether each of the words is."""
+        return self._all_on_more_than(FREQUENT_PAGES + FREQUENT_SHARE * self._pages(), words)
+
+    def _widespread(self, text: str) -> bool:
+        """Whether each of its words is."""
+        pages = self._pages()
+        if pages < MANY_PAGES or self._is_sign(text):
+            return False
+        return self._all_on_more_than(WIDESPREAD_SHARE * pages, self._exact.analyze(text))
+
+    def _all_on_more_than(self, most: float, words: Sequence[str]) -> bool:
+        return bool(words) and all(self._having("exact", word) > most for word in words)
+
     def _found_by(self, field: str, token: str) -> Query:
         """Pages that earn something for this term elsewhere."""
         return Query.boost_query(self._term(field, token), 0.0)
 
-    def _forms(self, word: str, share: float) -> Iterator[Query]:
+    def _forms(self, word: str, fields: Sequence[str], share: float) -> Iterator[Query]:
         """Other forms of a word, each as rare as all of them together."""
-        forms, searcher = self._stems.forms(word), self._stems.searcher
+        forms, searcher = self._stems.forms(word, fields[0]), self._stems.searcher
         if not forms or searcher is None:
             return
         pages = searcher.num_docs
@@ -382,7 +413,7 @@ class Ranking:
         weight = share * (FORM_WEIGHT if known else 1.0)
         for form, having in forms.items():
             rarity = together / idf(pages, having)
-            for field in FORM_FIELDS:
+            for field in fields:
                 factor = EXACT_WEIGHTS[field] * weight * rarity
                 yield Query.boost_query(self._term(field, form), factor)
 
@@ -444,12 +475,32 @@ class Ranking:
         )
 
     def _term(self, field: str, token: str) -> Query:
-        return self._boosted(Query.term_query(self._schema, field, token), field, [token])
+        # Tantivy would open positions as well, which takes longer than to read a short list
+        found = Query.term_query(self._schema, field, token, index_option="freq")
+        return self._boosted(found, field, [token])
 
     def _boosted(self, query: Query, field: str, tokens: list[str]) -> Query:
         if self._boost is None:
             return query
         return Query.boost_query(query, self._boost(field, tokens))
+
+
+def _in_parts(
+    words: Sequence[_Terms], beside: Sequence[Query], matching: Query, every: Query
+) -> Built:
+    """For an index of `MANY_PAGES`, which is not asked for all pages at once."""
+    ranked, behind = _with([matching], beside), None
+    telling = [query for each in words if each.telling for query in each.earned]
+    others = [query for each in words if not each.telling for query in each.earned]
+    if telling and others:
+        ranked, behind = _with([_any(telling)], [*others, *beside]), ranked
+    needed = [query for each in words for query in each.needed]
+    if len(needed) < 2:
+        return Built((ranked,), matching, every, behind)
+    bonus = Query.const_score_query(Query.all_query(), ALL_WORDS_BONUS)
+    idle = [query for each in words if not each.needed for query in each.earned]
+    with_all = _with([*needed, bonus], [*idle, *beside])
+    return Built((with_all, ranked), matching, every, behind)
 
 
 def _with(required: Sequence[Query], beside: Sequence[Query]) -> Query:

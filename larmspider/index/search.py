@@ -222,31 +222,26 @@ class Searcher:
         copies: bool,
         newest: bool,
     ) -> Results:
-        schema = self._index.schema
         facets_of = total = None
         with self.reading() as searcher:
             built = self._ranking.build(clauses)
-            narrowing = list(filters.queries(schema).values())
+            narrowing = list(filters.queries(self.schema).values())
+            matching, every = (narrowed(q, narrowing) for q in (built.matching, built.every))
             if facets:
                 now, own = self._clock(), self.own_facets
-                facets_of, total = count_facets(searcher, schema, built.matching, filters, now, own)
+                wanted = built.matching
+                facets_of, total = count_facets(searcher, self.schema, wanted, filters, now, own)
             if total is None:
-                total = count_of(searcher, narrowed(built.matching, narrowing))
-            size, total_all = max(offset + limit + SPARE, RERANKED), total
+                total = count_of(searcher, matching)
+            size, total_all = max(offset + limit + SPARE, RERANKED), None
+            if not newest:
+                stream, total_all = self.matches(searcher, built, narrowing, size)
+                reranker = self._ranking.reranker(clauses, self.documents())
+                stream = self.reranked(searcher, stream, reranker)
+            if total_all is None:
+                total_all = total if len(clauses) < 2 else count_of(searcher, every)
             if newest:
-                if len(clauses) > 1:
-                    total_all = count_of(searcher, narrowed(built.every, narrowing))
-                wanted = narrowed(built.every if total_all else built.matching, narrowing)
-                stream = self.newest(searcher, wanted, size)
-            else:
-                stream, counted = self.matches(searcher, built, narrowing, size)
-                if counted is not None:
-                    total_all = counted
-                elif len(clauses) > 1:
-                    total_all = count_of(searcher, narrowed(built.every, narrowing))
-                stream = self.reranked(
-                    searcher, stream, self._ranking.reranker(clauses, self.documents())
-                )
+                stream = self.newest(searcher, every if total_all else matching, size)
             groups = grouped(stream, offset + limit + 1, copies=copies)
             maker = self._ranking.snippet_maker(clauses)
             hits = [self._hit(searcher, group, maker) for group in groups[offset : offset + limit]]
@@ -259,21 +254,26 @@ class Searcher:
         narrowing: Collection[Query],
         size: int,
     ) -> tuple[Iterator[Match], int | None]:
-        """Matches by the best score that one of the ranked queries gives them, times the prior; and
-        how many have all words that matter, where that is found by the way. Of more than `MANY`
-        these come before all others, which are then not looked for."""
+        """Matches by the best score that one of the ranked queries gives them, times the prior,
+        then those behind them; and how many have all words that matter, where that is found by the
+        way. Of more than `MANY` these come before all others, which are then not looked for."""
         best, *others = (narrowed(query, narrowing) for query in built.ranked)
-        if not others:
-            return self.by_score(searcher, best, size, self.prior), None
-        found: Any = searcher.search(best, size, count=True, weight_by_field=self.prior)
+        all_words = hits = None
+        if others:
+            found: Any = searcher.search(best, size, count=True, weight_by_field=self.prior)
+            all_words, hits = int(found.count), found.hits
         streams = [
-            self._in_portions(searcher, best, size, found.hits, weight_by_field=self.prior),
+            self._in_portions(searcher, best, size, hits, weight_by_field=self.prior),
             *(self.by_score(searcher, query, size, self.prior) for query in others),
         ]
-        all_words = int(found.count)
-        if all_words > MANY:
-            return _each_once(chain(*streams)), all_words
-        return _each_once(merge(*streams, key=lambda match: -match.score)), all_words
+        if all_words is not None and all_words > MANY:
+            stream = chain(*streams)
+        else:
+            stream = chain(merge(*streams, key=lambda match: -match.score))
+        if built.behind is not None:
+            behind = narrowed(built.behind, narrowing)
+            stream = chain(stream, self.by_score(searcher, behind, size, self.prior))
+        return _each_once(stream), all_words
 
     def by_score(
         self, searcher: tantivy.Searcher, wanted: Query, size: int, prior: str | None = None

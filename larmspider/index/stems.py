@@ -91,7 +91,7 @@ class Stems:
             name: stemmed_analyzer(name) for name in {*STEMMERS_OF.values()} - {main}
         }
         self._english = stemmed_analyzer(_ENGLISH)
-        self._forms: dict[str, dict[str, int]] = {}
+        self._forms: dict[str, dict[str, dict[str, int]]] = {}  # by field
         self._compounds: dict[str, list[str]] = {}
         self._splits: dict[str, list[str]] = {}
         self._in_most_titles: dict[str, bool] = {}
@@ -147,20 +147,21 @@ class Stems:
         """What `look_in` named last."""
         return self._searcher
 
-    def forms(self, word: str) -> dict[str, int]:
-        """Other words of the index with the English stem of ``word``, a word of ``exact``, and how
-        many pages have each."""
-        return _remembered(self._forms, word, lambda one: dict(self._look_up_forms(one)))
+    def forms(self, word: str, field: str = "exact") -> dict[str, int]:
+        """Other words of a field with the English stem of ``word``, a word of ``exact``, and how
+        many pages have each in ``exact``."""
+        known = self._forms.setdefault(field, {})
+        return _remembered(known, word, lambda one: dict(self._look_up_forms(one, field)))
 
-    def _look_up_forms(self, word: str) -> Iterator[tuple[str, int]]:
+    def _look_up_forms(self, word: str, field: str) -> Iterator[tuple[str, int]]:
         if self._searcher is None or len(word) < _SHORTEST or not word.isalpha():
             return
         stems = self._english.analyze(word)
         head = _common_head(word, stems)
         if len(head) >= _SHORTEST:
-            for other, pages in self._searcher.terms_with_prefix("exact", head, limit=_LOOKED_UP):
+            for other, _ in self._searcher.terms_with_prefix(field, head, limit=_LOOKED_UP):
                 if other != word and self._english.analyze(other) == stems:
-                    yield other, pages
+                    yield other, self._searcher.doc_freq("exact", other)
 
     def in_most_titles(self, word: str) -> bool:
         """Whether ``word`` stands in many titles, as the name of a site does."""
@@ -201,6 +202,11 @@ class Stems:
             if other != text.lower():
                 found.append(other)
         return found
+
+    @property
+    def has_compounds(self) -> bool:
+        """Whether the index has pages in a language that writes them."""
+        return not COMPOUNDING.isdisjoint(self._tongues)
 
     def compounds(self, text: str) -> list[str]:
         """Words of ``body`` that have ``text``, one word, as their first or last part."""

@@ -104,7 +104,9 @@ def examine(
                 missing.append(" ".join(each.text for each in run))
     refused = [name for name, query in filters.queries(schema).items() if not matches(query)]
     found = Examined(missing=missing, lacks=lacks, filters=refused)
-    ranked = [query for query in ranking.build(clauses).ranked if matches(query)]
+    built = ranking.build(clauses)
+    behind = [built.behind] if built.behind is not None else []
+    ranked = [query for query in (*built.ranked, *behind) if matches(query)]
     if refused or not ranked:
         return found
     # the first one has the most

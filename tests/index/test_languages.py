@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
+from larmspider.index import ranking
 from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
@@ -146,6 +147,18 @@ def test_a_word_comes_before_its_compounds(writer: IndexWriter, make_page: MakeP
     assert found("weather") == []  # not written as one word in English
     hit = searcher.search("Treiber").hits[1]
     assert hit.snippet.html == "Der <b>Druckertreiber</b> muss erneuert werden"
+
+
+def test_compounds_of_a_word_of_most_pages_are_not_looked_for(
+    writer: IndexWriter, make_page: MakePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.add(make_page("compound", "Der Druckertreiber muss erneuert werden", language="de"))
+    writer.add(make_page("word", "Der Treiber muss erneuert werden", language="de"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    assert searcher.search("Treiber").total == 2
+    monkeypatch.setattr(ranking, "FREQUENT_PAGES", 0)
+    assert searcher.search("Treiber").total == 1
 
 
 def test_pages_that_are_alike_are_found_in_their_language(

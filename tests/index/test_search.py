@@ -524,6 +524,7 @@ def test_an_index_of_many_pages_answers_as_one_of_few(
     """Which is asked for the pages with all words first."""
     few = many.search(query, 30, facets=True)
     monkeypatch.setattr(ranking, "MANY_PAGES", 0)
+    monkeypatch.setattr(ranking, "WIDESPREAD_SHARE", 1.0)
     split = many.search(query, 30, facets=True)
     assert [(hit.url, round(hit.score, 3)) for hit in split.hits] == [
         (hit.url, round(hit.score, 3)) for hit in few.hits
@@ -531,6 +532,26 @@ def test_an_index_of_many_pages_answers_as_one_of_few(
     assert (split.total, split.total_all, split.facets) == (few.total, few.total_all, few.facets)
     behind = many.search(query, 5, 5)
     assert [hit.url for hit in behind.hits] == [hit.url for hit in few.hits[5:10]]
+
+
+def test_a_word_of_very_many_pages_is_looked_for_as_typed(
+    writer, make_page, find, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In other forms in titles and link texts alone."""
+    for name in ("one", "two", "three"):
+        writer.add(make_page(name, "the reports of the year"))
+    writer.add(make_page("text", "a report", description="A report"))
+    writer.add(make_page("german", "ein Report", language="de"))
+    writer.add(make_page("titled", "figures", title="Report"))
+    writer.add(make_page("linked", "figures"))
+    writer.add_anchors("http://h/", [("http://wiki.example/linked", "report")])
+    writer.commit()
+    writer.refresh_all_anchors()
+    assert set(find("reports")) > {"text", "german", "titled", "linked"}
+    monkeypatch.setattr(ranking, "MANY_PAGES", 0)
+    assert set(find("reports")) == {"one", "two", "three", "titled", "linked"}
+    monkeypatch.setattr(ranking, "WIDESPREAD_SHARE", 0.5)
+    assert set(find("reports")) > {"text", "german", "titled", "linked"}
 
 
 def test_where_many_pages_have_all_words_they_come_first(
@@ -553,6 +574,27 @@ def test_where_many_pages_have_all_words_they_come_first(
     assert all("both" in hit.url for hit in found.hits[:15])
     assert found.hits[15].title == "Zebra"
     assert (found.total, found.total_all, len(found.hits)) == (36, 15, 36)
+
+
+def test_pages_that_have_a_word_of_very_many_pages_alone_come_behind(
+    writer, make_page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(7):
+        writer.add(make_page(f"other{number}", f"day {number}"))
+    for number in range(3):
+        writer.add(make_page(f"soup{number}", f"soup {number}", title="Soup"))
+    writer.add(make_page("rare", "filler " * 500 + "zebra"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    monkeypatch.setattr(search, "RERANKED", 1)
+    assert searcher.search("zebra soup").hits[0].title == "Soup"
+    monkeypatch.setattr(ranking, "MANY_PAGES", 0)
+    for query in ("zebra soup", "how is the zebra soup"):
+        found = searcher.search(query)
+        assert found.hits[0].url.endswith("rare")
+        assert (found.total, len(found.hits)) == (4, 4)
+    examined = searcher.examined("zebra soup", ["http://wiki.example/soup1"])
+    assert examined["http://wiki.example/soup1"].score > 0
 
 
 def test_two_words_of_most_pages_are_not_looked_for_side_by_side(
