@@ -19,10 +19,10 @@ from pathlib import Path
 from larmspider.errors import QueryError
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.simhasher import Simhasher
-from larmspider.index.results import Document
-from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.results import Document
+from larmspider.search.searcher import Searcher
 
 SEED = 2002
 ALIKE = 0.95

@@ -8,8 +8,8 @@ entries are typed in as queries. Two figures say how that went:
     success@10   share of the entries for which a right page is among the first ten
 
 for plain BM25 over title and text (any of the words, Tantivy's default words), for the same with
-all link texts as a third field, and for `larmspider.index.search.Searcher` as it is. What is typed,
-``--form``:
+all link texts as a third field, and for `larmspider.search.searcher.Searcher` as it is. What is
+typed, ``--form``:
 
     name       join()                       right is each page that any entry of this name gives
     entry      join() asyncio.Queue method  the name and the words of its qualifier; only its page
@@ -61,9 +61,9 @@ from larmspider import options as options_of_crawls
 from larmspider.errors import QueryError
 from larmspider.extraction.language import Languages
 from larmspider.extraction.simhasher import Simhasher
-from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.searcher import Searcher
 
 SEED = 2002
 MAX_RIGHT = 10

@@ -30,9 +30,9 @@ from pathlib import Path
 
 from benchmarks.findability import QUESTIONS
 from benchmarks.generated_text import WORDS, GeneratedPages
-from larmspider.index.query import Filters
-from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
+from larmspider.search.query import Filters
+from larmspider.search.searcher import Searcher
 
 BAR_MS = 50.0
 """Of the 95th percentile of each kind."""

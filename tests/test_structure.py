@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "larmspider"
 
-PURE = ["urls", "extraction", "index", "frontier"]
+PURE = ["urls", "extraction", "index", "search", "frontier"]
 SCRAPY = {"scrapy", "twisted", "scrapy_redis"}
 
 
@@ -70,6 +70,6 @@ def test_imports_have_no_circle() -> None:
 
 @pytest.mark.parametrize("module", sorted(name for name in modules() if unit(name) in PURE))
 def test_pure_modules_know_no_scrapy(module: str) -> None:
-    """urls/, extraction/, index/ and frontier/ work without Scrapy."""
+    """urls/, extraction/, index/, search/ and frontier/ work without Scrapy."""
     for imported in imports(modules()[module], typing=True):
         assert imported.split(".")[0] not in SCRAPY, f"{module} imports {imported}"

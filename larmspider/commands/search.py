@@ -13,20 +13,20 @@ from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, QueryError
 from larmspider.formatting import counted, printable, readable
 from larmspider.index.access import EVERYTHING
-from larmspider.index.best_bets import titled
-from larmspider.index.curated import Curated
-from larmspider.index.query import DAYS, Filters, since_time
-from larmspider.index.results import Results
 from larmspider.index.schema import KINDS
-from larmspider.index.search import (
+from larmspider.reports.why import Why, why
+from larmspider.search.best_bets import titled
+from larmspider.search.curated import Curated
+from larmspider.search.query import DAYS, Filters, since_time
+from larmspider.search.results import Results
+from larmspider.search.searcher import (
     MAX_LIMIT,
     MAX_OFFSET,
     found_line,
     replaced,
     results_json,
 )
-from larmspider.index.spelling import Suggestion
-from larmspider.reports.why import Why, why
+from larmspider.search.spelling import Suggestion
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
 

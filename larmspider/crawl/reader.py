@@ -24,7 +24,6 @@ from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.storage.lmdb_env import BeingMade
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key
-from larmspider.index.search import Searcher
 from larmspider.items import ORDINARY
 from larmspider.pipelines.page_files import (
     BLOBS,
@@ -35,6 +34,7 @@ from larmspider.pipelines.page_files import (
     read_body,
 )
 from larmspider.pipelines.records import read_records
+from larmspider.search.searcher import Searcher
 from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import forms_from_settings
 from larmspider.workdir.frames import note_damage, present, stored_size

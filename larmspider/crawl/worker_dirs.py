@@ -38,10 +38,10 @@ from larmspider.frontier.storage.records import (
     UrlState,
     url_key,
 )
-from larmspider.index.search import Searcher
-from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.version import has_index
 from larmspider.items import PART_MARK
+from larmspider.search.searcher import Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import CUT_BACK, MANIFEST, is_shared
 

@@ -1,1 +1,2 @@
-"""The search index: Tantivy, what is written into it and how it is asked. No Scrapy."""
+"""What is written into the search index: documents of Tantivy, link texts, pages that wait. No
+Scrapy. How it is asked is in search/."""

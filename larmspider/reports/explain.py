@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from larmspider.frontier.storage.lmdb_reader import FrontierReader
-    from larmspider.index.search import Searcher
+    from larmspider.search.searcher import Searcher
 
 _FINAL = ("stored", "failed", "refused", "merged")
 

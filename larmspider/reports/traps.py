@@ -31,8 +31,8 @@ from larmspider.urls.patterns import PatternSet
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
-    from larmspider.index.search import Searcher
     from larmspider.options import Settings
+    from larmspider.search.searcher import Searcher
 
 _FILE = "LARM_KNOWN_PATHS_FILE"
 _MAX_ORDERS = 3

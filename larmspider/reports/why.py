@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import LarmspiderError
 from larmspider.extraction.language import is_in_another, languages_in
-from larmspider.index.query import NO_FILTERS, Filters
-from larmspider.index.results import Document, Hit
-from larmspider.index.search import MAX_LIMIT, Searcher
-from larmspider.index.why import Examined
 from larmspider.items import part_url, split_part
 from larmspider.pipelines.fetch_log import remarks_in
 from larmspider.pipelines.reextract import is_for_readers
 from larmspider.reports.explain import Explanation, explain, read_again
+from larmspider.search.query import NO_FILTERS, Filters
+from larmspider.search.results import Document, Hit
+from larmspider.search.searcher import MAX_LIMIT, Searcher
+from larmspider.search.why import Examined
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

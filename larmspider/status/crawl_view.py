@@ -28,9 +28,9 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.factory import politeness_from
 from larmspider.index.access import Access
-from larmspider.index.collections import CollectionsSearcher
 from larmspider.index.schema import FILES
-from larmspider.index.search import Searcher
+from larmspider.search.collections import CollectionsSearcher
+from larmspider.search.searcher import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache
 from larmspider.workdir.directory import worker_dirs

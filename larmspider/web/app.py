@@ -17,7 +17,7 @@ from aiohttp import web
 
 from larmspider.errors import CrawlDirError, HttpError, LarmspiderError, QueryError
 from larmspider.formatting import printable
-from larmspider.index.curated import Curated
+from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
 from larmspider.urls.file_urls import OpenableUrls

@@ -4,8 +4,8 @@
     {"query": {"query_string": {"query": "vpn login"}}, "from": 0, "size": 10,
      "highlight": {"fields": {"text": {}}}, "aggs": {"hosts": {"terms": {"field": "host"}}}}
 
-A query is what it is on the search page (index/query.py). What is not in this part is an error with
-OpenSearch's fields. docs/search.md has the details.
+A query is what it is on the search page (search/query.py). What is not in this part is an error
+with OpenSearch's fields. docs/search.md has the details.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 from aiohttp import web
 
 from larmspider.errors import CrawlDirError, HttpError, LarmspiderError, QueryError
-from larmspider.index.facets import MAX_VALUES, Facets
-from larmspider.index.query import Filters
-from larmspider.index.results import Hit
-from larmspider.index.search import MAX_LIMIT, hit_json
+from larmspider.search.facets import MAX_VALUES, Facets
+from larmspider.search.query import Filters
+from larmspider.search.results import Hit
+from larmspider.search.searcher import MAX_LIMIT, hit_json
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import WebRequest, WebResponse, json_response
 from larmspider.web.site import SEARCH, SITE, aiohttp_response, web_request

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider.errors import CrawlDirError, HttpError, LarmspiderError
 from larmspider.index.access import EVERYTHING, Access
-from larmspider.index.best_bets import BestBet, titled
-from larmspider.index.curated import Curated
+from larmspider.search.best_bets import BestBet, titled
+from larmspider.search.curated import Curated
 from larmspider.web.look import Look
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.words import Words
 
 if TYPE_CHECKING:
-    from larmspider.index.search import Searcher
+    from larmspider.search.searcher import Searcher
     from larmspider.status.crawl_view import Source
     from larmspider.status.snapshot import Gauges
     from larmspider.status.status import CrawlStatus

@@ -20,7 +20,7 @@ from aiohttp.http import HttpProcessingError
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.index.curated import Curated
+from larmspider.search.curated import Curated
 from larmspider.urls.file_urls import OpenableUrls
 from larmspider.web.app import build
 from larmspider.web.auth import Guard, checked_token, is_host_name

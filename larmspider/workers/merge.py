@@ -37,7 +37,6 @@ from larmspider.frontier.storage.records import (
 )
 from larmspider.index.anchors import page_key
 from larmspider.index.rebuild import stored_documents
-from larmspider.index.shards import Deduplicator
 from larmspider.index.version import has_index, outdated, stemmer_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import PART_MARK, Page
@@ -45,6 +44,7 @@ from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, FetchLogPipeline
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS, LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
 from larmspider.pipelines.records import RecordLog
+from larmspider.search.shards import Deduplicator
 from larmspider.workdir.directory import check_free
 from larmspider.workdir.frames import open_stored, present
 from larmspider.workdir.manifest import (

@@ -11,10 +11,10 @@ import pytest
 
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
-from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.pipelines.records import open_appending
+from larmspider.search.searcher import Searcher
 from larmspider.workdir.directory import locked
 from larmspider.workdir.frames import compressed_name
 from larmspider.workers.merge import merge

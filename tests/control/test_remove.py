@@ -17,11 +17,11 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage.records import UrlState, url_key
-from larmspider.index.search import Searcher
 from larmspider.items import Link, Page
 from larmspider.middlewares.removed import RemovedFilter
 from larmspider.pipelines.deleted_log import DeletedLogPipeline
 from larmspider.pipelines.outbox.spool import FOLDER, read_committed, read_entries
+from larmspider.search.searcher import Searcher
 from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK
 from larmspider.workdir.removals import FILE, LOOK_SECS, REASON, Removals, Rule

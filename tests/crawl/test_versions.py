@@ -17,9 +17,9 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.extraction.language import Languages
 from larmspider.extraction.process import Readers
 from larmspider.index.anchors import AnchorTable
-from larmspider.index.search import Searcher
 from larmspider.items import Kept, Link, Page
 from larmspider.pipelines.reextract import reextracted
+from larmspider.search.searcher import Searcher
 from tests.support.stored_crawl import StoredCrawl
 
 URLS = [f"http://{host}/{page}" for host in ("a", "b") for page in range(3)]

@@ -12,7 +12,7 @@ from larmspider.errors import ConfigError
 from larmspider.extraction import own_fields
 from larmspider.extraction.own_fields import MAX_NAMES, MAX_VALUE, MAX_VALUES, OwnFields
 from larmspider.extraction.process import Readers
-from larmspider.index import query
+from larmspider.search import query
 
 PAGE = """
 <meta name=status content=" Open "><h1>Chair</h1>

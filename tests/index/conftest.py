@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.searcher import Searcher
 
 MakePage = Callable[..., Page]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from larmspider.index.access import Access, place_of
-from larmspider.index.query import Filters
 from larmspider.index.schema import FILES
-from larmspider.index.search import Searcher
-from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.query import Filters
+from larmspider.search.searcher import Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
 
 RESTRICTED = ("https://*.hr.example", FILES)
 NOBODY = Access(RESTRICTED)

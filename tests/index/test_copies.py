@@ -15,14 +15,15 @@ import tantivy
 
 from larmspider.extraction.fingerprint import simhash
 from larmspider.extraction.simhasher import Compared
-from larmspider.index import copies, search
+from larmspider.index import copies
 from larmspider.index.access import Access
 from larmspider.index.copies import NEAR, Groups, blocks, like, near, pairs
-from larmspider.index.query import Filters
-from larmspider.index.search import Searcher
-from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Part
+from larmspider.search import searcher as module
+from larmspider.search.query import Filters
+from larmspider.search.searcher import Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
 
 WORDS = [f"word{n}" for n in range(400)]
 TEXT = " ".join(WORDS)
@@ -128,13 +129,13 @@ def test_how_many_copies_a_page_has_is_asked_once_a_commit(
     writer, make_page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[int]()
-    copies_in = search.copies_in
+    copies_in = module.copies_in
 
     def noting(*args: Any, **more: Any) -> list[Any]:
         asked.append(args[2])
         return copies_in(*args, **more)
 
-    monkeypatch.setattr(search, "copies_in", noting)
+    monkeypatch.setattr(module, "copies_in", noting)
     for name in ("a", "bb", "ccc"):
         writer.add(make_page(name, TEXT))
     writer.commit()
@@ -251,7 +252,7 @@ def test_the_likenesses_of_all_pages_say_the_same(
 
     one_by_one = counted()
     assert [set(found.values()) for found in one_by_one] == [{0, 4}, {0, 3}, {0, 4}]
-    monkeypatch.setattr(search, "FEW_LOOKED_UP", 1)
+    monkeypatch.setattr(module, "FEW_LOOKED_UP", 1)
     writer.add(make_page("other", "nothing"))
     writer.commit()
     assert counted() == one_by_one

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from larmspider.index import ranking
-from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search import ranking
+from larmspider.search.searcher import Searcher
 from tests.index.conftest import MakePage
 
 

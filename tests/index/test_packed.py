@@ -12,8 +12,8 @@ from msgpack import packb
 from larmspider.errors import CrawlDirError
 from larmspider.index import packed
 from larmspider.index.packed import BEGINNING_CHARS, PackedPages, ZstdCompressor
-from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
+from larmspider.search.searcher import Searcher
 from tests.index.conftest import MakePage
 
 SENTENCES = [f"Procedure {n} of the handbook {n * n} is for office {3 * n + 7}." for n in range(60)]

@@ -12,10 +12,10 @@ import pytest
 from larmspider.errors import CrawlDirError
 from larmspider.index.rebuild import RebuildStoppedError, files_of, finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, page_fields
-from larmspider.index.search import Searcher
 from larmspider.index.version import META_NAME, has_index, outdated, version_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.searcher import Searcher
 
 EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone" / "index"
 """Of version 2."""

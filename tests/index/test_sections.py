@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from larmspider.extraction.html import extract
-from larmspider.index.search import Searcher, hit_json
 from larmspider.index.sections import kept_sections
 from larmspider.index.writer import IndexWriter, _move
+from larmspider.search.searcher import Searcher, hit_json
 
 FILL = "Nothing of interest stands here at all. " * 30
 BODY = f"""<title>Query sets</title><nav>{FILL}</nav><main><h1 id=top>Query sets</h1> {FILL}

@@ -19,9 +19,9 @@ from larmspider.index import waiting, writer
 from larmspider.index.packed import PackedPages
 from larmspider.index.rebuild import rebuild, stored_documents
 from larmspider.index.schema import page_fields
-from larmspider.index.search import Searcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page, Part, part_url
+from larmspider.search.searcher import Searcher
 from tests.index.conftest import MakePage
 
 URL = "http://wiki.example/a"

@@ -15,9 +15,9 @@ import pytest
 
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.index.packed import PackedPages
-from larmspider.index.search import Searcher
 from larmspider.index.writer import _PACK, IndexWriter
 from larmspider.items import Part
+from larmspider.search.searcher import Searcher
 from tests.index.conftest import MakePage
 
 

@@ -12,10 +12,10 @@ from larmspider.errors import ConfigError
 from larmspider.extraction.language import Languages
 from larmspider.extraction.process import Readers
 from larmspider.index.rebuild import rebuild
-from larmspider.index.search import Searcher
 from larmspider.items import Link, Page
 from larmspider.pipelines.fetch_log import remarks_in
 from larmspider.pipelines.reextract import link_texts, reextracted
+from larmspider.search.searcher import Searcher
 from larmspider.urls.canonical import Canonicalizer
 from tests.support.stored_crawl import StoredCrawl
 

@@ -16,11 +16,11 @@ from scrapy.exceptions import DontCloseSpider
 from larmspider.index import writer
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES, SCHEMA_VERSION
-from larmspider.index.search import Searcher
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.pipelines.search_index import RebuildLog, SearchIndexPipeline
+from larmspider.search.searcher import Searcher
 
 EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone"
 ELSEWHERE = Link("http://h/b", "http://h/b", REDIRECT)

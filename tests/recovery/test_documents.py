@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.index.search import Searcher
+from larmspider.search.searcher import Searcher
 from tests.support.crawling import FAST, begin, crawl, records
 from tests.support.documents import corpus
 from tests.support.servers.scripted import Route, ScriptedServer

@@ -12,7 +12,7 @@ import pytest
 
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState
-from larmspider.index.search import Searcher
+from larmspider.search.searcher import Searcher
 from tests.support.crawling import records
 from tests.support.recovery.failing_stores import settings_with
 from tests.support.recovery.killed_crawl import (

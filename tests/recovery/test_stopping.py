@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.frontier.storage.records import UrlState
-from larmspider.index.search import Searcher
+from larmspider.search.searcher import Searcher
 from tests.support.crawling import records
 from tests.support.recovery.killed_crawl import RunningCrawl, counts, description, visit, wait_until
 from tests.support.servers.scripted import Raw, ScriptedServer

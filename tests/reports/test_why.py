@@ -8,9 +8,9 @@ from scrapy.settings import Settings
 from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import QueuedUrl, host_of, url_key
-from larmspider.index.query import NO_FILTERS, Filters
 from larmspider.items import Page, Part
 from larmspider.reports.why import Why, why
+from larmspider.search.query import NO_FILTERS, Filters
 from tests.support.stored_crawl import StoredCrawl
 
 LONG = " ".join(f"word{n}" for n in range(60))

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.index.curated import Curated
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.curated import Curated
 from larmspider.web.auth import cookie_name
 from tests.support.web.serving import TOKEN, Got, Served, request
 

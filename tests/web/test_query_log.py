@@ -13,9 +13,9 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
-from larmspider.index.curated import Curated
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.curated import Curated
 from larmspider.web.auth import Guard
 from larmspider.web.query_log import QueryLog
 from tests.support.web.serving import TOKEN, Served, request

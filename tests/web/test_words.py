@@ -13,8 +13,8 @@ from selectolax.lexbor import LexborHTMLParser
 
 import larmspider
 from larmspider.errors import QueryError
-from larmspider.index.query import DAYS
 from larmspider.index.schema import KINDS
+from larmspider.search.query import DAYS
 from larmspider.web.look import Look
 from larmspider.web.views.search import FILTERS, PERIODS, TITLES
 from larmspider.web.words import LANGUAGES, Words, table
@@ -23,7 +23,7 @@ from tests.support.web.serving import Served
 PACKAGE = Path(larmspider.__file__).parent
 SPOKEN = re.compile(r"""say\(\s*(?:"([^"]*)"|'([^']*)')""")
 MODULES = (
-    "index/query.py", "index/ranking.py",
+    "search/query.py", "search/ranking.py",
     *(f"web/{name}.py" for name in ("app", "request", "words", "views/search")),
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ import pytest
 
 from larmspider import stats
 from larmspider.extraction.page_process import LEAST_BYTES, WAITING
-from larmspider.index.search import Searcher
+from larmspider.search.searcher import Searcher
 from tests.support.crawling import crawl, records
 from tests.support.recovery.killed_crawl import RunningCrawl, counts, wait_until
 from tests.support.servers.scripted import ScriptedServer

@@ -15,8 +15,8 @@ from subprocess import TimeoutExpired
 import pytest
 
 from larmspider import open_crawl
-from larmspider.index.search import Searcher
 from larmspider.pipelines.warc import warc_files
+from larmspider.search.searcher import Searcher
 from larmspider.settings import ITEM_PIPELINES
 from tests.support.crawling import FAST, begin, crawl, records, scrapy
 from tests.support.recovery.killed_crawl import WAIT_SECS, run_through_kills

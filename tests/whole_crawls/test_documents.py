@@ -10,9 +10,9 @@ from pathlib import Path
 import pypdfium2
 import pytest
 
-from larmspider.index.query import Filters
-from larmspider.index.search import Searcher
 from larmspider.items import part_url
+from larmspider.search.query import Filters
+from larmspider.search.searcher import Searcher
 from tests.support.crawling import FAST, crawl, records, scrapy
 from tests.support.documents import corpus
 from tests.support.documents.corpus import SAMPLES

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.index.search import Searcher
 from larmspider.pipelines.warc import cdxj_of, warc_files
+from larmspider.search.searcher import Searcher
 from larmspider.settings import ITEM_PIPELINES
 from tests.support.crawling import FAST, crawl, records
 from tests.support.recovery.killed_crawl import run_through_kills

@@ -1,4 +1,4 @@
-"""/control/search: the operator edits synonyms and best bets (index/curated.py)."""
+"""/control/search: the operator edits synonyms and best bets (search/curated.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from larmspider.errors import ConfigError
-from larmspider.index.curated import MAX_NAMED, CuratedFile, digest
+from larmspider.search.curated import MAX_NAMED, CuratedFile, digest
 from larmspider.web.request import PageView, WebRequest, WebResponse
 from larmspider.web.views.control import login
 

@@ -20,10 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from larmspider.errors import CrawlDirError, HttpError, QueryError
-from larmspider.index.query import DAYS, NO_FILTERS, Filters, since_time, until_time
-from larmspider.index.results import Results
-from larmspider.index.search import SHORTEST_HEAD, Searcher, results_json, without_quotes
-from larmspider.index.spelling import Suggestion
 from larmspider.reports.stored_copy import (
     HTML_TYPES,
     Block,
@@ -32,6 +28,10 @@ from larmspider.reports.stored_copy import (
     stored_copy,
     text_blocks,
 )
+from larmspider.search.query import DAYS, NO_FILTERS, Filters, since_time, until_time
+from larmspider.search.results import Results
+from larmspider.search.searcher import SHORTEST_HEAD, Searcher, results_json, without_quotes
+from larmspider.search.spelling import Suggestion
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 from larmspider.web.views.url import SEARCH_SECS
 from larmspider.web.words import Words

@@ -21,7 +21,7 @@ from scrapy.settings import Settings
 
 from larmspider.command import with_crawls_settings
 from larmspider.crawl.reader import CrawlDir
-from larmspider.index.curated import Curated
+from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.crawl_workers import Controller
 from larmspider.web.app import build

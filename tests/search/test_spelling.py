@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import QueryError
-from larmspider.index.query import Filters
-from larmspider.index.search import Searcher
-from larmspider.index.shards import Deduplicator, WorkersSearcher
-from larmspider.index.spelling import Suggestion, distance, edits
+from larmspider.search.query import Filters
+from larmspider.search.searcher import Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.spelling import Suggestion, distance, edits
 
 
 @pytest.fixture

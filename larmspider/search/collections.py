@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import Self
 
 from larmspider.index.access import Access
-from larmspider.index.facets import Facets
-from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed
-from larmspider.index.results import Results
-from larmspider.index.search import Searcher, count_of
-from larmspider.index.shards import Deduplicator, WorkersSearcher
-from larmspider.index.why import Examined
+from larmspider.search.facets import Facets
+from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
+from larmspider.search.results import Results
+from larmspider.search.searcher import Searcher, count_of
+from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.why import Examined
 
 
 class CollectionsSearcher(WorkersSearcher):

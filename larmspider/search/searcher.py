@@ -29,23 +29,9 @@ from tantivy import DocAddress, Query
 from larmspider.errors import CrawlDirError, QueryError, is_panic
 from larmspider.formatting import counted, utc
 from larmspider.index.access import EVERYTHING, Access, Limited, statistics
-from larmspider.index.best_bets import BestBet
 from larmspider.index.copies import MANY_PAGES, Groups, Likenesses, copies_in, near
-from larmspider.index.facets import Facets, count_facets, languages_by_host
 from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
-from larmspider.index.query import (
-    FILTER_FIELDS,
-    NO_FILTERS,
-    Clause,
-    Filters,
-    narrowed,
-    parse_query,
-)
-from larmspider.index.ranking import Boost, Built, Ranking
-from larmspider.index.rerank import LOOKED_AT as RERANKED
-from larmspider.index.rerank import Reranker
-from larmspider.index.results import Document, Hit, Results
 from larmspider.index.schema import (
     COPIES_VERSION,
     FORMS_VERSION,
@@ -55,15 +41,29 @@ from larmspider.index.schema import (
     shown_title,
     stored_fields,
 )
-from larmspider.index.sections import passage_of
 from larmspider.index.signs import signs
-from larmspider.index.snippets import SnippetMaker, one_line
-from larmspider.index.spelling import Suggestion, did_you_mean
 from larmspider.index.stems import Stems
-from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
 from larmspider.index.version import open_index, version_of
-from larmspider.index.why import REREAD, Examined, examine, field_names
 from larmspider.items import Section, split_part
+from larmspider.search.best_bets import BestBet
+from larmspider.search.deep_hits import passage_of
+from larmspider.search.facets import Facets, count_facets, languages_by_host
+from larmspider.search.query import (
+    FILTER_FIELDS,
+    NO_FILTERS,
+    Clause,
+    Filters,
+    narrowed,
+    parse_query,
+)
+from larmspider.search.ranking import Boost, Built, Ranking
+from larmspider.search.rerank import LOOKED_AT as RERANKED
+from larmspider.search.rerank import Reranker
+from larmspider.search.results import Document, Hit, Results
+from larmspider.search.snippets import SnippetMaker, one_line
+from larmspider.search.spelling import Suggestion, did_you_mean
+from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
+from larmspider.search.why import REREAD, Examined, examine, field_names
 
 MAX_LIMIT = 1_000
 """Hits that one search may ask for."""

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from larmspider.index.access import Access
-from larmspider.index.query import Filters
-from larmspider.index.search import Searcher
-from larmspider.index.shards import Deduplicator, WorkersSearcher
-from larmspider.index.synonyms import parse_synonyms
-from larmspider.index.why import ALL_WORDS, FUZZY, SIDE_BY_SIDE, WHOLE
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.query import Filters
+from larmspider.search.searcher import Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.synonyms import parse_synonyms
+from larmspider.search.why import ALL_WORDS, FUZZY, SIDE_BY_SIDE, WHOLE
 
 SYNONYMS = ["tunnel, access", "zebra, horse", "big house, villa"]
 A, B = "http://wiki.example/a", "http://wiki.example/b"

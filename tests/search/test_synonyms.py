@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from larmspider.index.access import Access
-from larmspider.index.query import parse_query
-from larmspider.index.search import Searcher
-from larmspider.index.synonyms import MAX_ALSO, parse_synonyms
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.query import parse_query
+from larmspider.search.searcher import Searcher
+from larmspider.search.synonyms import MAX_ALSO, parse_synonyms
 
 LINES = """\
 # names of ours

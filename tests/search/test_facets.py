@@ -6,10 +6,10 @@ from email.utils import format_datetime
 import pytest
 
 from larmspider.errors import QueryError
-from larmspider.index.facets import MAX_VALUES, Facets, merge
-from larmspider.index.query import Filters, since_time, until_time
 from larmspider.index.schema import KINDS, kind_of, last_modified, tongue_of
-from larmspider.index.search import Searcher
+from larmspider.search.facets import MAX_VALUES, Facets, merge
+from larmspider.search.query import Filters, since_time, until_time
+from larmspider.search.searcher import Searcher
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC).timestamp()
 DAY = 86_400.0

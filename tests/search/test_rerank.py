@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.index.rerank import MAX_OCCURRENCES, Reranker
-from larmspider.index.search import Searcher
 from larmspider.index.stems import Stems
-from larmspider.index.why import REREAD
 from larmspider.items import Section
+from larmspider.search.rerank import MAX_OCCURRENCES, Reranker
+from larmspider.search.searcher import Searcher
+from larmspider.search.why import REREAD
 
 WORDS = {"reset": 4.0, "password": 3.0}
 OTHER = "the canteen serves soup " * 40

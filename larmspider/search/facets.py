@@ -18,7 +18,7 @@ from typing import Any
 import tantivy
 from tantivy import Query
 
-from larmspider.index.query import DAYS, FILTER_FIELDS, Filters, narrowed
+from larmspider.search.query import DAYS, FILTER_FIELDS, Filters, narrowed
 
 MAX_VALUES = 20
 """Values of a facet, those with most pages."""

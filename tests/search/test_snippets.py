@@ -4,7 +4,7 @@ import pytest
 
 from larmspider.formatting import readable
 from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
-from larmspider.index.snippets import LONGEST, SNIPPET_LENGTH, Snippet, SnippetMaker
+from larmspider.search.snippets import LONGEST, SNIPPET_LENGTH, Snippet, SnippetMaker
 
 
 def make(words: str, body: str, description: str = "") -> Snippet:

@@ -23,8 +23,8 @@ from tantivy import Query
 
 from larmspider.errors import QueryError
 from larmspider.index.access import statistics
-from larmspider.index.query import Clause, Filters, narrowed
-from larmspider.index.ranking import ALL_WORDS_BONUS, Ranking
+from larmspider.search.query import Clause, Filters, narrowed
+from larmspider.search.ranking import ALL_WORDS_BONUS, Ranking
 
 PLACES: Mapping[str, str] = {
     "exact": "in the text",

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
-from larmspider.index.ranking import salient_words
-from larmspider.index.search import Document, Results, Searcher
+from larmspider.search.ranking import salient_words
+from larmspider.search.searcher import Document, Results, Searcher
 
 VPN = "The tunnel needs a certificate. Renew the certificate before the tunnel closes."
 FOOD = "The canteen serves soup on Monday and dumplings on Friday."

@@ -10,12 +10,13 @@ import pytest
 import tantivy
 
 from larmspider.errors import CrawlDirError, QueryError
-from larmspider.index import ranking, search
 from larmspider.index.copies import of_bytes
-from larmspider.index.search import Document, Searcher
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search import ranking
+from larmspider.search import searcher as module
+from larmspider.search.searcher import Document, Searcher
 
 SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
 
@@ -569,7 +570,7 @@ def test_where_many_pages_have_all_words_they_come_first(
     monkeypatch.setattr(ranking, "MANY_PAGES", 0)
     monkeypatch.setattr(ranking, "ALL_WORDS_BONUS", 0.0)
     assert searcher.search("zebra soup", 1).hits[0].title == "Zebra"
-    monkeypatch.setattr(search, "MANY", 10)
+    monkeypatch.setattr(module, "MANY", 10)
     found = searcher.search("zebra soup", 50)
     assert all("both" in hit.url for hit in found.hits[:15])
     assert found.hits[15].title == "Zebra"
@@ -586,7 +587,7 @@ def test_pages_that_have_a_word_of_very_many_pages_alone_come_behind(
     writer.add(make_page("rare", "filler " * 500 + "zebra"))
     writer.commit()
     searcher = Searcher.open(writer.directory)
-    monkeypatch.setattr(search, "RERANKED", 1)
+    monkeypatch.setattr(module, "RERANKED", 1)
     assert searcher.search("zebra soup").hits[0].title == "Soup"
     monkeypatch.setattr(ranking, "MANY_PAGES", 0)
     for query in ("zebra soup", "how is the zebra soup"):

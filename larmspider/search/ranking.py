@@ -23,9 +23,6 @@ from tantivy import Occur, Query
 
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
-from larmspider.index.query import FIELDS, Clause
-from larmspider.index.rerank import Reranker
-from larmspider.index.results import Document
 from larmspider.index.schema import (
     COPIES_VERSION,
     FORMS_VERSION,
@@ -37,9 +34,12 @@ from larmspider.index.schema import (
     typed_host,
 )
 from larmspider.index.signs import signs
-from larmspider.index.snippets import SnippetMaker
 from larmspider.index.stems import Stems
-from larmspider.index.stops import matter
+from larmspider.search.query import FIELDS, Clause
+from larmspider.search.rerank import Reranker
+from larmspider.search.results import Document
+from larmspider.search.snippets import SnippetMaker
+from larmspider.search.stops import matter
 
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
 EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5, "rest": 0.2}

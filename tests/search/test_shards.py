@@ -1,4 +1,4 @@
-"""larmspider/index/shards.py: several indexes rank as one would."""
+"""larmspider/search/shards.py: several indexes rank as one would."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from larmspider.errors import QueryError
-from larmspider.index.query import Filters
-from larmspider.index.ranking import idf
-from larmspider.index.search import Searcher
-from larmspider.index.shards import Deduplicator, WorkersSearcher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.query import Filters
+from larmspider.search.ranking import idf
+from larmspider.search.searcher import Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
 
 WORDS = ["siren", "klaxon", "horn", "bell", "gong", "drum", "whistle"]
 

@@ -19,9 +19,9 @@ from typing import Protocol
 
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
-from larmspider.index.query import NO_FILTERS, Clause, Filters
-from larmspider.index.stops import is_stop
-from larmspider.index.synonyms import NO_SYNONYMS, Synonyms
+from larmspider.search.query import NO_FILTERS, Clause, Filters
+from larmspider.search.stops import is_stop
+from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
 
 MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""

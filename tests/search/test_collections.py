@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from larmspider.index.access import Access
-from larmspider.index.collections import CollectionsSearcher
-from larmspider.index.query import Filters
-from larmspider.index.search import Searcher
-from larmspider.index.shards import Deduplicator, WorkersSearcher
-from larmspider.index.synonyms import parse_synonyms
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.collections import CollectionsSearcher
+from larmspider.search.query import Filters
+from larmspider.search.searcher import Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.synonyms import parse_synonyms
 
 WIKI = {"a": "vpn login here", "b": "the vpn tunnel", "c": "canteen menu"}
 HANDBOOK = {"a": "vpn rules", "d": "rules of the house"}

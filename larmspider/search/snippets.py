@@ -17,8 +17,8 @@ from typing import Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
 from larmspider.index.packed import BEGINNING_CHARS
-from larmspider.index.rerank import beginning_of
 from larmspider.index.schema import PAGE_BREAK
+from larmspider.search.rerank import beginning_of
 
 SNIPPET_LENGTH = 200
 """Characters of a snippet, about;"""

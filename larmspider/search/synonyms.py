@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from larmspider.index.normal import normalized
-from larmspider.index.query import Clause
+from larmspider.search.query import Clause
 
 MAX_TERMS = 16
 """Words and phrases of a line."""

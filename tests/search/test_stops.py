@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.index.stops import matter
+from larmspider.search.stops import matter
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import can_ada
 
 from larmspider.index.access import Access
-from larmspider.index.snippets import one_line
-from larmspider.index.synonyms import Problems, folded
+from larmspider.search.snippets import one_line
+from larmspider.search.synonyms import Problems, folded
 
 if TYPE_CHECKING:
-    from larmspider.index.search import Searcher
+    from larmspider.search.searcher import Searcher
 
 MAX_SHOWN = 5
 """Links above the hits of one query."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import QueryError
-from larmspider.index.query import (
+from larmspider.search.query import (
     MAX_CLAUSES,
     MAX_FUZZY_WORDS,
     MAX_QUERY_CHARS,

@@ -25,13 +25,13 @@ from tantivy import Occur, Query
 
 from larmspider.index.access import Access, statistics
 from larmspider.index.copies import Groups
-from larmspider.index.facets import Facets, count_facets
-from larmspider.index.facets import merge as merge_facets
-from larmspider.index.query import NO_FILTERS, Clause, Filters, narrowed
-from larmspider.index.ranking import Built, GlobalIdf, Ranking
-from larmspider.index.rerank import LOOKED_AT as RERANKED
-from larmspider.index.rerank import Reranker
-from larmspider.index.search import (
+from larmspider.search.facets import Facets, count_facets
+from larmspider.search.facets import merge as merge_facets
+from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
+from larmspider.search.ranking import Built, GlobalIdf, Ranking
+from larmspider.search.rerank import LOOKED_AT as RERANKED
+from larmspider.search.rerank import Reranker
+from larmspider.search.searcher import (
     EQUAL,
     LOOKED_AT,
     SPARE,
@@ -45,9 +45,9 @@ from larmspider.index.search import (
     hit_of,
     without_copies,
 )
-from larmspider.index.snippets import SnippetMaker
-from larmspider.index.synonyms import NO_SYNONYMS
-from larmspider.index.why import Examined
+from larmspider.search.snippets import SnippetMaker
+from larmspider.search.synonyms import NO_SYNONYMS
+from larmspider.search.why import Examined
 
 EXACT_TOTAL = 300
 """Matches up to which a total is exact; beyond, a page counts as often as it is stored. 30 us each.

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from larmspider.index.facets import Facets
-from larmspider.index.snippets import Snippet
 from larmspider.items import Section
+from larmspider.search.facets import Facets
+from larmspider.search.snippets import Snippet
 
 IN_FRAGMENT = "!$&'()*+,;=:@/?-._~"
 """Characters of an anchor that a URL has as they are (RFC 3986, 3.5)."""

@@ -20,8 +20,8 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 from larmspider.formatting import counted, printable
-from larmspider.index.best_bets import NO_BEST_BETS, BestBets, parse_best_bets
-from larmspider.index.synonyms import NO_SYNONYMS, Problems, Synonyms, parse_synonyms
+from larmspider.search.best_bets import NO_BEST_BETS, BestBets, parse_best_bets
+from larmspider.search.synonyms import NO_SYNONYMS, Problems, Synonyms, parse_synonyms
 
 if TYPE_CHECKING:
     from larmspider.options import Settings

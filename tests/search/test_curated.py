@@ -10,8 +10,8 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.index.access import EVERYTHING, Access
-from larmspider.index.best_bets import parse_best_bets
-from larmspider.index.curated import Curated, digest
+from larmspider.search.best_bets import parse_best_bets
+from larmspider.search.curated import Curated, digest
 
 BETS = """\
 vpn, remote access => http://wiki.example/vpn
