@@ -138,7 +138,11 @@ DOWNLOADER_MIDDLEWARES["larmspider.middlewares.answers.AnswersMiddleware"] = 550
 """
 
 
-@pytest.mark.parametrize("command", [["crawl"], ["workers", "-n", "1"]], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "command",
+    [["crawl"], pytest.param(["workers", "-n", "1"], marks=pytest.mark.acceptance)],
+    ids=lambda words: words[0],
+)
 def test_a_crawl_with_settings_of_an_earlier_version(
     command: list[str], scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_file_that_lacks_what_was_committed_is_an_error(
     assert not crawl.run(Kill("popped", 1))
 
 
+@pytest.mark.acceptance
 def test_torn_ends_are_dropped(killed: KilledCrawl, tmp_path: Path) -> None:
     """Half a record in each log, half a body, a whole page file too many: the end is exact."""
     crawl = KilledCrawl(killed.site, tmp_path)

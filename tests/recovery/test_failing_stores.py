@@ -201,15 +201,15 @@ def _break(crawl: KilledCrawl, file_limit: int = 0) -> str:
     return found[1]
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("limit", "page_file", "compression", "first"),
     [
         (200_000, 1_000_000, "", r"File too large: '.*/pagefile_0.pfl'"),
         # links.log compressed: it would be the first to reach the limit on a busy machine
-        pytest.param(
+        (
             *(70_000, 60_000, "zstd"),
             "cannot write (anchors|the frontier in .*): mdb_txn_commit|cannot write the index: ",
-            marks=pytest.mark.acceptance,
         ),
     ],
 )

@@ -180,6 +180,7 @@ def test_ordinary_patterns_pass_the_trial(text: str) -> None:
     assert slow_string(text, re.IGNORECASE | re.DOTALL, "fullmatch") is None
 
 
+@pytest.mark.acceptance
 def test_a_search_is_tried_as_a_search() -> None:
     """Looking from every position makes a square of a line, and a cube of a square."""
     text = r"a[^b]*a[^b]*c(?!x)"

@@ -493,6 +493,7 @@ def test_a_browser_that_may_not_changes_nothing(
     assert crawl.gauges["paused"]
 
 
+@pytest.mark.acceptance
 def test_a_window_that_is_left_open_says_that_the_crawl_is_gone(
     crawl: Crawling, browser: Browser
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_killed_crawl(scripted_server: Servers, tmp_path: Path) -> None:
         assert (got.status, got.json["error"]) == (409, "The crawl's own server cannot be reached.")
 
 
+@pytest.mark.acceptance
 def test_a_running_crawl_is_shown_and_controlled_through_its_own_server(
     scripted_server: Servers, tmp_path: Path
 ) -> None:

@@ -288,7 +288,7 @@ def _escaped(text: str) -> str:
     return html.escape(text)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.acceptance)])
 def test_nothing_of_the_web_runs_in_it(report: Path, browser: Browser, width: int) -> None:
     """Titles, link texts, URLs and the scope are there to be read; the policy is not even asked."""
     browser.look(width, dark=width == 390)

@@ -216,6 +216,7 @@ def test_scrapys_own_commands_leave_no_crawl(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.acceptance
 def test_a_lease_that_a_component_swallows_is_no_endless_crawl(
     scripted_server: Start, folder: Path
 ) -> None:
@@ -451,6 +452,7 @@ def test_a_redirect_by_scrapy_out_of_scope_touches_nothing_there(
     assert "'larm/frontier/refused': 1" in ran.err
 
 
+@pytest.mark.acceptance
 def test_depth_limit_holds_for_plain_requests(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:

@@ -290,7 +290,9 @@ def test_a_robots_txt_that_hangs_holds_only_its_own_host(
     assert [request.target for request in stuck.log] == ["/robots.txt"]
 
 
-@pytest.mark.parametrize(("asked", "gap"), [(b"0.7", 0.7), (b"3600", 1.2)])
+@pytest.mark.parametrize(
+    ("asked", "gap"), [(b"0.7", 0.7), pytest.param(b"3600", 1.2, marks=pytest.mark.acceptance)]
+)
 def test_crawl_delay_is_obeyed_up_to_a_limit(
     scripted_server: Start, tmp_path: Path, asked: bytes, gap: float
 ) -> None:

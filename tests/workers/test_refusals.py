@@ -36,7 +36,9 @@ def redis() -> Iterator[RedisServer]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["private", "shared"])
+@pytest.fixture(
+    scope="module", params=["private", pytest.param("shared", marks=pytest.mark.acceptance)]
+)
 def run(
     request: pytest.FixtureRequest,
     site: ScriptedServer,
