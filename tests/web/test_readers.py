@@ -131,13 +131,14 @@ def test_a_copy_is_not_there_for_others(site: Served) -> None:
 
 
 def test_the_menu_of_the_crawl_is_the_operators(site: Served) -> None:
-    """Who only searches sees no other page, nor where the crawl lies; signing in is a link."""
-    for target in ("/search", "/search?q=canteen"):
+    """Who only searches sees no other page, nor where the crawl lies; signing in is a link, which
+    leads back to what was found."""
+    for target, behind in (("/search", "/"), ("/search?q=canteen", "/search%3Fq%3Dcanteen")):
         text = site.get(target).text
         assert 'href="/hosts"' not in text
         assert "/url?" not in text  # it asks for the token
         assert str(site.source.path) not in text
-        assert 'href="/login?next=/"' in text
+        assert f'href="/login?next={behind}"' in text
         assert 'href="/hosts"' in site.get(target, **BEARER).text
 
 
