@@ -41,8 +41,8 @@ SHUTDOWN_SECS = 0.5
 """How long open connections may last when the server stops."""
 LINGERING_SECS = 1.0
 """How long the rest of a body is read that no page wants."""
-MAX_URL_BYTES = 131_072
-"""Of a request; a query of 100 KB is told its limit by the search."""
+MAX_URL_BYTES = 524_288
+"""Of a request; a query of 100 KB, blanks sent as ``%20``, is told its limit by the search."""
 AT_ONCE = 64
 """Connections that asyncio takes before it looks at those that it has."""
 ACCEPTED_IN = 3
