@@ -46,7 +46,6 @@ from larmspider.index.stems import Stems
 from larmspider.index.version import open_index, version_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
-from larmspider.search.deep_hits import passage_of
 from larmspider.search.facets import Facets, count_facets, languages_by_host
 from larmspider.search.query import (
     FILTER_FIELDS,
@@ -60,7 +59,7 @@ from larmspider.search.ranking import Boost, Built, Ranking
 from larmspider.search.rerank import LOOKED_AT as RERANKED
 from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document, Hit, Results
-from larmspider.search.snippets import SnippetMaker, one_line
+from larmspider.search.snippets import SnippetMaker, one_line, passage_of
 from larmspider.search.spelling import Suggestion, did_you_mean
 from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
 from larmspider.search.why import REREAD, Examined, examine, field_names
