@@ -7,6 +7,7 @@ AND, OR and NOT are words like others. Only what cannot mean anything raises Que
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +50,7 @@ class Clause:
 
     ``field`` is one of `FIELDS`, an own field or None, a ``phrase`` was quoted, in a ``fuzzy`` word
     so many letters may differ. The first of ``covers`` clauses that have synonyms has them:
-    ``also``.
+    ``also``. ``at`` is where ``text`` begins in the normalized query.
     """
 
     text: str
@@ -59,11 +60,16 @@ class Clause:
     fuzzy: int = 0
     also: tuple[str, ...] = ()
     covers: int = 1
+    at: int = dataclasses.field(default=-1, compare=False)
 
     @property
     def plain(self) -> bool:
         """Whether this is a word and nothing else."""
         return not (self.field or self.phrase or self.excluded or self.fuzzy)
+
+    def as_flag(self) -> Clause:
+        """An excluded word as a word that begins with a minus."""
+        return replace(self, text=f"-{self.text}", excluded=False, at=self.at - 1)
 
 
 @lru_cache(64)
@@ -97,7 +103,7 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
     clauses = [_clause(match, fields) for match in _clauses_with(fields).finditer(query)]
     if all(clause.excluded and not clause.field and not clause.phrase for clause in clauses):
         # "-Werror" alone is an option too: there is nothing to exclude it from
-        clauses = [replace(clause, excluded=False) for clause in clauses]
+        clauses = [clause.as_flag() for clause in clauses]
     if not clauses:
         raise QueryError("the query has no word to look for: {query!r:.100}", query=query)
     if len(clauses) > MAX_CLAUSES:
@@ -116,15 +122,15 @@ def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
     excluded = match["minus"] is not None
     phrase: str | None = match["phrase"]
     if phrase is not None:
-        return Clause(phrase, field, phrase=True, excluded=excluded)
-    word: str = match["word"]
+        return Clause(phrase, field, phrase=True, excluded=excluded, at=match.start("phrase"))
+    word, at = match["word"], match.start("word")
     if field is None and word[-1] == ":" and match[0].lower().strip("-:") in fields:
         raise QueryError("{field} needs a value right behind the colon", field=match[0])
     if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
         # two letters may differ in a long word; in a short one that would match anything
         distance = int(fuzzy["distance"] or (1 if len(fuzzy["word"]) <= 5 else 2))
-        return Clause(fuzzy["word"], fuzzy=distance)
-    return Clause(word, field, excluded=excluded)
+        return Clause(fuzzy["word"], fuzzy=distance, at=at)
+    return Clause(word, field, excluded=excluded, at=at)
 
 
 @dataclass(frozen=True, slots=True)

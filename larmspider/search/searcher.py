@@ -426,7 +426,7 @@ class Searcher:
         """``-Wall`` or ``-std=c11`` beside other words is no minus, but a flag, where pages have
         ``-Wall`` or ``-std``."""
         return [
-            replace(clause, text=f"-{clause.text}", excluded=False)
+            clause.as_flag()
             if clause.excluded and not (clause.phrase or clause.field) and self._is_flag(clause)
             else clause
             for clause in clauses

@@ -6,6 +6,9 @@ something::
 
     did_you_mean(searcher, "lisence server")     # Suggestion("license server", 12)
 
+A word that pages have as a flag (``-Werror``) is right. A flag with a mistake becomes a flag of the
+index, if one is like it, and keeps its dash and capital letters.
+
 One letter: each possible word (500 for eight letters) is looked up, 1 us each. Two letters: the
 words that begin with the same four letters, or with four letters that one change makes of them.
 """
@@ -15,10 +18,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
+from larmspider.index.signs import signs
 from larmspider.search.query import NO_FILTERS, Clause, Filters
 from larmspider.search.stops import is_stop
 from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
@@ -55,8 +59,8 @@ class Dictionary(Protocol):
     def occurrences(self, word: str) -> int:
         """About how many pages a search for this word finds."""
 
-    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
-        """Pages with each exact word; words without pages are left out."""
+    def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
+        """Pages with each word of a field; words without pages are left out."""
 
     def beginning_with(self, head: str) -> list[tuple[str, int]]:
         """The words that begin with ``head``, and how many pages have each, seen or not:
@@ -73,6 +77,16 @@ class Suggestion:
     total_all: int = 0
 
 
+class _Doubtful(NamedTuple):
+    """A plain word of letters: where it stands in a query and how it is typed there, how the index
+    writes it, and the sign that it is of, in lower case; "" for none."""
+
+    at: int
+    typed: str
+    word: str
+    sign: str
+
+
 def did_you_mean(
     dictionary: Dictionary,
     query: str,
@@ -81,13 +95,15 @@ def did_you_mean(
 ) -> Suggestion | None:
     """A better query, or None. A word with synonyms is right. Raises QueryError for an invalid
     query."""
-    query = suggested = normalized(query)
-    for typed, word in _doubtful_words(dictionary, synonyms.widened(dictionary.clauses(query))):
-        if better := _better(dictionary, word, dictionary.occurrences(word)):
-            alone = rf"(?<!\w){re.escape(typed)}(?!\w)"
-            suggested = re.sub(alone, better, suggested)
-    if suggested == query:
+    query = normalized(query)
+    pieces, end = list[str](), 0
+    for one in _doubtful_words(dictionary, synonyms.widened(dictionary.clauses(query))):
+        if query.startswith(one.typed, one.at) and (better := _better(dictionary, one)):
+            pieces += query[end : one.at], better
+            end = one.at + len(one.typed)
+    if not pieces:
         return None
+    suggested = "".join((*pieces, query[end:]))
     try:
         total, total_all = dictionary.totals(suggested, filters)
     except QueryError:  # a word became longer than a query may be
@@ -95,25 +111,34 @@ def did_you_mean(
     return Suggestion(suggested, total, total_all) if total else None
 
 
-def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterator[tuple[str, str]]:
-    """Plain words of letters, as typed and as in the index."""
+def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterator[_Doubtful]:
     found = covered = 0
     for clause in clauses:
         covered = clause.covers if clause.also else covered - 1
         if clause.field or clause.excluded or clause.fuzzy or covered > 0:
             continue
-        for typed in _WORD.findall(clause.text):
-            words = dictionary.words(typed)
+        typed_signs = signs(clause.text)
+        for typed in _WORD.finditer(clause.text):
+            words = dictionary.words(typed[0])
             if len(words) == 1 and _SHORTEST <= len(words[0]) <= _LONGEST and words[0].isalpha():
-                yield typed, words[0]
+                sign = next((sign for sign in typed_signs if words[0] in sign), "")
+                yield _Doubtful(clause.at + typed.start(), typed[0], words[0], sign)
                 found += 1
                 if found == MAX_WORDS:
                     return
 
 
-def _better(dictionary: Dictionary, word: str, known: int) -> str | None:
-    """A better word than ``word``, which is on ``known`` pages, or None."""
-    candidates = dictionary.frequencies(edits(word))
+def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
+    """What to write in place of a word, or None."""
+    word, sign, known = doubtful.word, doubtful.sign, dictionary.occurrences(doubtful.word)
+    if known and dictionary.frequencies({sign, f"-{word}", f"--{word}"}, "signs"):
+        return None
+    candidates = dict[str, int]()
+    if sign:
+        others = {sign.replace(word, other, 1): other for other in edits(word)}
+        flags = dictionary.frequencies(others, "signs")
+        candidates = {others[flag]: pages for flag, pages in flags.items()}
+    candidates = candidates or dictionary.frequencies(edits(word))
     if known:
         # a word of the index may be a mistake too, where another is far more frequent
         candidates = {other: n for other, n in candidates.items() if n >= _RARE * known}
@@ -124,7 +149,24 @@ def _better(dictionary: Dictionary, word: str, known: int) -> str | None:
     if not candidates:
         return None
     # the first letter is seldom wrong
-    return max(sorted(candidates), key=lambda c: candidates[c] * (10 if c[0] == word[0] else 1))
+    best = max(sorted(candidates), key=lambda c: candidates[c] * (10 if c[0] == word[0] else 1))
+    return _in_case_of(doubtful.typed, best) if sign else best
+
+
+def _in_case_of(typed: str, better: str) -> str:
+    """``better``, written as it is typed up to the mistake and behind it."""
+    if typed.isupper():
+        return better.upper()
+    lower = typed.lower()
+    head = _alike(lower, better)
+    tail = _alike(lower[head:][::-1], better[head:][::-1])
+    return typed[:head] + better[head : len(better) - tail] + typed[len(typed) - tail :]
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two words begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def edits(word: str) -> set[str]:

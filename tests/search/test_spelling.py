@@ -85,6 +85,54 @@ def test_nothing_is_suggested(searcher, query: str) -> None:
     assert searcher.suggestion(query) is None
 
 
+@pytest.fixture
+def flags(writer, make_page) -> Searcher:
+    """Two pages of a flag whose word is nearly that of 250 others."""
+    for n in range(250):
+        writer.add(make_page(f"{n}", "an error of the compiler"))
+    for n in range(2):
+        writer.add(make_page(f"flag{n}", "gcc -Werror --enable-shared turns warnings into faults"))
+    writer.commit()
+    return Searcher.open(writer.directory)
+
+
+@pytest.mark.parametrize("query", ["-Werror", "Werror", "-Werror -foo", "gcc -Werror"])
+def test_a_word_that_pages_have_as_a_flag_is_right(flags, query: str) -> None:
+    """However many pages have another word that is nearly the same."""
+    assert flags.suggestion(query) is None
+    found = flags.search(query)
+    assert found.instead is None
+    assert {hit.url[-5:-1] for hit in found.hits[:2]} == {"flag"}
+
+
+@pytest.mark.parametrize(
+    "query, meant",
+    [
+        ("-Wrror", "-Werror"),
+        ("-WERRRO", "-WERROR"),
+        ("--enable-Shraed", "--enable-Shared"),
+        ("--enabel-shared eror", "--enable-shared error"),
+        ("--compilr", "--compiler"),
+        ("-Werror errro", "-Werror error"),
+    ],
+)
+def test_a_flag_is_corrected_to_a_flag(flags, query: str, meant: str) -> None:
+    """With its dash and its capital letters; to another word where no flag is like it."""
+    found = flags.suggestion(query)
+    assert found is not None
+    assert found.query == meant
+
+
+def test_only_the_word_that_is_wrong_is_replaced(searcher) -> None:
+    """Not the same letters where they are excluded, or in a field."""
+    found = searcher.suggestion("lisence -lisence")
+    assert found is not None
+    assert found.query == "license -lisence"
+    found = searcher.suggestion("lisence url:1 -url:lisence")
+    assert found is not None
+    assert found.query == "license url:1 -url:lisence"
+
+
 def test_a_suggestion_finds_something_with_the_filters(searcher) -> None:
     """A word of another language's pages is no help among the Russian ones."""
     assert searcher.suggestion("lisence", Filters.of(languages=["ru"])) is None
