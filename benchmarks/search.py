@@ -159,7 +159,7 @@ def kinds(searcher: Searcher, draw: random.Random) -> dict[str, Callable[[], obj
         "did you mean": lambda: searcher.suggestion(words(common) + " " + misspelt(common)),
         "did you mean, two mistakes": lambda: searcher.suggestion(misspelt(common)[:-1] + "xq"),
         "similar pages": similar,
-        "32 frequent words": lambda: search(words(*[frequent] * 32)),
+        "64 frequent words": lambda: search(" ".join(draw.sample(frequent, 64))),
         "4 fuzzy words": lambda: search(" ".join(misspelt(common) + "~2" for _ in range(4))),
     }
 

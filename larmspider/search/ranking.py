@@ -35,7 +35,7 @@ from larmspider.index.schema import (
 )
 from larmspider.index.signs import signs
 from larmspider.index.stems import Stems
-from larmspider.search.query import FIELDS, Clause
+from larmspider.search.query import FIELDS, MAX_WORDS, Clause
 from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document
 from larmspider.search.snippets import SnippetMaker
@@ -74,9 +74,6 @@ NAME_PART_WEIGHT = 0.5
 """Of a word in ``pg_stat_activity``, beside the whole."""
 ALL_WORDS_BONUS = 4.0
 """Added where every word is found; a rare word in the body scores 5 to 10."""
-
-MAX_WORDS = 64
-"""Words of a query, ``os.path.join()`` being three: about 0.5 ms each where all are frequent."""
 
 _LIKE_CHARS = 20_000  # of a page, whose salient words are looked for
 

@@ -14,7 +14,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
@@ -170,9 +170,10 @@ class Searcher:
         if not verbatim and found.total_all <= NEXT_TO_NOTHING:
             better = self._better(query, clauses, found, filters)
             if better is not None:
-                clauses = self._clauses(better)
-                found = self._search(clauses, limit, offset, filters, facets, copies, newest)
-                found = replace(found, instead=better)
+                with suppress(QueryError):  # without its quotes "title: draft" is no query
+                    others = self._clauses(better)
+                    found = self._search(others, limit, offset, filters, facets, copies, newest)
+                    clauses, found = others, replace(found, instead=better)
         also = tuple(dict.fromkeys(text for clause in clauses for text in clause.also))
         return replace(found, also=also, seconds=time.perf_counter() - started)
 

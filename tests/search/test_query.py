@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from larmspider.errors import QueryError
 from larmspider.search.query import (
-    MAX_CLAUSES,
     MAX_FUZZY_WORDS,
     MAX_QUERY_CHARS,
+    MAX_WORDS,
     Clause,
     parse_query,
 )
@@ -70,7 +70,7 @@ def test_what_people_paste_is_words(query: str, words: list[str]) -> None:
         ('"', "no word to look for"),
         ("title: vpn", "title: needs a value"),
         ("x" * (MAX_QUERY_CHARS + 1), "too long: 1000 characters are the most"),
-        ("x " * (MAX_CLAUSES + 1), "33 words, 32 are the most"),
+        ("x " * (MAX_WORDS + 1), "65 words, 64 are the most"),
         ("abc~ " * (MAX_FUZZY_WORDS + 1), "more than 4 fuzzy words"),
     ],
 )

@@ -399,6 +399,29 @@ def test_what_cannot_be_searched_is_an_answer_or_an_error(writer, make_page, que
         searched(writer, query, facets=True)
 
 
+def test_a_query_may_have_64_words(writer, make_page) -> None:
+    """As words, as a phrase that a page has, and as one of no page, then without quotes."""
+    words = [f"word{number}" for number in range(64)]
+    writer.add(make_page("all", " ".join(words)))
+    assert searched(writer, " ".join(words)).total_all == 1
+    assert searched(writer, f'"{" ".join(words)}"').instead is None
+    turned = " ".join(reversed(words))
+    found = searched(writer, f'"{turned}"')
+    assert (found.total_all, found.instead) == (1, turned)
+    with pytest.raises(QueryError, match="65 words, 64 are the most"):
+        searched(writer, f'"{turned} more"')
+
+
+@pytest.mark.parametrize("phrase", ["title: page", "a~ b~ c~ d~ e~", "page " + "- " * 70])
+def test_a_phrase_that_is_no_query_without_quotes_finds_nothing(
+    writer, make_page, phrase: str
+) -> None:
+    """No page has it, and that is the answer."""
+    writer.add(make_page("other", "another one"))
+    found = searched(writer, f'"{phrase}"')
+    assert (found.total, found.instead) == (0, None)
+
+
 def test_what_stands_around_the_main_text_counts_little(writer, make_page) -> None:
     """It is found, and neither shown in a snippet nor compared with other pages."""
     text = "Home Zebras Imprint All about lions and what they do all day. And more of them."

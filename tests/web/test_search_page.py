@@ -180,7 +180,7 @@ def test_nothing_found_says_what_to_do(site: Served) -> None:
         ("q=title:", "title: needs a value"),
         ("q=" + "x" * 1001, "too long: 1,000 characters are the most"),
         ("q=" + "word+" * 20_000, "too long: 1,000 characters are the most"),
-        ("q=" + "x%20" * 33, "33 words, 32 are the most"),
+        ("q=" + "x%20" * 65, "65 words, 64 are the most"),
         ("q=-draft%20-old:", ""),
         ("q=siren&type=exe", "type &#39;exe&#39; is unknown"),
         ("q=siren&since=never", "date &#39;never&#39; is unknown"),
