@@ -19,7 +19,7 @@ from larmspider.reports import mirrors, traps
 from larmspider.web.auth import cookie_name
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
-from larmspider.web.site import SITE, Site, aiohttp_response, scheme_of
+from larmspider.web.site import SITE, Site, aiohttp_response, scheme_of, web_request
 from larmspider.web.views.mirrors import mirrors_of
 from larmspider.web.views.traps import traps_of
 
@@ -36,16 +36,18 @@ EDITED = ("synonyms", "best-bets")
 
 
 async def sign_in(request: web.Request) -> web.Response:
-    """Check the token of the form and set the session cookie."""
+    """Check the token of the form and set the session cookie; ask again for a wrong one."""
     site = request.app[SITE]
     if reason := site.guard.foreign(request.headers):
         raise HttpError(f"Refused: {reason}.", 403)
     form = await _form(request)
+    target = _inside(form.get("next", ""))
     if not site.guard.is_token(form.get("token", "").strip()):
         async with site.failing:
             await asyncio.sleep(FAILED_SECS)
-        raise HttpError("That is not the token.", 403)
-    response = web.Response(status=303, headers={"Location": _inside(form.get("next", ""))})
+        asked = web_request(request)
+        return aiohttp_response(asked.render("login.html", 403, target=target, wrong=True))
+    response = web.Response(status=303, headers={"Location": target})
     _set_cookie(request, response, site.guard.begin_session(request.headers.get("Host", "")))
     return response
 

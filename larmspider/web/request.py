@@ -110,9 +110,10 @@ class WebRequest:
 
     @property
     def only_searches(self) -> bool:
-        """Whether the page is for those who search, without the pages of the crawl."""
+        """Whether the page is for those who search, without the pages of the crawl: the search, the
+        way in, to which it leads, and all that is not to be read."""
         path = self.url.partition("?")[0]
-        search = path == "/search" or path.startswith("/search/")
+        search = path in ("/search", "/login") or path.startswith("/search/")
         return not self.signed_in and (search or not self.may_read)
 
     @property

@@ -18,7 +18,7 @@ from larmspider.search.query import DAYS
 from larmspider.web.look import Look
 from larmspider.web.views.search import FILTERS, PERIODS, TITLES
 from larmspider.web.words import LANGUAGES, Words, table
-from tests.support.web.serving import Served
+from tests.support.web.serving import Served, request
 
 PACKAGE = Path(larmspider.__file__).parent
 SPOKEN = re.compile(r"""say\(\s*(?:"([^"]*)"|'([^']*)')""")
@@ -118,6 +118,8 @@ TARGETS = {
     "/search?q=" + "x" * 1_001: ("1.000 Zeichen sind", 400),
     "/search?similar=http://nowhere/": ("steht nicht im Index", 404),
     "/search/nowhere": ("Diese Seite gibt es nicht", 404),
+    "/login?next=/": ("meldet sich mit ihrem Token an", 200),
+    "/login?next=/search%3Fq%3Dsiren": ("Anmelden", 200),
 }  # fmt: skip
 
 
@@ -136,6 +138,18 @@ def test_pages_and_errors_are_german(served: Callable[..., Served], demo_crawl: 
             str(one.attributes["aria-label"]) for one in page.css("[aria-label]")
         )
         assert english.findall(text) == [], target
+
+
+def test_a_wrong_token_is_told_in_the_language_of_the_search(
+    served: Callable[..., Served], demo_crawl: Path
+) -> None:
+    """And asked for again, with the way back."""
+    site, body = served(demo_crawl), {"token": "x" * 32, "next": "/search?q=siren"}
+    got = request(f"{site.url}/login", "POST", {"Accept-Language": "de"}, body)
+    assert got.status == 403
+    assert '<html lang="de">' in got.text
+    assert "Das ist nicht das Token." in got.text
+    assert 'value="/search?q=siren"' in got.text
 
 
 def test_a_fixed_language(served: Callable[..., Served], demo_crawl: Path) -> None:

@@ -54,7 +54,7 @@ def login(request: WebRequest) -> WebResponse:
     target = request.text("next") or (
         request.url if request.url.startswith("/control") else "/control"
     )
-    return request.render("login.html", target=target)
+    return request.render("login.html", target=target, wrong=False)
 
 
 PAGES = (
