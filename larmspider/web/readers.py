@@ -11,6 +11,7 @@ for the groups that name these hosts. From other addresses the header is not bel
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -55,8 +56,16 @@ class Readers:
                 f"LARM_SEARCH_GROUPS_HEADER={header}: anybody can send it; set LARM_TRUSTED_PROXIES"
                 " to the addresses of the proxies that may"
             )
-        groups = options.mapping(settings, "LARM_SEARCH_GROUPS")
-        return cls({name: _hosts(name, of) for name, of in groups.items()}, header, proxies)
+        named = options.mapping(settings, "LARM_SEARCH_GROUPS")
+        groups = {name: _hosts(name, of) for name, of in named.items()}
+        if groups and not header:
+            shown = json.dumps(named, ensure_ascii=False)
+            raise ConfigError(
+                f"LARM_SEARCH_GROUPS={shown:.100}: nothing says who is in a group; set"
+                " LARM_SEARCH_GROUPS_HEADER to the header in which a proxy names groups, and"
+                " LARM_TRUSTED_PROXIES to its addresses"
+            )
+        return cls(groups, header, proxies)
 
     def groups_of(self, request: web.Request) -> list[str] | None:
         """The groups that a trusted proxy names; None where none does. A header that came twice is

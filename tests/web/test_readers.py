@@ -244,6 +244,11 @@ def test_several_crawls_each_by_its_own_rules(directory: Path, tmp_path: Path) -
     ("LARM_SEARCH_GROUPS", '{"staff": 3}', "staff: expected a list of hosts"),
     ("LARM_SEARCH_GROUPS", '{"staff": ["http://a/b"]}', "staff: 'http://a/b' is no pattern"),
     ("LARM_SEARCH_GROUPS", "staff", "expected a mapping"),
+    (
+        "LARM_SEARCH_GROUPS",
+        '{"staff": ["pay.hr.example"]}',
+        r'LARM_SEARCH_GROUPS={"staff": \["pay.hr.example"\]}: .* set LARM_SEARCH_GROUPS_HEADER to',
+    ),
 ])  # fmt: skip
 def test_a_bad_setting_says_what_is_expected(name: str, value: str, says: str) -> None:
     settings = Settings()
