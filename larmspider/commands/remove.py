@@ -77,7 +77,8 @@ class Command(LarmCommand):
             raise ConfigError("--erase: the crawl runs; stop it first, or run scrapy compact later")
         if runs:
             Removals(removals.path, [*removals.rules, rule]).write()
-            done = self._ask(crawl, rule)
+            left = f"{counted(len(found.pages), 'page')} taken out"
+            done = self._ask(crawl, rule, left)
         else:
             pages = take_out_now(crawl, rule, self._settings)
             done = f"{counted(pages, 'page')} taken out, and never fetched again"
@@ -117,8 +118,9 @@ class Command(LarmCommand):
     def _runs(crawl: CrawlDir) -> bool:
         return RunState.of(crawl.path).state is State.RUNNING
 
-    def _ask(self, crawl: CrawlDir, rule: Rule, **more: str) -> str:
-        """Have the crawl that runs do it."""
+    def _ask(self, crawl: CrawlDir, rule: Rule, later: str, **more: str) -> str:
+        """Have the crawl that runs do it, or say what it does by itself ``later``: one without web
+        pages, which cannot be asked, goes by removed.txt."""
         # imported here, 0.2 s: Scrapy imports the modules of all commands for each command
         from larmspider.control.controller import NOT_REACHED, RemoteController
 
@@ -128,7 +130,10 @@ class Command(LarmCommand):
             return asyncio.run(controller.act("remove", form, ""))
         except HttpError as refused:
             if str(refused) == NOT_REACHED:
-                raise
+                return (
+                    f"{later} with the checkpoints that come: the crawl, which has no server that"
+                    " could be asked, goes by removed.txt"
+                )
             raise ConfigError(str(refused).removeprefix("Refused: ")) from None
 
     def _undo(
@@ -140,7 +145,7 @@ class Command(LarmCommand):
             )
         if self._runs(crawl):
             Removals(removals.path, [one for one in removals.rules if one != rule]).write()
-            done = self._ask(crawl, rule, undo="yes")
+            done = self._ask(crawl, rule, "queued again", undo="yes")
         else:
             urls = put_back_now(crawl, rule, self._settings)
             done = f"{counted(urls, 'URL')} queued again: the next run fetches them"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -23,7 +24,7 @@ from larmspider import signals as larm_signals
 from larmspider.control.remove import find, find_gone, find_refused, take_out
 from larmspider.control.scope_change import ScopeChange
 from larmspider.crawl.reader import CrawlDir
-from larmspider.errors import ConfigError, InvalidURL
+from larmspider.errors import ConfigError, InvalidURL, LarmspiderError
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import check_open_files
 from larmspider.formatting import counted, utc
@@ -34,7 +35,7 @@ from larmspider.pipelines.store import Store
 from larmspider.requests import normalized_of, page_request
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 from larmspider.urls.seeds import read_seeds
-from larmspider.workdir.removals import LOOK_SECS, Rule
+from larmspider.workdir.removals import FILE, LOOK_SECS, CurrentRemovals, Rule
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -127,6 +128,10 @@ class OperatorExtension:
         self.scope = ScopeChange(crawler)
         self._log: RecordLog | None = None
         self._stopping: asyncio.Task[None] | None = None
+        self._removals = CurrentRemovals(options.crawl_root(crawler.settings))
+        self._carried_out = frozenset[Rule]()  # rules of removed.txt
+        self._unasked = frozenset[Rule]()  # that have changed since
+        self._removing: asyncio.Task[None] | None = None
         self._acts: dict[str, Callable[[Form], Awaitable[str]]] = {
             "pause": self._pause,
             "resume": self._resume,
@@ -161,13 +166,35 @@ class OperatorExtension:
             logger.info("Threads: %d, set by the operator", threads)
             self._tell_downloader(threads)
         self.scope.rejudge()
+        with suppress(LarmspiderError):
+            self._carried_out = frozenset(self._removals.get().rules)
 
     def flush(self) -> None:
         if self._log is not None:
             self._log.flush()
+        with suppress(LarmspiderError):  # a line that is none: filter and command say so
+            self._go_by_removed(frozenset(self._removals.get().rules))
+
+    def _go_by_removed(self, rules: frozenset[Rule]) -> None:
+        """Carry out what has changed in removed.txt and nobody has asked for until the next
+        checkpoint: `scrapy remove` cannot ask a crawl without web pages."""
+        changed = rules ^ self._carried_out
+        due, self._unasked = changed & self._unasked, changed
+        if due and (self._removing is None or self._removing.done()):
+            self._removing = asyncio.get_running_loop().create_task(self._remove_all(rules, due))
+
+    async def _remove_all(self, rules: frozenset[Rule], due: frozenset[Rule]) -> None:
+        for rule in sorted(due):
+            form = {"kind": rule.kind, "what": rule.what}
+            try:
+                await self.act("remove", form if rule in rules else form | {"undo": "yes"}, FILE)
+            except LarmspiderError as error:
+                logger.error("%s: %s %s: %s", FILE, *rule, error)
 
     def spider_closed(self) -> None:
         self.scope.cancel()
+        if self._removing is not None:
+            self._removing.cancel()
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -262,6 +289,9 @@ class OperatorExtension:
     async def _remove(self, form: Form) -> str:
         """Twice, for what was stored since the last checkpoint."""
         rule = _rule(form)
+        self._carried_out = (
+            self._carried_out - {rule} if "undo" in form else self._carried_out | {rule}
+        )
         chain = self.crawler.engine.scraper.itemproc.middlewares
         stores = [one for one in chain if isinstance(one, Store)]
         pages, crawl = 0, CrawlDir(options.larm_dir(self.crawler.settings))

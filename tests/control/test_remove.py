@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,8 +26,10 @@ from larmspider.search.searcher import Searcher
 from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK
 from larmspider.workdir.removals import FILE, LOOK_SECS, REASON, Removals, Rule
-from tests.support.crawling import records
+from tests.support.crawling import begin, records, scrapy
+from tests.support.servers.scripted import ScriptedServer
 from tests.support.stored_crawl import StoredCrawl
+from tests.support.web.crawling import SETTINGS, endless
 
 URLS = ["http://wiki/", "http://wiki/hr/a", "http://wiki/hr/b", "http://other:8080/"]
 
@@ -199,3 +202,44 @@ def test_a_line_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text("# mine\nhost wiki\nhttp://wiki/\n")
     with pytest.raises(ConfigError, match=r"removed.txt:3: 'http://wiki/' is not understood"):
         Removals.read(tmp_path)
+
+
+def test_a_crawl_without_web_pages_goes_by_the_file(
+    scripted_server: Callable[..., ScriptedServer], tmp_path: Path
+) -> None:
+    """It cannot be asked: with its next checkpoints the pages leave, or are queued again."""
+    server = scripted_server({"/robots.txt": (404, {}, b""), "*": endless()})
+    page, settings = server.url("/1"), SETTINGS | {"LARM_WEB": "no"}
+    options = [word for name, value in settings.items() for word in ("-s", f"{name}={value}")]
+    start = f"start={server.url('/0')}"
+
+    def state() -> UrlState:
+        with CrawlDir(tmp_path / "crawl").frontier() as frontier:
+            return UrlState.UNKNOWN if frontier is None else frontier.state(url_key(page))
+
+    def until(true: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not true():
+            assert time.monotonic() < end
+            assert running.poll() is None
+            time.sleep(0.1)
+
+    with (tmp_path / "out").open("w") as out:
+        running = begin("crawl", "intranet", "-a", start, *options, cwd=tmp_path, out=out)
+        try:
+            until(lambda: (tmp_path / "crawl/frontier").exists())
+            until(lambda: state() is UrlState.STORED)
+            done = scrapy("remove", page, "--yes", cwd=tmp_path)
+            assert done.status == 0, done.err
+            assert "1 page taken out with the checkpoints that come" in done.out
+            until(lambda: state() is UrlState.REFUSED)
+            (gone,) = records(tmp_path / "crawl/deleted.log")
+            assert (gone["url"], gone["reason"]) == (page, REASON)
+            done = scrapy("remove", page, "--undo", cwd=tmp_path)
+            assert done.status == 0, done.err
+            until(lambda: state() is not UrlState.REFUSED)
+        finally:
+            running.send_signal(signal.SIGINT)
+            assert running.wait(60) == 0, (tmp_path / "out").read_text()
+    lines = (tmp_path / "crawl/control.log").read_text().splitlines()
+    assert [line.split("\t")[1:3] for line in lines] == [[FILE, "remove"]] * 2
