@@ -231,7 +231,7 @@ class PageBuilder:
             for url, (_, kind, anchor, nofollow) in zip(urls, links, strict=False)
             if url.startswith("http") or is_link(url)
         ]
-        marked, rest = regions(page_text(self.pieces))
+        marked, rest, page.core = regions(page_text(self.pieces))
         page.text, page.rest, page.sections = sections_in(marked, rest, self.sections)
         heading = _MARK.sub(" ", self.heading)
         for title in (self.title or "", heading, self.og_title):
@@ -306,17 +306,18 @@ def one_line(text: str, limit: int) -> str:
     return " ".join(text[: limit * _SLACK].split())[:limit].rstrip()
 
 
-def regions(marked: str) -> tuple[str, list[tuple[int, int]]]:
-    """A text without its marks, and what of it is not the main text, as (start, end) in order.
+def regions(marked: str) -> tuple[str, list[tuple[int, int]], str]:
+    """A text without its marks; what of it is not the main text, as (start, end) in order; and its
+    core, where the main text is too short to be one.
 
     The main text is that of ``main`` or ``article``, of one alone that has more than half of it;
     else all. It is without nav, header, footer, aside and form (REGIONS). Where that leaves less
-    than `LEAST_MAIN` characters, all is main text. Labels of controls are left out, and what is
-    not seen, unless that is most of the page: a script shows it then.
+    than `LEAST_MAIN` characters, all is main text, and they are its core. Labels of controls are
+    left out, and what is not seen, unless that is most of the page: a script shows it then.
     """
     pieces = _parted(marked)
     if len(pieces) == 1:
-        return marked, []
+        return marked, [], ""
     found = list(_stretches(pieces))
     unseen = sum(len(stretch.text) for stretch in found if stretch.unseen)
     all_seen = 2 * unseen >= sum(len(stretch.text) for stretch in found)
@@ -335,7 +336,7 @@ def regions(marked: str) -> tuple[str, list[tuple[int, int]]]:
         stretch.start, length = length, length + len(text)
         stretch.end = length
     text = "".join(kept).rstrip(" ")
-    return text, _rest(len(text), [stretch for stretch in found if stretch.end])
+    return text, *_main(text, [stretch for stretch in found if stretch.end])
 
 
 def sections_in(
@@ -412,7 +413,8 @@ def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:
             yield _Stretch(piece, mains, *(number[k] > 0 for k in (ASIDE, CONTROL, UNSEEN)))
 
 
-def _rest(length: int, stretches: Sequence[_Stretch]) -> list[tuple[int, int]]:
+def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int]], str]:
+    """What is not the main text, or the core."""
     wanted = [stretch for stretch in stretches if not stretch.aside]
     sizes: Counter[int] = Counter()
     for stretch in wanted:
@@ -425,15 +427,22 @@ def _rest(length: int, stretches: Sequence[_Stretch]) -> list[tuple[int, int]]:
         alone = max((main for main in sizes if 2 * sizes[main] > size), default=None)
         wanted = [stretch for stretch in inside if alone is None or alone in stretch.mains]
     if sum(len(stretch.text) for stretch in wanted) < LEAST_MAIN:
-        return []
-    rest, at = [], 0
+        return [], _core(text, inside or wanted) if len(inside or wanted) < len(stretches) else ""
+    rest, at, length = [], 0, len(text)
     for stretch in wanted:
         if stretch.start > at:
             rest.append((at, stretch.start))
         at = min(length, stretch.end)
     if at < length:
         rest.append((at, length))
-    return rest
+    return rest, ""
+
+
+def _core(text: str, stretches: Sequence[_Stretch]) -> str:
+    core = " ".join([text[one.start : one.end] for one in stretches])
+    if SECTION in core:
+        core = _SECTION.sub("", core)
+    return " ".join(core.split())
 
 
 def page_text(pieces: list[str]) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LENGTH = struct.Struct(">I")
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
-          "moved", "author", "modified", "unread", "fields")  # fmt: skip
+          "moved", "author", "modified", "unread", "fields", "core")  # fmt: skip
 """The fields of a Page that extraction sets, and that need no conversion."""
 _GARBAGE = 50_000
 """New objects after which garbage is looked for where pages are read, which leave none."""

@@ -303,6 +303,8 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         stored["modified"] = modified
     if page.sections and len(page.text) >= LONG_TEXT:
         stored["sections"] = kept_sections(page.text, page.rest, page.sections)
+    if page.core:
+        stored["core"] = page.core
     stored["parts"] = [_part_fields(part, stored, page.fetched) for part in page.parts]
     return stored
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _LEFT_OUT = frozenset(
-    ("headers", "links", "parts", "sections", "stored_at", "body_file", "file_bytes", "requisites")
-)
+    ("headers", "links", "parts", "sections", "core", "stored_at", "body_file", "file_bytes")
+) | {"requisites"}
 _NAMES = tuple(field.name for field in fields(Page) if field.name not in _LEFT_OUT)
 
 

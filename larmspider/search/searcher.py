@@ -449,6 +449,7 @@ class Searcher:
             if not hits:
                 return None
             stored = self.stored_of(searcher, hits[0][1], whole=True)
+        stored.pop("core", None)
         return Document(
             normalized=stored.pop("key"),
             text=stored.pop("body"),

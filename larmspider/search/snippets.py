@@ -337,9 +337,15 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     """The snippet of a page, and the section that it stands in; None: the page as a whole.
 
     A section whose heading names what is looked for counts more than the passage with most of the
-    words. Of words that the page's title has, no heading need have any.
+    words. Of words that the page's title has, no heading need have any. A page with next to no main
+    text shows its core, unless the words stand in what is around it alone.
     """
     body, description = stored["body"], stored["description"]
+    if core := stored.get("core"):
+        made_of_body = body.startswith(description)
+        snippet = maker.snippet(core, "" if made_of_body else description)
+        if snippet.start >= 0 or maker.snippet(body, "").start < 0:
+            return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
     left = maker.not_in(stored["title"]) if sections else []
     if left and (at := _named(left, sections)) is not None:

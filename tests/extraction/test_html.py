@@ -581,6 +581,27 @@ def test_the_main_text_is_without_what_surrounds_it(markup, main):
 
 
 @pytest.mark.parametrize(
+    ("markup", "core"),
+    [
+        ("<nav>Home Wiki</nav><h1 id=t>T</h1><p>short<footer>imprint</footer>", "T short"),
+        (f"<nav>Home</nav><div>{LONG}</div><main>short</main>", ""),
+        ("<nav>Home</nav>crumbs<main><h1>T</h1>short</main>more", "T short"),
+        (f"<nav>Home</nav>{LONG}", ""),
+        (f"<form>{LONG}</form>", ""),
+        ("<main>short</main>", ""),
+        ("<nav>Home</nav>", ""),
+        ("<nav>Home</nav><p hidden>unseen</p>a <button>Go</button>b", "a b"),
+        ("short", ""),
+    ],
+)
+def test_the_core_is_what_is_too_short_for_a_main_text(markup, core):
+    """All of the text is main text then, and nothing of it is lost."""
+    found = page(markup)
+    assert found.core.split() == core.split()
+    assert not core or found.main == found.text
+
+
+@pytest.mark.parametrize(
     "tag", ["nav", "main", "button", "div hidden", "p role=main", "div role=search"]
 )
 def test_regions_in_each_other_take_linear_time(tag):

@@ -442,6 +442,24 @@ def test_what_stands_around_the_main_text_counts_little(writer, make_page) -> No
     assert page.text.startswith("All about lions")
 
 
+def test_a_short_main_text_is_shown_and_not_the_menu_before_it(writer, make_page) -> None:
+    """Where a word of the query is in it, or nowhere; all of the page is found, as it was."""
+    core = "Siren H4 It has four rotors."
+    text = f"Home | Wiki | Sirens | People {core} Imprint"
+    writer.add(make_page("h4", text, core=core, title="Loud"))
+    for query, shown in {
+        "siren": core,
+        "rotors imprint": core,
+        "loud": core,
+        "people": text,
+    }.items():
+        (hit,) = searched(writer, query).hits
+        assert hit.snippet.text.strip() == shown, query
+    page = Searcher.open(writer.directory).get("http://wiki.example/h4")
+    assert page is not None
+    assert page.text == text
+
+
 def test_a_page_without_a_title_has_that_of_its_links(writer, make_page) -> None:
     """Else the name of its file, also when it is indexed again."""
     for name in ("named.pdf", "%C3%9Cber%20uns.pdf", "folder/"):
