@@ -138,7 +138,7 @@ def _hits(
     searcher: Searcher, query: str, filters: Filters, key: str, *, verbatim: bool
 ) -> list[Hit]:
     """The first hits, as many as it takes to come to ``key``."""
-    hits: list[Hit] = []
+    hits, searcher = list[Hit](), searcher.without_snippets()
     for limit in _WINDOWS:
         results = searcher.search(query, limit, filters=filters, verbatim=verbatim)
         hits = results.hits

@@ -50,7 +50,7 @@ class CollectionsSearcher(WorkersSearcher):
 
     def _with(self, collections: Sequence[tuple[str, Searcher]]) -> Self:
         found = type(self)(collections)
-        found._synonyms = self._synonyms
+        found._synonyms, found._shows = self._synonyms, self._shows
         return found
 
     def _among(self, names: Sequence[str]) -> Self:

@@ -107,6 +107,7 @@ class WorkersSearcher(Searcher):
         self._deduplicating = deduplicating
         self._clock = time.time
         self._synonyms = NO_SYNONYMS
+        self._shows = True
         self._names = [""] * len(self._shards)  # of the collection of each
 
     def seen_by(self, access: Access) -> Self:
@@ -142,7 +143,7 @@ class WorkersSearcher(Searcher):
                 stream = self._reranked(readers, stream, rerankers)
             doubtful = any(one.doubtful for one in asked)
             groups, more = _grouped(stream, offset + limit, copies=copies, doubtful=doubtful)
-            makers = [one.ranking.snippet_maker(clauses) for one in asked]
+            makers = [one.ranking.snippet_maker(clauses) if self._shows else None for one in asked]
             hits = [self._hit_of(readers, dedup, group, makers) for group in groups[offset:]]
         total = sum(totals) - len(outdated)
         return Results(total, hits, 0.0, counted, min(total, total_all), more=more)
@@ -205,7 +206,7 @@ class WorkersSearcher(Searcher):
         readers: Sequence[tantivy.Searcher],
         dedup: Deduplicator,
         group: Sequence[_Found],
-        makers: Sequence[SnippetMaker],
+        makers: Sequence[SnippetMaker | None],
     ) -> Hit:
         best = group[0]
         equal = [found for found in group if found.match.score >= EQUAL * best.match.score]

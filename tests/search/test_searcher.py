@@ -3,7 +3,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,10 @@ from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search import ranking
 from larmspider.search import searcher as module
+from larmspider.search.collections import CollectionsSearcher
 from larmspider.search.searcher import Document, Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.snippets import Snippet
 
 SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
 
@@ -458,6 +462,20 @@ def test_a_short_main_text_is_shown_and_not_the_menu_before_it(writer, make_page
     page = Searcher.open(writer.directory).get("http://wiki.example/h4")
     assert page is not None
     assert page.text == text
+
+
+def test_hits_without_snippets_are_the_same_hits(writer, make_page) -> None:
+    """In the same order, of one index and of several."""
+    for n in range(30):
+        writer.add(make_page(f"{n}", "siren " * (n + 1) + f"rotor {n}"))
+    writer.commit()
+    one = Searcher.open(writer.directory)
+    workers = WorkersSearcher([one], lambda: nullcontext(Deduplicator()))
+    for searcher in (one, workers, CollectionsSearcher([("a", one)])):
+        hits = searcher.search("siren rotor", 30).hits
+        bare = searcher.without_snippets().search("siren rotor", 30).hits
+        assert len(hits) == 30
+        assert bare == [replace(hit, snippet=Snippet(""), section=None) for hit in hits]
 
 
 def test_a_page_without_a_title_has_that_of_its_links(writer, make_page) -> None:
