@@ -42,3 +42,10 @@ def signs(text: str) -> list[str]:
         if sign in text:
             found += (letter + sign for letter in pattern.findall(text))
     return [sign.lower() for sign in found[:MAX_SIGNS]]
+
+
+def operator_sign(text: str) -> str:
+    """The sign of an operator that is typed without that word, "operator->>" for ``->>``; "" for
+    any other text, and for a single character, which may mean anything."""
+    sign = f"operator{text}"
+    return sign if len(text) > 1 and " " not in text and _OPERATOR.fullmatch(sign) else ""

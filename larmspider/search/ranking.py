@@ -33,7 +33,7 @@ from larmspider.index.schema import (
     tongue_of,
     typed_host,
 )
-from larmspider.index.signs import signs
+from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import Stems
 from larmspider.search.query import FIELDS, MAX_WORDS, Clause
 from larmspider.search.rerank import Reranker
@@ -185,6 +185,8 @@ class Ranking:
         """Marks the words of the query in the pages found."""
         clauses = [c for c in clauses if not c.excluded and c.field in (None, "title")]
         words = [text for clause in clauses for text in (clause.text, *clause.also)]
+        if any(map(operator_sign, words)) and not any(map(self._exact.analyze, words)):
+            words = ["operator"]
         words += [other for word in words for other in self._stems.spellings(word)]
         parts = [term for word in words for term in self._compounds(word)]
         typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
@@ -248,7 +250,7 @@ class Ranking:
         full = matter(words) if self._current else [True] * len(words)
         found = list(self._terms_and_synonyms(clauses, full))
         if not found:
-            return None
+            return self._operators(clauses)
         matching = _any([query for each in found for query in each.earned])
         needed = [query for each in found for query in each.needed]
         beside = [query for each in found for query in each.beside]
@@ -261,6 +263,14 @@ class Ranking:
         if len(needed) > 1:
             beside.append(Query.const_score_query(every, ALL_WORDS_BONUS))
         return Built((_with([matching], beside),), matching, every)
+
+    def _operators(self, clauses: Sequence[Clause]) -> Built | None:
+        """Pages with operators that are typed alone (``->>``)."""
+        typed = [operator_sign(clause.text) for clause in clauses if not clause.fuzzy]
+        each = [
+            self._whole("signs", sign, SIGN_WEIGHT) for sign in dict.fromkeys(filter(None, typed))
+        ]
+        return Built((_any(each),), _any(each), _every(each)) if each and self._current else None
 
     def _pairs(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Neighbours in the query."""

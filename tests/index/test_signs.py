@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from larmspider.index.signs import MAX_SIGNS, signs
+from larmspider.index.signs import MAX_SIGNS, operator_sign, signs
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,24 @@ from larmspider.index.signs import MAX_SIGNS, signs
 def test_signs_are_found(text: str, found: list[str]) -> None:
     """In lower case; hyphenated words, numbers and increments are none."""
     assert signs(text) == found
+
+
+@pytest.mark.parametrize(
+    "typed, sign",
+    [
+        ("->>", "operator->>"),
+        ("!=", "operator!="),
+        ("[]", "operator[]"),
+        ("*", ""),
+        (" ->", ""),
+        ("->x", ""),
+        ("<=>=", ""),
+        ("", ""),
+    ],
+)
+def test_an_operator_that_is_typed_alone(typed: str, sign: str) -> None:
+    """A single character may be anything, a wildcard or a dash."""
+    assert operator_sign(typed) == sign
 
 
 def test_signs_of_a_text_are_bounded() -> None:

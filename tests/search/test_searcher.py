@@ -478,6 +478,26 @@ def test_hits_without_snippets_are_the_same_hits(writer, make_page) -> None:
         assert bare == [replace(hit, snippet=Snippet(""), section=None) for hit in hits]
 
 
+def test_an_operator_alone_finds_pages_that_name_it(writer, make_page, find) -> None:
+    """As an operator; one that none has is a query that finds nothing, in several indexes too."""
+    writer.add(make_page("json", "The operator ->> gives text, the operator -> an object."))
+    writer.add(make_page("cpp", "bool operator!=(const T&) and bool operator==(const T&)"))
+    writer.add(make_page("other", "if a != b -> nothing"))
+    assert find("->>") == ["json"]
+    assert find("->") == ["json"]
+    assert sorted(find("!= ->")) == ["cpp", "json"]
+    assert find("!= host:nowhere.example") == []
+    assert find("<=>") == []
+    one = Searcher.open(writer.directory)
+    workers = WorkersSearcher([one, one], lambda: nullcontext(Deduplicator()))
+    assert {hit.url for hit in workers.search("!=").hits} == {"http://wiki.example/cpp"}
+    assert one.search("!= ->", facets=True).total_all == 0
+    assert one.search("->>").hits[0].snippet.marked("*", "*").startswith("The *operator* ->> gives")
+    for query in ("*", "-", "~ ~~", "= , *"):
+        with pytest.raises(QueryError, match="no word to look for"):
+            find(query)
+
+
 def test_a_page_without_a_title_has_that_of_its_links(writer, make_page) -> None:
     """Else the name of its file, also when it is indexed again."""
     for name in ("named.pdf", "%C3%9Cber%20uns.pdf", "folder/"):
