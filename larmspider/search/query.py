@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -196,7 +197,7 @@ class Filters:
         if "" in tongues:
             bad = next(language for language in found.languages if not tongue_of(language))
             raise QueryError(
-                "language {language!r:.50} is no language tag; expected de, en-GB, ...",
+                "language {language!r:.50} is no language tag; expected one such as de or en-GB",
                 language=bad,
             )
         return replace(found, languages=tongues)
@@ -275,9 +276,10 @@ def since_time(text: str, now: float) -> float:
 
 def until_time(text: str) -> float:
     """The end of the day ``2026-01-31`` (UTC), for `Filters.until`. Raises QueryError."""
-    if text.strip().lower() in DAYS:
-        raise QueryError("date {date!r:.50} is unknown; expected a day as in 2026-01-31", date=text)
-    return since_time(text, 0.0) + timedelta(days=1).total_seconds()
+    with suppress(QueryError):
+        if text.strip().lower() not in DAYS:
+            return since_time(text, 0.0) + timedelta(days=1).total_seconds()
+    raise QueryError("date {date!r:.50} is unknown; expected a day as in 2026-01-31", date=text)
 
 
 def _distinct(name: str, values: Iterable[str]) -> tuple[str, ...]:

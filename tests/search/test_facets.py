@@ -202,8 +202,9 @@ def test_other_dates_are_query_errors(text: str) -> None:
 def test_until_is_the_end_of_a_day() -> None:
     """Who says until the 31st means that day too; a period has no other end than now."""
     assert until_time("1970-01-01") == DAY
-    with pytest.raises(QueryError):
-        until_time("week")
+    for text in ("week", "yesterday", "0001-01-01", "9999-12-31"):
+        with pytest.raises(QueryError, match="unknown; expected a day as in 2026-01-31"):
+            until_time(text)
 
 
 @pytest.mark.parametrize(

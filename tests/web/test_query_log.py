@@ -208,6 +208,16 @@ def test_a_frequent_query_is_suggested_to_those_who_find_something(
     assert "canary" not in site.get("/control/queries", Accept="text/html").text
 
 
+@pytest.mark.parametrize("path", ["queries", "why?q=canteen&u=http://wiki.example/"])
+def test_a_program_without_the_token_is_told_so_in_json(site: Served, path: str) -> None:
+    """Where all may read, too: the form to sign in is for people."""
+    mark = "&" if "?" in path else "?"
+    with Served(site.source.path, Guard(TOKEN)) as open_site:
+        got = open_site.get(f"/control/{path}{mark}format=json")
+        assert (got.status, got.json) == (401, {"error": "Sign in with the token first."})
+        assert open_site.get(f"/control/{path}").status == 200
+
+
 def test_only_an_operator_learns_why(site: Served) -> None:
     """A page and JSON; others learn nothing of it, as of all below /control."""
     target = "/control/why?q=canary&u=http://pay.hr.example/"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from larmspider import options
+from larmspider.errors import HttpError
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.status.history import tail
 from larmspider.web.request import PageView, WebRequest, WebResponse
@@ -51,6 +52,9 @@ def _in_force(request: WebRequest) -> tuple[str, Overrides]:
 
 
 def login(request: WebRequest) -> WebResponse:
+    """The form to sign in. Raises HttpError where a program asks for JSON."""
+    if request.text("format") == "json":
+        raise HttpError("Sign in with the token first.", 401)
     target = request.text("next") or (
         request.url if request.url.startswith("/control") else "/control"
     )
