@@ -7,7 +7,7 @@ something::
     did_you_mean(searcher, "lisence server")     # Suggestion("license server", 12)
 
 A word that pages have as a flag (``-Werror``) is right. A flag with a mistake becomes a flag of the
-index, if one is like it, and keeps its dash and capital letters.
+index and nothing else, and keeps its dash and capital letters.
 
 One letter: each possible word (500 for eight letters) is looked up, 1 us each. Two letters: the
 words that begin with the same four letters, or with four letters that one change makes of them.
@@ -133,16 +133,16 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
     word, sign, known = doubtful.word, doubtful.sign, dictionary.occurrences(doubtful.word)
     if known and dictionary.frequencies({sign, f"-{word}", f"--{word}"}, "signs"):
         return None
-    candidates = dict[str, int]()
     if sign:
         others = {sign.replace(word, other, 1): other for other in edits(word)}
         flags = dictionary.frequencies(others, "signs")
         candidates = {others[flag]: pages for flag, pages in flags.items()}
-    candidates = candidates or dictionary.frequencies(edits(word))
+    else:
+        candidates = dictionary.frequencies(edits(word))
     if known:
         # a word of the index may be a mistake too, where another is far more frequent
         candidates = {other: n for other, n in candidates.items() if n >= _RARE * known}
-    elif not candidates and len(word) >= _TWO_ERRORS:
+    elif not (candidates or sign) and len(word) >= _TWO_ERRORS:
         candidates = _two_errors(dictionary, word)
     # who mistypes "the" misses nothing, and who looks for "haus" is not helped by "has"
     candidates = {other: n for other, n in candidates.items() if not is_stop(other)}

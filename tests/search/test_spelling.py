@@ -112,15 +112,20 @@ def test_a_word_that_pages_have_as_a_flag_is_right(flags, query: str) -> None:
         ("-WERRRO", "-WERROR"),
         ("--enable-Shraed", "--enable-Shared"),
         ("--enabel-shared eror", "--enable-shared error"),
-        ("--compilr", "--compiler"),
         ("-Werror errro", "-Werror error"),
     ],
 )
 def test_a_flag_is_corrected_to_a_flag(flags, query: str, meant: str) -> None:
-    """With its dash and its capital letters; to another word where no flag is like it."""
+    """With its dash and its capital letters."""
     found = flags.suggestion(query)
     assert found is not None
     assert found.query == meant
+
+
+@pytest.mark.parametrize("query", ["--compilr", "-Dcompilr.level=1", "--list-errror", "-Compiler"])
+def test_a_flag_is_corrected_to_nothing_else(flags, query: str) -> None:
+    """It is no mistake of a word, and none is like it."""
+    assert flags.suggestion(query) is None
 
 
 def test_only_the_word_that_is_wrong_is_replaced(searcher) -> None:
