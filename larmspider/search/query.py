@@ -52,7 +52,8 @@ class Clause:
 
     ``field`` is one of `FIELDS`, an own field or None, a ``phrase`` was quoted, in a ``fuzzy`` word
     so many letters may differ. The first of ``covers`` clauses that have synonyms has them:
-    ``also``. ``at`` is where ``text`` begins in the normalized query.
+    ``also``. ``related`` words find nothing more, but order what is found.
+    ``at`` is where ``text`` begins in the normalized query.
     """
 
     text: str
@@ -62,6 +63,7 @@ class Clause:
     fuzzy: int = 0
     also: tuple[str, ...] = ()
     covers: int = 1
+    related: tuple[str, ...] = ()
     at: int = dataclasses.field(default=-1, compare=False)
 
     @property

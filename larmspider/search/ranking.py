@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from math import log
+from math import log, sqrt
 from typing import NamedTuple
 
 import tantivy
@@ -44,7 +44,8 @@ from larmspider.search.stops import matter
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
 EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5, "rest": 0.2}
 FORM_WEIGHT = 0.8
-"""Of other forms of a word, in the fields of `FORM_FIELDS`."""
+"""Of another form of a word, in the fields of `FORM_FIELDS`, divided by the square root of their
+number: a word with many forms counts no more than one with few."""
 FORM_FIELDS = ("exact", "anchors", "url_words")
 STOP_WEIGHT = 0.15
 """Of a word that says little (stops.py), where others say more."""
@@ -52,6 +53,8 @@ LABEL_WEIGHT = 2.0
 """Of a link text, or the title, that is the query, times its rarity."""
 SYNONYM_WEIGHT = 0.8
 """Of what a synonym earns; of a word and its synonyms the best one counts."""
+RELATED_WEIGHT = 0.6
+"""Of what a related word earns, the best one of them."""
 SIGN_WEIGHT = 3.0
 """Of ``--prefix`` as it is, times its rarity,"""
 BARE_WEIGHT = 0.4
@@ -105,12 +108,14 @@ class Built(NamedTuple):
 class _Terms(NamedTuple):
     """Of one word of a query: ``earned`` finds its pages, by plain terms where that can be, for
     these Tantivy adds up and counts fastest; ``beside`` is what pages so found earn more;
-    ``needed`` finds those that a page with all words is among, nothing of one that says little.
-    ``telling`` is neither such a word nor a widespread one."""
+    ``needed`` finds those that a page with all words is among, nothing of one that says little,
+    ``enough`` those that have a related word in its place, too. ``telling`` is neither such a word
+    nor a widespread one."""
 
     earned: list[Query]
     beside: list[Query]
     needed: list[Query]
+    enough: list[Query]
     telling: bool
 
 
@@ -210,7 +215,12 @@ class Ranking:
                     found[word] = share * idf(pages, searcher.doc_freq("exact", word))
                     if self._boost is not None:
                         found[word] *= self._boost("exact", [word])
-        return Reranker(found, self._stems, self._stems.in_most_titles)
+        related = {
+            text: others
+            for text, clause in zip(typed, clauses, strict=True)
+            if (others := [other for other in clause.related if " " not in other])
+        }
+        return Reranker(found, self._stems, self._stems.in_most_titles, related)
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""
@@ -261,7 +271,8 @@ class Ranking:
         if self._pages() >= MANY_PAGES:
             return _in_parts(found, beside, matching, every)
         if len(needed) > 1:
-            beside.append(Query.const_score_query(every, ALL_WORDS_BONUS))
+            enough = _every([query for each in found for query in each.enough])
+            beside.append(Query.const_score_query(enough, ALL_WORDS_BONUS))
         return Built((_with([matching], beside),), matching, every)
 
     def _operators(self, clauses: Sequence[Clause]) -> Built | None:
@@ -297,7 +308,8 @@ class Ranking:
                 for text in clauses[at].also
                 if (query := self._synonym(text))
             ]
-            earned, beside, needed, telling = list[Query](), list[Query](), list[Query](), False
+            earned, beside, telling = list[Query](), list[Query](), False
+            needed, enough = list[Query](), list[Query]()
             for number in range(at, at + clauses[at].covers):
                 text, fuzzy = clauses[number].text.lower(), clauses[number].fuzzy
                 if self._current and (text, fuzzy) in known:
@@ -308,16 +320,36 @@ class Ranking:
                 beside += more
                 if terms and full[number]:
                     needed.append(_any(terms))
+                    others = list(self._related(clauses[number]))
+                    enough.append(_any([*needed[-1:], *others]))
+                    if others:
+                        best = Query.disjunction_max_query(others)
+                        beside.append(Query.boost_query(best, RELATED_WEIGHT))
                     telling |= fuzzy > 0 or not self._widespread(text)
             if also and earned:
                 best = Query.disjunction_max_query([_with([_any(earned)], beside), *also])
                 whole = _every(needed or [_any(earned)])
                 either = Query.const_score_query(_any([whole, *also]), 0.0)
                 found = Query.boost_query(_any([*earned, *also]), 0.0)
-                yield _Terms([found], [best], [either], telling)
+                yield _Terms([found], [best], [either], [either], telling)
             elif earned:
-                yield _Terms(earned, beside, needed, telling)
+                yield _Terms(earned, beside, needed, enough, telling)
             at += clauses[at].covers
+
+    def _related(self, clause: Clause) -> Iterator[Query]:
+        """Each related word that the index knows, in text and title."""
+        for text in filter(self._is_known, clause.related):
+            words = self._exact.analyze(text)
+            found = [self._sequence("exact", words)]
+            if len(words) == 1:
+                weight = STEMMED_WEIGHTS["title"]
+                stems = self._stems.analyze(text)
+                found += [Query.boost_query(self._term("title", stem), weight) for stem in stems]
+                found += self._forms(words[0], ("exact",), 1.0)
+            yield _any(found)
+
+    def _is_known(self, text: str) -> bool:
+        return all(self._having("exact", word) for word in self._exact.analyze(text))
 
     def _synonym(self, text: str) -> Query | None:
         """A word as if it had been typed, several side by side."""
@@ -417,7 +449,7 @@ class Ranking:
         pages = searcher.num_docs
         known = searcher.doc_freq("exact", word)
         together = idf(pages, min(pages, known + sum(forms.values())))
-        weight = share * (FORM_WEIGHT if known else 1.0)
+        weight = share * (FORM_WEIGHT / sqrt(len(forms)) if known else 1.0)
         for form, having in forms.items():
             rarity = together / idf(pages, having)
             for field in fields:

@@ -18,10 +18,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import exp, log
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from larmspider.index.normal import normalized
 from larmspider.index.packed import BEGINNING_CHARS
+from larmspider.search.stops import all_stops
 
 if TYPE_CHECKING:
     from larmspider.index.stems import Stems
@@ -56,9 +58,14 @@ class Reranker:
     """For the words of one query, in lower case, and how rare each is."""
 
     def __init__(
-        self, words: Mapping[str, float], stems: Stems, said_by_all: Callable[[str], bool]
+        self,
+        words: Mapping[str, float],
+        stems: Stems,
+        said_by_all: Callable[[str], bool],
+        related: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
-        """``said_by_all``: whether a word stands in most titles, as the name of a site does."""
+        """``said_by_all``: whether a word stands in most titles, as the name of a site does.
+        ``related`` words of a word are taken for it."""
         self._stems, self._said_by_all = stems, said_by_all
         self._rarities: list[float] = []
         self._numbers: dict[str, int] = {}  # of the query's words, by stem
@@ -68,7 +75,15 @@ class Reranker:
                 self._numbers |= dict.fromkeys(found, len(self._rarities))
                 self._rarities.append(rarity)
         self._all = sum(self._rarities)
-        self._beginnings = tuple({beginning_of(word, stems.analyze(word)) for word in words})
+        looked_for, numbers = [*words], self._numbers
+        for word, others in related.items():
+            number = next((numbers[s] for s in stems.analyze(word) if s in numbers), -1)
+            for other in others if number >= 0 else ():
+                found = stems.analyze(other)
+                if found and numbers.keys().isdisjoint(found):
+                    numbers |= dict.fromkeys(found, number)
+                    looked_for.append(other)
+        self._beginnings = tuple({beginning_of(word, stems.analyze(word)) for word in looked_for})
         self._known: dict[str, int | None] = {}  # words of texts
 
     def __bool__(self) -> bool:
@@ -108,16 +123,20 @@ class Reranker:
                 at = headings.find(beginning, end)
 
     def _worth(self, words: Sequence[str]) -> tuple[float, float]:
-        known = self._known
-        numbers = {
-            number
-            for word in words
-            if (number := known[word] if word in known else self._number(word)) is not None
-        }
+        """Of a title; words that say little do not count in it, unless the query has them."""
+        known, little = self._known, all_stops()
+        numbers, matched, others = set[int](), 0, 0
+        for word in words:
+            number = known[word] if word in known else self._number(word)
+            if number is not None:
+                numbers.add(number)
+                matched += 1
+            elif word not in little:
+                others += 1
         if not numbers:
             return 0.0, 0.0
         share = sum(self._rarities[number] for number in numbers) / self._all
-        precision = sum(known[word] is not None for word in words) / len(words)
+        precision = matched / (matched + others)
         return 2 * share * precision / (share + precision), share
 
     def _passage(self, body: str) -> float:

@@ -61,7 +61,7 @@ from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document, Hit, Results
 from larmspider.search.snippets import Snippet, SnippetMaker, one_line, passage_of
 from larmspider.search.spelling import Suggestion, did_you_mean
-from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
+from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, with_related
 from larmspider.search.why import REREAD, Examined, examine, field_names
 
 MAX_LIMIT = 1_000
@@ -430,7 +430,7 @@ class Searcher:
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
         clauses = self._resolved(self.clauses(query))
-        return clauses if verbatim else self._synonyms.widened(clauses)
+        return clauses if verbatim else with_related(self._synonyms.widened(clauses))
 
     def _resolved(self, clauses: Sequence[Clause]) -> list[Clause]:
         """``-Wall`` or ``-std=c11`` beside other words is no minus, but a flag, where pages have

@@ -24,7 +24,7 @@ from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.signs import signs
 from larmspider.search.query import NO_FILTERS, Clause, Filters
-from larmspider.search.stops import is_stop
+from larmspider.search.stops import all_stops
 from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
 
 MAX_WORDS = 4
@@ -145,7 +145,7 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
     elif not (candidates or sign) and len(word) >= _TWO_ERRORS:
         candidates = _two_errors(dictionary, word)
     # who mistypes "the" misses nothing, and who looks for "haus" is not helped by "has"
-    candidates = {other: n for other, n in candidates.items() if not is_stop(other)}
+    candidates = {other: n for other, n in candidates.items() if other not in all_stops()}
     if not candidates:
         return None
     # the first letter is seldom wrong

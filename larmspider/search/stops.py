@@ -33,9 +33,10 @@ def matter(words: Sequence[str]) -> list[bool]:
     return found if any(found) else [True] * len(words)
 
 
-def is_stop(word: str) -> bool:
-    """Whether a word says little in one of the languages."""
-    return any(word in known for known in _lists().values())
+@cache
+def all_stops() -> frozenset[str]:
+    """All words that say little in one of the languages, and those that people ask with."""
+    return frozenset().union(*_lists().values())
 
 
 @cache

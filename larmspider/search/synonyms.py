@@ -8,24 +8,34 @@ A query with one of them finds pages with any other of its line too, at a little
 
     synonyms, problems = parse_synonyms("vpn, remote access".splitlines())
     synonyms.widened(parse_query("remote access login"))[0].also      # ("vpn",)
+
+Beside an operator's there are words that people use for one another (related.txt). They find no
+page, but order those that a question finds::
+
+    with_related(parse_query("change the password"))[0].related       # ("alter", "modify", ...)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from larmspider.index.normal import normalized
 from larmspider.search.query import Clause
+from larmspider.search.stops import matter
 
 MAX_TERMS = 16
 """Words and phrases of a line."""
 MAX_TERM_WORDS = 6
 MAX_TERM_CHARS = 100
 MAX_ALSO = 32
-"""Words by which one query is widened."""
+"""Words by which one query is widened, and its related words."""
+LEAST_TELLING = 2
+"""Words of a query that matter, from which on related words count."""
 
 Problems = list[tuple[int, str]]
 """Numbers of lines that do not count, from 1 on, and why."""
@@ -55,22 +65,52 @@ class Synonyms:
     def widened(self, clauses: Sequence[Clause]) -> list[Clause]:
         """The clauses; the first one of a term has the term's synonyms. Of two terms that begin
         with the same word the longer one counts. Phrases and fields are taken as typed."""
-        found, left, at = list(clauses), MAX_ALSO, 0
-        while self.others and at < len(found):
-            for length in range(min(MAX_TERM_WORDS, len(found) - at), 0, -1):
-                run = found[at : at + length]
-                if not all(clause.plain for clause in run):
-                    continue
-                others = self.others.get(folded(" ".join(clause.text for clause in run)), ())
-                also = [one for one in others if (left := left - len(one.split())) >= 0]
-                if also:
-                    found[at] = replace(run[0], also=tuple(also), covers=length)
-                    break
-            at += found[at].covers
+        found, left = list(clauses), MAX_ALSO
+        for at, length, others in self.terms_in(clauses):
+            also = [one for one in others if (left := left - len(one.split())) >= 0]
+            if also:
+                found[at] = replace(found[at], also=tuple(also), covers=length)
         return found
+
+    def terms_in(self, clauses: Sequence[Clause]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+        """Where each term begins, how many clauses it has, and its synonyms."""
+        at = 0
+        while self.others and at < len(clauses):
+            for length in range(min(MAX_TERM_WORDS, len(clauses) - at), 0, -1):
+                run = clauses[at : at + length]
+                if all(clause.plain for clause in run):
+                    others = self.others.get(folded(" ".join(clause.text for clause in run)))
+                    if others:
+                        yield at, length, others
+                        at += length - 1
+                        break
+            at += 1
 
 
 NO_SYNONYMS = Synonyms()
+
+
+def with_related(clauses: Sequence[Clause]) -> list[Clause]:
+    """The clauses of a query of plain words; those that matter have related words, but none with
+    synonyms."""
+    found, left = list(clauses), MAX_ALSO
+    if not all(clause.plain for clause in found):
+        return found
+    typed = [clause.text.lower().strip("?!.,;:") for clause in found]
+    counts = matter(typed)
+    if sum(counts) >= LEAST_TELLING:
+        for at, _, others in _related().terms_in(found):
+            if counts[at] and not found[at].also:
+                related = tuple(one for one in others if one not in typed)[:left]
+                found[at] = replace(found[at], related=related)
+                left -= len(related)
+    return found
+
+
+@cache
+def _related() -> Synonyms:
+    text = (files(__package__) / "related.txt").read_text(encoding="utf-8")
+    return parse_synonyms(text.splitlines())[0]
 
 
 def parse_synonyms(lines: Iterable[str]) -> tuple[Synonyms, Problems]:

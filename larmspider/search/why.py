@@ -37,6 +37,7 @@ PLACES: Mapping[str, str] = {
 }
 """Fields of the index for people."""
 ALL_WORDS = "all words that matter"
+OR_RELATED = "all words that matter, or related ones"
 SIDE_BY_SIDE = "words side by side"
 FUZZY = "words like the fuzzy ones"
 REREAD = "title, headings, best passage and length, as one of the first hits"
@@ -113,6 +114,7 @@ def examine(
     explained = json.loads(ranked[0].explain(statistics(reader), address).to_json())
     parts: dict[str, float] = {}
     for name, value in _parts(explained, fields):
+        name = OR_RELATED if name == ALL_WORDS and missing else name
         parts[name] = parts.get(name, 0.0) + value
     factor = 1.0
     if prior is not None:

@@ -37,6 +37,21 @@ def test_the_name_of_the_site_makes_no_title_longer() -> None:
     assert factor(**named) < factor(title="Reset passwords")
 
 
+@pytest.mark.parametrize("title", ["How to reset the passwords", "Use of reset passwords"])
+def test_words_that_say_little_make_no_title_longer(title: str) -> None:
+    assert factor(title=title) == factor(title="Reset passwords")
+    assert factor(title="Reset night passwords") < factor(title="Reset passwords")
+
+
+def test_a_related_word_stands_for_the_word() -> None:
+    """In titles, headings and passages."""
+    related = Reranker(WORDS, Stems("english"), "".__contains__, {"reset": ["restore"]})
+    for where in ({"title": "Restored passwords"}, {"body": f"restore a password {OTHER}"},
+                  {"sections": [(9, "", "Restore a password")]}):  # fmt: skip
+        stored = {"title": "", "body": OTHER, "sections": [], **where}
+        assert related.factor(dict(stored)) > factor(**where)
+
+
 def test_of_one_word_passages_say_nothing() -> None:
     word = {"password": 3.0}
     assert factor(word, body="password " * 90) == factor(word, body="something" * 90)

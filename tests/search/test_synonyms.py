@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.resources import files
+
 import pytest
 
 from larmspider.index.access import Access
@@ -9,7 +12,8 @@ from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import parse_query
 from larmspider.search.searcher import Searcher
-from larmspider.search.synonyms import MAX_ALSO, parse_synonyms
+from larmspider.search.synonyms import MAX_ALSO, parse_synonyms, with_related
+from larmspider.search.why import OR_RELATED
 
 LINES = """\
 # names of ours
@@ -106,3 +110,75 @@ def test_many_synonyms_are_no_reason_to_refuse_a_query() -> None:
     assert not problems
     clauses = synonyms.widened(parse_query(" ".join(f"w{n}" for n in range(20))))
     assert sum(len(text.split()) for clause in clauses for text in clause.also) <= MAX_ALSO
+
+
+def test_words_that_people_use_for_one_another_order_what_is_found(
+    writer: IndexWriter, make_page: Callable[..., Page]
+) -> None:
+    """Nothing more is found or counted; a title has them too; what is typed exactly stays so."""
+    writer.add(make_page("paint", "one paints the password of a user", title="Paint a user"))
+    writer.add(make_page("alter", "one alters the password of a user", title="Alter a user"))
+    writer.add(make_page("other", "one alters it", title="Alter"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    results = searcher.search("change the password of a user")
+    assert [hit.title for hit in results.hits[:2]] == ["Alter a user", "Paint a user"]
+    assert "Alter" not in [hit.title for hit in results.hits]
+    assert (results.also, results.total_all) == ((), 0)
+    assert results.hits[0].score > 1.2 * results.hits[1].score
+    (why,) = searcher.examined("change the password", [results.hits[0].normalized]).values()
+    assert why.missing == ["change"]
+    assert OR_RELATED in why.parts
+    first, second, *_ = searcher.search("change the password of a user", verbatim=True).hits
+    assert first.score == pytest.approx(second.score, rel=0.05)
+
+
+@pytest.mark.parametrize("query", ["change", "change it", "to change", 'change "the password"'])
+def test_names_and_phrases_have_no_related_words(query: str) -> None:
+    """Two words that matter make a question."""
+    assert not any(clause.related for clause in with_related(parse_query(query)))
+
+
+def test_related_words_are_those_of_words_that_matter() -> None:
+    log, _, vpn = with_related(parse_query("log in vpn"))
+    assert "sign in" in log.related
+    assert not vpn.related
+    show, *_ = with_related(parse_query("how to show the calendar view"))
+    assert not show.related
+
+
+def test_a_query_has_no_more_related_words_than_synonyms() -> None:
+    """Nor such as are typed."""
+    words = [
+        "change",
+        "alter",
+        "remove",
+        "show",
+        "fetch",
+        "find",
+        "run",
+        "stop",
+        "error",
+        "fix",
+        "copy",
+        "replace",
+        "allow",
+    ]
+    related = [
+        one for clause in with_related(parse_query(" ".join(words))) for one in clause.related
+    ]
+    assert len(related) == MAX_ALSO
+    assert not set(related) & set(words)
+
+
+def test_an_operators_synonyms_take_the_place_of_related_words() -> None:
+    synonyms, _ = parse_synonyms(["change, swap"])
+    change, *_ = with_related(synonyms.widened(parse_query("change password")))
+    assert (change.also, change.related) == (("swap",), ())
+
+
+def test_each_line_of_related_words_is_good() -> None:
+    text = (files("larmspider.search") / "related.txt").read_text(encoding="utf-8")
+    synonyms, problems = parse_synonyms(text.splitlines())
+    assert problems == []
+    assert synonyms.others["change",] == ("alter", "modify", "edit", "adjust")
