@@ -207,17 +207,15 @@ class Searcher:
     def _better(
         self, query: str, clauses: Sequence[Clause], found: Results, filters: Filters
     ) -> str | None:
-        """A query that finds more than ``found``: without quotes, or with a mistake corrected."""
+        """A query that finds more than ``found``: with a mistake corrected, or without quotes."""
+        suggestion = self.suggestion(query, filters) if self.corrects else None
+        if suggestion is not None and suggestion.total_all >= BETTER * max(1, found.total_all):
+            return suggestion.query
         if found.total == 0 and any(
             clause.phrase and not (clause.excluded or clause.field) for clause in clauses
         ):
             return without_quotes(query)
-        if not self.corrects:
-            return None
-        suggestion = self.suggestion(query, filters)
-        if suggestion is None or suggestion.total_all < BETTER * max(1, found.total_all):
-            return None
-        return suggestion.query
+        return None
 
     def _search(
         self,

@@ -85,6 +85,13 @@ def test_nothing_is_suggested(searcher, query: str) -> None:
     assert searcher.suggestion(query) is None
 
 
+def test_a_mistake_in_a_phrase_is_corrected_before_its_quotes_are_taken_off(searcher) -> None:
+    """The phrase that was meant is more than its words."""
+    assert searcher.search('"lisence server"').instead == '"license server"'
+    assert searcher.search('"server license"').instead == "server license"
+    assert searcher.search('"server lisence"').instead == "server lisence"
+
+
 @pytest.fixture
 def flags(writer, make_page) -> Searcher:
     """Two pages of a flag whose word is nearly that of 250 others."""
