@@ -675,11 +675,11 @@ LARM_WEB_OPEN: list[str] = []
 
 # Who finds pages of hosts that were asked with credentials, and of files, without the token: the
 # groups and their hosts, as {"staff": ["*.hr.example", "file://"]}
-# (docs/search.md#who-may-see-what).
+# (docs/search.md#who-may-see-what). Needs LARM_SEARCH_GROUPS_HEADER.
 LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
 
 # The header in which a reverse proxy names the groups of who asks, separated by commas. A request
-# that has it may search without the token.
+# that has it may search without the token. Needs LARM_TRUSTED_PROXIES.
 LARM_SEARCH_GROUPS_HEADER = ""
 
 # Addresses and networks of reverse proxies, whose header is believed. Nobody else's is.
