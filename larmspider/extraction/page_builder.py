@@ -427,7 +427,8 @@ def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int
         alone = max((main for main in sizes if 2 * sizes[main] > size), default=None)
         wanted = [stretch for stretch in inside if alone is None or alone in stretch.mains]
     if sum(len(stretch.text) for stretch in wanted) < LEAST_MAIN:
-        return [], _core(text, inside or wanted) if len(inside or wanted) < len(stretches) else ""
+        parts = [part for part in (inside, wanted) if len(part) < len(stretches)]
+        return [], next(filter(None, (_core(text, part) for part in parts)), "")
     rest, at, length = [], 0, len(text)
     for stretch in wanted:
         if stretch.start > at:

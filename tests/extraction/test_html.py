@@ -589,6 +589,7 @@ def test_the_main_text_is_without_what_surrounds_it(markup, main):
         (f"<nav>Home</nav>{LONG}", ""),
         (f"<form>{LONG}</form>", ""),
         ("<main>short</main>", ""),
+        ("<nav>Home</nav>short<main> <p></p></main>", "short"),
         ("<nav>Home</nav>", ""),
         ("<nav>Home</nav><p hidden>unseen</p>a <button>Go</button>b", "a b"),
         ("short", ""),
