@@ -376,6 +376,9 @@ class WorkersSearcher(Searcher):
         """Pages in all indexes; a page in two counts twice."""
         return sum(shard.count() for shard in self._shards)
 
+    def documents(self) -> int:
+        return sum(shard.documents() for shard in self._shards)
+
 
 def _current(
     index: Searcher, reader: tantivy.Searcher, wanted: Query, dedup: Deduplicator, shard: int

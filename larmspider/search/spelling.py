@@ -58,6 +58,9 @@ class Dictionary(Protocol):
     def frequencies(self, words: Iterable[str]) -> dict[str, int]:
         """Pages with each exact word; words without pages are left out."""
 
+    def documents(self) -> int:
+        """Pages of the index: no word is on more."""
+
     def beginning_with(self, head: str) -> list[tuple[str, int]]:
         """The words that begin with ``head``, and how many pages have each, seen or not:
         `frequencies` knows those that the reader may see."""
@@ -113,6 +116,8 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
 
 def _better(dictionary: Dictionary, word: str, known: int) -> str | None:
     """A better word than ``word``, which is on ``known`` pages, or None."""
+    if _RARE * known > dictionary.documents():
+        return None  # no word is so many times as frequent: 0.5 ms
     candidates = dictionary.frequencies(edits(word))
     if known:
         # a word of the index may be a mistake too, where another is far more frequent

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 
 import pytest
@@ -83,6 +84,24 @@ def test_what_was_meant(searcher, query: str, meant: str) -> None:
 def test_nothing_is_suggested(searcher, query: str) -> None:
     """For what is found, for other forms of what is found, and for what is like nothing."""
     assert searcher.suggestion(query) is None
+
+
+def test_words_that_none_can_beat_are_not_looked_up(searcher, monkeypatch) -> None:
+    """A word on more than a hundredth of all pages is no mistake: no other is a hundred times as
+    frequent."""
+    looked_up = set[str]()
+    frequencies = Searcher.frequencies
+
+    def counted(self: Searcher, words: Iterable[str], field: str = "exact") -> dict[str, int]:
+        looked_up.update(words := list(words))
+        return frequencies(self, words, field)
+
+    monkeypatch.setattr(Searcher, "frequencies", counted)
+    for one in (searcher, WorkersSearcher([searcher], lambda: nullcontext(Deduplicator()))):
+        assert one.suggestion("license relieve certificate") is None  # of 162: on 151, 2, 150
+        assert not looked_up
+    assert searcher.suggestion("recieve") is not None  # on one
+    assert looked_up == edits("recieve")
 
 
 def test_a_suggestion_finds_something_with_the_filters(searcher) -> None:
