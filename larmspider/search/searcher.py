@@ -46,7 +46,13 @@ from larmspider.index.stems import Stems
 from larmspider.index.version import open_index, version_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
-from larmspider.search.facets import Facets, count_facets, languages_by_host
+from larmspider.search.facets import (
+    Dates,
+    Facets,
+    count_facets,
+    date_span,
+    languages_by_host,
+)
 from larmspider.search.query import (
     FILTER_FIELDS,
     NO_FILTERS,
@@ -229,7 +235,9 @@ class Searcher:
             if facets:
                 now, own = self._clock(), self.own_facets
                 wanted = built.matching
-                facets_of, total = count_facets(searcher, self.schema, wanted, filters, now, own)
+                facets_of, total = count_facets(
+                    searcher, self.schema, wanted, filters, now, own, self.dates()
+                )
             if total is None:
                 total = count_of(searcher, matching)
             size, total_all = max(offset + limit + SPARE, RERANKED), None
@@ -530,6 +538,14 @@ class Searcher:
                 self._newest.documents = sum(segment["max_doc"] for segment in meta["segments"])
             return self._newest.documents
 
+    def dates(self) -> Dates:
+        """Of the oldest and the newest page, seen or not; 6 ms for a million pages, once a
+        commit."""
+        with self.reading() as searcher:
+            if self._newest.dates is None:
+                self._newest.dates = date_span(statistics(searcher))
+            return self._newest.dates
+
     def marker(self, query: str) -> SnippetMaker:
         """Marks the words of a query in any text; none where it means nothing."""
         try:
@@ -604,6 +620,7 @@ class _Newest:
         self.seen = seen
         self.hidden: dict[Access, Query | None] = {}
         self.documents: int | None = None
+        self.dates: Dates | None = None
         self.copies: dict[Access, dict[int, int]] = {}
         self.likenesses: dict[Access, Likenesses] = {}
 

@@ -174,8 +174,16 @@ class WorkersSearcher(Searcher):
                 wanted = one.built.matching
                 if one.doubtful:
                     wanted = _current(one.shard, one.reader, wanted, dedup, number)
-                now, own = self._clock(), one.shard.own_facets
-                part, total = count_facets(one.reader, one.shard.schema, wanted, filters, now, own)
+                shard, now = one.shard, self._clock()
+                part, total = count_facets(
+                    one.reader,
+                    shard.schema,
+                    wanted,
+                    filters,
+                    now,
+                    shard.own_facets,
+                    shard.dates(),
+                )
                 counted.append(part)
             if total is None or one.doubtful:
                 total = count_of(one.reader, one.matching)
