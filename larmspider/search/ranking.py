@@ -208,7 +208,7 @@ class Ranking:
             for text, counts in zip(typed, matter(typed), strict=True):
                 share = BARE_WEIGHT if self._is_sign(text) else 1.0
                 for word in self._exact.analyze(text) if counts else ():
-                    found[word] = share * idf(pages, searcher.doc_freq("exact", word))
+                    found[word] = share * idf(pages, self._stems.having("exact", word))
                     if self._boost is not None:
                         found[word] *= self._boost("exact", [word])
         return Reranker(found, self._stems, self._stems.in_most_titles)
@@ -377,7 +377,7 @@ class Ranking:
     def _is_sign(self, text: str) -> bool:
         """Whether pages have ``--prefix``, typed so, as it is."""
         found = signs(text) if self._current else []
-        return bool(found) and self._having("signs", found[0]) > 0
+        return bool(found) and self._stems.having("signs", found[0]) > 0
 
     def _compounds(self, text: str) -> list[str]:
         if not self._stems.has_compounds or self._frequent(self._exact.analyze(text)):
@@ -396,7 +396,7 @@ class Ranking:
         return self._all_on_more_than(WIDESPREAD_SHARE * pages, self._exact.analyze(text))
 
     def _all_on_more_than(self, most: float, words: Sequence[str]) -> bool:
-        return bool(words) and all(self._having("exact", word) > most for word in words)
+        return bool(words) and all(self._stems.having("exact", word) > most for word in words)
 
     def _found_by(self, field: str, token: str) -> Query:
         """Pages that earn something for this term elsewhere."""
@@ -408,7 +408,7 @@ class Ranking:
         if not forms or searcher is None:
             return
         pages = searcher.num_docs
-        known = searcher.doc_freq("exact", word)
+        known = self._stems.having("exact", word)
         together = idf(pages, min(pages, known + sum(forms.values())))
         weight = share * (FORM_WEIGHT if known else 1.0)
         for form, having in forms.items():
@@ -420,7 +420,7 @@ class Ranking:
     def _whole(self, field: str, token: str, weight: float) -> Query:
         """A token that counts by its rarity alone: a page with a hundred flags is no worse a match
         for one of them."""
-        rarity = idf(self._pages(), self._having(field, token))
+        rarity = idf(self._pages(), self._stems.having(field, token))
         found = Query.const_score_query(
             Query.term_query(self._schema, field, token), weight * rarity
         )
@@ -429,10 +429,6 @@ class Ranking:
     def _pages(self) -> int:
         searcher = self._stems.searcher
         return searcher.num_docs if searcher else 1
-
-    def _having(self, field: str, token: str) -> int:
-        searcher = self._stems.searcher
-        return searcher.doc_freq(field, token) if searcher else 0
 
     def _required(self, clause: Clause) -> Query | None:
         """For phrases, fields and excluded words: the clause's words side by side, in this

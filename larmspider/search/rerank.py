@@ -90,9 +90,9 @@ class Reranker:
     ) -> Iterator[tuple[float, float]]:
         """F1 and share of the query, of the title and of each heading with a word of it."""
         words = _WORD.findall(normalized(title).lower())
-        yield self._worth(
-            [one for one in words if self._number(one) is not None or not self._said_by_all(one)]
-        )
+        ours = {one for one in words if self._number(one) is not None}
+        if ours:
+            yield self._worth([one for one in words if one in ours or not self._said_by_all(one)])
         if not sections:
             return
         headings = "\n".join([heading for _, _, heading in sections]).lower()

@@ -20,6 +20,7 @@ from typing import Protocol
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.search.query import NO_FILTERS, Clause, Filters
+from larmspider.search.ranking import MANY_PAGES
 from larmspider.search.stops import is_stop
 from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
 
@@ -30,6 +31,9 @@ _TWO_ERRORS = 7  # letters from which on two may be wrong
 _HEAD = 4  # letters of a head, by which the dictionary is looked through
 _LOOKED_THROUGH = 8_000  # words of the dictionary for one word of a query
 _RARE = 100  # a word is taken for a mistake where another is so many times as frequent
+RIGHT_SHARE = 0.001
+"""Of the pages of an index of `MANY_PAGES`: a word that more have is right. What is a hundred times
+as frequent is on a tenth of them, and says little; to look for it takes 7 ms among a million."""
 
 _ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -107,17 +111,22 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
             continue
         for typed in _WORD.findall(clause.text):
             words = dictionary.words(typed)
-            if len(words) == 1 and _SHORTEST <= len(words[0]) <= _LONGEST and words[0].isalpha():
+            if len(words) == 1 and _may_be_wrong(words[0]):
                 yield typed, words[0]
                 found += 1
                 if found == MAX_WORDS:
                     return
 
 
+def _may_be_wrong(word: str) -> bool:
+    return _SHORTEST <= len(word) <= _LONGEST and word.isalpha() and not is_stop(word)
+
+
 def _better(dictionary: Dictionary, word: str, known: int) -> str | None:
     """A better word than ``word``, which is on ``known`` pages, or None."""
-    if _RARE * known > dictionary.documents():
-        return None  # no word is so many times as frequent: 0.5 ms
+    pages = dictionary.documents()
+    if known > pages * (RIGHT_SHARE if pages >= MANY_PAGES else 1 / _RARE):
+        return None  # no word is so many times as frequent, or none that says much
     candidates = dictionary.frequencies(edits(word))
     if known:
         # a word of the index may be a mistake too, where another is far more frequent

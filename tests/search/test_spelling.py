@@ -79,6 +79,7 @@ def test_what_was_meant(searcher, query: str, meant: str) -> None:
         "lise" * 10,
         "haus",  # all pages of a list have "has", which says nothing
         "haus license",
+        "shall",  # says little, though "hall" is a word of the index
     ],
 )
 def test_nothing_is_suggested(searcher, query: str) -> None:
@@ -102,6 +103,14 @@ def test_words_that_none_can_beat_are_not_looked_up(searcher, monkeypatch) -> No
         assert not looked_up
     assert searcher.suggestion("recieve") is not None  # on one
     assert looked_up == edits("recieve")
+
+
+def test_among_many_pages_a_word_on_a_thousandth_of_them_is_right(searcher, monkeypatch) -> None:
+    """What is a hundred times as frequent says little."""
+    assert searcher.suggestion("recieve") is not None
+    monkeypatch.setattr("larmspider.search.spelling.MANY_PAGES", 150)
+    assert searcher.suggestion("recieve") is None
+    assert searcher.suggestion("lisence") is not None
 
 
 def test_a_suggestion_finds_something_with_the_filters(searcher) -> None:
