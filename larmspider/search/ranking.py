@@ -95,26 +95,30 @@ Boost = Callable[[str, Sequence[str]], float]
 
 class Built(NamedTuple):
     """A query, for what is asked of it. A page's score is the best that one of ``ranked`` gives it:
-    where there are two, the first one has the pages with all words that matter. ``behind`` ranks
-    all pages: those that are in none of these come behind them. ``matching`` has all in no order,
-    faster, ``every`` the pages that have all words that matter."""
+    where there are two, the first one has the pages with all words that matter, and ``nearly``
+    those with the rarer half of them. ``behind`` ranks all pages: those that are in none of these
+    come behind them. ``matching`` has all in no order, faster, ``every`` the pages that have all
+    words that matter."""
 
     ranked: tuple[Query, ...]
     matching: Query
     every: Query
     behind: Query | None = None
+    nearly: Query | None = None
 
 
 class _Terms(NamedTuple):
     """Of one word of a query: ``earned`` finds its pages, by plain terms where that can be, for
     these Tantivy adds up and counts fastest; ``beside`` is what pages so found earn more;
     ``needed`` finds those that a page with all words is among, nothing of one that says little.
-    ``telling`` is neither such a word nor a widespread one."""
+    ``telling`` is neither such a word nor a widespread one. ``pages`` have it, about; 0: it was not
+    counted."""
 
     earned: list[Query]
     beside: list[Query]
     needed: list[Query]
     telling: bool
+    pages: int = 0
 
 
 class Ranking:
@@ -182,6 +186,7 @@ class Ranking:
             whole(found.matching),
             whole(found.every),
             found.behind and whole(found.behind),
+            found.nearly and whole(found.nearly),
         )
 
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
@@ -291,6 +296,7 @@ class Ranking:
                 if (query := self._synonym(text))
             ]
             earned, beside, needed, telling = list[Query](), list[Query](), list[Query](), False
+            pages = 0
             for number in range(at, at + clauses[at].covers):
                 text, fuzzy = clauses[number].text.lower(), clauses[number].fuzzy
                 if self._current and (text, fuzzy) in known:
@@ -302,6 +308,7 @@ class Ranking:
                 if terms and full[number]:
                     needed.append(_any(terms))
                     telling |= fuzzy > 0 or not self._widespread(text)
+                    pages = 0 if fuzzy else self._having_all(self._exact.analyze(text))
             if also and earned:
                 best = Query.disjunction_max_query([_with([_any(earned)], beside), *also])
                 whole = _every(needed or [_any(earned)])
@@ -309,7 +316,7 @@ class Ranking:
                 found = Query.boost_query(_any([*earned, *also]), 0.0)
                 yield _Terms([found], [best], [either], telling)
             elif earned:
-                yield _Terms(earned, beside, needed, telling)
+                yield _Terms(earned, beside, needed, telling, pages)
             at += clauses[at].covers
 
     def _synonym(self, text: str) -> Query | None:
@@ -386,17 +393,18 @@ class Ranking:
 
     def _frequent(self, words: Sequence[str]) -> bool:
         """Whether each of the words is."""
-        return self._all_on_more_than(FREQUENT_PAGES + FREQUENT_SHARE * self._pages(), words)
+        return self._having_all(words) > FREQUENT_PAGES + FREQUENT_SHARE * self._pages()
 
     def _widespread(self, text: str) -> bool:
         """Whether each of its words is."""
         pages = self._pages()
         if pages < MANY_PAGES or self._is_sign(text):
             return False
-        return self._all_on_more_than(WIDESPREAD_SHARE * pages, self._exact.analyze(text))
+        return self._having_all(self._exact.analyze(text)) > WIDESPREAD_SHARE * pages
 
-    def _all_on_more_than(self, most: float, words: Sequence[str]) -> bool:
-        return bool(words) and all(self._stems.having("exact", word) > most for word in words)
+    def _having_all(self, words: Sequence[str]) -> int:
+        """At most so many pages have all of the words; 0 where there are none."""
+        return min((self._stems.having("exact", word) for word in words), default=0)
 
     def _found_by(self, field: str, token: str) -> Query:
         """Pages that earn something for this term elsewhere."""
@@ -484,19 +492,25 @@ class Ranking:
 def _in_parts(
     words: Sequence[_Terms], beside: Sequence[Query], matching: Query, every: Query
 ) -> Built:
-    """For an index of `MANY_PAGES`, which is not asked for all pages at once."""
+    """For an index of `MANY_PAGES`, which is not asked for all pages at once. Tantivy adds up terms
+    of a union by themselves much faster than with phrases among them."""
     ranked, behind = _with([matching], beside), None
     telling = [query for each in words if each.telling for query in each.earned]
     others = [query for each in words if not each.telling for query in each.earned]
     if telling and others:
-        ranked, behind = _with([_any(telling)], [*others, *beside]), ranked
+        ranked, behind = _with([_with([_any(telling)], others)], beside), ranked
     needed = [query for each in words for query in each.needed]
     if len(needed) < 2:
         return Built((ranked,), matching, every, behind)
     bonus = Query.const_score_query(Query.all_query(), ALL_WORDS_BONUS)
     idle = [query for each in words if not each.needed for query in each.earned]
-    with_all = _with([*needed, bonus], [*idle, *beside])
-    return Built((with_all, ranked), matching, every, behind)
+    with_all = _with([_with([*needed, bonus], idle)], beside)
+    by_rarity = sorted((each for each in words if each.needed), key=lambda each: each.pages)
+    half = (len(by_rarity) + 1) // 2
+    rarer = [query for each in by_rarity[:half] for query in each.needed]
+    frequent = [query for each in by_rarity[half:] for query in each.earned]
+    nearly = _with([_with(rarer, [*frequent, *idle])], beside)
+    return Built((with_all, ranked), matching, every, behind, nearly)
 
 
 def _with(required: Sequence[Query], beside: Sequence[Query]) -> Query:

@@ -82,8 +82,9 @@ BETTER = 2
 """it is one that finds so many times as many."""
 LOOKED_AT = MAX_LIMIT + MAX_OFFSET
 """Matches that are looked at for hits that are no copies of better ones."""
-MANY = 10_000
-"""Pages with all words that matter, from which on those with fewer words come behind them."""
+SOME, MANY = 1_000, 10_000
+"""Pages with all words that matter, from which on those without the rarer half of them, or all
+others, come behind."""
 SPARE = 10  # matches that are asked for beyond those wanted: some are copies
 FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 """Pages whose copies are looked up one by one, and likenesses that are read in the time of one."""
@@ -110,6 +111,7 @@ class Searcher:
         """``clock`` gives seconds since the epoch; the periods of facets end now. ``own_facets``:
         own fields that are counted."""
         self.directory = directory
+        self._meta = directory / "meta.json"
         self._clock = clock
         self._index, self._stems = index, Stems(stemmer)
         version = version_of(directory) or SCHEMA_VERSION
@@ -263,23 +265,25 @@ class Searcher:
     ) -> tuple[Iterator[Match], int | None]:
         """Matches by the best score that one of the ranked queries gives them, times the prior,
         then those behind them; and how many have all words that matter, where that is found by the
-        way. Of more than `MANY` these come before all others, which are then not looked for."""
+        way. Of more than `SOME`, or `MANY`, these come before others, which are then not looked
+        for."""
         best, *others = (narrowed(query, narrowing) for query in built.ranked)
         all_words = hits = None
         if others:
             found: Any = searcher.search(best, size, count=True, weight_by_field=self.prior)
             all_words, hits = int(found.count), found.hits
-        streams = [
-            self._in_portions(searcher, best, size, hits, weight_by_field=self.prior),
-            *(self.by_score(searcher, query, size, self.prior) for query in others),
-        ]
+        first = self._in_portions(searcher, best, size, hits, weight_by_field=self.prior)
+        rest = [self.by_score(searcher, query, size, self.prior) for query in others]
+        among, behind = rest, list[Iterator[Match]]()
         if all_words is not None and all_words > MANY:
-            stream = chain(*streams)
-        else:
-            stream = chain(merge(*streams, key=lambda match: -match.score))
+            among, behind = [], rest
+        elif all_words is not None and all_words > SOME and built.nearly is not None:
+            nearly = narrowed(built.nearly, narrowing)
+            among, behind = [self.by_score(searcher, nearly, size, self.prior)], rest
+        stream = chain(merge(first, *among, key=lambda match: -match.score), *behind)
         if built.behind is not None:
-            behind = narrowed(built.behind, narrowing)
-            stream = chain(stream, self.by_score(searcher, behind, size, self.prior))
+            everything = narrowed(built.behind, narrowing)
+            stream = chain(stream, self.by_score(searcher, everything, size, self.prior))
         return _each_once(stream), all_words
 
     def by_score(
@@ -534,7 +538,7 @@ class Searcher:
         """Pages with the deleted ones not yet merged away, which count in BM25 too."""
         with self.reading():
             if self._newest.documents is None:
-                meta = json.loads((self.directory / "meta.json").read_bytes())
+                meta = json.loads(self._meta.read_bytes())
                 self._newest.documents = sum(segment["max_doc"] for segment in meta["segments"])
             return self._newest.documents
 
@@ -581,7 +585,7 @@ class Searcher:
     def reading(self) -> Iterator[tantivy.Searcher]:
         """The newest commit; Tantivy's errors become ours."""
         try:
-            meta = (self.directory / "meta.json").stat()
+            meta = self._meta.stat()
             seen = (meta.st_mtime_ns, meta.st_ino)  # each commit renames a new file into place
             if seen != self._newest.seen:
                 self._index.reload()
