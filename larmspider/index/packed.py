@@ -52,7 +52,7 @@ MORE = 32
 """So many times as many pages are seen before the next dictionary is trained."""
 BEGINNING_CHARS = 100_000
 """Of the text of a long page, at least."""
-_BEGINNING_BYTES = 262_144  # that hold them, as a rule
+_BEGINNING_BYTES = 131_072  # that hold them, of most pages; of the others twice as many
 _LONG_BYTES = 400_000
 _NAME = "pages-{}.zdict"
 _TEXT = "body"
@@ -112,12 +112,16 @@ class PackedPages:
             name = frame.dictionary_id
             if name and name not in self._known:
                 self._load()  # trained by a writer since
-            dictionary = self._known[name].as_digested_dict if name else None
+            reader = ZstdDecompressor(self._known[name].as_digested_dict if name else None)
+            data, unread = b"", packed
             if beginning and (frame.decompressed_size or 0) > _LONG_BYTES:
-                data = ZstdDecompressor(dictionary).decompress(packed, _BEGINNING_BYTES)
-                if (found := _beginning_of(data)) is not None:
-                    return found
-            data = ZstdDecompressor(dictionary).decompress(packed)
+                for _ in range(2):
+                    data += reader.decompress(unread, _BEGINNING_BYTES)
+                    if (found := _beginning_of(data)) is not None:
+                        return found
+                    unread = b""  # the reader has it
+            if not reader.eof:
+                data += reader.decompress(unread)
         except (ZstdError, KeyError, OSError) as error:
             raise ValueError(f"a page in it cannot be unpacked: {error!r}") from error
         fields: dict[str, Any] = msgpack.unpackb(data, timestamp=3)

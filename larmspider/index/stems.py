@@ -77,6 +77,7 @@ _PARTICLES = re.compile(
     "|으로|까지|부터|처럼|보다|마다|조차|밖에|이나|이며|이고|라는|라고|에는|에도|과는|와는|하고"
     "|은|는|이|가|을|를|의|에|와|과|도|만|로|나|야|랑)$"
 )
+_K = TypeVar("_K")
 _T = TypeVar("_T")
 _UMLAUTS = ((("ae", "ä"), ("oe", "ö"), ("ue", "ü")), (("ä", "ae"), ("ö", "oe"), ("ü", "ue")))
 
@@ -95,6 +96,7 @@ class Stems:
         self._compounds: dict[str, list[str]] = {}
         self._splits: dict[str, list[str]] = {}
         self._in_most_titles: dict[str, bool] = {}
+        self._having: dict[tuple[str, str], int] = {}
         self._analyzed: dict[str, list[str]] = {}
         self._searcher: tantivy.Searcher | None = None
         self._tongues: tuple[str, ...] = ()
@@ -104,6 +106,7 @@ class Stems:
         self._searcher = searcher
         for known in (self._forms, self._compounds, self._splits, self._in_most_titles):
             known.clear()
+        self._having.clear()
         tongues = tuple(
             tongue for tongue in (*STEMMERS_OF, KOREAN) if searcher.doc_freq("tongue", tongue)
         )
@@ -146,6 +149,13 @@ class Stems:
     def searcher(self) -> tantivy.Searcher | None:
         """What `look_in` named last."""
         return self._searcher
+
+    def having(self, field: str, term: str) -> int:
+        """How many pages have a term; 1 us for each segment of the index, once a commit."""
+        searcher = self._searcher
+        if searcher is None:
+            return 0
+        return _remembered(self._having, (field, term), lambda one: searcher.doc_freq(*one))
 
     def forms(self, word: str, field: str = "exact") -> dict[str, int]:
         """Other words of a field with the English stem of ``word``, a word of ``exact``, and how
@@ -236,11 +246,14 @@ class Stems:
                     continue
                 for at in range(_PART, len(word) - _REST):
                     tails = self._final([word[at:]], tongue)
+                    having = min((searcher.doc_freq("body", term) for term in tails), default=0)
+                    if having <= best_pages:
+                        continue
                     for head in _without_linking(word[:at]):
-                        terms = self._final(self._own(head, tongue), tongue) + tails
-                        pages = min(searcher.doc_freq("body", term) for term in terms)
-                        if len(terms) == 2 and pages > best_pages:
-                            best, best_pages = terms, pages
+                        heads = self._final(self._own(head, tongue), tongue)
+                        pages = min([having, *(searcher.doc_freq("body", term) for term in heads)])
+                        if len(heads) + len(tails) == 2 and pages > best_pages:
+                            best, best_pages = heads + tails, pages
         return best
 
     def _compounding(self) -> Iterator[tuple[str, tantivy.Searcher]]:
@@ -284,13 +297,13 @@ class Stems:
         return list(stems) if self._is_main(tongue) else self._main.analyze(" ".join(stems))
 
 
-def _remembered(known: dict[str, _T], text: str, look_up: Callable[[str], _T]) -> _T:
-    """What ``look_up`` says of ``text``, once a commit."""
-    found = known.get(text)
+def _remembered(known: dict[_K, _T], key: _K, look_up: Callable[[_K], _T]) -> _T:
+    """What ``look_up`` says of ``key``, once a commit."""
+    found = known.get(key)
     if found is None:
         if len(known) > _REMEMBERED:
             known.clear()
-        found = known[text] = look_up(text)
+        found = known[key] = look_up(key)
     return found
 
 

@@ -10,9 +10,10 @@ Counts of several indexes add up::
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import tantivy
@@ -23,7 +24,8 @@ from larmspider.search.query import DAYS, FILTER_FIELDS, Filters, narrowed
 MAX_VALUES = 20
 """Values of a facet, those with most pages."""
 _DAY_SECS = 86_400.0
-_OF_EVERY_PAGE = ("type", "date")  # facets in which each page counts once, in one of few values
+Dates = tuple[float, float]
+"""Of the oldest and the newest page of an index, in nanoseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +51,43 @@ def count_facets(
     filters: Filters,
     now: float,
     own: Iterable[str] = (),
+    dates: Dates = (-inf, inf),
 ) -> tuple[Facets, int | None]:
     """Counts of the matches of ``wanted``; the periods end at ``now``, in seconds since the
-    epoch. ``own`` are the own fields that are counted. With them how many matches pass all filters,
-    None where no facet tells."""
+    epoch. ``own`` are the own fields that are counted; ``dates`` save looking at the date of each
+    match where all pages are of one period. With them how many matches pass all filters, None
+    where no facet tells."""
     narrowing = filters.queries(schema)
+    starts = {name: (now - days * _DAY_SECS) * 1e9 for name, days in DAYS.items()}
+    oldest, newest = dates
+    dividing = sorted(start for start in starts.values() if oldest < start <= newest)
     # one pass for all facets without a filter of their own
     passes: dict[str | None, dict[str, Any]] = {}
     paths = {name: f"own.{name}" for name in own}
     for name in (*FILTER_FIELDS, *paths.values()):
         itself = name if name in narrowing else None
-        passes.setdefault(itself, {})[name] = _aggregation(name, now)
+        passes.setdefault(itself, {})[name] = _aggregation(name, dividing)
     counted: dict[str, Any] = {}
-    total = None
+    total, of_dates = None, 0
     for itself, counts in passes.items():
+        if not dividing and "type" in counts:
+            counts.pop("date", None)
         others = [query for name, query in narrowing.items() if name != itself]
         found = searcher.aggregate(narrowed(wanted, others), counts)
-        if itself is None and (each := next((n for n in _OF_EVERY_PAGE if n in found), None)):
-            total = sum(int(bucket["doc_count"]) for bucket in found[each]["buckets"])
+        matches = _total(found)
+        if itself is None:
+            total = matches
+        if itself == ("date" if "date" in narrowing else None):
+            of_dates = matches or 0
         counted |= found
     facets = Facets(
         hosts=_terms(counted["host"]),
         kinds=_terms(counted["type"]),
         languages=_terms(counted["language"]),
-        dates=_periods(counted["date"]),
+        dates={
+            name: of_dates if start <= oldest else _since(start, counted.get("date", {}))
+            for name, start in starts.items()
+        },
         other_hosts=int(counted["host"]["sum_other_doc_count"]),
         fields={name: _without_mark(_terms(counted[path])) for name, path in paths.items()},
     )
@@ -115,13 +130,33 @@ def merge(parts: Iterable[Facets]) -> Facets:
     )
 
 
-def _aggregation(name: str, now: float) -> dict[str, Any]:
+def date_span(searcher: tantivy.Searcher) -> Dates:
+    """Those of an index."""
+    ends = {name: {name: {"field": FILTER_FIELDS["date"]}} for name in ("min", "max")}
+    found = searcher.aggregate(Query.all_query(), ends)
+    return found["min"]["value"] or 0.0, found["max"]["value"] or 0.0
+
+
+def _aggregation(name: str, dividing: Sequence[float]) -> dict[str, Any]:
     if name != "date":
         return {"terms": {"field": FILTER_FIELDS.get(name, name), "size": MAX_VALUES}}
+    if not dividing:
+        return {"value_count": {"field": FILTER_FIELDS["type"]}}  # each page has one
     # Tantivy takes nanoseconds, and adds a range before the first
-    bounds = sorted((now - days * _DAY_SECS) * 1e9 for days in DAYS.values())
-    ranges = [{"from": start, "to": end} for start, end in pairwise(bounds)]
-    return {"range": {"field": FILTER_FIELDS[name], "ranges": [*ranges, {"from": bounds[-1]}]}}
+    ranges = [{"from": start, "to": end} for start, end in pairwise(dividing)]
+    return {"range": {"field": FILTER_FIELDS[name], "ranges": [*ranges, {"from": dividing[-1]}]}}
+
+
+def _total(found: Mapping[str, Any]) -> int | None:
+    """Matches of a pass, in which each counts once by type, and once by date."""
+    for name in ("type", "date"):
+        if name in found:
+            buckets = found[name].get("buckets")
+            counts = (
+                [found[name]["value"]] if buckets is None else [b["doc_count"] for b in buckets]
+            )
+            return sum(map(int, counts))
+    return None
 
 
 def _terms(counted: Mapping[str, Any]) -> dict[str, int]:
@@ -132,14 +167,11 @@ def _without_mark(counts: Mapping[str, int]) -> dict[str, int]:
     return {value[1:]: count for value, count in counts.items()}
 
 
-def _periods(counted: Mapping[str, Any]) -> dict[str, int]:
-    """Ranges, oldest first, become periods, each with all ranges since. An index without pages has
-    no ranges."""
-    ranges = sorted(
-        (bucket for bucket in counted["buckets"] if "from" in bucket), key=lambda b: -b["from"]
+def _since(start: float, counted: Mapping[str, Any]) -> int:
+    """Pages from this time on. An index without pages has no ranges."""
+    after = start - 1e9  # Tantivy gives the start of a range back, nearly
+    return sum(
+        int(bucket["doc_count"])
+        for bucket in counted.get("buckets", ())
+        if bucket.get("from", 0.0) > after
     )
-    total, found = 0, dict.fromkeys(DAYS, 0)
-    for name, bucket in zip(DAYS, ranges, strict=bool(ranges)):
-        total += int(bucket["doc_count"])
-        found[name] = total
-    return found

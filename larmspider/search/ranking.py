@@ -95,14 +95,16 @@ Boost = Callable[[str, Sequence[str]], float]
 
 class Built(NamedTuple):
     """A query, for what is asked of it. A page's score is the best that one of ``ranked`` gives it:
-    where there are two, the first one has the pages with all words that matter. ``behind`` ranks
-    all pages: those that are in none of these come behind them. ``matching`` has all in no order,
-    faster, ``every`` the pages that have all words that matter."""
+    where there are two, the first one has the pages with all words that matter, and ``nearly``
+    those with the rarer half of them. ``behind`` ranks all pages: those that are in none of these
+    come behind them. ``matching`` has all in no order, faster, ``every`` the pages that have all
+    words that matter."""
 
     ranked: tuple[Query, ...]
     matching: Query
     every: Query
     behind: Query | None = None
+    nearly: Query | None = None
 
 
 class _Terms(NamedTuple):
@@ -110,13 +112,14 @@ class _Terms(NamedTuple):
     these Tantivy adds up and counts fastest; ``beside`` is what pages so found earn more;
     ``needed`` finds those that a page with all words is among, nothing of one that says little,
     ``enough`` those that have a related word in its place, too. ``telling`` is neither such a word
-    nor a widespread one."""
+    nor a widespread one. ``pages`` have it, about; 0: it was not counted."""
 
     earned: list[Query]
     beside: list[Query]
     needed: list[Query]
     enough: list[Query]
     telling: bool
+    pages: int = 0
 
 
 class Ranking:
@@ -184,6 +187,7 @@ class Ranking:
             whole(found.matching),
             whole(found.every),
             found.behind and whole(found.behind),
+            found.nearly and whole(found.nearly),
         )
 
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
@@ -212,7 +216,7 @@ class Ranking:
             for text, counts in zip(typed, matter(typed), strict=True):
                 share = BARE_WEIGHT if self._is_sign(text) else 1.0
                 for word in self._exact.analyze(text) if counts else ():
-                    found[word] = share * idf(pages, searcher.doc_freq("exact", word))
+                    found[word] = share * idf(pages, self._stems.having("exact", word))
                     if self._boost is not None:
                         found[word] *= self._boost("exact", [word])
         related = {
@@ -309,7 +313,7 @@ class Ranking:
                 if (query := self._synonym(text))
             ]
             earned, beside, telling = list[Query](), list[Query](), False
-            needed, enough = list[Query](), list[Query]()
+            needed, enough, pages = list[Query](), list[Query](), 0
             for number in range(at, at + clauses[at].covers):
                 text, fuzzy = clauses[number].text.lower(), clauses[number].fuzzy
                 if self._current and (text, fuzzy) in known:
@@ -326,6 +330,7 @@ class Ranking:
                         best = Query.disjunction_max_query(others)
                         beside.append(Query.boost_query(best, RELATED_WEIGHT))
                     telling |= fuzzy > 0 or not self._widespread(text)
+                    pages = 0 if fuzzy else self._having_all(self._exact.analyze(text))
             if also and earned:
                 best = Query.disjunction_max_query([_with([_any(earned)], beside), *also])
                 whole = _every(needed or [_any(earned)])
@@ -333,7 +338,7 @@ class Ranking:
                 found = Query.boost_query(_any([*earned, *also]), 0.0)
                 yield _Terms([found], [best], [either], [either], telling)
             elif earned:
-                yield _Terms(earned, beside, needed, enough, telling)
+                yield _Terms(earned, beside, needed, enough, telling, pages)
             at += clauses[at].covers
 
     def _related(self, clause: Clause) -> Iterator[Query]:
@@ -349,7 +354,7 @@ class Ranking:
             yield _any(found)
 
     def _is_known(self, text: str) -> bool:
-        return all(self._having("exact", word) for word in self._exact.analyze(text))
+        return self._having_all(self._exact.analyze(text)) > 0
 
     def _synonym(self, text: str) -> Query | None:
         """A word as if it had been typed, several side by side."""
@@ -416,7 +421,7 @@ class Ranking:
     def _is_sign(self, text: str) -> bool:
         """Whether pages have ``--prefix``, typed so, as it is."""
         found = signs(text) if self._current else []
-        return bool(found) and self._having("signs", found[0]) > 0
+        return bool(found) and self._stems.having("signs", found[0]) > 0
 
     def _compounds(self, text: str) -> list[str]:
         if not self._stems.has_compounds or self._frequent(self._exact.analyze(text)):
@@ -425,17 +430,18 @@ class Ranking:
 
     def _frequent(self, words: Sequence[str]) -> bool:
         """Whether each of the words is."""
-        return self._all_on_more_than(FREQUENT_PAGES + FREQUENT_SHARE * self._pages(), words)
+        return self._having_all(words) > FREQUENT_PAGES + FREQUENT_SHARE * self._pages()
 
     def _widespread(self, text: str) -> bool:
         """Whether each of its words is."""
         pages = self._pages()
         if pages < MANY_PAGES or self._is_sign(text):
             return False
-        return self._all_on_more_than(WIDESPREAD_SHARE * pages, self._exact.analyze(text))
+        return self._having_all(self._exact.analyze(text)) > WIDESPREAD_SHARE * pages
 
-    def _all_on_more_than(self, most: float, words: Sequence[str]) -> bool:
-        return bool(words) and all(self._having("exact", word) > most for word in words)
+    def _having_all(self, words: Sequence[str]) -> int:
+        """At most so many pages have all of the words; 0 where there are none."""
+        return min((self._stems.having("exact", word) for word in words), default=0)
 
     def _found_by(self, field: str, token: str) -> Query:
         """Pages that earn something for this term elsewhere."""
@@ -447,7 +453,7 @@ class Ranking:
         if not forms or searcher is None:
             return
         pages = searcher.num_docs
-        known = searcher.doc_freq("exact", word)
+        known = self._stems.having("exact", word)
         together = idf(pages, min(pages, known + sum(forms.values())))
         weight = share * (FORM_WEIGHT / sqrt(len(forms)) if known else 1.0)
         for form, having in forms.items():
@@ -459,7 +465,7 @@ class Ranking:
     def _whole(self, field: str, token: str, weight: float) -> Query:
         """A token that counts by its rarity alone: a page with a hundred flags is no worse a match
         for one of them."""
-        rarity = idf(self._pages(), self._having(field, token))
+        rarity = idf(self._pages(), self._stems.having(field, token))
         found = Query.const_score_query(
             Query.term_query(self._schema, field, token), weight * rarity
         )
@@ -468,10 +474,6 @@ class Ranking:
     def _pages(self) -> int:
         searcher = self._stems.searcher
         return searcher.num_docs if searcher else 1
-
-    def _having(self, field: str, token: str) -> int:
-        searcher = self._stems.searcher
-        return searcher.doc_freq(field, token) if searcher else 0
 
     def _required(self, clause: Clause) -> Query | None:
         """For phrases, fields and excluded words: the clause's words side by side, in this
@@ -527,19 +529,25 @@ class Ranking:
 def _in_parts(
     words: Sequence[_Terms], beside: Sequence[Query], matching: Query, every: Query
 ) -> Built:
-    """For an index of `MANY_PAGES`, which is not asked for all pages at once."""
+    """For an index of `MANY_PAGES`, which is not asked for all pages at once. Tantivy adds up terms
+    of a union by themselves much faster than with phrases among them."""
     ranked, behind = _with([matching], beside), None
     telling = [query for each in words if each.telling for query in each.earned]
     others = [query for each in words if not each.telling for query in each.earned]
     if telling and others:
-        ranked, behind = _with([_any(telling)], [*others, *beside]), ranked
+        ranked, behind = _with([_with([_any(telling)], others)], beside), ranked
     needed = [query for each in words for query in each.needed]
     if len(needed) < 2:
         return Built((ranked,), matching, every, behind)
     bonus = Query.const_score_query(Query.all_query(), ALL_WORDS_BONUS)
     idle = [query for each in words if not each.needed for query in each.earned]
-    with_all = _with([*needed, bonus], [*idle, *beside])
-    return Built((with_all, ranked), matching, every, behind)
+    with_all = _with([_with([*needed, bonus], idle)], beside)
+    by_rarity = sorted((each for each in words if each.needed), key=lambda each: each.pages)
+    half = (len(by_rarity) + 1) // 2
+    rarer = [query for each in by_rarity[:half] for query in each.needed]
+    frequent = [query for each in by_rarity[half:] for query in each.earned]
+    nearly = _with([_with(rarer, [*frequent, *idle])], beside)
+    return Built((with_all, ranked), matching, every, behind, nearly)
 
 
 def _with(required: Sequence[Query], beside: Sequence[Query]) -> Query:

@@ -52,6 +52,9 @@ _GAINS = [after - before for before, after in pairwise(_EARNED)]
 """What a word earns with one occurrence more."""
 _WORD = re.compile(r"[^\W_]+")
 _LOWER = "lower"  # beside what is stored of a page
+PLACES = "places"
+"""There too: where words of its text in lower case begin so, all places or the first
+`MAX_OCCURRENCES` at least. A snippet need not look for them again."""
 
 
 class Reranker:
@@ -85,6 +88,7 @@ class Reranker:
                     looked_for.append(other)
         self._beginnings = tuple({beginning_of(word, stems.analyze(word)) for word in looked_for})
         self._known: dict[str, int | None] = {}  # words of texts
+        self._worths: dict[str, tuple[float, float]] = {}  # of headings, which pages share
 
     def __bool__(self) -> bool:
         return self._all > 0
@@ -97,7 +101,7 @@ class Reranker:
         worth += COVERED_WEIGHT * max((share for _, share in named), default=0.0)
         worth += LENGTH_WEIGHT * log(max(1.0, min(len(body) + SHORT, LONG) / SHORT))
         if len(self._rarities) > 1:
-            worth += PASSAGE_WEIGHT * self._passage(lower_of(stored))
+            worth += PASSAGE_WEIGHT * self._passage(lower_of(stored), stored.setdefault(PLACES, {}))
         return exp(worth)
 
     def _named(
@@ -105,9 +109,9 @@ class Reranker:
     ) -> Iterator[tuple[float, float]]:
         """F1 and share of the query, of the title and of each heading with a word of it."""
         words = _WORD.findall(normalized(title).lower())
-        yield self._worth(
-            [one for one in words if self._number(one) is not None or not self._said_by_all(one)]
-        )
+        ours = {one for one in words if self._number(one) is not None}
+        if ours:
+            yield self._worth([one for one in words if one in ours or not self._said_by_all(one)])
         if not sections:
             return
         headings = "\n".join([heading for _, _, heading in sections]).lower()
@@ -119,7 +123,10 @@ class Reranker:
                 end = end if end >= 0 else len(headings)
                 if start not in seen:
                     seen.add(start)
-                    yield self._worth(_WORD.findall(normalized(headings[start:end])))
+                    heading = headings[start:end]
+                    if heading not in self._worths:
+                        self._worths[heading] = self._worth(_WORD.findall(normalized(heading)))
+                    yield self._worths[heading]
                 at = headings.find(beginning, end)
 
     def _worth(self, words: Sequence[str]) -> tuple[float, float]:
@@ -139,24 +146,28 @@ class Reranker:
         precision = matched / (matched + others)
         return 2 * share * precision / (share + precision), share
 
-    def _passage(self, body: str) -> float:
-        """BM25 of the best passage, as a share of what each word once would earn; up to 2.2."""
+    def _passage(self, body: str, begun: dict[str, list[int]]) -> float:
+        """BM25 of the best passage, as a share of what each word once would earn; up to 2.2. Notes
+        in ``begun`` where words begin as those of the query do."""
         places: dict[int, int] = {}
         known = self._known
         find, word_at = body.find, _WORD.match
         for beginning in self._beginnings:
-            size = len(beginning)
+            size, starts = len(beginning), list[int]()
             at, left = find(beginning), MAX_OCCURRENCES
             for _ in range(MAX_PLACES):
                 if at < 0 or not left:
                     break
                 if (at == 0 or not body[at - 1].isalnum()) and (found := word_at(body, at)):
+                    starts.append(at)
                     word = found[0]
                     number = known[word] if word in known else self._number(word)
                     if number is not None:
                         places[at] = number
                         left -= 1
                 at = find(beginning, at + size)
+            if at < 0 or not left:
+                begun[beginning] = starts
         counts = [0] * len(self._rarities)
         earned = best = 0.0
         first, in_order = 0, sorted(places.items())

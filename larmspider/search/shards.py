@@ -175,8 +175,16 @@ class WorkersSearcher(Searcher):
                 wanted = one.built.matching
                 if one.doubtful:
                     wanted = _current(one.shard, one.reader, wanted, dedup, number)
-                now, own = self._clock(), one.shard.own_facets
-                part, total = count_facets(one.reader, one.shard.schema, wanted, filters, now, own)
+                shard, now = one.shard, self._clock()
+                part, total = count_facets(
+                    one.reader,
+                    shard.schema,
+                    wanted,
+                    filters,
+                    now,
+                    shard.own_facets,
+                    shard.dates(),
+                )
                 counted.append(part)
             if total is None or one.doubtful:
                 total = count_of(one.reader, one.matching)
@@ -376,6 +384,9 @@ class WorkersSearcher(Searcher):
     def count(self) -> int:
         """Pages in all indexes; a page in two counts twice."""
         return sum(shard.count() for shard in self._shards)
+
+    def documents(self) -> int:
+        return sum(shard.documents() for shard in self._shards)
 
 
 def _current(

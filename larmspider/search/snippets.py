@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from larmspider.index.normal import Offsets, normalized, offset_in
 from larmspider.index.packed import BEGINNING_CHARS
 from larmspider.index.schema import PAGE_BREAK
 from larmspider.items import Section
-from larmspider.search.rerank import beginning_of, lower_of
+from larmspider.search.rerank import PLACES, beginning_of, lower_of
 
 HEAD = 200
 """Characters at the beginning of a page, whose section is the page."""
@@ -39,6 +39,7 @@ OTHER_PAGES = 3
 _OCCURRENCES = 10  # of each word
 _LEAD = 40  # characters before the first word, where its sentence begins too far away
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
+_WITHOUT_SPACES = "\u2e80"  # scripts from here on, about
 
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
 _ENDS = re.compile(r"[.!?\u2026][\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]")
@@ -146,22 +147,21 @@ class SnippetMaker:
                 self._beginnings[beginning_of(word, stems)] = None
         self._initials = {word[:1] for word in (*self._tokens, *self._stems)}
 
-    def snippet(
-        self, body: str, description: str, lower: Callable[[], str] | None = None
-    ) -> Snippet:
+    def snippet(self, body: str, description: str, stored: dict[str, Any] | None = None) -> Snippet:
         """The best passage of the body, or the description, or the beginning of the body: whole
-        sentences, as far as they are not too long. ``lower`` gives the beginning of the body in
-        lower case."""
+        sentences, as far as they are not too long. ``stored`` is the page, if the body is all of
+        its text: what the second look has found there is not looked for again."""
         page, others = 0, tuple[int, ...]()
         if PAGE_BREAK in body:
             page, body, others = self._best_page(body)
-            lower = None
+            stored = None
         else:
             body = body[:BEGINNING_CHARS]
-        window = self._window(body, lower() if lower else body.lower())
+        lower = lower_of(stored) if stored else body.lower()
+        window = self._window(body, lower, stored.get(PLACES, {}) if stored else {})
         if window is None and (plain := normalized(body)) is not body:
             # the words are there in another form: with accents apart, or soft hyphens
-            window = self._window(plain, plain.lower())
+            window = self._window(plain, plain.lower(), {})
             window = window and (offset_in(body, window[0]), offset_in(body, window[1]))
         if window is None:
             passage = _beginning_of(description or body)
@@ -211,21 +211,26 @@ class SnippetMaker:
         offsets = Offsets(passage)
         return tuple(offsets.span(start, end) for start, end in wanted)
 
-    def _window(self, body: str, lower: str) -> tuple[int, int] | None:
+    def _window(
+        self, body: str, lower: str, known: Mapping[str, Sequence[int]]
+    ) -> tuple[int, int] | None:
         """Where the first stretch of text is in which most of the query's words begin: the first of
-        them, and the last."""
+        them, and the last. Of some it may be ``known`` where in ``lower`` they begin."""
         if len(lower) != len(body):  # one letter that became two moves all others
-            lower = body
+            lower, known = body, {}
         for phrase in self._phrases:
             if side_by_side := phrase.place(lower):
                 return side_by_side
         places: list[tuple[int, str]] = []
         enough = _OCCURRENCES if len(self._beginnings) > 1 else 1
         for beginning in self._beginnings:
+            if beginning in known and beginning[0] < _WITHOUT_SPACES:
+                places += [(at, beginning) for at in known[beginning][:enough]]
+                continue
             at, found = lower.find(beginning), 0
             while at >= 0 and found < enough:
                 # a word begins here, or the script has no spaces between words
-                if at == 0 or not lower[at - 1].isalnum() or beginning[0] >= "\u2e80":
+                if at == 0 or not lower[at - 1].isalnum() or beginning[0] >= _WITHOUT_SPACES:
                     places.append((at, beginning))
                     found += 1
                 at = lower.find(beginning, at + len(beginning))
@@ -353,7 +358,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
         return _found(
             maker.snippet(body[start : start + _SECTION_CHARS], description), sections[at]
         )
-    snippet = maker.snippet(body, description, lambda: lower_of(stored))
+    snippet = maker.snippet(body, description, stored)
     if not left or snippet.start < 0:
         return snippet, None
     at = bisect_right(sections, snippet.start, key=lambda section: section[0]) - 1

@@ -24,6 +24,7 @@ from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.signs import signs
 from larmspider.search.query import NO_FILTERS, Clause, Filters
+from larmspider.search.ranking import MANY_PAGES
 from larmspider.search.stops import all_stops
 from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
 
@@ -34,6 +35,9 @@ _TWO_ERRORS = 7  # letters from which on two may be wrong
 _HEAD = 4  # letters of a head, by which the dictionary is looked through
 _LOOKED_THROUGH = 8_000  # words of the dictionary for one word of a query
 _RARE = 100  # a word is taken for a mistake where another is so many times as frequent
+RIGHT_SHARE = 0.001
+"""Of the pages of an index of `MANY_PAGES`: a word that more have is right. What is a hundred times
+as frequent is on a tenth of them, and says little; to look for it takes 7 ms among a million."""
 
 _ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -61,6 +65,9 @@ class Dictionary(Protocol):
 
     def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
         """Pages with each word of a field; words without pages are left out."""
+
+    def documents(self) -> int:
+        """Pages of the index: no word is on more."""
 
     def beginning_with(self, head: str) -> list[tuple[str, int]]:
         """The words that begin with ``head``, and how many pages have each, seen or not:
@@ -120,7 +127,7 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
         typed_signs = signs(clause.text)
         for typed in _WORD.finditer(clause.text):
             words = dictionary.words(typed[0])
-            if len(words) == 1 and _SHORTEST <= len(words[0]) <= _LONGEST and words[0].isalpha():
+            if len(words) == 1 and _may_be_wrong(words[0]):
                 sign = next((sign for sign in typed_signs if words[0] in sign), "")
                 yield _Doubtful(clause.at + typed.start(), typed[0], words[0], sign)
                 found += 1
@@ -128,9 +135,16 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
                     return
 
 
+def _may_be_wrong(word: str) -> bool:
+    return _SHORTEST <= len(word) <= _LONGEST and word.isalpha() and word not in all_stops()
+
+
 def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
     """What to write in place of a word, or None."""
     word, sign, known = doubtful.word, doubtful.sign, dictionary.occurrences(doubtful.word)
+    pages = dictionary.documents()
+    if known > pages * (RIGHT_SHARE if pages >= MANY_PAGES else 1 / _RARE):
+        return None  # no word is so many times as frequent, or none that says much
     if known and dictionary.frequencies({sign, f"-{word}", f"--{word}"}, "signs"):
         return None
     if sign:

@@ -60,7 +60,10 @@ def test_of_a_very_long_page_the_beginning_is_enough(tmp_path: Path) -> None:
         assert page["body"].startswith(found["body"])
         return len(found["body"])
 
-    assert BEGINNING_CHARS < lengths(page) < BEGINNING_CHARS * 3
+    assert BEGINNING_CHARS < lengths(page) < BEGINNING_CHARS * 1.4
+    assert BEGINNING_CHARS < lengths(page | {"body": "слово " * 200_000}) < BEGINNING_CHARS * 1.5
+    assert lengths(page | {"body": "漢" * 300_000}) == 300_000
+    assert lengths(page | {"body": "漢" * 90_000 + "word " * 40_000}) > BEGINNING_CHARS
     whole = len(page["body"])
     assert lengths(page | {"mime": "application/pdf"}) == whole
     assert lengths(page | {"sections": [[9, "a", "A"], [whole - 9, "b", "B"]]}) == whole

@@ -52,6 +52,16 @@ def test_a_related_word_stands_for_the_word() -> None:
         assert related.factor(dict(stored)) > factor(**where)
 
 
+def test_of_a_title_without_a_word_of_the_query_no_word_is_looked_up() -> None:
+    """It is worth nothing, whatever all titles say."""
+    looked_up = list[str]()
+    reranker = Reranker(WORDS, Stems("english"), lambda word: bool(looked_up.append(word)))
+    reranker.factor({"title": "The canteen", "body": OTHER})
+    assert looked_up == []
+    reranker.factor({"title": "Reset it", "body": OTHER})
+    assert looked_up == ["it"]
+
+
 def test_of_one_word_passages_say_nothing() -> None:
     word = {"password": 3.0}
     assert factor(word, body="password " * 90) == factor(word, body="something" * 90)

@@ -656,6 +656,34 @@ def test_where_many_pages_have_all_words_they_come_first(
     assert (found.total, found.total_all, len(found.hits)) == (36, 15, 36)
 
 
+def test_where_some_pages_have_all_words_others_need_the_rarer_half(
+    writer, make_page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that lack one of it come behind, though their scores are better."""
+    writer.add(make_page("rare", "zebra " * 50, title="Zebra"))
+    writer.add(make_page("often", "soup " * 50, title="Soup"))
+    for number in range(40):
+        writer.add(make_page(f"other{number}", f"{'soup' if number < 5 else 'bread'} {number}"))
+    for number in range(15):
+        writer.add(
+            make_page(f"both{number}", "filler " * 200 + f"soup {number} filler " * 9 + "zebra")
+        )
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    monkeypatch.setattr(ranking, "MANY_PAGES", 0)
+    monkeypatch.setattr(ranking, "WIDESPREAD_SHARE", 1.0)
+    monkeypatch.setattr(ranking, "ALL_WORDS_BONUS", 0.0)
+    for query in ("zebra soup", "soup zebra", "zebra soup host:wiki.example"):
+        monkeypatch.setattr(module, "SOME", 15)
+        places = [hit.title for hit in searcher.search(query, 50).hits]
+        assert {*places[:2]} == {"Zebra", "Soup"}
+        monkeypatch.setattr(module, "SOME", 14)
+        found = searcher.search(query, 50)
+        places = [hit.title for hit in found.hits]
+        assert (places[0], places[16]) == ("Zebra", "Soup")
+        assert (found.total, found.total_all, len(found.hits)) == (22, 15, 22)
+
+
 def test_pages_that_have_a_word_of_very_many_pages_alone_come_behind(
     writer, make_page, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ import pytest
 
 from larmspider.formatting import readable
 from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
+from larmspider.index.stems import Stems
+from larmspider.search.rerank import PLACES, Reranker
 from larmspider.search.snippets import LONGEST, SNIPPET_LENGTH, Snippet, SnippetMaker
 
 
@@ -139,3 +141,28 @@ def test_a_text_with_pages_names_the_page_that_is_about_the_words() -> None:
     assert make("tree", "\f".join(["tree", "no", *["tree tree"] * 5])).others == (4, 5, 6)
     assert make("absent", body, "about").page == 0
     assert make("supervisor", "one supervisor").page == 0
+
+
+TEXTS = [
+    "Reset it. " * 40 + "How to reset a password: passwords are reset by hand.",
+    "Password, " * 90 + "presets and a reset of passwords.",
+    "İstanbul resets. " * 9 + "The password of İstanbul is reset.",
+    "Nothing of it. " * 30,
+]
+
+
+@pytest.mark.parametrize("body", TEXTS)
+@pytest.mark.parametrize("words", ["reset password", "password preset reset", "über reset"])
+def test_after_the_second_look_a_snippet_is_the_same(words: str, body: str) -> None:
+    """Which has found already where the words begin."""
+    stored = {"title": "", "body": body, "description": ""}
+    reranker = Reranker(dict.fromkeys(words.split(), 2.0), Stems("english"), lambda _: False)
+    reranker.factor(stored)
+    maker = SnippetMaker(words.split(), ExactAnalyzer(), stemmed_analyzer("english"))
+    assert maker.snippet(body, "", stored) == maker.snippet(body, "")
+
+
+def test_what_the_second_look_has_found_is_not_looked_for_again() -> None:
+    stored = {"body": "a reset " + "nothing " * 200 + "a reset", PLACES: {"reset": [1610]}}
+    maker = SnippetMaker(["reset"], ExactAnalyzer(), stemmed_analyzer("english"))
+    assert maker.snippet(stored["body"], "", stored).start == 1610

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 
 import pytest
@@ -78,6 +79,7 @@ def test_what_was_meant(searcher, query: str, meant: str) -> None:
         "lise" * 10,
         "haus",  # all pages of a list have "has", which says nothing
         "haus license",
+        "shall",  # says little, though "hall" is a word of the index
     ],
 )
 def test_nothing_is_suggested(searcher, query: str) -> None:
@@ -143,6 +145,32 @@ def test_only_the_word_that_is_wrong_is_replaced(searcher) -> None:
     found = searcher.suggestion("lisence url:1 -url:lisence")
     assert found is not None
     assert found.query == "license url:1 -url:lisence"
+
+
+def test_words_that_none_can_beat_are_not_looked_up(searcher, monkeypatch) -> None:
+    """A word on more than a hundredth of all pages is no mistake: no other is a hundred times as
+    frequent."""
+    looked_up = set[str]()
+    frequencies = Searcher.frequencies
+
+    def counted(self: Searcher, words: Iterable[str], field: str = "exact") -> dict[str, int]:
+        looked_up.update(words := list(words))
+        return frequencies(self, words, field)
+
+    monkeypatch.setattr(Searcher, "frequencies", counted)
+    for one in (searcher, WorkersSearcher([searcher], lambda: nullcontext(Deduplicator()))):
+        assert one.suggestion("license relieve certificate") is None  # of 162: on 151, 2, 150
+        assert not looked_up
+    assert searcher.suggestion("recieve") is not None  # on one
+    assert looked_up >= edits("recieve")
+
+
+def test_among_many_pages_a_word_on_a_thousandth_of_them_is_right(searcher, monkeypatch) -> None:
+    """What is a hundred times as frequent says little."""
+    assert searcher.suggestion("recieve") is not None
+    monkeypatch.setattr("larmspider.search.spelling.MANY_PAGES", 150)
+    assert searcher.suggestion("recieve") is None
+    assert searcher.suggestion("lisence") is not None
 
 
 def test_a_suggestion_finds_something_with_the_filters(searcher) -> None:
