@@ -514,9 +514,12 @@ class Searcher:
         return self._ranking.words(text)
 
     def occurrences(self, word: str) -> int:
-        """Pages that match ``word`` (see `words`), in the field with most of them."""
+        """Pages that match ``word`` (see `words`), in the field with most of them, or another form
+        of it."""
         with self.reading() as searcher:
-            return max(searcher.doc_freq(field, term) for field, term in self._ranking.terms(word))
+            terms = self._ranking.terms(word)
+            terms += [("exact", form) for form in self._stems.forms(word)]
+            return max(searcher.doc_freq(field, term) for field, term in terms)
 
     def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
         """Pages with each exact word; words without pages are left out."""

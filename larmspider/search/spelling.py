@@ -6,8 +6,9 @@ something::
 
     did_you_mean(searcher, "lisence server")     # Suggestion("license server", 12)
 
-A word that pages have as a flag (``-Werror``) is right. A flag with a mistake becomes a flag of the
-index and nothing else, and keeps its dash and capital letters.
+A word that pages have in another form or as a flag (``-Werror``) is right, and so is one with
+related words. A flag with a mistake becomes a flag of the index and nothing else, and keeps its
+dash and capital letters.
 
 One letter: each possible word (500 for eight letters) is looked up, 1 us each. Two letters: the
 words that begin with the same four letters, or with four letters that one change makes of them.
@@ -26,7 +27,7 @@ from larmspider.index.signs import signs
 from larmspider.search.query import NO_FILTERS, Clause, Filters
 from larmspider.search.ranking import MANY_PAGES
 from larmspider.search.stops import all_stops
-from larmspider.search.synonyms import NO_SYNONYMS, Synonyms
+from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, is_related
 
 MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""
@@ -129,6 +130,8 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
             words = dictionary.words(typed[0])
             if len(words) == 1 and _may_be_wrong(words[0]):
                 sign = next((sign for sign in typed_signs if words[0] in sign), "")
+                if not sign and is_related(typed[0]):
+                    continue
                 yield _Doubtful(clause.at + typed.start(), typed[0], words[0], sign)
                 found += 1
                 if found == MAX_WORDS:

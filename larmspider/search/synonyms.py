@@ -33,7 +33,7 @@ MAX_TERMS = 16
 MAX_TERM_WORDS = 6
 MAX_TERM_CHARS = 100
 MAX_ALSO = 32
-"""Words by which one query is widened, and its related words."""
+"""Words by which one query is widened, and related words and phrases of one."""
 LEAST_TELLING = 2
 """Words of a query that matter, from which on related words count."""
 
@@ -98,13 +98,22 @@ def with_related(clauses: Sequence[Clause]) -> list[Clause]:
         return found
     typed = [clause.text.lower().strip("?!.,;:") for clause in found]
     counts = matter(typed)
+    widened = {
+        n for at, clause in enumerate(found) if clause.also for n in range(at, at + clause.covers)
+    }
     if sum(counts) >= LEAST_TELLING:
         for at, _, others in _related().terms_in(found):
-            if counts[at] and not found[at].also:
+            if counts[at] and at not in widened:
                 related = tuple(one for one in others if one not in typed)[:left]
                 found[at] = replace(found[at], related=related)
                 left -= len(related)
     return found
+
+
+def is_related(typed: str) -> bool:
+    """Whether a word, as it is typed, has related words: people use it, whatever the index has."""
+    others = _related().others.get(folded(typed), ())
+    return bool(others) and typed.lower() in _related().others.get(folded(others[0]), ())
 
 
 @cache

@@ -91,10 +91,13 @@ def examine(
         return bool(reader.search(narrowed(page, [query]), 1, count=False).hits)
 
     missing, lacks = [], []
+    said = any(clause.plain and ranking.words(clause.text) for clause in clauses)
     at = 0
     while at < len(clauses):
         clause, run = clauses[at], list(clauses[at : at + clauses[at].covers])
         at += len(run)
+        if clause.plain and said and not ranking.words(clause.text):
+            continue  # "->>" beside words has no meaning
         with suppress(QueryError):  # no word to look for
             has = matches(ranking.build([replace(run[0], excluded=False), *run[1:]]).matching)
             if has and clause.excluded:
@@ -113,8 +116,9 @@ def examine(
     # the first one has the most
     explained = json.loads(ranked[0].explain(statistics(reader), address).to_json())
     parts: dict[str, float] = {}
+    related = any(clause.related for clause in clauses)
     for name, value in _parts(explained, fields):
-        name = OR_RELATED if name == ALL_WORDS and missing else name
+        name = OR_RELATED if name == ALL_WORDS and related else name
         parts[name] = parts.get(name, 0.0) + value
     factor = 1.0
     if prior is not None:

@@ -63,6 +63,7 @@ ROUTES: dict[str, Callable[[Searcher], object]] = {
     "instead": lambda s: s.search("canery").instead,
     "completions": lambda s: s.completions(" CAN"),
     "occurrences": lambda s: s.occurrences("canary"),
+    "occurrences of a form": lambda s: s.occurrences("canaries"),
     "the page": lambda s: s.get(SECRETS[0]) or s.get(SECRETS[1]),
     "pages": lambda s: s.count() - 2,
     "languages by host": lambda s: s.languages(10),

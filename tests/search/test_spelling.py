@@ -224,3 +224,20 @@ def test_edits_are_all_words_one_mistake_away(word: str) -> None:
     assert word not in found
     assert all(distance(word, other, 1) == 1 for other in found)
     assert {word[1:], word + "z", "q" + word} <= found | {word}
+
+
+def test_a_form_of_what_a_page_has_is_no_mistake(searcher) -> None:
+    """The page that has another form of the word is found by it, and is not offered once more."""
+    assert searcher.search("certificates", verbatim=True).total == 150
+    assert searcher.occurrences("certificates") == 150
+    assert searcher.suggestion("certificates") is None
+
+
+def test_a_word_with_related_words_is_no_mistake(searcher, writer, make_page) -> None:
+    """As it is written in their list; of a flag that may be none all the same."""
+    writer.add(make_page("de", "wir losen, mit --short"))
+    writer.commit()
+    assert searcher.suggestion("löschen") is None
+    assert searcher.search("Seite löschen").instead is None
+    assert searcher.suggestion("loschen").query == "losen"
+    assert searcher.suggestion("--sort").query == "--short"

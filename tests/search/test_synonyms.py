@@ -175,6 +175,10 @@ def test_an_operators_synonyms_take_the_place_of_related_words() -> None:
     synonyms, _ = parse_synonyms(["change, swap"])
     change, *_ = with_related(synonyms.widened(parse_query("change password")))
     assert (change.also, change.related) == (("swap",), ())
+    synonyms, _ = parse_synonyms(["home login, portal"])
+    home, login, page = with_related(synonyms.widened(parse_query("home login password")))
+    assert (home.covers, login.related) == (2, ())
+    assert page.related
 
 
 def test_each_line_of_related_words_is_good() -> None:

@@ -14,7 +14,7 @@ from larmspider.search.query import Filters
 from larmspider.search.searcher import Searcher
 from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.search.synonyms import parse_synonyms
-from larmspider.search.why import ALL_WORDS, FUZZY, SIDE_BY_SIDE, WHOLE
+from larmspider.search.why import ALL_WORDS, FUZZY, OR_RELATED, SIDE_BY_SIDE, WHOLE
 
 SYNONYMS = ["tunnel, access", "zebra, horse", "big house, villa"]
 A, B = "http://wiki.example/a", "http://wiki.example/b"
@@ -45,7 +45,7 @@ def searcher(request: pytest.FixtureRequest, directory: Path) -> Searcher:
 
 
 @pytest.mark.parametrize(("query", "parts"), [
-    ("vpn login", {ALL_WORDS, SIDE_BY_SIDE, WHOLE, '"vpn" in texts of links to it'}),
+    ("vpn login", {OR_RELATED, SIDE_BY_SIDE, WHOLE, '"vpn" in texts of links to it'}),
     ("tunnel host:wiki.example", {'"tunnel" in the text'}),
     ('--prefix logon~ "remote access"', {WHOLE, FUZZY, SIDE_BY_SIDE, '"prefix" in the text'}),
 ])  # fmt: skip
@@ -75,6 +75,21 @@ def test_what_a_page_lacks_is_named(searcher: Searcher) -> None:
     assert (found.score, found.parts) == (0.0, {})
     narrow = Filters.of(kinds=["html"], hosts=["wiki.example"], languages=["de"])
     assert searcher.examined("vpn", [A], narrow)[A].filters == ["type", "language"]
+
+
+def test_an_operator_beside_words_is_not_missing(searcher: Searcher) -> None:
+    """It has no meaning there; alone it has."""
+    assert searcher.examined("vpn ->> login", [A])[A].missing == []
+    assert searcher.examined("->>", [A])[A].missing == ["->>"]
+
+
+def test_all_words_earn_the_same_under_one_name(searcher: Searcher) -> None:
+    """Whichever page has them, or related ones: the pages are compared by name."""
+    found = searcher.examined("authenticate vpn", [A])[A]
+    assert OR_RELATED in found.parts
+    assert found.missing == ["authenticate"]
+    assert OR_RELATED in searcher.examined("vpn login", [A])[A].parts
+    assert ALL_WORDS in searcher.examined("vpn prefix", [A])[A].parts
 
 
 def test_nothing_is_said_of_a_page_that_is_not_there_or_not_seen(searcher: Searcher) -> None:
