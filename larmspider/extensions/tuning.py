@@ -9,10 +9,14 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
+from pydispatch.dispatcher import getAllReceivers, liveReceivers
+from pydispatch.robustapply import robustApply
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.logformatter import LogFormatter
+from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.defer import ensure_awaitable
 
 from larmspider.formatting import escaped
 
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from scrapy.logformatter import LogFormatterResult
     from twisted.python.failure import Failure
 
+
+logger = logging.getLogger(__name__)
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Control characters but tab and line feed."""
@@ -107,6 +113,35 @@ class LarmStats(MemoryStatsCollector):
     Scrapy 2.19 warns callers that still pass a spider: 1.5 us for each of some 15 counts a page."""
 
     __getattribute__ = object.__getattribute__
+
+
+class LarmSignals(SignalManager):
+    """Scrapy's signals. Receivers of item_scraped, which is sent once a page, are called one after
+    the other: a task for each, as Scrapy has it, makes 39 us of 10."""
+
+    async def send_catch_log_async(self, signal: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
+        if signal is not signals.item_scraped:
+            return await super().send_catch_log_async(signal, **kwargs)
+        sender, found = kwargs.pop("sender", self.sender), []
+        for receiver in [*liveReceivers(getAllReceivers(sender, signal))]:
+            try:
+                result = robustApply(receiver, signal=signal, sender=sender, **kwargs)
+                if result is not None:
+                    result = await ensure_awaitable(result)
+            except Exception as error:
+                logger.exception("Error caught on signal handler: %s", receiver)
+                result = error
+            found.append((receiver, result))
+        return found
+
+
+class SignalsExtension:
+    """Has the crawl send its signals by `LarmSignals`."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> NoReturn:
+        crawler.signals = LarmSignals(crawler)  # receivers are known by the crawler
+        raise NotConfigured
 
 
 THRESHOLDS = (100_000, 20, 20)
