@@ -135,7 +135,7 @@ class Profile:
         """Measure from now on."""
         install_steps(self.steps)
         self._count_caches()
-        self._after(FilterMiddleware, "_filter_links", self._filtered)
+        self._after(FilterMiddleware, "_filter_slice", self._filtered)
         self._after(Leases, "acknowledge", self._settled)
 
     def _after(self, owner: type, name: str, then: Any) -> None:
@@ -149,7 +149,7 @@ class Profile:
 
         setattr(owner, name, called)
 
-    def _filtered(self, middleware: Any, page: Any) -> None:
+    def _filtered(self, middleware: Any, _: Any, page: Any) -> None:
         if isinstance(middleware.filter, VisitedFilter):  # the last one
             now = sum(self.steps.total[step] for step in CHAIN)
             self.chain.append((len(page.links), now - self._before))

@@ -35,6 +35,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgpack
 
+from larmspider.extraction.markup_guard import Screen
 from larmspider.items import Link, Page
 
 LITTLE_TEXT = 200
@@ -89,6 +90,7 @@ _DATE_NAME = re.compile(rf"\W*(?:{_NAMES})\W*")
 _CLOCK = re.compile(r"\d:\d\d")
 _DATE = rf"\W?(?:{_NAMES}|\d{{1,2}}(?:st|nd|rd|th)?|\d{{4}}|\d+[-./]\d+[-./]\d+)\W?"
 _PASSWORD = (b"password", b"Password", b"PASSWORD")
+_MAY_ASK = Screen(rb"(?i)password")  # two thirds of the time of two words that are looked for
 _PASSWORD_FIELD = re.compile(
     rb"<input\b[^>]{0,1000}?\btype\s{0,9}=\s{0,9}[\"']?password\b", re.IGNORECASE
 )
@@ -317,9 +319,9 @@ def link_signature(page: Page, volatile: Volatile | None = None) -> bytes:
 
 
 def asks_password(page: Page) -> bool:
-    """Whether the page has a field for a password. 5 us where it has not."""
+    """Whether the page has a field for a password. 10 us for 20 KB where it has not."""
     body = page.body
-    if b"assword" not in body and b"PASSWORD" not in body:
+    if not _MAY_ASK.may_find(body):
         return False
     return any(word in body for word in _PASSWORD) and bool(_PASSWORD_FIELD.search(body))
 

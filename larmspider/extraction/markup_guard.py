@@ -97,7 +97,7 @@ _LONG = (
 )
 
 
-class _Screen:
+class Screen:
     """A first look: might an expression find anything? RE2 goes through 30 KB in 20 to 35 us,
     Python's ``re`` in 60 to 120, if each match begins with the same byte. What few pages have is
     looked for here, and found by ``re``."""
@@ -116,11 +116,11 @@ class _Screen:
         return self._search is None or self._search(markup) is not None
 
 
-_MAY_HAVE_LONG_ANCHOR = _Screen(rb"<" + _LONG)
-_MAY_COPY = _Screen(
+_MAY_HAVE_LONG_ANCHOR = Screen(rb"<" + _LONG)
+_MAY_COPY = Screen(
     rb"(?i)<(?:(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s\v/]|%s)" % _LONG
 )
-_MAY_HAVE_QUOTED_END = _Screen(rb"=[\s\v]*(?:\"[^\">]*>|'[^'>]*>)")
+_MAY_HAVE_QUOTED_END = Screen(rb"=[\s\v]*(?:\"[^\">]*>|'[^'>]*>)")
 # Of a tag; its name is one too.
 _ATTRIBUTE = re.compile(rb"[^\s/=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s]*+))?+")
 # A start tag; what looks like one inside a script or comment too.

@@ -106,10 +106,9 @@ class PageProcess(HelperProcess):
             if answers is None:
                 await self._ended(opening)
                 return _extracted(mime, body, url, content_type)
-            async with asyncio.timeout(self.seconds * WALL):
-                request = mime, len(body), url, content_type, self.seconds, ""
-                answer = await answers.ask(request, body)
-        except (EOFError, OSError):  # TimeoutError is one
+            request = mime, len(body), url, content_type, self.seconds, ""
+            answer = await answers.ask(request, body, self.seconds * WALL)
+        except (EOFError, OSError):
             await self._ended(opening)
             return None
         finally:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -76,8 +75,8 @@ class FilterMiddleware:
         self.log: RecordLog | None = None
         self.errors = 0
         self.crawler: Crawler | None = None
-        self._passed: tuple[Page, list[Link]] | None = None
-        """The page of one slice that was filtered last, and which of its links passed."""
+        self._row: Sequence[FilterMiddleware] = (self,)
+        """The filters that it runs, in order."""
 
     @classmethod
     def from_filter(cls, url_filter: Rule, crawler: Crawler) -> Self:
@@ -92,6 +91,7 @@ class FilterMiddleware:
         )
         middleware.crawler = crawler
         crawler.signals.connect(middleware.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(middleware.stand_in_row, signal=signals.spider_opened)
         crawler.signals.connect(middleware.flush, signal=larm_signals.commit)
         crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
         return middleware
@@ -119,6 +119,21 @@ class FilterMiddleware:
                 url = without_userinfo(item.url)
                 logger.warning("Seed refused: %s (%s: %s)", url, self.filter.name, reason)
 
+    def stand_in_row(self) -> None:
+        """Of filters that stand right behind each other the last one runs all, so that an item
+        passes one generator in place of two for each: 25 us a page less, of 11 filters."""
+        assert self.crawler is not None
+        manager = self.crawler.engine.scraper.spidermw
+        chain = manager.middlewares[::-1]
+        if self not in chain:
+            return
+        at = end = chain.index(self)
+        while at and _is_plain(chain[at - 1]):
+            at -= 1
+        self._row = chain[at : end + 1]
+        if _is_plain(self) and end + 1 < len(chain) and _is_plain(chain[end + 1]):
+            manager.methods["process_spider_output"][end] = None
+
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
@@ -128,44 +143,22 @@ class FilterMiddleware:
                 await self._filter_links(item)
             elif isinstance(item, Request):
                 count_depth(item, response)
-                if self._rejected_request(item) is not None:
+                if any(one._rejected_request(item) is not None for one in self._row):
                     continue
             yield item
 
     async def _filter_links(self, page: Page) -> None:
-        above, is_above = self._neighbours
-        links = None if above is None else above.passed(page)
-        if links is None and _is_one_slice(page):
+        if _is_one_slice(page):
             links = _not_rejected(page.links)
-        if links is not None:
-            links = self._filter_slice(links, page)
-            self._passed = (page, links) if is_above else None
+            for one in self._row:
+                links = one._filter_slice(links, page)
             return
-        for number, part in enumerate(_slices(page.links)):
-            if number:
-                await asyncio.sleep(0)  # a page of 100,000 links must not hold up others
-            self._filter_slice(_not_rejected(part), page)
-
-    @cached_property
-    def _neighbours(self) -> tuple[FilterMiddleware | None, bool]:
-        """The filter that sees a page right before this one, so that nothing can have changed it
-        since; and whether one sees it right behind. Decided at the first page, when all components
-        exist."""
-        engine = None if self.crawler is None else self.crawler.engine
-        chain = () if engine is None else engine.scraper.spidermw.middlewares
-        if self not in chain:
-            return None, False
-        at = chain.index(self)
-        above = chain[at + 1] if at + 1 < len(chain) else None
-        below = chain[at - 1] if at else None
-        is_above = isinstance(below, FilterMiddleware)
-        return above if isinstance(above, FilterMiddleware) else None, is_above
-
-    def passed(self, page: Page) -> list[Link] | None:
-        """The links of ``page`` that no filter has rejected so far: four of 140, as a rule. Asked
-        once, right after this filter; None where it is not known."""
-        passed, self._passed = self._passed, None
-        return passed[1] if passed is not None and passed[0] is page else None
+        parts = [_not_rejected(part) for part in _slices(page.links)]
+        for one in self._row:
+            for number, part in enumerate(parts):
+                if number and part:
+                    await asyncio.sleep(0)  # a page of 100,000 links must not hold up others
+                parts[number] = one._filter_slice(part, page)
 
     def _filter_slice(self, links: list[Link], page: Page) -> list[Link]:
         """Those of the links that pass."""
@@ -252,6 +245,12 @@ class FilterMiddleware:
     def _log_verdict(self, url: str, reason: str | None) -> None:
         assert self.log is not None
         self.log.append(url, "pass" if reason is None else "reject", reason or "")
+
+
+def _is_plain(middleware: object) -> bool:
+    """Whether it treats items as this class does."""
+    treats = getattr(type(middleware), "process_spider_output", None)
+    return treats is FilterMiddleware.process_spider_output
 
 
 def _not_rejected(links: list[Link]) -> list[Link]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import io
 import logging
@@ -10,14 +11,17 @@ import sys
 from collections.abc import Callable
 
 import pytest
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
 from larmspider.extensions.tuning import (
     THRESHOLDS,
     GarbageExtension,
     LarmLogFormatter,
+    LarmSignals,
+    SignalsExtension,
     show_invisible_in_logs,
 )
 from tests.support.crawling import PROJECT
@@ -36,6 +40,38 @@ def test_what_was_loaded_is_set_aside_until_the_spider_closes(
         extension.spider_closed()
     assert gc.get_freeze_count() == 0
     assert gc.get_threshold() == before
+
+
+def test_receivers_of_an_item_are_called_in_order_and_waited_for(
+    crawler_for: Callable[..., Crawler], caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that raises is logged, and the others are called."""
+    crawler, called = crawler_for(), list[object]()
+
+    def plain(item: str) -> None:
+        called.append(item)
+
+    def raises(response: str) -> None:
+        raise ZeroDivisionError(response)
+
+    async def slow(item: str, spider: str) -> str:
+        await asyncio.sleep(0)
+        called.append(spider)
+        return spider
+
+    for receiver in (plain, raises, slow):
+        crawler.signals.connect(receiver, signal=signals.item_scraped)
+    with pytest.raises(NotConfigured):
+        SignalsExtension.from_crawler(crawler)
+    assert isinstance(crawler.signals, LarmSignals)
+    sent = {"item": "an item", "response": "a response", "spider": "a spider"}
+    found = asyncio.run(crawler.signals.send_catch_log_async(signals.item_scraped, **sent))
+    assert called == ["an item", "a spider"]
+    results = dict(found)
+    assert results[plain] is None
+    assert isinstance(results[raises], ZeroDivisionError)
+    assert results[slow] == "a spider"
+    assert "Error caught on signal handler" in caplog.text
 
 
 # larmspider/extensions/tuning.py: what large buffers took is the system's again.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -197,17 +198,23 @@ def test_a_filter_sees_what_is_left(crawler_for: Callable[..., Crawler], between
     chain: list[Any] = [FilterMiddleware.from_filter(one, crawler) for one in filters]
     if between:
         chain.insert(2, Adds())
-    engine = SimpleNamespace(scraper=SimpleNamespace(spidermw=SimpleNamespace()))
-    engine.scraper.spidermw.middlewares = chain[::-1]
+    manager = SimpleNamespace(middlewares=tuple(chain[::-1]))
+    methods = deque(one.process_spider_output for one in chain)
+    manager.methods = {"process_spider_output": methods}
+    engine = SimpleNamespace(scraper=SimpleNamespace(spidermw=manager))
     crawler.engine = engine  # type: ignore[assignment]
+    for one in chain:
+        if isinstance(one, FilterMiddleware):
+            one.stand_in_row()
+    assert sum(method is not None for method in methods) == (3 if between else 1)
 
     async def run(page: Page) -> None:
         async def source() -> AsyncIterator[Any]:
             yield page
 
         found = source()
-        for one in chain:
-            found = one.process_spider_output(RESPONSE, found)
+        for method in filter(None, methods):
+            found = method(RESPONSE, found)
         assert [item async for item in found] == [page]
 
     asyncio.run(run(Page("http://h/", links=[Link(f"http://h/{name}") for name in "abcd"])))
