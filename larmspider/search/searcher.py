@@ -444,13 +444,17 @@ class Searcher:
 
     def _resolved(self, clauses: Sequence[Clause]) -> list[Clause]:
         """``-Wall`` or ``-std=c11`` beside other words is no minus, but a flag, where pages have
-        ``-Wall`` or ``-std``."""
-        return [
-            clause.as_flag()
-            if clause.excluded and not (clause.phrase or clause.field) and self._is_flag(clause)
-            else clause
-            for clause in clauses
-        ]
+        ``-Wall`` or ``-std``; ``operator <<`` is one word."""
+        found = list[Clause]()
+        for clause in clauses:
+            sign = f"operator{clause.text}"
+            if clause.excluded and not (clause.phrase or clause.field) and self._is_flag(clause):
+                found.append(clause.as_flag())
+            elif found and _is_operator(found[-1]) and clause.plain and signs(sign) == [sign]:
+                found[-1] = replace(found[-1], text=sign)
+            else:
+                found.append(clause)
+        return found
 
     def _is_flag(self, clause: Clause) -> bool:
         sign = next(iter(signs(f"-{clause.text}")), "")
@@ -720,6 +724,11 @@ def found_line(results: Results, took: str) -> str:
     if results.total_all < results.total:
         line += f"; {results.total:,} with any of the words"
     return line
+
+
+def _is_operator(clause: Clause) -> bool:
+    """Whether this is the word "operator"."""
+    return clause.plain and clause.text.lower() == "operator"
 
 
 def without_quotes(query: str) -> str:

@@ -45,7 +45,7 @@ _ALPHABETS = (
     "абвгдежзийклмнопрстуфхцчшщъыьэюяёєії",
     "αβγδεζηθικλμνξοπρστυφχψω",
 )
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_](?:\w*[^\W_])?")  # "init" of __init__
 
 
 class Dictionary(Protocol):

@@ -492,6 +492,11 @@ def test_an_operator_alone_finds_pages_that_name_it(writer, make_page, find) -> 
     workers = WorkersSearcher([one, one], lambda: nullcontext(Deduplicator()))
     assert {hit.url for hit in workers.search("!=").hits} == {"http://wiki.example/cpp"}
     assert one.search("!= ->", facets=True).total_all == 0
+    for query in ("operator !=", "Operator !=", "the operator !="):
+        results = one.search(query)
+        assert results.hits[0].url.endswith("cpp")
+        assert results.hits[0].score > 2 * results.hits[1].score
+    assert one.search("operator -gives", verbatim=True).total == 1
     assert one.search("->>").hits[0].snippet.marked("*", "*").startswith("The *operator* ->> gives")
     for query in ("*", "-", "~ ~~", "= , *"):
         with pytest.raises(QueryError, match="no word to look for"):

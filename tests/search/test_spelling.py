@@ -49,6 +49,7 @@ def searcher(writer, make_page) -> Searcher:
         ("eclairaje", "eclairage"),
         ("os.paht.join()", "os.path.join()"),
         ("recieve", "receive"),
+        ("_lisence_", "_license_"),
         ("mall", "mail"),
         ("lisence, lisence?", "license, license?"),
     ],
@@ -100,7 +101,7 @@ def flags(writer, make_page) -> Searcher:
     for n in range(250):
         writer.add(make_page(f"{n}", "an error of the compiler"))
     for n in range(2):
-        writer.add(make_page(f"flag{n}", "gcc -Werror --enable-shared turns warnings into faults"))
+        writer.add(make_page(f"flag{n}", "gcc -Werror --enable-shared turns __init__ into faults"))
     writer.commit()
     return Searcher.open(writer.directory)
 
@@ -122,6 +123,7 @@ def test_a_word_that_pages_have_as_a_flag_is_right(flags, query: str) -> None:
         ("--enable-Shraed", "--enable-Shared"),
         ("--enabel-shared eror", "--enable-shared error"),
         ("-Werror errro", "-Werror error"),
+        ("__inti__", "__init__"),
     ],
 )
 def test_a_flag_is_corrected_to_a_flag(flags, query: str, meant: str) -> None:

@@ -23,6 +23,7 @@ LOOKS = {
     "corrected": "/search?q=expences",
     "error": "/search?q=title:",
     "not there": "/search/nowhere",
+    "sign in": "/login",
     "similar": "/search?similar={site}wiki/Rotor.html",
     "cached copy": "/search/copy?q=siren&u={site}wiki/Rotor.html",
 }
