@@ -25,6 +25,7 @@ from importlib.resources import files
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from larmspider.index.normal import normalized
+from larmspider.index.schema import stemmed_analyzer
 from larmspider.search.query import Clause
 from larmspider.search.stops import matter
 
@@ -46,6 +47,7 @@ _FOLDING = (
     .filter(Filter.ascii_fold())
     .build()
 )
+_STEMMED = stemmed_analyzer("english")
 
 
 def folded(text: str) -> tuple[str, ...]:
@@ -102,7 +104,9 @@ def with_related(clauses: Sequence[Clause]) -> list[Clause]:
         n for at, clause in enumerate(found) if clause.also for n in range(at, at + clause.covers)
     }
     if sum(counts) >= LEAST_TELLING:
-        for at, _, others in _related().terms_in(found):
+        # people ask with any form of a word: "how to delete", "deleting"
+        stems = [replace(clause, text=_stem(clause.text)) for clause in found]
+        for at, _, others in _related().terms_in(stems):
             if counts[at] and at not in widened:
                 related = tuple(one for one in others if one not in typed)[:left]
                 found[at] = replace(found[at], related=related)
@@ -112,14 +116,28 @@ def with_related(clauses: Sequence[Clause]) -> list[Clause]:
 
 def is_related(typed: str) -> bool:
     """Whether a word, as it is typed, has related words: people use it, whatever the index has."""
-    others = _related().others.get(folded(typed), ())
-    return bool(others) and typed.lower() in _related().others.get(folded(others[0]), ())
+    return typed.lower() in _related_words()[1]
+
+
+def _related() -> Synonyms:
+    return _related_words()[0]
 
 
 @cache
-def _related() -> Synonyms:
+def _related_words() -> tuple[Synonyms, frozenset[str]]:
+    """related.txt by the stems of its words, and these words."""
     text = (files(__package__) / "related.txt").read_text(encoding="utf-8")
-    return parse_synonyms(text.splitlines())[0]
+    synonyms, _ = parse_synonyms(text.splitlines())
+    others: dict[tuple[str, ...], dict[str, None]] = {}
+    for words, also in synonyms.others.items():
+        others.setdefault(tuple(map(_stem, words)), {}).update(dict.fromkeys(also))
+    known = frozenset(one for also in synonyms.others.values() for one in also)
+    return Synonyms({stems: tuple(also) for stems, also in others.items()}), known
+
+
+def _stem(word: str) -> str:
+    """The English stem of a word, without accents."""
+    return "-".join(_STEMMED.analyze(" ".join(folded(word)))) or word
 
 
 def parse_synonyms(lines: Iterable[str]) -> tuple[Synonyms, Problems]:

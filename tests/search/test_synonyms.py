@@ -147,6 +147,22 @@ def test_related_words_are_those_of_words_that_matter() -> None:
     assert not show.related
 
 
+@pytest.mark.parametrize(
+    ("query", "related"),
+    [
+        ("deleted user", "remove"),
+        ("deleting users", "account"),
+        ("e-mails to send", "mail"),
+        ("wie ändere ich ein Passwort", "kennwort"),
+        ("wie andere ich ein Passwort", "bearbeiten"),
+    ],
+)
+def test_any_form_of_a_word_has_its_related_words(query: str, related: str) -> None:
+    """As people ask with it, with accents or without."""
+    found = {one for clause in with_related(parse_query(query)) for one in clause.related}
+    assert related in found
+
+
 def test_a_query_has_no_more_related_words_than_synonyms() -> None:
     """Nor such as are typed."""
     words = [
