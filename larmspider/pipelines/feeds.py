@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-_LEFT_OUT = frozenset(
-    ("headers", "links", "parts", "sections", "core", "stored_at", "body_file", "file_bytes")
-) | {"requisites"}
+_LEFT_OUT = frozenset((
+    "headers", "links", "parts", "sections", "core",
+    "stored_at", "body_file", "file_bytes", "requisites",
+))  # fmt: skip
 _NAMES = tuple(field.name for field in fields(Page) if field.name not in _LEFT_OUT)
 
 
