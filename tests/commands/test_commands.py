@@ -165,6 +165,7 @@ def test_search_pages_through_results(folder: Path) -> None:
     assert [hit["url"] for hit in some] == every[3:5]
 
 
+@pytest.mark.acceptance
 def test_a_terminal_that_lacks_the_letters_shows_the_others(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,7 @@ def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
     assert re.search(r"^changes +127\.0\.0\.1:\d+: \S+ a day$", out, re.MULTILINE)
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("command", ["links", "report"])
 def test_a_terminal_is_told_how_far_it_is(
     demo: tuple[Path, str], tmp_path: Path, command: str

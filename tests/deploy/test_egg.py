@@ -128,6 +128,7 @@ def test_a_crawl_from_the_egg_reads_large_documents_and_checks_patterns(
     assert "known path" in explained.out, explained.err  # of known_paths.txt
 
 
+@pytest.mark.acceptance
 def test_a_slow_pattern_is_refused_from_the_egg_too(python, egg, tmp_path):
     ran = run(
         python, egg, tmp_path, "-m", "scrapy", "crawl", "intranet",

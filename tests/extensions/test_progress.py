@@ -74,6 +74,7 @@ def test_a_terminal_shows_what_the_crawl_does(tmp_path: Path) -> None:
         assert len(set(logged)) > 40
 
 
+@pytest.mark.acceptance
 def test_no_color_and_narrow_windows_are_respected(tmp_path: Path) -> None:
     """One line without colours, which is never wrapped."""
     with (

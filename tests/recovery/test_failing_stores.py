@@ -105,6 +105,7 @@ def server(scripted_server: Start) -> ScriptedServer:
     )
 
 
+@pytest.mark.acceptance
 def test_an_index_that_cannot_commit_ends_the_crawl(server: ScriptedServer, tmp_path: Path) -> None:
     """Status 1 and a message; with an index that can, the same command ends complete."""
     module = settings_with(tmp_path, {INDEX: None, "UncommittedIndex": 500})
@@ -121,6 +122,7 @@ def test_an_index_that_cannot_commit_ends_the_crawl(server: ScriptedServer, tmp_
     _complete(server, crawl.crawl)
 
 
+@pytest.mark.acceptance
 def test_an_index_that_went_away_ends_the_crawl_until_it_is_back(
     server: ScriptedServer, tmp_path: Path
 ) -> None:

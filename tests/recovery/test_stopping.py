@@ -290,6 +290,7 @@ def test_while_it_ends(
     _goes_on_to_its_end(small_server, tmp_path)
 
 
+@pytest.mark.acceptance
 def test_while_a_large_document_is_read(
     scripted_server: Start, tmp_path: Path, sent: signal.Signals
 ) -> None:

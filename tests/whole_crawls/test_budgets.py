@@ -203,6 +203,7 @@ def many(pages: int) -> dict[str, list[str]]:
     return {"/": [*leaves, "/hub"], "/hub": []} | {leaf: ["/hub"] for leaf in leaves}
 
 
+@pytest.mark.acceptance
 def test_ranks_bring_the_most_linked_page_forward(scripted_server: Start, tmp_path: Path) -> None:
     """With ranks computed every 0.3 s a page that all others link to is fetched before most of
     them; breadth first it is the last."""

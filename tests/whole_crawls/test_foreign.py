@@ -181,6 +181,7 @@ def test_a_failed_fetch_without_errback_ends_the_url(scripted_server: Start, fol
     assert len(server.log) == asked
 
 
+@pytest.mark.acceptance
 def test_requests_survive_a_kill(scripted_server: Start, folder: Path) -> None:
     """Killed without warning while the first of them is under way; the next run sends them all."""
     server = scripted_server(ROUTES | {"/form": Raw(b"", hang=True), "/again": Raw(b"", hang=True)})

@@ -37,9 +37,8 @@ def page(request: Request) -> Reply:
     return Reply(200, HTML, f"{links} on {host(request)}".encode(), answer_secs(request))
 
 
-@pytest.mark.parametrize(
-    "group_by", ["address", pytest.param("host", marks=pytest.mark.acceptance)]
-)
+@pytest.mark.acceptance
+@pytest.mark.parametrize("group_by", ["address", "host"])
 def test_two_names_of_one_address_share_their_pace(
     group_by: str, scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:

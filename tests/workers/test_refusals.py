@@ -203,6 +203,7 @@ def test_what_is_no_seed_is_told_and_taken_out(crew: Crew) -> None:
     assert [why for why in wrong.values() if why not in crew.said("w1")] == []
 
 
+@pytest.mark.acceptance
 def test_seeds_in_a_key_of_another_type_are_told_of_and_keep_no_crawl_from_its_end(
     crew: Crew,
 ) -> None:
@@ -214,6 +215,7 @@ def test_seeds_in_a_key_of_another_type_are_told_of_and_keep_no_crawl_from_its_e
     assert crew.server.client().type(KEY) == b"set"
 
 
+@pytest.mark.acceptance
 def test_a_component_that_fails_at_a_pushed_seed_ends_the_worker(crew: Crew) -> None:
     """It says why; without the task that it failed in the worker would be there and do nothing."""
     crew.server.client().rpush(KEY, "http://127.0.0.1/fail")
