@@ -728,7 +728,7 @@ EXTENSIONS = {
     "larmspider.status.monitor.MonitorExtension": 500,
     "larmspider.extensions.progress.ProgressExtension": 500,
     "larmspider.extensions.tuning.AllocatorExtension": 100,  # memory of large bodies goes back
-    "larmspider.extensions.tuning.SignalsExtension": 100,  # item_scraped without tasks
+    "larmspider.extensions.tuning.TasksExtension": 100,  # fewer tasks of asyncio
     "larmspider.extensions.tuning.GarbageExtension": 900,  # when all the others are there
     "larmspider.extensions.pagerank.PageRankExtension": 500,  # where LARM_STRATEGY is pagerank
     "larmspider.status.totals.TotalsExtension": 500,  # counts of all runs

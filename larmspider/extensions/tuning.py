@@ -1,4 +1,5 @@
-"""Less CPU and memory a page: garbage collection, malloc, log lines, stats; what a log shows."""
+"""Less CPU and memory a page: tasks, garbage collection, malloc, log lines, stats; what a log
+shows."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import gc
 import logging
 import re
 import sys
+from collections.abc import AsyncIterator, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pydispatch.dispatcher import getAllReceivers, liveReceivers
@@ -16,12 +19,13 @@ from scrapy.exceptions import NotConfigured
 from scrapy.logformatter import LogFormatter
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
-from scrapy.utils.defer import ensure_awaitable
+from scrapy.utils.defer import aiter_errback, ensure_awaitable, iter_errback
 
 from larmspider.formatting import escaped
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
+    from scrapy.core.scraper import Scraper
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.logformatter import LogFormatterResult
@@ -135,13 +139,44 @@ class LarmSignals(SignalManager):
         return found
 
 
-class SignalsExtension:
-    """Has the crawl send its signals by `LarmSignals`."""
+class TasksExtension:
+    """Fewer tasks of asyncio a page: signals are sent by `LarmSignals`, what a page gives is stored
+    by `store_in_turn`. And the event loop keeps no list of asynchronous generators, of which a page
+    has 24; it would close those that are left at its end."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        crawler.signals = LarmSignals(crawler)  # receivers are known by the crawler
+        crawler.signals.connect(self.spider_opened, signal=signals.spider_opened)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> NoReturn:
-        crawler.signals = LarmSignals(crawler)  # receivers are known by the crawler
-        raise NotConfigured
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def spider_opened(self) -> None:
+        assert self._crawler.engine is not None
+        scraper = self._crawler.engine.scraper
+        if scraper.concurrent_items == 1:
+            in_turn = partial(store_in_turn, scraper)
+            scraper.handle_spider_output_async = in_turn  # type: ignore[method-assign]
+        sys.set_asyncgen_hooks(firstiter=None)  # those that are dropped are closed as before
+
+
+async def store_in_turn(
+    scraper: Scraper,
+    result: Iterable[Any] | AsyncIterator[Any],
+    request: Request,
+    response: Response | Failure,
+) -> None:
+    """Scraper.handle_spider_output_async for CONCURRENT_ITEMS = 1, without two tasks and a queue
+    for each page: 11 us in place of 55."""
+    failed = scraper.handle_spider_error
+    if isinstance(result, AsyncIterator):
+        async for item in aiter_errback(result, failed, request, response):
+            await scraper._process_spidermw_output_async(item, response)
+    else:
+        for item in iter_errback(result, failed, request, response):
+            await scraper._process_spidermw_output_async(item, response)
 
 
 THRESHOLDS = (100_000, 20, 20)

@@ -90,7 +90,7 @@ class LarmDownloader:
         self.total = crawler.settings.getint("CONCURRENT_REQUESTS")
         self.handlers = DownloadHandlers(crawler)
         self.middleware = build_from_crawler(DownloaderMiddlewareManager, crawler)
-        self._downloads: dict[Request, asyncio.Task[Response]] = {}
+        self._downloads: dict[Request, asyncio.Task[Any]] = {}
 
     def fetch(self, request: Request) -> Deferred[Response | Request]:
         return deferred_from_coro(self._fetch(request))
@@ -109,11 +109,13 @@ class LarmDownloader:
     async def _download(self, request: Request) -> Response:
         request.meta["download_started"] = time.monotonic()
         self._tell(signals.request_reached_downloader, request=request)
-        task = asyncio.ensure_future(self.handlers.download_request_async(request))
+        task = asyncio.current_task()  # that of `fetch`
+        assert task is not None
         self._downloads[request] = task
         try:
-            response = await task
+            response = await self.handlers.download_request_async(request)
         except asyncio.CancelledError:
+            task.uncancel()
             raise Stopped("let go of") from None
         finally:
             del self._downloads[request]

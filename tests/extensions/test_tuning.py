@@ -8,20 +8,21 @@ import io
 import logging
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 
 import pytest
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
+from twisted.python.failure import Failure
 
 from larmspider.extensions.tuning import (
     THRESHOLDS,
     GarbageExtension,
     LarmLogFormatter,
     LarmSignals,
-    SignalsExtension,
+    TasksExtension,
     show_invisible_in_logs,
 )
 from tests.support.crawling import PROJECT
@@ -61,8 +62,7 @@ def test_receivers_of_an_item_are_called_in_order_and_waited_for(
 
     for receiver in (plain, raises, slow):
         crawler.signals.connect(receiver, signal=signals.item_scraped)
-    with pytest.raises(NotConfigured):
-        SignalsExtension.from_crawler(crawler)
+    TasksExtension.from_crawler(crawler)
     assert isinstance(crawler.signals, LarmSignals)
     sent = {"item": "an item", "response": "a response", "spider": "a spider"}
     found = asyncio.run(crawler.signals.send_catch_log_async(signals.item_scraped, **sent))
@@ -72,6 +72,73 @@ def test_receivers_of_an_item_are_called_in_order_and_waited_for(
     assert isinstance(results[raises], ZeroDivisionError)
     assert results[slow] == "a spider"
     assert "Error caught on signal handler" in caplog.text
+
+
+class _Scraper:
+    """What `TasksExtension` needs of Scrapy's, which notes what it is given."""
+
+    def __init__(self, concurrent_items: int) -> None:
+        self.concurrent_items = concurrent_items
+        self.noted: list[object] = []
+
+    async def handle_spider_output_async(self, *_: object) -> None:
+        self.noted.append("by Scrapy")
+
+    async def _process_spidermw_output_async(self, item: object, response: object) -> None:
+        self.noted.append(f"{item} begins")
+        await asyncio.sleep(0)
+        self.noted.append(f"{item} is stored")
+
+    def handle_spider_error(self, failure: Failure, request: object, response: object) -> None:
+        self.noted.append(failure.type)
+
+
+async def _two_and_an_error() -> AsyncIterator[str]:
+    yield "one"
+    yield "two"
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_items_of_a_page_are_stored_one_after_the_other(
+    crawler_for: Callable[..., Crawler], is_async: bool
+) -> None:
+    """Also where more than one is stored at a time, by Scrapy itself."""
+    hooks = sys.get_asyncgen_hooks()
+    try:
+        for concurrent_items in (1, 4):
+            crawler, scraper = crawler_for(), _Scraper(concurrent_items)
+            crawler.engine = SimpleNamespace(scraper=scraper)  # type: ignore[assignment]
+            TasksExtension.from_crawler(crawler).spider_opened()
+            output = _two_and_an_error() if is_async else ["one", "two"]
+            asyncio.run(scraper.handle_spider_output_async(output, "request", "response"))
+            if concurrent_items > 1:
+                assert scraper.noted == ["by Scrapy"]
+            else:
+                stored = ["one begins", "one is stored", "two begins", "two is stored"]
+                assert scraper.noted == stored + [ZeroDivisionError] * is_async
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
+def test_a_generator_that_is_dropped_is_closed(crawler_for: Callable[..., Crawler]) -> None:
+    closed = []
+
+    async def generated() -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            closed.append(sys.get_asyncgen_hooks().firstiter)
+
+    async def dropped() -> None:
+        crawler = crawler_for()
+        crawler.engine = SimpleNamespace(scraper=_Scraper(1))  # type: ignore[assignment]
+        TasksExtension.from_crawler(crawler).spider_opened()
+        await anext(generated())
+        await asyncio.sleep(0.01)
+        assert closed == [None]
+
+    asyncio.run(dropped())
 
 
 # larmspider/extensions/tuning.py: what large buffers took is the system's again.
