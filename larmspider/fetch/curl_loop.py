@@ -147,6 +147,7 @@ class CurlLoop:
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
         self._watcher: Watcher = watcher(self._loop, self._act)
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0  # no event loop has to know this: uvloop's handles may not
         self._due: float | None = None
         self._starting = False
         self._closed = self._left = False
@@ -207,17 +208,20 @@ class CurlLoop:
             return
         self._due = due = self._loop.time() + milliseconds / 1000
         if self._timer is None:
-            self._timer = self._loop.call_at(due, self._on_time)
-        elif due < self._timer.when():
+            self._call_at(due)
+        elif due < self._timer_at:
             self._timer.cancel()
-            self._timer = self._loop.call_at(due, self._on_time)
+            self._call_at(due)
+
+    def _call_at(self, due: float) -> None:
+        self._timer, self._timer_at = self._loop.call_at(due, self._on_time), due
 
     def _on_time(self) -> None:
         self._timer = None
         if self._due is None or self._closed:
             return
         if self._loop.time() < self._due:
-            self._timer = self._loop.call_at(self._due, self._on_time)
+            self._call_at(self._due)
             return
         self._due = None
         self._act(pycurl.SOCKET_TIMEOUT, 0)

@@ -61,6 +61,21 @@ def test_many_fetches_end(scripted_server: Start, fetcher: Make) -> None:
     assert sizes == [1, 3_000_000, 1] * 40
 
 
+def test_handles_of_the_event_loop_need_not_know_their_time(
+    scripted_server: Start, fetcher: Make
+) -> None:
+    """Those of uvloop do not where the time has come already."""
+    server, one = scripted_server({"*": Reply(body=b"x")}), fetcher()
+
+    async def fetched() -> list[Response]:
+        loop = asyncio.get_running_loop()
+        loop.call_at = lambda when, callback: loop.call_soon(callback)  # type: ignore
+        requests = [Request(server.url(f"/{number}")) for number in range(20)]
+        return await asyncio.gather(*map(one.handler.download_request, requests))
+
+    assert [response.body for response in one.run(fetched)] == [b"x"] * 20
+
+
 def test_a_large_body_is_sent(scripted_server: Start, fetcher: Make) -> None:
     """More than a socket takes at once."""
     server, body = scripted_server({"*": "x"}), b"x" * 8_000_000
