@@ -19,6 +19,7 @@ figures are those of the page files, or of what the spider made where there are 
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 # "who sets it: what it counts"; docs/stats.md is made of this file (make docs)
@@ -191,6 +192,7 @@ FENCED = "larm/worker/fenced"
 to be started again"""
 
 
+@cache
 def filter_rejected(name: str) -> str:
     """The key that counts what the filter called ``name`` rejected."""
     return FILTER_REJECTED.format(filter=name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -151,6 +150,8 @@ class FilterMiddleware:
         if _is_one_slice(page):
             links = _not_rejected(page.links)
             for one in self._row:
+                if not links:  # of most pages the first two filters reject all
+                    return
                 links = one._filter_slice(links, page)
             return
         parts = [_not_rejected(part) for part in _slices(page.links)]
@@ -177,7 +178,8 @@ class FilterMiddleware:
         for link in links:
             try:
                 if link.normalized is None:
-                    link.normalized, link.exact = forms(link.url)
+                    both = forms(link.url)
+                    link.normalized, link.exact = both[0], both[1]  # unpacked it takes longer
             except InvalidURL as error:
                 rejected += self._mark([link], [str(error)])
             else:
@@ -186,10 +188,12 @@ class FilterMiddleware:
 
     def reasons(self, links: Sequence[Link], page: Page) -> list[str | None]:
         """Why each link is rejected, None where it is not; an error of the filter rejects."""
-        with suppress(Exception):
+        try:
             reasons = self.filter.reject_links(links, page)
-            if len(reasons) == len(links):
-                return reasons
+        except Exception:  # noqa: BLE001 - whatever a filter raises rejects
+            reasons = []
+        if len(reasons) == len(links):
+            return reasons
         # one by one, to find the link for which the filter raises
         return [self._reason(link, page) for link in links]
 

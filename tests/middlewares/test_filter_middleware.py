@@ -167,6 +167,28 @@ def test_a_filter_with_too_few_verdicts_rejects(counters: MemoryStatsCollector) 
     assert [link.rejected_by for link in page.links] == ["short", "short"]
 
 
+class Counts(UrlFilter):
+    """Rejects all, and counts how often it was asked."""
+
+    name = "counts"
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        self.times += 1
+        return ["never"] * len(links)
+
+
+def test_no_filter_is_asked_about_no_links(counters: MemoryStatsCollector) -> None:
+    """Of most pages of a site no link is left behind the first filters."""
+    forms = forms_from_settings(Settings())
+    row = [FilterMiddleware(Counts(), counters, forms) for _ in range(3)]
+    row[-1]._row = row
+    spider_output(row[-1], [Page("http://h/", links=[Link("http://h/a")]), Page("http://h/b")])
+    assert [one.filter.times for one in row] == [1, 0, 0]  # type: ignore[attr-defined]
+
+
 class Adds:
     """A component of another project, between two filters: it has a link of its own to add."""
 
