@@ -16,6 +16,9 @@ page in Italian and one in Dutch of which half is English (``python -m benchmark
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from string import ascii_lowercase
+
 _WORDS = {
     "en": """
         an and are as be been but by can does each for from has have if is it may more not of on
@@ -32,8 +35,15 @@ _WORDS = {
         pour que qui sans ses si sont sur une vous
     """,
 }
-_LANGUAGE_OF = {word: name for name, words in _WORDS.items() for word in words.split()}
-_WORDS_OF = {name: frozenset(words.split()) for name, words in _WORDS.items()}
+_WORDS_OF: dict[str, frozenset[str | bytes]] = {
+    name: frozenset([*words.split(), *words.encode().split()]) for name, words in _WORDS.items()
+}
+_LANGUAGE_OF = {word: name for name, words in _WORDS_OF.items() for word in words}
+_SMALL = bytes(
+    code if chr(code) in ascii_lowercase else ord(" ") if chr(code).isspace() else ord("A")
+    for code in range(256)
+)
+"""For bytes.translate(): small letters, spaces, and a capital for all else."""
 _FEWEST = 8
 """Words of its language in a text."""
 _DIFFERENT = 5
@@ -51,10 +61,10 @@ def language_of(text: str) -> str | None:
     """The language of which the text has function words enough, as an ISO 639 code."""
     if not text.isascii() and len(text.encode("utf-8", "replace")) > _BEYOND_ASCII * len(text):
         return None
-    # no names, no code
-    words = [word for word in text.split() if word.islower() and word.isalpha()]
+    words = _words(text)
     found = list(map(_LANGUAGE_OF.get, words))
-    numbers = {language: found.count(language) for language in _WORDS}
+    said = list(filter(None, found))
+    numbers = {language: said.count(language) for language in _WORDS}
     language = max(numbers, key=numbers.__getitem__)
     number = numbers.pop(language)
     if number < max(_FEWEST, _SHARE * len(found)) or max(numbers.values()) > _FOREIGN * number:
@@ -66,3 +76,11 @@ def language_of(text: str) -> str | None:
     if any(part.count(language) < _SHARE_OF_QUARTER * len(part) for part in quarters):
         return None
     return language
+
+
+def _words(text: str) -> Sequence[str | bytes]:
+    """Its words in small letters: no names, no code. As bytes where all is ASCII, which takes two
+    thirds of the time."""
+    if text.isascii():
+        return [word for word in text.encode().translate(_SMALL).split() if word.islower()]
+    return [word for word in text.split() if word.islower() and word.isalpha()]

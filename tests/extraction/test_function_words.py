@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from larmspider.extraction import function_words
 from larmspider.extraction.function_words import language_of
 
 ENGLISH = (
@@ -49,3 +50,12 @@ def test_prose_has_the_language_of_its_function_words(text: str, language: str) 
 )
 def test_what_is_not_certain_has_none(text: str) -> None:
     assert language_of(text) is None
+
+
+def test_words_are_those_between_spaces_that_are_small_letters() -> None:
+    """Whatever ASCII has, as in a text with other letters."""
+    characters = "".join(map(chr, range(128)))
+    text = " ".join(f"{one}ab cd{one}ef gh{one}" for one in characters)
+    words = [word for word in text.split() if word.islower() and word.isalpha()]
+    assert function_words._words(text) == [word.encode() for word in words]
+    assert function_words._words(f"{text} für") == [*words, "für"]
