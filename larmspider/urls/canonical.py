@@ -60,11 +60,14 @@ from larmspider.urls.syntax import (
 )
 
 # The fast path: URLs that are canonical but for the case of their path. No escapes, no empty or dot
-# segment, no index or default file, no path parameters, a host that cannot be an IPv4 address
-# (its last label starts with a letter) nor punycode. Other URLs take the complete way.
+# segment, no index or default file, no path parameters, a host that is an IPv4 address as all write
+# them or can be none (its last label starts with a letter), nor punycode. Other URLs take the
+# complete way.
+_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ORDINARY = re.compile(
-    r"""
-    (https?://(?:(?!xn--)[a-z0-9_-]++\.)*+(?!xn--)[a-z][a-z0-9_-]*+(?::(?!80/|443/)[1-9][0-9]{1,3})?)
+    rf"""
+    (https?://(?:(?:(?!xn--)[a-z0-9_-]++\.)*+(?!xn--)[a-z][a-z0-9_-]*+|(?:{_BYTE}\.){{3}}{_BYTE})
+    (?::(?!80/|443/)(?:[1-5][0-9]{{4}}|[1-9][0-9]{{1,3}}))?)
     (?=/)
     ((?:/(?!(?i:index|default)\.)[A-Za-z0-9_~!$&'()*+,=:@-][A-Za-z0-9_~!$&'()*+,=:@.-]*+)*+/?)
     (?:\?([A-Za-z0-9_~!$&()*+,=:@./?;-]++))?

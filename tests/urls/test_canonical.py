@@ -450,6 +450,7 @@ _URLS = st.one_of(
         r"(\?[A-Za-z0-9._~&=;+/?'-]{0,12})?",
         fullmatch=True,
     ),
+    st.from_regex(r"https?://[0-9]{1,3}(\.[0-9]{1,3}){2,4}(:[0-9]{1,5})?/A?", fullmatch=True),
 )
 
 
@@ -483,6 +484,11 @@ def test_fast_path_agrees_with_the_complete_one(options: dict[str, Any]) -> None
     @example("http://xn--a.b/")
     @example("http://h:80/")
     @example("http://a.1/")
+    @example("http://1.2.3.4/A")
+    @example("http://1.2.3.256/")
+    @example("http://01.2.3.4/")
+    @example("http://1.2.3.4.5/")
+    @example("http://1.2.3.4:65536/")
     @example("http://h/?sid=1")
     @example("http://h/a;sid=1")
     @example("http://wiki/A?B")
@@ -496,6 +502,17 @@ def test_fast_path_agrees_with_the_complete_one(options: dict[str, Any]) -> None
         assert forms[0] == forms[1]
 
     agree()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://docs.example/A", "http://h:8080/", "http://10.0.0.255:45678/A?b", "https://h/a"]
+)
+def test_the_usual_forms_of_a_host_need_no_parser(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name or an IPv4 address, with or without a port."""
+    monkeypatch.setattr(Canonicalizer, "complete", None)
+    assert canonicalize(url) == url.lower()
 
 
 @pytest.mark.parametrize(
