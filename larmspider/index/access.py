@@ -13,12 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 import tantivy
 from tantivy import DocAddress, Occur, Query
 
-from larmspider.index.schema import FILES
+from larmspider.index.schema import FILES, hostname_of
 from larmspider.urls.host_pattern import HostPattern
 from larmspider.urls.host_resolver import canonical_host
 
@@ -62,7 +61,7 @@ EVERYTHING = Access()
 
 def place_of(url: str) -> str:
     """The host by which a page is restricted: `FILES` for a file."""
-    return FILES if url.startswith("file:") else (urlsplit(url).hostname or "").rstrip(".")
+    return FILES if url.startswith("file:") else hostname_of(url)
 
 
 @lru_cache(4_096)

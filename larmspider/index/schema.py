@@ -18,8 +18,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from math import log2
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -97,6 +99,11 @@ stems (stems.py)."""
 # behind the first part of a title stands the name of the site: Queues — Python 3.11 documentation
 _TITLE_PARTS = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb\u2022-]|::)\s")
 _SENTENCE = re.compile(rf".{{20,{LONGEST_SENTENCE}}}?(?:[.!?\u2026](?=\s|$)|[\u3002\uff01\uff1f])")
+_LONGEST_REMEMBERED = 300
+_MONTHS = {
+    "Jan": "01", "Feb": "02", "Mar": "03", "Apr": "04", "May": "05", "Jun": "06",
+    "Jul": "07", "Aug": "08", "Sep": "09", "Oct": "10", "Nov": "11", "Dec": "12",
+}  # fmt: skip
 _FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
 _CLOCKS_DIFFER_SECS = 86_400.0
 
@@ -284,7 +291,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
     stored = {
         "key": page.name,
         "url": page.url,
-        "host": (urlsplit(page.url).hostname or "").rstrip("."),
+        "host": hostname_of(page.url),
         "digest": digest,
         "title": page.title,
         "description": page.description or page.unread or first_sentence(page.main),
@@ -307,6 +314,20 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         stored["core"] = page.core
     stored["parts"] = [_part_fields(part, stored, page.fetched) for part in page.parts]
     return stored
+
+
+def hostname_of(url: str) -> str:
+    """The host of an absolute URL, without port and without a dot at its end; "" for none."""
+    end = url.find("/", 8)  # behind http:// and https://
+    origin = url if end < 0 else url[:end]
+    if len(origin) > _LONGEST_REMEMBERED:
+        return _hostname.__wrapped__(origin)
+    return _hostname(origin)
+
+
+@lru_cache(4_096)
+def _hostname(origin: str) -> str:
+    return (urlsplit(origin).hostname or "").rstrip(".")
 
 
 def first_sentence(text: str) -> str:
@@ -468,12 +489,25 @@ def last_modified(header: str, fetched: float) -> datetime | None:
     """A Last-Modified header, None for no date, or one before the web or after the fetch (by more
     than clocks may differ)."""
     try:
-        told = parsedate_to_datetime(header)
+        told = _usual_date(header) or parsedate_to_datetime(header)
         if told.tzinfo is None:  # "-0000": UTC, of no known place (RFC 5322 3.3)
             told = told.replace(tzinfo=UTC)
         return _plausible(told.timestamp(), fetched)
     except (TypeError, ValueError, OverflowError, IndexError):
         return None
+
+
+def _usual_date(header: str) -> datetime | None:
+    """``Sun, 06 Nov 1994 08:49:37 GMT``, as RFC 9110 5.6.7 wants a date, in less than half of the
+    time that email.utils takes; None for any other form."""
+    month = _MONTHS.get(header[8:11])
+    if month is None or len(header) != 29 or not header.endswith(" GMT"):
+        return None
+    with suppress(ValueError):
+        return datetime.fromisoformat(
+            f"{header[12:16]}-{month}-{header[5:7]}T{header[17:25]}+00:00"
+        )
+    return None
 
 
 def _plausible(told: float | None, fetched: float) -> datetime | None:

@@ -189,8 +189,11 @@ class SearchIndexPipeline(Store):
     def write(self, page: Page) -> None:
         assert self._writer is not None
         self._up_to_date = False
-        with self._failure_kept():
+        try:
             self._index(page, self._writer)
+        except CrawlDirError as error:
+            self._failure = self._failure or error
+            raise
 
     def _index(self, page: Page, writer: IndexWriter) -> None:
         self._ahead.add(page.name)

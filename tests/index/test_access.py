@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from larmspider.index.access import Access, place_of
-from larmspider.index.schema import FILES
+from larmspider.index.schema import FILES, hostname_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import Filters
@@ -19,6 +20,22 @@ from larmspider.search.shards import Deduplicator, WorkersSearcher
 RESTRICTED = ("https://*.hr.example", FILES)
 NOBODY = Access(RESTRICTED)
 SECRETS = ("https://pay.hr.example:8443/a", "file:///srv/plans/a.txt")
+
+
+@pytest.mark.parametrize(
+    "url, host",
+    [
+        ("http://Wiki.example:80/a/b", "wiki.example"),
+        ("http://wiki.example.", "wiki.example"),
+        ("https://me:secret@h/?q=http://other/", "h"),
+        ("http://h?a=/b", "h"),
+        ("http://[::1]:80/", "::1"),
+        ("http://" + "h" * 400 + "/", "h" * 400),
+        ("file:///srv/a", ""),
+    ],
+)
+def test_a_url_has_the_host_that_urlsplit_finds(url: str, host: str) -> None:
+    assert hostname_of(url) == (urlsplit(url).hostname or "").rstrip(".") == host
 
 
 @pytest.fixture(scope="module")
