@@ -30,7 +30,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
 import msgpack
@@ -172,7 +172,7 @@ class RecentPages:
     """The texts of the pages that were fetched last, by URL key: at most ``room`` bytes, about."""
 
     def __init__(self, room: int = 4 << 20) -> None:
-        self._room, self._pages = room, dict[bytes, Page]()
+        self._room, self._pages = room, dict[bytes, _Text]()
 
     def __len__(self) -> int:
         return len(self._pages)
@@ -182,7 +182,7 @@ class RecentPages:
         self._drop(key)
         if page.text or page.links:
             links = page.links if len(page.title) + len(page.text) < LITTLE_TEXT else []
-            kept = Page(page.url, title=page.title, text=page.text, links=links)
+            kept = _Text(page.url, page.title, page.text, links)
             self._pages[key] = kept
             self._room -= _size(kept)
         while self._room < 0:
@@ -195,10 +195,19 @@ class RecentPages:
     def details(self, key: bytes) -> Details | None:
         """None for a page that is no longer known."""
         page = self._pages.get(key)
-        return None if page is None else Details.of(page)
+        if page is None:
+            return None
+        return Details.of(Page(page.url, title=page.title, text=page.text, links=page.links))
 
 
-def _size(page: Page) -> int:
+class _Text(NamedTuple):
+    url: str
+    title: str
+    text: str
+    links: list[Link]
+
+
+def _size(page: _Text) -> int:
     return 1_000 + len(page.text) + 500 * len(page.links)
 
 

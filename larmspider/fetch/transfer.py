@@ -91,8 +91,8 @@ class ResponseHead:
 
     def length(self) -> int | None:
         """Content-Length."""
-        text = self.headers.get(b"Content-Length")
-        return int(text) if text is not None and text.isdigit() else None
+        texts = dict.get(self.headers, b"Content-Length")
+        return int(texts[-1]) if texts and texts[-1].isdigit() else None
 
 
 def _unfold(values_of: dict[bytes, list[bytes]], line: bytes) -> None:

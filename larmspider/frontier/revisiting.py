@@ -122,6 +122,9 @@ class HostKnowledge:
         return (self.changes + 1) / (self.exposure + 60 * DAY)
 
 
+_RATE_OF_ANY = HostKnowledge().rate
+
+
 class Revisiting:
     """``per_day``: visits a day, 0: a thirtieth of the pages. ``even``: one page after the other,
     whatever is known of its changes. ``matches`` decides in a run by pattern, ``is_removed`` which
@@ -420,7 +423,7 @@ class Revisiting:
     @property
     def theta(self) -> float:
         """What a visit has to be worth: at first so much that every page is visited in a round."""
-        return self._theta or value(self._round, *prior(HostKnowledge().rate))
+        return self._theta or value(self._round, *prior(_RATE_OF_ANY))
 
     @property
     def _round(self) -> float:

@@ -217,7 +217,7 @@ class RobotsRules:
 
     def allowed(self, url: str) -> bool:
         """Whether we may fetch ``url``, an absolute URL of this host (RFC 9309 2.2.2)."""
-        return self._matcher.can_fetch(_comparable(url), "*")
+        return not self._rules or self._matcher.can_fetch(_comparable(url), "*")
 
     def deciding_line(self, url: str) -> tuple[int, str] | None:
         """The number (from 1) and text of the line that allows or refuses ``url``; None when no

@@ -76,7 +76,7 @@ class RecordLog:
         """Write records and return their number."""
         records = list(records)
         width = len(self.columns)
-        if wrong := {len(record) for record in records} - {width}:
+        if wrong := set(map(len, records)) - {width}:
             raise ValueError(f"{self.path.name} has {width} columns, the record {min(wrong)}")
         lines = _lines(records)
         # one check for all: a page has hundreds of links, and few need cleaning

@@ -56,6 +56,7 @@ logger = logging.getLogger(__name__)
 
 _SECRETS = frozenset({b"Authorization", b"Proxy-Authorization"})
 _WORD = re.compile(r"[a-z0-9-]{1,20}")
+_STATES = {state: stats.RUN.format(state=state.name.lower()) for state in UrlState}
 _RAISED = {"a store raised": "store", "the spider raised": "spider"}
 
 
@@ -213,7 +214,7 @@ def keys_of(visit: FetchRecord) -> Iterator[str]:
     >>> list(keys_of(FetchRecord(UrlState.FAILED, status=503, reason="http-503")))
     ['larm/run/failed', 'larm/run/failed/http-503']
     """
-    yield stats.RUN.format(state=visit.state.name.lower())
+    yield _STATES[visit.state]
     if visit.state is UrlState.STORED:
         yield stats.RUN_STATUS.format(status=visit.status or _word(visit.reason))
     elif visit.state is UrlState.FAILED:

@@ -150,14 +150,14 @@ class IntranetSpider(Spider):
         if PROOF in meta:  # somebody is signed in
             for link in page.links:
                 link.url = without_tokens(link.url)
-        for header in response.headers.getlist("X-Robots-Tag"):
+        for header in dict.get(response.headers, b"X-Robots-Tag", ()):
             noindex, nofollow = robots_header(header.decode("latin-1"))
             page.noindex |= noindex
             page.nofollow |= nofollow
         yield page
 
     def _requisite(self, response: Response, digest: str) -> Page:
-        content_type = _header(response, "Content-Type")
+        content_type = _header(response, b"Content-Type")
         page = Page(response.url, mime=media_type(content_type, response.body, response.url))
         self._fill(page, response, digest)
         self._add_redirect(page, response)
@@ -184,12 +184,12 @@ class IntranetSpider(Spider):
         page.digest = digest
         if not page.size and page.unread:
             page.digest = _sha1(page.url.encode())
-        page.etag = _header(response, "ETag")
-        page.last_modified = _header(response, "Last-Modified")
+        page.etag = _header(response, b"Etag")
+        page.last_modified = _header(response, b"Last-Modified")
         page.headers = response.headers
 
     async def _extract(self, response: Response) -> Page:
-        body, content_type = response.body, _header(response, "Content-Type")
+        body, content_type = response.body, _header(response, b"Content-Type")
         if TOO_LARGE in response.flags or BLOB in response.meta:
             return self._too_large(response)
         mime = media_type(content_type, body, response.url)
@@ -221,9 +221,9 @@ class IntranetSpider(Spider):
 
     def _too_large(self, response: Response) -> Page:
         """A document without its body, which the fetch has not taken, or has not in memory."""
-        settings, content_type = self.crawler.settings, _header(response, "Content-Type")
+        settings, content_type = self.crawler.settings, _header(response, b"Content-Type")
         blob: Blob | None = response.meta.get(BLOB)
-        length = _header(response, "Content-Length") if blob is None else str(blob.size)
+        length = _header(response, b"Content-Length") if blob is None else str(blob.size)
         packed = blob is None and response.headers.get("Content-Encoding")
         is_known = length.isdecimal() and not packed
         announced = f"it has {int(length):,} bytes, " if is_known else ""
@@ -245,8 +245,10 @@ class IntranetSpider(Spider):
 
     def _add_redirect(self, page: Page, response: Response) -> None:
         """A redirect is a link of type 2, before any that its body holds."""
+        if response.status not in _REDIRECTS:
+            return
         location = response.headers.get("Location")
-        if location is None or response.status not in _REDIRECTS:
+        if location is None:
             return
         target = location_of(location)
         url = resolve(response.url, target)
@@ -285,5 +287,7 @@ def _sha1(data: bytes) -> str:
     return hashlib.sha1(data, usedforsecurity=False).hexdigest()
 
 
-def _header(response: Response, name: str) -> str:
-    return (response.headers.get(name) or b"").decode("latin-1")
+def _header(response: Response, name: bytes) -> str:
+    """``name`` as Scrapy's Headers keep it, ``Etag``; to ask them takes ten times as long."""
+    values = dict.get(response.headers, name)
+    return values[-1].decode("latin-1") if values else ""

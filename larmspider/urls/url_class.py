@@ -45,6 +45,8 @@ class UrlClass(NamedTuple):
     @property
     def query(self) -> str:
         """``?do=edit&id=*``, or ""."""
+        if not self.names and not self.view:
+            return ""
         values = dict(one.split("=", 1) for one in self.view if "=" in one)
         shown = [f"{one}={values.get(one, '*')}" for one in self.names] or self.view
         return "?" + "&".join(shown) if shown else ""

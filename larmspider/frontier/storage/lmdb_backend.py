@@ -134,9 +134,10 @@ class LmdbBackend(Backend):
         guesses[prefix] = guesses.get(prefix, b"") + records.guess_row(entry.guess, entry.key)
 
     def guessed(self, guesses: Sequence[bytes]) -> list[list[bytes]]:
+        found = self._overlay.guessed([records.guess_prefix(guess) for guess in guesses])
         return [
-            [guess[:4] + row[13:] for row in self._overlay.guessed(records.guess_prefix(guess))]
-            for guess in guesses
+            [guess[:4] + row[13:] for row in rows]
+            for guess, rows in zip(guesses, found, strict=True)
         ]
 
     def merge(self, items: Sequence[MergedUrl]) -> None:

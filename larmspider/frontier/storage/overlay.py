@@ -81,13 +81,15 @@ class WriteOverlay:
 
     # aliases
 
-    def guessed(self, prefix: bytes) -> list[bytes]:
-        """Rows that begin with records.guess_prefix()."""
-        found = self._rows(prefix, MAX_GUESSES)
-        for batch in (self.sealed, self.new):
-            if prefix in batch.guesses:
-                found += records.guess_rows(batch.guesses[prefix])
-        return list(dict.fromkeys(found))
+    def guessed(self, prefixes: Sequence[bytes]) -> list[list[bytes]]:
+        """For each records.guess_prefix() the rows that begin with it."""
+        guessed = []
+        for prefix, found in zip(prefixes, self._rows(prefixes, MAX_GUESSES), strict=True):
+            for batch in (self.sealed, self.new):
+                if prefix in batch.guesses:
+                    found += records.guess_rows(batch.guesses[prefix])
+            guessed.append(list(dict.fromkeys(found)))
+        return guessed
 
     def alias_rows(self, prefix: bytes, limit: int) -> list[bytes]:
         """Other rows with a prefix, at most ``limit``."""
@@ -98,19 +100,24 @@ class WriteOverlay:
             if row.startswith(prefix)
         }
         deleted = sum(value is None for value in changes.values())
-        found = [row for row in self._rows(prefix, limit + deleted) if row not in changes]
+        (stored,) = self._rows([prefix], limit + deleted)
+        found = [row for row in stored if row not in changes]
         found += [row for row, value in changes.items() if value is not None]
         return found[:limit]
 
-    def _rows(self, prefix: bytes, limit: int) -> list[bytes]:
-        rows: list[bytes] = []
+    def _rows(self, prefixes: Sequence[bytes], limit: int) -> list[list[bytes]]:
+        """Those on disk that begin with each prefix, at most ``limit`` each."""
+        found = []
         with self.files.read() as txn:
             cursor = txn.cursor(self.files.aliases)
-            more = cursor.set_range(prefix)
-            while more and len(rows) < limit and cursor.key().startswith(prefix):
-                rows.append(cursor.key())
-                more = cursor.next()
-        return rows
+            for prefix in prefixes:
+                rows: list[bytes] = []
+                more = cursor.set_range(prefix)
+                while more and len(rows) < limit and cursor.key().startswith(prefix):
+                    rows.append(cursor.key())
+                    more = cursor.next()
+                found.append(rows)
+        return found
 
     # entries of the queue
 

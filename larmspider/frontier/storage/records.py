@@ -63,8 +63,10 @@ def _origin_prefix(origin: str) -> bytes:
     return host_prefix(host_of(origin))[:4]
 
 
+@lru_cache(maxsize=1_024)
 def url_key(normalized: str) -> bytes:
-    """16 bytes for a URL in exact form. 1.2 us; unlike hash() the same in every process."""
+    """16 bytes for a URL in exact form. 1.2 us; unlike hash() the same in every process. A new URL
+    is asked for three times in a row."""
     slash = normalized.find("/", 8)
     origin = normalized if slash < 0 else normalized[:slash]
     data = normalized.encode("utf-8", "surrogatepass")
