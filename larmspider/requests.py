@@ -7,6 +7,7 @@ restart; never as pickle, so its meta may hold plain data only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,13 @@ _RUNTIME = (
     "download_latency",
     "download_slot",
 )
+_VERBATIM = "verbatim_url"
+"""Request.meta: Scrapy takes the URL as it is. To escape it is half of what a Request costs."""
+_IS_ESCAPED = re.compile(
+    r"https?://[a-z0-9.-]+(?::(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?/[A-Za-z0-9%/._~!$&()*+,;=:@-]*+"
+    r"(?:\?[A-Za-z0-9%/._~!$&()*+,;=:@?-]++)?"
+).fullmatch
+"""Whether a URL stays what it is when Scrapy escapes it; None of some that do."""
 MAX_NUMBER = 0xFFFF
 """Of depth and redirects, as the frontier keeps them."""
 _MAX = {"link_type": 0xFF, "depth": MAX_NUMBER, "redirects": MAX_NUMBER}
@@ -126,7 +134,10 @@ def page_request(
         "handle_httpstatus_all": True,
     }
     errback = getattr(spider, "fetch_failed", None)
+    if _IS_ESCAPED(url):
+        meta[_VERBATIM] = True
     request = Request(url, errback=errback, meta=meta, priority=-depth)
+    request.meta.pop(_VERBATIM, None)  # another URL may take its place
     request.meta[URL] = request.url  # as Scrapy writes it
     return request
 
