@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,10 +95,19 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
 
 def header_lines(request: Request, *, decode: bool) -> list[bytes]:
     """Lines for HTTPHEADER: ``Name:`` turns off libcurl's own header, ``Name;`` has an empty value.
-    Raises BadUrl for a line break inside a header and a name that is no token."""
+    Raises BadUrl for a line break inside a header and a name that is no token. The list is that of
+    other requests, too."""
+    headers = tuple([(name, tuple(values)) for name, values in dict.items(request.headers)])
+    has_body = bool(request.body) or request.method in _WITH_BODY
+    return _header_lines(headers, has_body, decode)
+
+
+@lru_cache(16)  # most requests of a crawl have the same headers
+def _header_lines(
+    headers: tuple[tuple[bytes, tuple[bytes, ...]], ...], has_body: bool, decode: bool
+) -> list[bytes]:
     lines = []
-    headers = request.headers
-    for name, values in dict.items(headers):
+    for name, values in headers:
         if not _TOKEN.fullmatch(name):
             raise errors.BadUrl("a header whose name is no token")
         if name not in _NOT_OURS:
@@ -107,14 +116,14 @@ def header_lines(request: Request, *, decode: bool) -> list[bytes]:
             ]
     if _BREAK.search(b"\t".join(lines)):
         raise errors.BadUrl("a header with a line break or a NUL")
-    values_of = partial(dict.get, headers)  # names are in their normal form
+    values_of = dict(headers).get  # names are in their normal form
     if not values_of(b"User-Agent"):
         lines.append(b"User-Agent:")
     if not values_of(b"Accept"):
         lines.append(b"Accept:")
     if decode and values_of(b"Accept-Encoding") is None:
         lines.append(_ACCEPT_ENCODING)
-    if request.body or request.method in _WITH_BODY:
+    if has_body:
         lines.append(b"Expect:")
         if not values_of(b"Content-Type"):
             lines.append(b"Content-Type:")

@@ -80,10 +80,14 @@ class ResponseHead:
             name, colon, value = line.partition(b":")
             if not colon and line in _ENDS:
                 break
-            if line[0] in b" \t":
+            if line[0] in _BLANKS:
                 _unfold(values_of, line)
             elif colon:
-                values_of.setdefault(_key(name), []).append(value.strip())
+                key, value = _key(name), value.strip()
+                if key in values_of:
+                    values_of[key].append(value)
+                else:
+                    values_of[key] = [value]
         else:
             raise errors.ConnectionLost("the connection ended inside the head")
         dict.update(headers, values_of)  # names and values have their normal form
@@ -109,6 +113,7 @@ def _key(name: bytes) -> bytes:
 
 
 _ENDS = (b"\r\n", b"\n", b"")
+_BLANKS = (32, 9)
 
 
 _VALIDATORS = ((b"Etag", "If-None-Match"), (b"Last-Modified", "If-Modified-Since"))
