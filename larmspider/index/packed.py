@@ -52,6 +52,8 @@ MORE = 32
 """So many times as many pages are seen before the next dictionary is trained."""
 BEGINNING_CHARS = 100_000
 """Of the text of a long page, at least."""
+REMEMBERED_CHARS = 5_000_000
+"""Of texts of pages that searches looked at: 5 MB, twice as many where they are not all ASCII."""
 _BEGINNING_BYTES = 131_072  # that hold them, of most pages; of the others twice as many
 _LONG_BYTES = 400_000
 _NAME = "pages-{}.zdict"
@@ -70,6 +72,7 @@ class PackedPages:
         self._compressor = ZstdCompressor(LEVEL)
         self._seen = 0
         self._samples: list[bytes] = []
+        self._remembered = _Remembered()
         self._load()
 
     def _load(self) -> None:
@@ -105,8 +108,18 @@ class PackedPages:
         self._use(dictionary)
 
     def unpack(self, packed: bytes, *, beginning: bool = False) -> dict[str, Any]:
-        """Raises ValueError for what cannot be read. ``beginning``: of a long text without pages
-        `BEGINNING_CHARS` are enough, as far as its sections begin."""
+        """Raises ValueError for what cannot be read. ``beginning``, for a search: of a long text
+        without pages `BEGINNING_CHARS` are enough, as far as its sections begin; pages that were
+        looked at last are remembered."""
+        if not beginning:
+            return self._unpacked(packed)
+        found = self._remembered.get(packed)
+        if found is None:
+            found = self._unpacked(packed, beginning=True)
+            self._remembered.add(packed, found)
+        return found.copy()
+
+    def _unpacked(self, packed: bytes, *, beginning: bool = False) -> dict[str, Any]:
         try:
             frame = get_frame_info(packed)
             name = frame.dictionary_id
@@ -117,9 +130,11 @@ class PackedPages:
             if beginning and (frame.decompressed_size or 0) > _LONG_BYTES:
                 for _ in range(2):
                     data += reader.decompress(unread, _BEGINNING_BYTES)
-                    if (found := _beginning_of(data)) is not None:
-                        return found
                     unread = b""  # the reader has it
+                    if found := _beginning_of(data):
+                        return found
+                    if found is not None:
+                        break
             if not reader.eof:
                 data += reader.decompress(unread)
         except (ZstdError, KeyError, OSError) as error:
@@ -128,8 +143,31 @@ class PackedPages:
         return fields
 
 
+class _Remembered:
+    """Pages as they were unpacked, by what they were unpacked from: `REMEMBERED_CHARS` at least,
+    twice as many at most."""
+
+    def __init__(self) -> None:
+        self._new: dict[bytes, dict[str, Any]] = {}
+        self._old = self._new
+        self._left = REMEMBERED_CHARS
+
+    def get(self, packed: bytes) -> dict[str, Any] | None:
+        found = self._new.get(packed)
+        if found is None and (found := self._old.get(packed)) is not None:
+            self.add(packed, found)
+        return found
+
+    def add(self, packed: bytes, fields: dict[str, Any]) -> None:
+        self._left -= len(packed) + len(fields.get(_TEXT, "")) + len(fields.get("rest", ""))
+        if self._left < 0:
+            self._old, self._new, self._left = self._new, {}, REMEMBERED_CHARS
+        self._new[packed] = fields
+
+
 def _beginning_of(data: bytes) -> dict[str, Any] | None:
-    """The fields of a page of which ``data`` are the first bytes, None where these are too few."""
+    """The fields of a page of which ``data`` are the first bytes, None where these are too few, {}
+    where twice as many would be, too."""
     reader = msgpack.Unpacker(timestamp=3)
     reader.feed(data)
     fields: dict[str, Any] = {}
@@ -137,13 +175,15 @@ def _beginning_of(data: bytes) -> dict[str, Any] | None:
         for _ in range(reader.read_map_header() - 1):
             name = reader.unpack()
             if name == _TEXT:  # of an earlier version
-                return None
+                return {}
             fields[name] = reader.unpack()
         name, start = reader.unpack(), reader.tell()
     except msgpack.OutOfData:
         return None
     if name != _TEXT or data[start] != _LONG_STRING or fields.get("mime") not in _WITHOUT_PAGES:
-        return None
-    text = data[start + 5 :].decode("utf-8", "ignore")
+        return {}
     begins = max((start for start, *_ in fields.get("sections", ())), default=0)
+    if BEGINNING_CHARS + begins > 2 * _BEGINNING_BYTES:
+        return {}
+    text = data[start + 5 :].decode("utf-8", "ignore")
     return fields | {_TEXT: text} if len(text) >= BEGINNING_CHARS + begins else None

@@ -370,7 +370,7 @@ class Ranking:
             label(" ".join(clause.text for clause in clauses)),
             label(" ".join(clause.text for clause in clauses[first:last])).rstrip("?!"),
         }:
-            if text:
+            if text and self._has("labels", text):
                 yield self._whole("labels", text, LABEL_WEIGHT)
 
     def _word(self, clause: Clause, weight: float = 1.0) -> tuple[list[Query], list[Query]]:
@@ -404,6 +404,7 @@ class Ranking:
             for known, tokens in ((self._exact_weights, exact), (stemmed, stems))
             for field, field_weight in known.items()
             for token in dict.fromkeys(tokens)
+            if field == "exact" or self._has(field, token)
         ]
         if self._current:
             fields = ("anchors",) if widespread else FORM_FIELDS
@@ -443,6 +444,10 @@ class Ranking:
         """At most so many pages have all of the words; 0 where there are none."""
         return min((self._stems.having("exact", word) for word in words), default=0)
 
+    def _has(self, field: str, token: str) -> bool:
+        """Whether any page has a term: Tantivy looks up each term of a query, and often."""
+        return self._stems.searcher is None or self._stems.having(field, token) > 0
+
     def _found_by(self, field: str, token: str) -> Query:
         """Pages that earn something for this term elsewhere."""
         return Query.boost_query(self._term(field, token), 0.0)
@@ -459,6 +464,8 @@ class Ranking:
         for form, having in forms.items():
             rarity = together / idf(pages, having)
             for field in fields:
+                if not self._has(field, form):
+                    continue
                 factor = EXACT_WEIGHTS[field] * weight * rarity
                 yield Query.boost_query(self._term(field, form), factor)
 

@@ -51,6 +51,8 @@ _EARNED = [n * (_K1 + 1) / (n + _K1) for n in range(PASSAGE_CHARS)]
 _GAINS = [after - before for before, after in pairwise(_EARNED)]
 """What a word earns with one occurrence more."""
 _WORD = re.compile(r"[^\W_]+")
+_ASCII = bytes(range(128))
+_SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 _LOWER = "lower"  # beside what is stored of a page
 PLACES = "places"
 """There too: where words of its text in lower case begin so, all places or the first
@@ -196,7 +198,22 @@ def lower_of(stored: dict[str, Any]) -> str:
     """The beginning of a page's text in lower case, made once."""
     found: str | None = stored.get(_LOWER)
     if found is None:
-        found = stored[_LOWER] = stored["body"][:BEGINNING_CHARS].lower()
+        found = stored[_LOWER] = lower(stored["body"][:BEGINNING_CHARS])
+    return found
+
+
+def lower(text: str) -> str:
+    """As `str.lower`, which looks up each character of a text that is not ASCII alone."""
+    if text.isascii():
+        return text.lower()
+    plain = text.encode()
+    others = {*plain.translate(None, _ASCII).decode()}
+    if _SIGMA in others:  # at the end of a word it has a form of its own
+        return text.lower()
+    found = plain.lower().decode()
+    for char in others:
+        if (small := char.lower()) != char:
+            found = found.replace(char, small)
     return found
 
 

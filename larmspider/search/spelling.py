@@ -155,7 +155,7 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
         flags = dictionary.frequencies(others, "signs")
         candidates = {others[flag]: pages for flag, pages in flags.items()}
     else:
-        candidates = dictionary.frequencies(edits(word))
+        candidates = one_error(dictionary, word)
     if known:
         # a word of the index may be a mistake too, where another is far more frequent
         candidates = {other: n for other, n in candidates.items() if n >= _RARE * known}
@@ -186,15 +186,41 @@ def _alike(one: str, other: str) -> int:
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def edits(word: str) -> set[str]:
-    """All words that are one mistake away."""
-    letters = "".join(alphabet for alphabet in _ALPHABETS if not set(alphabet).isdisjoint(word))
+def edits(word: str, letters: str = "") -> set[str]:
+    """All words that are one mistake away; mistakes are made of ``letters``, or of those of the
+    alphabets of the word."""
+    letters = letters or _letters_of(word)
     splits = [(word[:i], word[i:]) for i in range(len(word) + 1)]
     found = {left + right[1:] for left, right in splits if right}
     found |= {left + right[1] + right[0] + right[2:] for left, right in splits if len(right) > 1}
     found |= {left + c + right[1:] for left, right in splits if right for c in letters}
     found |= {left + c + right for left, right in splits for c in letters}
     return found - {word}
+
+
+def _letters_of(word: str) -> str:
+    return "".join(alphabet for alphabet in _ALPHABETS if not set(alphabet).isdisjoint(word))
+
+
+def one_error(dictionary: Dictionary, word: str) -> dict[str, int]:
+    """Words of the dictionary one mistake away: in the first letters each possible word is looked
+    up; behind them the words that begin with these are looked through, in a sixth of the time."""
+    head, tail, letters = word[:_HEAD], word[_HEAD:], _letters_of(word)
+    found = {other + tail for other in edits(head, letters)}
+    if tail:
+        found.add(head[:-1] + tail[0] + head[-1] + tail[1:])
+    known = set(word)
+    for other, _ in dictionary.beginning_with(head):
+        if abs(len(other) - len(word)) > 1 or len(known.symmetric_difference(other)) > 2:
+            continue  # cheaper to see
+        at = _alike(word, other)
+        end = _alike(word[at:][::-1], other[at:][::-1])
+        mine, its = word[at : len(word) - end], other[at : len(other) - end]
+        if (len(mine) < 2 and len(its) < 2 and its in letters) or (
+            len(mine) == 2 and its == mine[::-1]
+        ):
+            found.add(other)
+    return dictionary.frequencies(found - {word})
 
 
 def _two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:

@@ -12,7 +12,7 @@ stops.txt has the words: those that make a question, those verbs, and the others
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 _LEAST = 2  # words of another language than English
@@ -22,6 +22,11 @@ def matter(words: Sequence[str]) -> list[bool]:
     """Whether each word of a query, in lower case, counts in full. English stop words count
     little, those of another language where the query has two of them; where none would be left,
     all count."""
+    return list(_matter(tuple(words)))
+
+
+@lru_cache(1_024)  # each part of a search asks
+def _matter(words: tuple[str, ...]) -> Sequence[bool]:
     lists = _lists()
     stops = set(lists["en"])
     for name, known in lists.items():

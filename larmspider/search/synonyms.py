@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import chain
 
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
@@ -41,6 +42,8 @@ LEAST_TELLING = 2
 Problems = list[tuple[int, str]]
 """Numbers of lines that do not count, from 1 on, and why."""
 
+_NO_TERM = ("",)
+"""A word that no term has."""
 _FOLDING = (
     TextAnalyzerBuilder(Tokenizer.whitespace())
     .filter(Filter.lowercase())
@@ -76,16 +79,17 @@ class Synonyms:
 
     def terms_in(self, clauses: Sequence[Clause]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         """Where each term begins, how many clauses it has, and its synonyms."""
+        if not self.others:
+            return
+        words = [folded(clause.text) if clause.plain else _NO_TERM for clause in clauses]
         at = 0
-        while self.others and at < len(clauses):
+        while at < len(clauses):
             for length in range(min(MAX_TERM_WORDS, len(clauses) - at), 0, -1):
-                run = clauses[at : at + length]
-                if all(clause.plain for clause in run):
-                    others = self.others.get(folded(" ".join(clause.text for clause in run)))
-                    if others:
-                        yield at, length, others
-                        at += length - 1
-                        break
+                others = self.others.get(tuple(chain(*words[at : at + length])))
+                if others:
+                    yield at, length, others
+                    at += length - 1
+                    break
             at += 1
 
 
@@ -135,6 +139,7 @@ def _related_words() -> tuple[Synonyms, frozenset[str]]:
     return Synonyms({stems: tuple(also) for stems, also in others.items()}), known
 
 
+@lru_cache(4_096)
 def _stem(word: str) -> str:
     """The English stem of a word, without accents."""
     return "-".join(_STEMMED.analyze(" ".join(folded(word)))) or word

@@ -72,6 +72,27 @@ def test_of_a_very_long_page_the_beginning_is_enough(tmp_path: Path) -> None:
     assert pages.unpack(earlier, beginning=True) == page
 
 
+def test_a_page_that_a_search_looked_at_is_remembered(tmp_path: Path, monkeypatch) -> None:
+    """Whatever the search makes of it; until others have taken its place."""
+    unpacked = list[bytes]()
+    decompressor = packed.ZstdDecompressor
+    monkeypatch.setattr(
+        packed, "ZstdDecompressor", lambda used: unpacked.append(b"") or decompressor(used)
+    )
+    monkeypatch.setattr(packed, "REMEMBERED_CHARS", 1_000)
+    pages = PackedPages(tmp_path)
+    stored = [pages.pack(fields(n)) for n in range(20)]
+    pages.unpack(stored[0], beginning=True)["body"] = "changed"
+    for one in stored[1:3]:
+        pages.unpack(one, beginning=True)
+    assert pages.unpack(stored[0], beginning=True) == fields(0)
+    assert len(unpacked) == 3
+    for one in stored:
+        pages.unpack(one, beginning=True)
+    assert pages.unpack(stored[0], beginning=True) == fields(0)
+    assert len(unpacked) > 20
+
+
 def test_a_dictionary_that_is_gone_is_named(tmp_path: Path, make_page: MakePage) -> None:
     directory = tmp_path / "index"
     with IndexWriter(directory) as writer:

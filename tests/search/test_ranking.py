@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +47,19 @@ def test_similar_pages_share_the_salient_words(searcher) -> None:
     assert set(names[:3]) == {"vpn1", "vpn2", "vpn3"}
     assert not {"vpn0", "copy0"} & set(names)
     assert found.total == len(names)
+
+
+def test_a_term_that_no_page_has_is_not_asked_for(searcher) -> None:
+    """But the word as it is typed is: else it would be no word of the query."""
+    ranking = searcher.ranking(lambda *_: 1.0)
+    with searcher.reading():
+        matching = str(ranking.build(searcher.clauses("tunnel")).matching)
+        unknown = str(ranking.build(searcher.clauses("zeppelin")).matching)
+    schema = json.loads((searcher.directory / "meta.json").read_bytes())["schema"]
+    fields = [each["name"] for each in schema]
+    asked = [fields[int(number)] for number in re.findall(r"field=(\d+)", matching)]
+    assert asked == ["exact", "title", "description"]
+    assert unknown.count("zeppelin") == 1
 
 
 def test_the_number_is_bounded(searcher) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from larmspider.index.stems import Stems
 from larmspider.items import Section
-from larmspider.search.rerank import MAX_OCCURRENCES, Reranker
+from larmspider.search.rerank import MAX_OCCURRENCES, Reranker, lower
 from larmspider.search.searcher import Searcher
 from larmspider.search.why import REREAD
 
@@ -50,6 +52,14 @@ def test_a_related_word_stands_for_the_word() -> None:
                   {"sections": [(9, "", "Restore a password")]}):  # fmt: skip
         stored = {"title": "", "body": OTHER, "sections": [], **where}
         assert related.factor(dict(stored)) > factor(**where)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+@example("ÄÖÜ “Quoted” İstanbul \N{ANGSTROM SIGN}")
+@example("ΟΔΟΣ ΟΔΟΣ")
+def test_lower_case_is_that_of_python(text: str) -> None:
+    assert lower(text) == text.lower()
+    assert lower(f"A{text}Z") == f"A{text}Z".lower()
 
 
 def test_of_a_title_without_a_word_of_the_query_no_word_is_looked_up() -> None:
