@@ -46,7 +46,7 @@ class AllocatorExtension:
     """Returns large buffers to the system when they are freed; on Linux with glibc only.
 
     glibc raises the size from which it maps buffers, up to 32 MB, whenever such a buffer is freed;
-    bodies then come from the heap and leave holes in it. With the size fixed at 288 KB a crawl of
+    bodies then come from the heap and leave holes in it. With the size fixed (at 256 KB) a crawl of
     hostile documents of 10 MB took 156 to 195 MB more than an idle one, before 155 to 232.
     """
 
