@@ -27,7 +27,9 @@ except ImportError:  # there is no wheel for musl
 MAX_BYTES = 524_288
 """A larger document is read in another process; 10 MB take up to 1.2 s, if they are all NUL."""
 MAX_TAGS = 10_000
-"""A document with more "<" likewise; so many links take 0.06 s, so many nested elements 0.1 s."""
+"""A document with more tags likewise; so many links take 0.06 s, so many nested elements 0.1 s."""
+_LEAST_TAG = 3
+"""Bytes of a tag: to count "<" in 20 KB takes as long as a tenth of their parse."""
 
 
 def is_large(body: bytes) -> bool:
@@ -37,7 +39,11 @@ def is_large(body: bytes) -> bool:
     (tests/hostile/cases.py) take 0.12 s; an ordinary page of 40 KB takes 1.4 ms.
     """
     size = len(body)
-    return size > MAX_BYTES or (size > MAX_TAGS and body.count(b"<") > MAX_TAGS)
+    return size > MAX_BYTES or _has_more_tags(body, MAX_TAGS)
+
+
+def _has_more_tags(markup: bytes, most: int) -> bool:
+    return len(markup) > _LEAST_TAG * most and markup.count(b"<") > most
 
 
 MAX_DEPTH = 256
@@ -61,7 +67,7 @@ TINY_BYTES = 4_096
 SMALL_BYTES = 65_536
 """With fewer bytes a tag has 13,000 attributes at worst (0.4 s)."""
 LARGE_TAGS = 15_000
-"""With more "<" a page is read tag by tag; as many nested elements cost lexbor 0.2 s."""
+"""With more tags a page is read tag by tag; as many nested elements cost lexbor 0.2 s."""
 LARGE_BYTES = 262_144
 """With more bytes a page is read tag by tag, with fewer only if it seems to have long tags."""
 
@@ -151,7 +157,7 @@ def is_costly(markup: bytes) -> bool:
     """Whether lexbor should be spared ``markup``; costs 0.1 ms for 35 KB, 9 ms for 455 KB with
     LARGE_TAGS (``python -m benchmarks.extraction``, part "guard")."""
     size = len(markup)
-    if size > LARGE_BYTES or (size > LARGE_TAGS and markup.count(b"<") > LARGE_TAGS):
+    if size > LARGE_BYTES or _has_more_tags(markup, LARGE_TAGS):
         return _read_tags(markup.lower())
     if size > TINY_BYTES and _copies(markup) > MAX_FORMAT_COPIES:
         return True

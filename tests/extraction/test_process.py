@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from larmspider.extraction import html
+from larmspider.extraction.helper_child import receive, send
 from larmspider.extraction.markup_guard import MAX_BYTES, MAX_TAGS, is_large
 from larmspider.extraction.process import ExtractionProcess, ExtractionRefused, ExtractionStopped
-from larmspider.extraction.process_child import receive, send
 from larmspider.items import Page
 
 MEMORY = 1 << 30
@@ -175,10 +175,11 @@ def test_closing_ends_a_process_that_is_just_being_started(monkeypatch):
     [
         (b"x" * MAX_BYTES, False),
         (b"x" * (MAX_BYTES + 1), True),
-        (b"<" * MAX_TAGS, False),
-        (b"<" * (MAX_TAGS + 1), True),
+        (b"<b>" * MAX_TAGS, False),
+        (b"<b>" * (MAX_TAGS + 1), True),
+        (b"<" * (MAX_TAGS + 1), False),
     ],
-    ids=["bytes", "more bytes", "tags", "more tags"],
+    ids=["bytes", "more bytes", "tags", "more tags", "no tags"],
 )
 def test_what_is_large(body, large):
     assert is_large(body) is large
