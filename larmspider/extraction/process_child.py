@@ -19,7 +19,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from larmspider.extraction.formats import column_extractor_for, extractor_for
-from larmspider.extraction.helper_child import receive, send
+from larmspider.extraction.helper_child import keep_memory, receive, send
 from larmspider.items import Link, Outcome, Page, Part, Section
 from larmspider.urls.media_types import is_read_apart
 
@@ -166,6 +166,7 @@ def main(
     if helpers.ocr and hasattr(os, "nice"):
         os.nice(19)
     if not most:
+        keep_memory()
         gc.freeze()
         gc.set_threshold(_GARBAGE)
     source, sink = sys.stdin.buffer, sys.stdout.buffer

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -183,3 +184,29 @@ def test_closing_ends_a_process_that_is_just_being_started(monkeypatch):
 )
 def test_what_is_large(body, large):
     assert is_large(body) is large
+
+
+FAULTS = """
+import resource, sys
+from larmspider.extraction import html
+from larmspider.extraction.helper_child import keep_memory
+if sys.argv[1] == "kept":
+    assert keep_memory()
+markup = b"<p class=a>some <b>words</b>" * 2_000
+for number in range(40):
+    if number == 20:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    html.extract(markup, "http://h/", "text/html")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's malloc")
+def test_memory_of_a_page_stays_for_the_next_one():
+    faults = {}
+    for way in ("kept", "given back"):
+        ran = subprocess.run(
+            [sys.executable, "-c", FAULTS, way], capture_output=True, text=True, check=True
+        )
+        faults[way] = int(ran.stdout)
+    assert 10 * faults["kept"] < faults["given back"]
