@@ -30,6 +30,8 @@ from larmspider.urls.media_types import (
 Extractor = Callable[[bytes, str, str | None], Page]
 """Makes a Page of a body, its URL and the whole Content-Type, None without one. Pure; those in
 documents/ may raise Unread, others raise nothing."""
+ColumnExtractor = Callable[[bytes, str, str | None], tuple[Page, Any]]
+"""The same, with the links as columns (page_builder.py), for another process."""
 Members = Callable[[bytes, str, Any], Iterator[tuple[str, Any]]]
 """The documents inside of a body (documents/parts.py)."""
 
@@ -37,6 +39,12 @@ Members = Callable[[bytes, str, Any], Iterator[tuple[str, Any]]]
 def extractor_for(mime: str) -> Extractor | None:
     """The extractor of ``mime``, in any case and with or without parameters; None without one."""
     extract: Extractor | None = _function(mime.partition(";")[0].strip().lower(), "extract")
+    return extract
+
+
+def column_extractor_for(mime: str) -> ColumnExtractor | None:
+    """The extractor of ``mime`` that leaves links as columns; None without one."""
+    extract: ColumnExtractor | None = _function(mime, "extract_columns")
     return extract
 
 

@@ -1,11 +1,11 @@
 """Processes of our own modules that answer messages, one after the other.
 
-    helper = HelperProcess("from larmspider.extraction.simhasher import main; main()", "simhash")
+    helper = HelperProcess("from ...helper_child import compare_texts; compare_texts()", "simhash")
     helper.ask([("", "a text")])                     # in a thread that may wait
     answers = await Answers.of(helper.started())     # or on the event loop
     await answers.ask([("", "a text")])
 
-What such a process reads and writes is process_child.py's.
+What such a process reads and writes is helper_child.py's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from zipimport import zipimporter
 
 import larmspider
 from larmspider.errors import LarmspiderError
-from larmspider.extraction.process_child import packed, receive, send, unpacked
+from larmspider.extraction.helper_child import packed, receive, send, unpacked
 
 WALL = 6
 """Times the seconds of CPU that a process may take, by the clock: the machine may be busy."""

@@ -39,6 +39,7 @@ from larmspider.extraction.page_builder import (
     REGIONS,
     UNSEEN,
     Attributes,
+    LinkColumns,
     PageBuilder,
     landmark,
 )
@@ -126,11 +127,21 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     ``content_type`` is the value of the HTTP header, for its charset. The limits are the MAX_
     constants of page_builder.py.
     """
-    markup, charset = to_utf8(body, content_type)
-    page = Page(url, body=body, charset=charset)
-    builder = deep_html.read(markup) if is_costly(markup) else read(markup)
+    page, builder = _begun(body, url, content_type)
     builder.fill(page)
     return page
+
+
+def extract_columns(body: bytes, url: str, content_type: str | None) -> tuple[Page, LinkColumns]:
+    """`extract` for another process: the links are columns (process_child.py)."""
+    page, builder = _begun(body, url, content_type)
+    return page, builder.fill_but_links(page)
+
+
+def _begun(body: bytes, url: str, content_type: str | None) -> tuple[Page, PageBuilder]:
+    markup, charset = to_utf8(body, content_type)
+    page = Page(url, body=body, charset=charset)
+    return page, deep_html.read(markup) if is_costly(markup) else read(markup)
 
 
 def read(markup: bytes) -> PageBuilder:

@@ -18,17 +18,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import sys
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.extraction.function_words import language_of
 from larmspider.extraction.helper_process import Answers, ExtractionStopped, HelperProcess
-from larmspider.extraction.process_child import receive, send
 from larmspider.items import Page, Part
 
 if TYPE_CHECKING:
@@ -57,8 +55,7 @@ USUAL = 5
 """Pages of a host in a row that are guessed to be in one language, after which it is its usual
 one."""
 _CERTAIN = 0.9
-_SURE = 0.5  # among the languages asked for,
-_LIKELY = 0.05  # and among all: a Polish page gives 0.9 to German, of German, English and French
+_SURE = 0.5  # among the languages asked for
 _SURE_OTHERWISE = 0.9  # than what the page says
 _MAX_HOSTS = 100_000
 _TRIED = 3  # processes that end without an answer
@@ -66,7 +63,9 @@ _KOREAN = "ko"
 _HANGUL = re.compile("[\u1100-\u11ff\uac00-\ud7a3]")
 _HANGUL_SHARE = 0.3  # of the letters: the rest of a text may be names and code
 _SAME = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
-_PROGRAM = "from larmspider.extraction.language import main; main({languages!r})"
+_PROGRAM = (
+    "from larmspider.extraction.helper_child import guess_languages; guess_languages({languages!r})"
+)
 
 
 class Languages:
@@ -202,7 +201,7 @@ class Guesser:
             with suppress(EOFError, OSError):
                 language, sure = await answers.ask(text)
                 self._failed = 0
-                return language, sure
+                return primary(language), sure
             if self._answers is answers:  # the first of those that waited
                 self._answers = None
                 self._note_failure()
@@ -228,7 +227,7 @@ class Guesser:
             with suppress(EOFError, OSError):
                 language, sure = self._process.ask(text)
                 self._failed = 0
-                return language, sure
+                return primary(language), sure
             self._note_failure()
         return "", 0.0
 
@@ -307,19 +306,3 @@ def languages_in(settings: Settings, name: str) -> frozenset[str]:
         if not (2 <= len(value) <= 3 and value.isascii() and value.isalpha()):
             raise ConfigError(f"{name}={value}: expected languages such as de or en")
     return frozenset(map(primary, values))
-
-
-def main(languages: Sequence[str]) -> None:
-    """Guess the texts of standard input until it ends; no part of the crawl runs here."""
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier: Any = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    with suppress(EOFError, BrokenPipeError):
-        while True:
-            # of all languages, and then restricted: what is like none of these is not guessed
-            ranked = identifier.rank(receive(sys.stdin.buffer))
-            asked = [(language, share) for language, share in ranked if language in languages]
-            language, share = asked[0]
-            sure = share / sum(share for _, share in asked) if share >= _LIKELY else 0.0
-            send(sys.stdout.buffer, (primary(language), sure))
-            sys.stdout.buffer.flush()

@@ -15,6 +15,8 @@ harmless: deep_html.py reads ordinary pages as well.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 try:
@@ -25,7 +27,9 @@ except ImportError:  # there is no wheel for musl
 MAX_BYTES = 524_288
 """A larger document is read in another process; 10 MB take up to 1.2 s, if they are all NUL."""
 MAX_TAGS = 10_000
-"""A document with more "<" likewise; so many links take 0.06 s, so many nested elements 0.1 s."""
+"""A document with more tags likewise; so many links take 0.06 s, so many nested elements 0.1 s."""
+_LEAST_TAG = 3
+"""Bytes of a tag: to count "<" in 20 KB takes as long as a tenth of their parse."""
 
 
 def is_large(body: bytes) -> bool:
@@ -35,7 +39,11 @@ def is_large(body: bytes) -> bool:
     (tests/hostile/cases.py) take 0.12 s; an ordinary page of 40 KB takes 1.4 ms.
     """
     size = len(body)
-    return size > MAX_BYTES or (size > MAX_TAGS and body.count(b"<") > MAX_TAGS)
+    return size > MAX_BYTES or _has_more_tags(body, MAX_TAGS)
+
+
+def _has_more_tags(markup: bytes, most: int) -> bool:
+    return len(markup) > _LEAST_TAG * most and markup.count(b"<") > most
 
 
 MAX_DEPTH = 256
@@ -59,7 +67,7 @@ TINY_BYTES = 4_096
 SMALL_BYTES = 65_536
 """With fewer bytes a tag has 13,000 attributes at worst (0.4 s)."""
 LARGE_TAGS = 15_000
-"""With more "<" a page is read tag by tag; as many nested elements cost lexbor 0.2 s."""
+"""With more tags a page is read tag by tag; as many nested elements cost lexbor 0.2 s."""
 LARGE_BYTES = 262_144
 """With more bytes a page is read tag by tag, with fewer only if it seems to have long tags."""
 
@@ -71,10 +79,10 @@ _OPTIONAL_END = frozenset(
     b"p li dt dd option optgroup tr td th tbody thead tfoot colgroup caption rb rp rt rtc "
     b"head".split()
 )
-_UNCOUNTED = frozenset(slash + name for name in _VOID | _OPTIONAL_END for slash in (b"", b"/"))
-"""Of start and end tags."""
+_UNCOUNTED = {b""}.union(slash + name for name in _VOID | _OPTIONAL_END for slash in (b"", b"/"))
+"""Of start and end tags, and of what is no tag."""
 _ROOTS = frozenset((b"html", b"body"))
-_FOREIGN = (b"svg", b"math")
+_FOREIGN = frozenset((b"svg", b"math"))
 _FORMATS = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
 _BARRIERS = frozenset(b"table template object marquee applet svg math button select".split())
 # Elements that an end tag of another, ordinary element does not close (HTML 13.2.4.2, "special").
@@ -127,12 +135,21 @@ _ATTRIBUTE = re.compile(rb"[^\s/=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s]*+)
 _START_TAG = re.compile(rb"<[A-Za-z][^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+")
 # A quoted value, or what looks like one, that holds ">", so that a tag does not end at its first.
 _QUOTED_END = re.compile(rb"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")
-# A comment, an element whose content is not markup, or a tag: name and attributes.
-_TAG = re.compile(
-    rb"<(?:(script|style|textarea|title|xmp|iframe|noembed|noframes)\b.*?(?:</\1|\Z)"
-    rb"|(/?[a-z][^\s/>]*)([^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+)"
-    rb"|!--.*?(?:-->|\Z))",
-    re.DOTALL,
+# An element whose content is not markup; a comment; an element that holds text alone.
+_RAW = b"|".join(
+    rb"%s\b.*?(?:</%s|\Z)" % (name, name)
+    for name in b"script style textarea title xmp iframe noembed noframes".split()
+)
+_COMMENT = rb"!--.*?(?:-->|\Z)"
+_LEAF = b"|".join(
+    rb"%s(?=[\s/>])[^>]*+>[^<]*+</%s(?=[\s/>])" % (name, name)
+    for name in b"a code div span".split()
+)
+# One of the first two, or a tag: name and attributes.
+_TAG = re.compile(rb"<(?:%s|(/?[a-z][^\s/>]*)(%s)|%s)" % (_RAW, _REST, _COMMENT), re.DOTALL)
+# One of the three, or a tag's name, where each tag ends at its first ">".
+_PLAIN_TAG = re.compile(
+    rb"<(?:%s|%s|(/?[a-z][^\s/>]*+)[^>]*+|%s)" % (_LEAF, _RAW, _COMMENT), re.DOTALL
 )
 
 
@@ -140,7 +157,7 @@ def is_costly(markup: bytes) -> bool:
     """Whether lexbor should be spared ``markup``; costs 0.1 ms for 35 KB, 9 ms for 455 KB with
     LARGE_TAGS (``python -m benchmarks.extraction``, part "guard")."""
     size = len(markup)
-    if size > LARGE_BYTES or (size > LARGE_TAGS and markup.count(b"<") > LARGE_TAGS):
+    if size > LARGE_BYTES or _has_more_tags(markup, LARGE_TAGS):
         return _read_tags(markup.lower())
     if size > TINY_BYTES and _copies(markup) > MAX_FORMAT_COPIES:
         return True
@@ -160,19 +177,25 @@ def _copies(markup: bytes) -> int:
 
 
 def _has_long_tags(markup: bytes) -> bool:
-    """Whether the tags may be too long together; 0.3 ms for 180 KB.
-
-    A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">", and so half as many
-    bytes from a multiple of that. Only with one of the two (one page of twenty) the tags are
-    measured, 0.9 ms."""
-    stretch = _LONG_TAG_BYTES // 2
-    quoted = _MAY_HAVE_QUOTED_END.may_find(markup) and _QUOTED_END.search(markup)
-    if not quoted and all(
-        markup.find(b">", at, at + stretch) >= 0
-        for at in range(0, len(markup) - stretch + 1, stretch)
-    ):
+    """Whether the tags may be too long together; 0.3 ms for 180 KB, 0.9 ms if it has to measure
+    them, as one page of twenty."""
+    if not _may_have_long_tags(markup):
         return False
     return sum(map(_work, map(len, _START_TAG.findall(markup)))) > MAX_TAG_BYTES**2
+
+
+def _may_have_long_tags(markup: bytes) -> bool:
+    """False: no tag has _LONG_TAG_BYTES, and each ends at its first ">".
+
+    A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">", and so half as many
+    bytes from a multiple of that."""
+    stretch = _LONG_TAG_BYTES // 2
+    if _MAY_HAVE_QUOTED_END.may_find(markup) and _QUOTED_END.search(markup):
+        return True
+    return any(
+        markup.find(b">", at, at + stretch) < 0
+        for at in range(0, len(markup) - stretch + 1, stretch)
+    )
 
 
 def _work(size: int) -> int:
@@ -182,14 +205,18 @@ def _work(size: int) -> int:
 
 def _read_tags(markup: bytes) -> bool:
     """Follow the open elements through lower-case ``markup``, roughly as a tree builder does."""
+    tags: Iterable[tuple[bytes, bytes]]
+    names = None if _may_have_long_tags(markup) else _PLAIN_TAG.findall(markup)
+    if names is not None and _FOREIGN.isdisjoint(names):
+        tags = zip(names, repeat(b""))
+    else:
+        tags = _TAG.findall(markup)
+        if sum(_work(len(attributes)) for _, attributes in tags) > MAX_TAG_BYTES**2:
+            return True
     open_names: list[bytes] = []
-    formats = roots = foreign = work = 0
-    for _, name, attributes in _TAG.findall(markup):
-        if len(attributes) > _LONG_TAG_BYTES:
-            work += _work(len(attributes))
-            if work > MAX_TAG_BYTES**2:
-                return True
-        if not name or name in _UNCOUNTED:
+    formats = roots = foreign = 0
+    for name, attributes in tags:
+        if name in _UNCOUNTED:
             continue
         if name[0] != 47:  # not "/"
             if foreign and attributes.endswith(b"/"):

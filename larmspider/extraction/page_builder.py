@@ -20,7 +20,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from types import MappingProxyType
+from typing import TypeAlias, cast
 
 from lxml import etree
 from w3lib.html import strip_html5_whitespace
@@ -30,6 +32,8 @@ from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page, Section
 from larmspider.urls.resolve import LinkResolver
 
 Attributes = Mapping[str, str | None]
+LinkColumns: TypeAlias = tuple[Sequence[str], Sequence[int], Sequence[str], Sequence[bool]]
+"""URL, type, anchor and nofollow of all links of a page."""
 
 MAX_LINKS = 100_000
 """Links kept of one page, in document order; later ones are dropped."""
@@ -223,11 +227,16 @@ class PageBuilder:
 
     def fill(self, page: Page) -> None:
         """Complete ``page``, which has a url; its other fields stay as they are."""
+        urls, kinds, anchors, nofollows = self.fill_but_links(page)
+        page.links += map(Link, urls, repeat(None), kinds, anchors, nofollows)
+
+    def fill_but_links(self, page: Page) -> LinkColumns:
+        """`fill`, with the links as columns in place of a Link each."""
         resolver = LinkResolver(page.url, self.base, query_encoder(page.charset))
         links = self.links[:MAX_LINKS]
         urls = resolver.resolve_all([link[0] for link in links], MAX_LINK_CHARS)
-        page.links += [
-            Link(url, None, kind, one_line(anchor, MAX_ANCHOR), nofollow)
+        rows = [
+            (url, kind, one_line(anchor, MAX_ANCHOR), nofollow)
             for url, (_, kind, anchor, nofollow) in zip(urls, links, strict=False)
             if url.startswith("http") or is_link(url)
         ]
@@ -242,6 +251,7 @@ class PageBuilder:
         page.noindex = self.noindex
         page.nofollow = self.nofollow
         page.moved = self.moved
+        return cast("LinkColumns", tuple(zip(*rows, strict=True)) or ((),) * 4)
 
 
 def is_link(url: str) -> bool:
@@ -410,7 +420,8 @@ def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:
             if piece == MAIN and number[MAIN] <= _NESTED:
                 mains = (*mains, at)
         elif piece:
-            yield _Stretch(piece, mains, *(number[k] > 0 for k in (ASIDE, CONTROL, UNSEEN)))
+            aside, control, unseen = number[ASIDE] > 0, number[CONTROL] > 0, number[UNSEEN] > 0
+            yield _Stretch(piece, mains, aside, control, unseen)
 
 
 def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int]], str]:

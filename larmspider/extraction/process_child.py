@@ -1,8 +1,8 @@
 """A process that reads documents or pages (process.py, page_process.py); no part of the crawl runs
 here.
 
-Standard input has requests, each followed by the body, standard output has answers: length (4
-bytes, big endian) and msgpack. The process ends with its input, so it does not outlive the crawl.
+Standard input has requests, each followed by the body, standard output has answers
+(helper_child.py).
 """
 
 from __future__ import annotations
@@ -10,28 +10,27 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import struct
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from itertools import repeat
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgpack
-
-from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.formats import column_extractor_for, extractor_for
+from larmspider.extraction.helper_child import keep_memory, receive, send
 from larmspider.items import Link, Outcome, Page, Part, Section
 from larmspider.urls.media_types import is_read_apart
 
 if TYPE_CHECKING:
     from larmspider.extraction.own_fields import OwnFields, Rules
 
-LENGTH = struct.Struct(">I")
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
           "moved", "author", "modified", "unread", "fields", "core")  # fmt: skip
 """The fields of a Page that extraction sets, and that need no conversion."""
+COLUMNS = ("url", "type", "anchor", "nofollow")
+"""The fields of a Link that extraction sets."""
 _GARBAGE = 50_000
 """New objects after which garbage is looked for where pages are read, which leave none."""
 _FILE_BYTES = 64_000_000
@@ -52,50 +51,17 @@ class Helpers(NamedTuple):
 NONE = Helpers()
 
 
-def send(pipe: IO[bytes], message: Any) -> None:
-    pipe.write(packed(message))
-
-
-def packed(message: Any) -> bytes:
-    """A message as it is sent: behind its length."""
-    data: bytes = msgpack.packb(message, unicode_errors="surrogatepass")
-    return LENGTH.pack(len(data)) + data
-
-
-def unpacked(received: bytearray) -> tuple[Any, int] | None:
-    """The first message of what was ``received``, and its bytes; None where not all is there."""
-    if len(received) < LENGTH.size:
-        return None
-    end = LENGTH.size + LENGTH.unpack_from(received)[0]
-    if len(received) < end:
-        return None
-    with memoryview(received) as view:
-        return msgpack.unpackb(view[LENGTH.size : end], unicode_errors="surrogatepass"), end
-
-
-def receive(pipe: IO[bytes]) -> Any:
-    """The next message. Raises EOFError where there is none, or only a part."""
-    head = pipe.read(LENGTH.size)
-    size = LENGTH.unpack(head)[0] if len(head) == LENGTH.size else 0
-    data = pipe.read(size)
-    if not data or len(data) < size:
-        raise EOFError
-    return msgpack.unpackb(data, unicode_errors="surrogatepass")
-
-
-def answer_of(page: Page) -> list[Any]:
-    """What extraction found in ``page``, for `page_of`. Links are columns: the crawl's thread makes
-    them from four lists in less time than from one list each."""
+def answer_of(page: Page, columns: Sequence[Sequence[Any]] | None = None) -> list[Any]:
+    """What extraction found in ``page``, for `page_of`. Links are columns, of the page's where none
+    are given: the crawl's thread makes them from four lists in less time than from one list
+    each."""
     links = page.links
     return [
         *(getattr(page, name) for name in FIELDS),
         page.rest,
         page.sections,
         list(map(astuple, page.parts)),
-        [link.url for link in links],
-        [link.type for link in links],
-        [link.anchor for link in links],
-        [link.nofollow for link in links],
+        *(columns or ([getattr(link, name) for link in links] for name in COLUMNS)),
     ]
 
 
@@ -115,10 +81,14 @@ def page_of(answer: list[Any], url: str, body: bytes) -> Page:
 def _read(
     mime: str, body: bytes, url: str, content_type: str, helpers: Helpers, own: OwnFields | None
 ) -> dict[str, Any]:
-    page = _page(mime, body, url, content_type, helpers)
+    columns = None
+    if extract := column_extractor_for(mime):
+        page, columns = extract(body, url, content_type)
+    else:
+        page = _page(mime, body, url, content_type, helpers)
     if own is not None and own.are_on(mime, url):
         page.fields = own.of_page(body, url, content_type)
-    return {"page": answer_of(page)}
+    return {"page": answer_of(page, columns)}
 
 
 def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers) -> Page:
@@ -196,6 +166,7 @@ def main(
     if helpers.ocr and hasattr(os, "nice"):
         os.nice(19)
     if not most:
+        keep_memory()
         gc.freeze()
         gc.set_threshold(_GARBAGE)
     source, sink = sys.stdin.buffer, sys.stdout.buffer

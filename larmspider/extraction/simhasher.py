@@ -12,16 +12,12 @@ no host is named, no navigation is learned (navigation.py).
 from __future__ import annotations
 
 import logging
-import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Self, TypeAlias
 
 from larmspider.extraction.fingerprint import MAX_BYTES, simhash
 from larmspider.extraction.helper_process import ExtractionStopped, HelperProcess
-from larmspider.extraction.process_child import receive, send
 
 logger = logging.getLogger(__name__)
 
@@ -29,12 +25,9 @@ DONE_HERE = 64
 """Texts of a run before the process is started,"""
 SHORT = 100_000
 """if they have no more characters together: a million take 50 MB."""
-PASS = 300_000
-"""Characters that numpy takes at once, of which its numbers are 15 MB."""
-_NICE = 10
 _TRIED = 3
 Compared: TypeAlias = tuple[int, list[tuple[int, int]]]
-_PROGRAM = "from larmspider.extraction.simhasher import main; main()"
+_PROGRAM = "from larmspider.extraction.helper_child import compare_texts; compare_texts()"
 
 
 class Simhasher:
@@ -75,36 +68,3 @@ class Simhasher:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _passes(texts: Sequence[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    some: list[tuple[str, str]] = []
-    size = 0
-    for one in texts:
-        some.append(one)
-        size += len(one[1])
-        if size >= PASS:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
-
-
-def main() -> None:
-    """Answer each message with what `Simhasher.submit` promises, until the input ends."""
-    from larmspider.extraction.navigation import Navigation
-    from larmspider.extraction.words import Words
-
-    if hasattr(os, "nice"):
-        os.nice(_NICE)
-    navigation = Navigation()
-    with suppress(EOFError, BrokenPipeError):
-        while True:
-            texts = receive(sys.stdin.buffer)
-            found: list[Compared] = []
-            for some in _passes(texts):
-                known = Words([text for _, text in some])
-                spans = navigation.spans(some, known)
-                found += zip(known.simhashes(), spans, strict=True)
-            send(sys.stdout.buffer, found)
-            sys.stdout.buffer.flush()

@@ -12,7 +12,7 @@ texts of a crawl.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +101,7 @@ class Words:
         ]
 
     def places(self, text: int, blocks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Words of a text from and to as characters from and to."""
+        """Words of a text from and to, in order, as characters from and to."""
         first, begin, data = self._firsts[text], self._begins[text], self._data[text]
         spans = [
             (int(self._starts[first + start]) - begin, int(self._ends[first + end - 1]) - begin)
@@ -109,9 +109,13 @@ class Words:
         ]
         if len(data) == len(self._texts[text]):
             return spans
-        begins = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
-        before = np.concatenate(([0], np.cumsum(begins)))
-        return [(int(before[start]), int(before[end])) for start, end in spans]
+        at = characters = 0
+        found = []
+        for place in chain.from_iterable(spans):
+            characters += len(data[at:place].decode("utf-8", "surrogatepass"))
+            found.append(characters)
+            at = place
+        return list(zip(found[::2], found[1::2], strict=True))
 
 
 def _factor(place: int) -> np.uint64:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from larmspider.errors import InvalidURL
 from larmspider.extraction import deep_html, html, page_builder
+from larmspider.extraction.helper_child import packed
 from larmspider.extraction.html import extract
 from larmspider.extraction.page_builder import (
     MAX_ANCHOR,
@@ -18,6 +19,7 @@ from larmspider.extraction.page_builder import (
     MAX_TEXT,
     MAX_TITLE,
 )
+from larmspider.extraction.process_child import answer_of
 from larmspider.items import FRAME, ORDINARY, REDIRECT, Page
 from larmspider.urls.canonical import LONGEST_URL, canonicalize
 from larmspider.urls.resolve import MAX_HREF
@@ -630,3 +632,13 @@ def test_the_description_is_open_graph_s_where_there_is_none():
     assert page("<meta property=og:description content='a  b'>").description == "a b"
     both = "<meta property=og:description content=a><meta name=description content=b>"
     assert page(both).description == "b"
+
+
+@pytest.mark.parametrize(
+    "markup", [b"", b"<a href=/x rel=nofollow>x</a><a href=javascript:y>y</a><iframe src=/f>"]
+)
+def test_links_as_columns_are_those_of_the_page(markup):
+    page, columns = html.extract_columns(markup, "http://h/", "text/html")
+    whole = html.extract(markup, "http://h/", "text/html")
+    assert packed(answer_of(page, columns)) == packed(answer_of(whole))
+    assert not page.links

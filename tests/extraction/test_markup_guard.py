@@ -1,5 +1,6 @@
 """Markup that would make lexbor slow or fat is told from markup that is only long."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,33 @@ def test_what_may_copy_is_not_overlooked(tag):
 
 def test_markup_that_copies_nothing():
     assert not costly_markup._copies(b"<p class=a><b>x</b> <a href='x' title=\"y\">z</a>" * 500)
+
+
+PIECES = r"""
+    <div> </div> <div>x</div> <div></span> <a> </a> <a>x</a> <a>x</ab> <code>x</code>x <b> </b> <p>
+    </p> <br> <svg> </svg> <g/> <html> <h1 </div> <a/> < </ <!--</div>--> <!-- <script></div>
+    </script> <title></div></title> <a/b> <span>x</span
+"""
+
+
+def test_tags_that_end_at_their_first_end_are_read_as_all_are(monkeypatch):
+    """With and without their attributes; an element that holds text alone may be one more."""
+    limits = {name: getattr(costly_markup, name) for name in ("MAX_DEPTH", "MAX_FORMATS")}
+    chance = random.Random(7)
+    found = {True: 0, False: 0}
+
+    def is_costly_with(most: int, is_plain: bool) -> bool:
+        for name in limits:
+            monkeypatch.setattr(costly_markup, name, most)
+        monkeypatch.setattr(costly_markup, "_may_have_long_tags", lambda _: not is_plain)
+        return costly_markup._read_tags(markup)
+
+    for _ in range(5_000):
+        markup = "".join(chance.choices(PIECES.split(), k=chance.randrange(30))).encode()
+        most = chance.randrange(2, 6)
+        costly = is_costly_with(most, is_plain=True)
+        found[costly] += 1
+        if costly != is_costly_with(most, is_plain=False):
+            assert not costly
+            assert not is_costly_with(most + 1, is_plain=False)
+    assert min(found.values()) > 1_000

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from larmspider.extraction import html
+from larmspider.extraction.helper_child import receive, send
 from larmspider.extraction.markup_guard import MAX_BYTES, MAX_TAGS, is_large
 from larmspider.extraction.process import ExtractionProcess, ExtractionRefused, ExtractionStopped
-from larmspider.extraction.process_child import receive, send
 from larmspider.items import Page
 
 MEMORY = 1 << 30
@@ -175,10 +176,37 @@ def test_closing_ends_a_process_that_is_just_being_started(monkeypatch):
     [
         (b"x" * MAX_BYTES, False),
         (b"x" * (MAX_BYTES + 1), True),
-        (b"<" * MAX_TAGS, False),
-        (b"<" * (MAX_TAGS + 1), True),
+        (b"<b>" * MAX_TAGS, False),
+        (b"<b>" * (MAX_TAGS + 1), True),
+        (b"<" * (MAX_TAGS + 1), False),
     ],
-    ids=["bytes", "more bytes", "tags", "more tags"],
+    ids=["bytes", "more bytes", "tags", "more tags", "no tags"],
 )
 def test_what_is_large(body, large):
     assert is_large(body) is large
+
+
+FAULTS = """
+import resource, sys
+from larmspider.extraction import html
+from larmspider.extraction.helper_child import keep_memory
+if sys.argv[1] == "kept":
+    assert keep_memory()
+markup = b"<p class=a>some <b>words</b>" * 2_000
+for number in range(40):
+    if number == 20:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    html.extract(markup, "http://h/", "text/html")
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's malloc")
+def test_memory_of_a_page_stays_for_the_next_one():
+    faults = {}
+    for way in ("kept", "given back"):
+        ran = subprocess.run(
+            [sys.executable, "-c", FAULTS, way], capture_output=True, text=True, check=True
+        )
+        faults[way] = int(ran.stdout)
+    assert 10 * faults["kept"] < faults["given back"]
