@@ -32,6 +32,8 @@ LENGTH = struct.Struct(">I")
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
           "moved", "author", "modified", "unread", "fields", "core")  # fmt: skip
 """The fields of a Page that extraction sets, and that need no conversion."""
+_BUFFER = 16_384
+"""Bytes of msgpack's, in place of 256 KB that malloc gives back to the system: 41 us for 62."""
 _GARBAGE = 50_000
 """New objects after which garbage is looked for where pages are read, which leave none."""
 _FILE_BYTES = 64_000_000
@@ -58,7 +60,7 @@ def send(pipe: IO[bytes], message: Any) -> None:
 
 def packed(message: Any) -> bytes:
     """A message as it is sent: behind its length."""
-    data: bytes = msgpack.packb(message, unicode_errors="surrogatepass")
+    data: bytes = msgpack.packb(message, unicode_errors="surrogatepass", buf_size=_BUFFER)
     return LENGTH.pack(len(data)) + data
 
 

@@ -54,6 +54,8 @@ BEGINNING_CHARS = 100_000
 """Of the text of a long page, at least."""
 _BEGINNING_BYTES = 131_072  # that hold them, of most pages; of the others twice as many
 _LONG_BYTES = 400_000
+_BUFFER = 16_384
+"""Bytes of msgpack's, in place of 256 KB that malloc gives back to the system."""
 _NAME = "pages-{}.zdict"
 _TEXT = "body"
 _LONG_STRING = 0xDB  # msgpack's, with a length of four bytes
@@ -85,7 +87,7 @@ class PackedPages:
         fields = dict(fields)
         if (text := fields.pop(_TEXT, None)) is not None:
             fields[_TEXT] = text
-        data = msgpack.packb(fields, datetime=True, unicode_errors="replace")
+        data = msgpack.packb(fields, datetime=True, unicode_errors="replace", buf_size=_BUFFER)
         self._seen += 1
         if self._seen % (2 * MORE**self._number) == 0:
             self._samples.append(data[:SAMPLE_BYTES])
