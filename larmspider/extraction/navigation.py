@@ -12,9 +12,11 @@ is a copy, or the host has nothing else to say.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import repeat
+from math import ceil
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -31,6 +33,7 @@ MAX_HOSTS = 300
 _ROW = 5
 Spans: TypeAlias = list[tuple[int, int]]
 _SAMPLE = 8
+_RUNS = re.compile(b"\x01{2,}")
 
 
 class _Host:
@@ -42,11 +45,8 @@ class _Host:
         self.pages += 1
         self.rows.update(rows)
         if len(self.rows) > MAX_ROWS:
-            # most are of one page: to sort these, too, takes as long as all else
-            several = [row for row in self.rows.items() if row[1] > 1]
-            several.sort(key=itemgetter(1), reverse=True)
-            others = (row for row in self.rows.items() if row[1] == 1)
-            self.rows = Counter(dict(islice(chain(several, others), MAX_ROWS // 2)))
+            most = sorted(self.rows.items(), key=itemgetter(1), reverse=True)
+            self.rows = Counter(dict(most[: MAX_ROWS // 2]))
 
 
 class Navigation:
@@ -61,35 +61,27 @@ class Navigation:
         known = known or Words([text for _, text in texts])
         rows = known.rows(_ROW, _SAMPLE)
         return [
-            known.places(number, self._blocks(host, rows[number], known.number(number)))
+            known.places(number, self._blocks(host, *rows[number], known.number(number)))
             if host
             else []
             for number, (host, _) in enumerate(texts)
         ]
 
-    def _blocks(self, host: str, rows: dict[int, int], words: int) -> list[tuple[int, int]]:
+    def _blocks(
+        self, host: str, places: list[int], rows: list[int], words: int
+    ) -> list[tuple[int, int]]:
         learned = self._hosts.pop(host, None) or _Host()
         self._hosts[host] = learned
         if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
-        learned.learn(set(rows.values()))
+        learned.learn(set(rows))
         if learned.pages < LEAST_PAGES:
             return []
-        often = SHARE * learned.pages
-        counts = list(map(learned.rows.__getitem__, rows.values()))
-        if max(counts, default=0) < often:
-            return []
-        blocks: list[tuple[int, int]] = []
-        first = last = -1
-        for start, count in zip(rows, counts, strict=True):
-            if count >= often:
-                first, last = (start if first < 0 else first), start
-            else:
-                if first < last:
-                    blocks.append((first, last + _ROW))
-                first = last = -1
-        if first < last:
-            blocks.append((first, last + _ROW))
+        counts = map(learned.rows.get, rows, repeat(0))
+        are_often = bytes(map(ceil(SHARE * learned.pages).__le__, counts))
+        blocks = [
+            (places[run.start()], places[run.end() - 1] + _ROW) for run in _RUNS.finditer(are_often)
+        ]
         return [] if 2 * sum(end - start for start, end in blocks) > words else [*_apart(blocks)]
 
 

@@ -5,7 +5,7 @@ texts of a crawl.
 
     texts = Words(["What people call a page", "and another"])
     texts.simhashes()                 # as fingerprint.simhash() has them
-    texts.rows(5, sample=8)           # [{3: 8133...}, {}]: that of five words from the fourth on
+    texts.rows(5, sample=8)           # [([3], [8133...]), ([], [])]: of five words from the 4th on
     texts.places(0, [(1, 3)])         # [(5, 16)]: characters of the first text
 """
 
@@ -87,16 +87,16 @@ class Words:
         missing = ROW - len(numbers)
         return np.append(numbers, np.zeros(missing, np.uint64)) if missing > 0 else numbers
 
-    def rows(self, size: int, sample: int) -> list[dict[int, int]]:
-        """Rows of so many words of each text, by the place of the first. Which words begin one, one
-        in ``sample`` (a power of two), depends on the words alone."""
+    def rows(self, size: int, sample: int) -> list[tuple[list[int], list[int]]]:
+        """Of each text the places of words that begin a row of so many, and these rows. Which words
+        begin one, one in ``sample`` (a power of two), depends on the words alone."""
         starts = np.flatnonzero(self._numbers & np.uint64(sample - 1) == 0)
         padded = np.append(self._numbers, np.zeros(size - 1, np.uint64))
         sums = _sum(padded[starts + place] for place in range(size))
         edges = [(begin, max(begin, end - size + 1)) for begin, end in pairwise(self._firsts)]
         bounds = np.searchsorted(starts, edges).tolist()
         return [
-            dict(zip((starts[a:b] - begin).tolist(), sums[a:b].tolist(), strict=True))
+            ((starts[a:b] - begin).tolist(), sums[a:b].tolist())
             for (a, b), (begin, _) in zip(bounds, edges, strict=True)
         ]
 

@@ -56,6 +56,8 @@ REMEMBERED_CHARS = 5_000_000
 """Of texts of pages that searches looked at: 5 MB, twice as many where they are not all ASCII."""
 _BEGINNING_BYTES = 131_072  # that hold them, of most pages; of the others twice as many
 _LONG_BYTES = 400_000
+_BUFFER = 16_384
+"""Bytes of msgpack's, in place of 256 KB that malloc gives back to the system."""
 _NAME = "pages-{}.zdict"
 _TEXT = "body"
 _LONG_STRING = 0xDB  # msgpack's, with a length of four bytes
@@ -88,7 +90,7 @@ class PackedPages:
         fields = dict(fields)
         if (text := fields.pop(_TEXT, None)) is not None:
             fields[_TEXT] = text
-        data = msgpack.packb(fields, datetime=True, unicode_errors="replace")
+        data = msgpack.packb(fields, datetime=True, unicode_errors="replace", buf_size=_BUFFER)
         self._seen += 1
         if self._seen % (2 * MORE**self._number) == 0:
             self._samples.append(data[:SAMPLE_BYTES])

@@ -3,32 +3,33 @@ anchor a link leads to them, and their headings (extraction/page_builder.py)."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONG_TEXT = 1_500
 """Characters of a text whose sections are kept."""
+_END = 1 << 62
+"""Behind any text."""
 
 
 def kept_sections(
     text: str, spans: Sequence[tuple[int, int]], sections: Iterable[Sequence[Any]]
 ) -> list[tuple[int, str, str]]:
-    """The sections of ``text`` in what is left of it without ``spans``, stripped."""
-    ends, removed = [0], [0]
-    for start, end in spans:
-        ends.append(end)
-        removed.append(removed[-1] + end - start)
+    """The sections of ``text`` in what is left of it without ``spans``, stripped. Both in order."""
     first = 0  # character that is left
     for start, end in spans:
         if start > first:
             break
         first = max(first, end)
     lead = len(text[first : first + 9]) - len(text[first : first + 9].lstrip())
+    removed = iter((*spans, (_END, _END)))
+    start, end = next(removed)
+    before = lead  # characters that are not left
     kept = []
     for at, anchor, heading in sections:
-        span = bisect_right(ends, at) - 1
-        if span < len(spans) and spans[span][0] <= at:
-            continue
-        kept.append((max(0, at - removed[span] - lead), anchor, heading))
+        while at >= end:
+            before += end - start
+            start, end = next(removed)
+        if at < start:
+            kept.append((at - before if at > before else 0, anchor, heading))
     return kept

@@ -40,7 +40,7 @@ def test_each_of_many_texts_is_as_if_it_was_alone() -> None:
 def test_rows_go_by_the_words_wherever_they_stand() -> None:
     """One in eight words begins one."""
     words = Words([LONG, f"Na\u00efve {LONG} words", "one two"])
-    rows, moved, none = words.rows(5, 8)
+    rows, moved, none = (dict(zip(*found, strict=True)) for found in words.rows(5, 8))
     assert {at + 1: row for at, row in rows.items()}.items() <= moved.items()
     assert 0.1 < len(rows) / words.number(0) < 0.15
     assert len(set(rows.values())) == len(rows)
