@@ -3,6 +3,7 @@ shows."""
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
 import logging
@@ -19,6 +20,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.logformatter import LogFormatter
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import aiter_errback, ensure_awaitable, iter_errback
 
 from larmspider.formatting import escaped
@@ -174,11 +176,15 @@ async def store_in_turn(
     for each page: 11 us in place of 55."""
     failed = scraper.handle_spider_error
     if isinstance(result, AsyncIterator):
-        async for item in aiter_errback(result, failed, request, response):
-            await scraper._process_spidermw_output_async(item, response)
+        items = aiter_errback(result, failed, request, response)
     else:
-        for item in iter_errback(result, failed, request, response):
-            await scraper._process_spidermw_output_async(item, response)
+        items = as_async_generator(iter_errback(result, failed, request, response))
+    is_first = True
+    async for item in items:
+        if not is_first:
+            await asyncio.sleep(0)  # thousands of items must not hold up others
+        is_first = False
+        await scraper._process_spidermw_output_async(item, response)
 
 
 THRESHOLDS = (100_000, 20, 20)

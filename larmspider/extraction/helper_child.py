@@ -29,15 +29,18 @@ _LIKELY = 0.05  # among all languages: a Polish page gives 0.9 to German, of Ger
 
 
 def send(pipe: IO[bytes], message: Any) -> None:
-    pipe.write(packed(message))
+    """An answer, whose texts are needed no more: with each its UTF-8 may be kept."""
+    try:
+        data: bytes = msgpack.packb(message, buf_size=_BUFFER)
+    except UnicodeEncodeError:  # lone surrogates; to allow for them takes half as long again
+        pipe.write(packed(message))
+    else:
+        pipe.write(LENGTH.pack(len(data)) + data)
 
 
 def packed(message: Any) -> bytes:
     """A message as it is sent: behind its length."""
-    try:
-        data: bytes = msgpack.packb(message, buf_size=_BUFFER)
-    except UnicodeEncodeError:  # lone surrogates; to allow for them takes half as long again
-        data = msgpack.packb(message, unicode_errors="surrogatepass", buf_size=_BUFFER)
+    data: bytes = msgpack.packb(message, unicode_errors="surrogatepass", buf_size=_BUFFER)
     return LENGTH.pack(len(data)) + data
 
 

@@ -25,7 +25,7 @@ from zipimport import zipimporter
 
 import larmspider
 from larmspider.errors import LarmspiderError
-from larmspider.extraction.helper_child import packed, receive, send, unpacked
+from larmspider.extraction.helper_child import packed, receive, unpacked
 
 WALL = 6
 """Times the seconds of CPU that a process may take, by the clock: the machine may be busy."""
@@ -110,7 +110,7 @@ class HelperProcess:
         assert child.stdout is not None
         try:
             with suppress(BrokenPipeError):  # the child may have written the reason
-                send(child.stdin, message)
+                child.stdin.write(packed(message))
                 child.stdin.write(body)
                 child.stdin.flush()
             return receive(child.stdout)

@@ -140,9 +140,9 @@ _RAW = b"|".join(
     rb"%s\b.*?(?:</%s|\Z)" % (name, name)
     for name in b"script style textarea title xmp iframe noembed noframes".split()
 )
-_COMMENT = rb"!--.*?(?:-->|\Z)"
+_COMMENT = rb"!--(?:-?>|.*?(?:--!?>|\Z))"
 _LEAF = b"|".join(
-    rb"%s(?=[\s/>])[^>]*+>[^<]*+</%s(?=[\s/>])" % (name, name)
+    rb"%s(?=[\s/>])[^>]*+>[^<]*+</%s(?=[\s/>])[^>]*+" % (name, name)
     for name in b"a code div span".split()
 )
 # One of the first two, or a tag: name and attributes.

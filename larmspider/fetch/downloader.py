@@ -115,7 +115,8 @@ class LarmDownloader:
         try:
             response = await self.handlers.download_request_async(request)
         except asyncio.CancelledError:
-            task.uncancel()
+            while task.uncancel():  # perhaps let go of twice
+                pass
             raise Stopped("let go of") from None
         finally:
             del self._downloads[request]

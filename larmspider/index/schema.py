@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -100,10 +99,7 @@ stems (stems.py)."""
 _TITLE_PARTS = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb\u2022-]|::)\s")
 _SENTENCE = re.compile(rf".{{20,{LONGEST_SENTENCE}}}?(?:[.!?\u2026](?=\s|$)|[\u3002\uff01\uff1f])")
 _LONGEST_REMEMBERED = 300
-_MONTHS = {
-    "Jan": "01", "Feb": "02", "Mar": "03", "Apr": "04", "May": "05", "Jun": "06",
-    "Jul": "07", "Aug": "08", "Sep": "09", "Oct": "10", "Nov": "11", "Dec": "12",
-}  # fmt: skip
+_LONGEST_DATE = 100
 _FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
 _CLOCKS_DIFFER_SECS = 86_400.0
 
@@ -488,31 +484,18 @@ def url_words(url: str) -> str:
 def last_modified(header: str, fetched: float) -> datetime | None:
     """A Last-Modified header, None for no date, or one before the web or after the fetch (by more
     than clocks may differ)."""
-    return _plausible(_seconds(header), fetched)
+    return _plausible(_seconds(header) if len(header) <= _LONGEST_DATE else None, fetched)
 
 
 @lru_cache(1_024)  # files that were installed together have one date: 16 us a page
 def _seconds(header: str) -> float | None:
     try:
-        told = _usual_date(header) or parsedate_to_datetime(header)
+        told = parsedate_to_datetime(header)
         if told.tzinfo is None:  # "-0000": UTC, of no known place (RFC 5322 3.3)
             told = told.replace(tzinfo=UTC)
         return told.timestamp()
     except (TypeError, ValueError, OverflowError, IndexError):
         return None
-
-
-def _usual_date(header: str) -> datetime | None:
-    """``Sun, 06 Nov 1994 08:49:37 GMT``, as RFC 9110 5.6.7 wants a date, in less than half of the
-    time that email.utils takes; None for any other form."""
-    month = _MONTHS.get(header[8:11])
-    if month is None or len(header) != 29 or not header.endswith(" GMT"):
-        return None
-    with suppress(ValueError):
-        return datetime.fromisoformat(
-            f"{header[12:16]}-{month}-{header[5:7]}T{header[17:25]}+00:00"
-        )
-    return None
 
 
 def _plausible(told: float | None, fetched: float) -> datetime | None:

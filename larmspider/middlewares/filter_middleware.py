@@ -190,10 +190,10 @@ class FilterMiddleware:
         """Why each link is rejected, None where it is not; an error of the filter rejects."""
         try:
             reasons = self.filter.reject_links(links, page)
-        except Exception:  # noqa: BLE001 - whatever a filter raises rejects
-            reasons = []
-        if len(reasons) == len(links):
-            return reasons
+            if len(reasons) == len(links):
+                return reasons
+        except Exception:  # noqa: BLE001, S110 - whatever a filter raises rejects
+            pass
         # one by one, to find the link for which the filter raises
         return [self._reason(link, page) for link in links]
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from scrapy import Request, signals
@@ -24,6 +25,7 @@ from larmspider.extensions.tuning import (
     LarmSignals,
     TasksExtension,
     show_invisible_in_logs,
+    store_in_turn,
 )
 from tests.support.crawling import PROJECT
 
@@ -119,6 +121,23 @@ def test_items_of_a_page_are_stored_one_after_the_other(
                 assert scraper.noted == stored + [ZeroDivisionError] * is_async
     finally:
         sys.set_asyncgen_hooks(*hooks)
+
+
+def test_others_have_a_turn_between_two_items() -> None:
+    class Quick(_Scraper):
+        async def _process_spidermw_output_async(self, item: object, response: object) -> None:
+            self.noted.append(item)
+
+    async def stored() -> list[object]:
+        scraper: Any = Quick(1)
+        output = store_in_turn(scraper, [1, 2], Request("http://h/"), Response("http://h/"))
+        task = asyncio.ensure_future(output)
+        await asyncio.sleep(0)
+        scraper.noted.append("another")
+        await task
+        return scraper.noted
+
+    assert asyncio.run(stored()) == [1, "another", 2]
 
 
 def test_a_generator_that_is_dropped_is_closed(crawler_for: Callable[..., Crawler]) -> None:

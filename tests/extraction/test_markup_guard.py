@@ -118,14 +118,31 @@ def test_markup_that_copies_nothing():
 PIECES = r"""
     <div> </div> <div>x</div> <div></span> <a> </a> <a>x</a> <a>x</ab> <code>x</code>x <b> </b> <p>
     </p> <br> <svg> </svg> <g/> <html> <h1 </div> <a/> < </ <!--</div>--> <!-- <script></div>
-    </script> <title></div></title> <a/b> <span>x</span
+    </script> <title></div></title> <a/b> <span>x</span <!--> <!---> --!>
 """
+WITH_BLANKS = ["</a\n", "<a>x</a ", "<div>x</div\n<!--", "<span></span <title>", " "]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"<!-->",
+        b"<!--->",
+        b"<!-- --!>",
+        b"<a>x</a <script>",
+        b"<div>x</div/<title>",
+        b"<a></a\n<!--",
+    ],
+)
+def test_markup_behind_what_only_seems_to_hide_it_counts(before):
+    """Comments end at these, too, and an end tag may have attributes."""
+    assert is_costly(before + b"<div>" * 30_000)
 
 
 def test_tags_that_end_at_their_first_end_are_read_as_all_are(monkeypatch):
     """With and without their attributes; an element that holds text alone may be one more."""
     limits = {name: getattr(costly_markup, name) for name in ("MAX_DEPTH", "MAX_FORMATS")}
-    chance = random.Random(7)
+    chance, pieces = random.Random(7), [*PIECES.split(), *WITH_BLANKS]
     found = {True: 0, False: 0}
 
     def is_costly_with(most: int, is_plain: bool) -> bool:
@@ -135,7 +152,7 @@ def test_tags_that_end_at_their_first_end_are_read_as_all_are(monkeypatch):
         return costly_markup._read_tags(markup)
 
     for _ in range(5_000):
-        markup = "".join(chance.choices(PIECES.split(), k=chance.randrange(30))).encode()
+        markup = "".join(chance.choices(pieces, k=chance.randrange(30))).encode()
         most = chance.randrange(2, 6)
         costly = is_costly_with(most, is_plain=True)
         found[costly] += 1

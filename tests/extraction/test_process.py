@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.extraction import html
-from larmspider.extraction.helper_child import receive, send
+from larmspider.extraction.helper_child import packed, receive, send
 from larmspider.extraction.markup_guard import MAX_BYTES, MAX_TAGS, is_large
 from larmspider.extraction.process import ExtractionProcess, ExtractionRefused, ExtractionStopped
 from larmspider.items import Page
@@ -212,3 +212,17 @@ def test_memory_of_a_page_stays_for_the_next_one():
         faults[way] = int(ran.stdout)
     assert faults["kept"] < 100
     assert faults["given back"] > 1_000
+
+
+def test_a_text_that_is_sent_keeps_its_size():
+    """Texts wait in the crawl for the index: with their UTF-8 they have three times as many bytes.
+    Those of an answer do not stay."""
+    text = "ü" * 1_000
+    size = sys.getsizeof(text)
+    packed([text])
+    assert sys.getsizeof(text) == size
+    sent = io.BytesIO()
+    for message in ([text], [text, "\ud800"]):
+        send(sent, message)
+    sent.seek(0)
+    assert [receive(sent), receive(sent)] == [[text], [text, "\ud800"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import Callable
 from itertools import repeat
@@ -12,7 +13,7 @@ from scrapy import Request, signals
 from scrapy.exceptions import StopDownload
 from scrapy.http import Response
 
-from larmspider.fetch.downloader import LarmDownloader
+from larmspider.fetch.downloader import LarmDownloader, Stopped
 from larmspider.options import defaults
 from tests.support.fetch.fetching import Fetcher
 from tests.support.servers.scripted import Raw, Reply, ScriptedServer
@@ -60,6 +61,25 @@ def test_a_signal_is_sent_where_somebody_listens(
     assert all(call["url"] == server.url() for call in got)
     assert all(call["spider"] is one.crawler.spider for call in got)
     assert len(got) == len(heard)
+
+
+def test_a_fetch_may_be_let_go_of_twice(
+    scripted_server: Callable[..., ScriptedServer],
+) -> None:
+    """Who waits for it goes on, and may be cancelled itself later."""
+    server = scripted_server({"*": Raw(b"", hang=True)})
+
+    async def let_go(downloader: LarmDownloader) -> int:
+        fetch = asyncio.ensure_future(downloader._fetch(Request(server.url())))
+        while not server.log:
+            await asyncio.sleep(0.01)
+        assert downloader.cancel_all() == downloader.cancel_all() == 1
+        with pytest.raises(Stopped):
+            await fetch
+        return fetch.cancelling()
+
+    with Fetcher(DOWNLOAD_HANDLERS=HANDLERS) as one:
+        assert one.run(lambda: let_go(LarmDownloader(one.crawler))) == 0
 
 
 # headers_received, bytes_received and StopDownload, as with Scrapy's own handlers.

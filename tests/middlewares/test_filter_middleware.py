@@ -159,9 +159,19 @@ class Short(UrlFilter):
         return [None for _ in links[1:]]
 
 
-def test_a_filter_with_too_few_verdicts_rejects(counters: MemoryStatsCollector) -> None:
+class NoVerdicts(UrlFilter):
+    name = "short"
+
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        return None  # type: ignore[return-value]  # a "return" that was forgotten
+
+
+@pytest.mark.parametrize("rule", [Short(), NoVerdicts()])
+def test_a_filter_with_too_few_verdicts_rejects(
+    counters: MemoryStatsCollector, rule: UrlFilter
+) -> None:
     """Whichever link it forgot, none passes unasked."""
-    middleware = FilterMiddleware(Short(), counters, forms_from_settings(Settings()))
+    middleware = FilterMiddleware(rule, counters, forms_from_settings(Settings()))
     page = Page("http://h/", links=[Link("http://h/a"), Link("http://h/b")])
     spider_output(middleware, [page])
     assert [link.rejected_by for link in page.links] == ["short", "short"]
