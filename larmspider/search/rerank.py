@@ -52,6 +52,8 @@ _GAINS = [after - before for before, after in pairwise(_EARNED)]
 """What a word earns with one occurrence more."""
 _WORD = re.compile(r"[^\W_]+")
 _ASCII = bytes(range(128))
+_EACH = 50  # characters, one of which is looked at
+_OTHERS = 0.03  # bytes of UTF-8 for a character more than one, from which on str.lower is faster
 _SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 _LOWER = "lower"  # beside what is stored of a page
 PLACES = "places"
@@ -205,6 +207,9 @@ def lower_of(stored: dict[str, Any]) -> str:
 def lower(text: str) -> str:
     """As `str.lower`, which looks up each character of a text that is not ASCII alone."""
     if text.isascii():
+        return text.lower()
+    some = text[::_EACH]
+    if len(some.encode()) > (1 + _OTHERS) * len(some):
         return text.lower()
     plain = text.encode()
     others = {*plain.translate(None, _ASCII).decode()}

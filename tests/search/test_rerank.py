@@ -59,7 +59,24 @@ def test_a_related_word_stands_for_the_word() -> None:
 @example("ΟΔΟΣ ΟΔΟΣ")
 def test_lower_case_is_that_of_python(text: str) -> None:
     assert lower(text) == text.lower()
-    assert lower(f"A{text}Z") == f"A{text}Z".lower()
+    for long in (f"A{text}Z", f"A{text}Z" + 300 * "Word "):
+        assert lower(long) == long.lower()
+
+
+class _NotEncoded(str):
+    """A text that must not be read once more as bytes."""
+
+    __slots__ = ()
+
+    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("words", ["Слово ", "Tiếng Việt ", "漢字", "a few words, then é, ä, ö "])
+def test_a_text_that_is_largely_not_ascii_is_left_to_python(words: str) -> None:
+    """Whose characters by themselves would take several times as long."""
+    text = _NotEncoded(words * 1_000)
+    assert lower(text) == text.lower()
 
 
 def test_of_a_title_without_a_word_of_the_query_no_word_is_looked_up() -> None:
