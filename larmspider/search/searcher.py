@@ -774,7 +774,8 @@ def hit_of(
         container=split_part(stored["url"])[0] if "container" in stored else "",
         copies=copies,
         collection=stored.get("collection", ""),
-        fields=stored["own"],
+        # of a page that is remembered
+        fields={name: [*values] for name, values in stored["own"].items()},
     )
 
 
