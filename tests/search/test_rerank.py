@@ -79,6 +79,23 @@ def test_a_text_that_is_largely_not_ascii_is_left_to_python(words: str) -> None:
     assert lower(text) == text.lower()
 
 
+class _Lowered(str):
+    """A text that Python makes lower case of, as a whole."""
+
+    __slots__ = ()
+
+    def lower(self) -> str:
+        return "by Python"
+
+
+def test_a_table_of_capital_letters_is_left_to_python() -> None:
+    """Each of which would be looked for in the whole text."""
+    words, some = "word " * 9_000, "ÄÖÜ ЖЩ"
+    many = "".join(chr(0x410 + n) for n in range(32))
+    assert lower(_Lowered(words + some)) == words + some.lower()
+    assert lower(_Lowered(words + many)) == "by Python"
+
+
 def test_of_a_title_without_a_word_of_the_query_no_word_is_looked_up() -> None:
     """It is worth nothing, whatever all titles say."""
     looked_up = list[str]()
