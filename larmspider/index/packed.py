@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
+from sys import getsizeof
 from typing import Any
 
 import msgpack
@@ -52,10 +54,13 @@ MORE = 32
 """So many times as many pages are seen before the next dictionary is trained."""
 BEGINNING_CHARS = 100_000
 """Of the text of a long page, at least."""
-REMEMBERED_CHARS = 5_000_000
-"""Of texts of pages that searches looked at: 5 MB, twice as many where they are not all ASCII."""
+REMEMBERED_BYTES = 5_000_000
+"""Of memory, for pages that searches looked at: about as many at least, twice as many at most. A
+page that takes more than an eighth of them is not remembered."""
 _BEGINNING_BYTES = 131_072  # that hold them, of most pages; of the others twice as many
 _LONG_BYTES = 400_000
+_ENTRY = 250  # bytes of a page beside its own: two dicts have it when they are full
+_SECTION = 240  # bytes of a section: a list, a number, two strings without characters
 _BUFFER = 16_384
 """Bytes of msgpack's, in place of 256 KB that malloc gives back to the system."""
 _NAME = "pages-{}.zdict"
@@ -146,25 +151,38 @@ class PackedPages:
 
 
 class _Remembered:
-    """Pages as they were unpacked, by what they were unpacked from: `REMEMBERED_CHARS` at least,
-    twice as many at most."""
+    """Pages as they were unpacked, by what they were unpacked from: about `REMEMBERED_BYTES`
+    at least, twice as many at most."""
 
     def __init__(self) -> None:
-        self._new: dict[bytes, dict[str, Any]] = {}
+        self._new: dict[bytes, tuple[dict[str, Any], int]] = {}
         self._old = self._new
-        self._left = REMEMBERED_CHARS
+        self._left = REMEMBERED_BYTES
 
     def get(self, packed: bytes) -> dict[str, Any] | None:
         found = self._new.get(packed)
         if found is None and (found := self._old.get(packed)) is not None:
-            self.add(packed, found)
-        return found
+            self._keep(packed, *found)
+        return None if found is None else found[0]
 
     def add(self, packed: bytes, fields: dict[str, Any]) -> None:
-        self._left -= len(packed) + len(fields.get(_TEXT, "")) + len(fields.get("rest", ""))
-        if self._left < 0:
-            self._old, self._new, self._left = self._new, {}, REMEMBERED_CHARS
-        self._new[packed] = fields
+        size = _ENTRY + getsizeof(packed) + _memory_of(fields)
+        if size <= REMEMBERED_BYTES // 8:
+            self._keep(packed, fields, size)
+
+    def _keep(self, packed: bytes, fields: dict[str, Any], size: int) -> None:
+        if size > self._left:
+            self._old, self._new, self._left = self._new, {}, REMEMBERED_BYTES
+        self._new[packed] = fields, size
+        self._left -= size
+
+
+def _memory_of(fields: dict[str, Any]) -> int:
+    """Bytes that a page takes, or some more; names of fields are shared by all."""
+    own, sections = fields.get("own", {}).values(), fields.get("sections", ())
+    each = (fields, *fields.values(), *own, *chain.from_iterable(own))
+    chars = sum([len(anchor) + len(heading) for _, anchor, heading in sections])
+    return sum(map(getsizeof, each)) + _SECTION * len(sections) + 4 * chars
 
 
 def _beginning_of(data: bytes) -> dict[str, Any] | None:
@@ -181,6 +199,8 @@ def _beginning_of(data: bytes) -> dict[str, Any] | None:
             fields[name] = reader.unpack()
         name, start = reader.unpack(), reader.tell()
     except msgpack.OutOfData:
+        return None
+    if start == len(data):
         return None
     if name != _TEXT or data[start] != _LONG_STRING or fields.get("mime") not in _WITHOUT_PAGES:
         return {}

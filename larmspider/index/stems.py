@@ -82,6 +82,19 @@ _T = TypeVar("_T")
 _UMLAUTS = ((("ae", "ä"), ("oe", "ö"), ("ue", "ü")), (("ä", "ae"), ("ö", "oe"), ("ü", "ue")))
 
 
+class _Commit:
+    """What was looked up in one commit: who asks takes both at once, for another thread may read
+    the next commit meanwhile."""
+
+    def __init__(self, searcher: tantivy.Searcher | None) -> None:
+        self.searcher = searcher
+        self.forms: dict[str, dict[str, dict[str, int]]] = {}  # by field
+        self.compounds: dict[str, list[str]] = {}
+        self.splits: dict[str, list[str]] = {}
+        self.in_most_titles: dict[str, bool] = {}
+        self.having: dict[tuple[str, str], int] = {}
+
+
 class Stems:
     """For an index with this stemmer; `look_in` names what queries are compared with."""
 
@@ -92,27 +105,19 @@ class Stems:
             name: stemmed_analyzer(name) for name in {*STEMMERS_OF.values()} - {main}
         }
         self._english = stemmed_analyzer(_ENGLISH)
-        self._forms: dict[str, dict[str, dict[str, int]]] = {}  # by field
-        self._compounds: dict[str, list[str]] = {}
-        self._splits: dict[str, list[str]] = {}
-        self._in_most_titles: dict[str, bool] = {}
-        self._having: dict[tuple[str, str], int] = {}
+        self._commit = _Commit(None)
         self._analyzed: dict[str, list[str]] = {}
-        self._searcher: tantivy.Searcher | None = None
         self._tongues: tuple[str, ...] = ()
 
     def look_in(self, searcher: tantivy.Searcher) -> None:
         """Compare queries with the pages of ``searcher``, until the next call."""
-        self._searcher = searcher
-        for known in (self._forms, self._compounds, self._splits, self._in_most_titles):
-            known.clear()
-        self._having.clear()
         tongues = tuple(
             tongue for tongue in (*STEMMERS_OF, KOREAN) if searcher.doc_freq("tongue", tongue)
         )
         if tongues != self._tongues:
             self._tongues = tongues
-            self._analyzed.clear()
+            self._analyzed = {}
+        self._commit = _Commit(searcher)
 
     # pages
 
@@ -148,39 +153,48 @@ class Stems:
     @property
     def searcher(self) -> tantivy.Searcher | None:
         """What `look_in` named last."""
-        return self._searcher
+        return self._commit.searcher
 
     def having(self, field: str, term: str) -> int:
         """How many pages have a term; 1 us for each segment of the index, once a commit."""
-        searcher = self._searcher
+        commit = self._commit
+        searcher = commit.searcher
         if searcher is None:
             return 0
-        return _remembered(self._having, (field, term), lambda one: searcher.doc_freq(*one))
+        return _remembered(commit.having, (field, term), lambda one: searcher.doc_freq(*one))
 
     def forms(self, word: str, field: str = "exact") -> dict[str, int]:
         """Other words of a field with the English stem of ``word``, a word of ``exact``, and how
         many pages have each in ``exact``."""
-        known = self._forms.setdefault(field, {})
-        return _remembered(known, word, lambda one: dict(self._look_up_forms(one, field)))
+        commit = self._commit
+        known = commit.forms.setdefault(field, {})
+        return _remembered(
+            known, word, lambda one: dict(self._look_up_forms(one, field, commit.searcher))
+        )
 
-    def _look_up_forms(self, word: str, field: str) -> Iterator[tuple[str, int]]:
-        if self._searcher is None or len(word) < _SHORTEST or not word.isalpha():
+    def _look_up_forms(
+        self, word: str, field: str, searcher: tantivy.Searcher | None
+    ) -> Iterator[tuple[str, int]]:
+        if searcher is None or len(word) < _SHORTEST or not word.isalpha():
             return
         stems = self._english.analyze(word)
         head = _common_head(word, stems)
         if len(head) >= _SHORTEST:
-            for other, _ in self._searcher.terms_with_prefix(field, head, limit=_LOOKED_UP):
+            for other, _ in searcher.terms_with_prefix(field, head, limit=_LOOKED_UP):
                 if other != word and self._english.analyze(other) == stems:
-                    yield other, self._searcher.doc_freq("exact", other)
+                    yield other, searcher.doc_freq("exact", other)
 
     def in_most_titles(self, word: str) -> bool:
         """Whether ``word`` stands in many titles, as the name of a site does."""
-        return _remembered(self._in_most_titles, word, self._look_up_titles)
+        commit = self._commit
+        return _remembered(
+            commit.in_most_titles, word, lambda one: self._look_up_titles(one, commit.searcher)
+        )
 
-    def _look_up_titles(self, word: str) -> bool:
-        if self._searcher is None:
+    def _look_up_titles(self, word: str, searcher: tantivy.Searcher | None) -> bool:
+        if searcher is None:
             return False
-        many, having = _MANY_TITLES * self._searcher.num_docs, self._searcher.doc_freq
+        many, having = _MANY_TITLES * searcher.num_docs, searcher.doc_freq
         return any(having("title", stem) > many for stem in self.analyze(word))
 
     def analyze(self, text: str) -> list[str]:
@@ -220,11 +234,16 @@ class Stems:
 
     def compounds(self, text: str) -> list[str]:
         """Words of ``body`` that have ``text``, one word, as their first or last part."""
-        return _remembered(self._compounds, text, self._look_up_compounds)
+        commit = self._commit
+        return _remembered(
+            commit.compounds, text, lambda one: self._look_up_compounds(one, commit.searcher)
+        )
 
-    def _look_up_compounds(self, text: str) -> list[str]:
+    def _look_up_compounds(self, text: str, searcher: tantivy.Searcher | None) -> list[str]:
+        if searcher is None:
+            return []
         found: dict[str, int] = {}
-        for tongue, searcher in self._compounding():
+        for tongue in self._compounding():
             for word in self._own(text, tongue):
                 if len(word) >= _PART and word.isalpha():
                     clear = len(text) >= _CLEAR
@@ -236,11 +255,16 @@ class Stems:
     def split(self, text: str) -> list[str]:
         """The two words of ``body`` that ``text`` is made of; [] unless it is one compound of words
         that the index knows."""
-        return _remembered(self._splits, text, self._look_up_split)
+        commit = self._commit
+        return _remembered(
+            commit.splits, text, lambda one: self._look_up_split(one, commit.searcher)
+        )
 
-    def _look_up_split(self, text: str) -> list[str]:
+    def _look_up_split(self, text: str, searcher: tantivy.Searcher | None) -> list[str]:
+        if searcher is None:
+            return []
         best, best_pages = [], 0
-        for tongue, searcher in self._compounding():
+        for tongue in self._compounding():
             for word in self._own(text, tongue):
                 if not (LONG <= len(word) <= LONGEST and word.isalpha()):
                     continue
@@ -256,11 +280,8 @@ class Stems:
                             best, best_pages = heads + tails, pages
         return best
 
-    def _compounding(self) -> Iterator[tuple[str, tantivy.Searcher]]:
-        if self._searcher is not None:
-            for tongue in self._tongues:
-                if tongue in COMPOUNDING:
-                    yield tongue, self._searcher
+    def _compounding(self) -> list[str]:
+        return [tongue for tongue in self._tongues if tongue in COMPOUNDING]
 
     def _with_part(
         self, part: str, tongue: str, searcher: tantivy.Searcher, clear: bool

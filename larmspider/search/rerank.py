@@ -52,6 +52,9 @@ _GAINS = [after - before for before, after in pairwise(_EARNED)]
 """What a word earns with one occurrence more."""
 _WORD = re.compile(r"[^\W_]+")
 _ASCII = bytes(range(128))
+_EACH = 50  # characters, one of which is looked at
+_OTHERS = 0.03  # bytes of UTF-8 for a character more than one, from which on str.lower is faster
+_CAPITALS = 30  # different ones, each of which is looked for, and as much
 _SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 _LOWER = "lower"  # beside what is stored of a page
 PLACES = "places"
@@ -206,14 +209,19 @@ def lower(text: str) -> str:
     """As `str.lower`, which looks up each character of a text that is not ASCII alone."""
     if text.isascii():
         return text.lower()
+    some = text[::_EACH]
+    if len(some.encode()) > (1 + _OTHERS) * len(some):
+        return text.lower()
     plain = text.encode()
     others = {*plain.translate(None, _ASCII).decode()}
     if _SIGMA in others:  # at the end of a word it has a form of its own
         return text.lower()
+    capitals = [(char, small) for char in others if (small := char.lower()) != char]
+    if len(capitals) > _CAPITALS:
+        return text.lower()
     found = plain.lower().decode()
-    for char in others:
-        if (small := char.lower()) != char:
-            found = found.replace(char, small)
+    for char, small in capitals:
+        found = found.replace(char, small)
     return found
 
 

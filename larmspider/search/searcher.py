@@ -540,6 +540,19 @@ class Searcher:
         with self.reading() as searcher:
             return statistics(searcher).terms_with_prefix("exact", head)
 
+    def few_beginning_with(self, head: str, most: int) -> list[str] | None:
+        """These words, None where they are more than ``most``. Tantivy looks through all of them
+        (80 ms for 200,000), so heads of too many are remembered until the next commit."""
+        with self.reading() as searcher:
+            crowded = self._newest.crowded
+            if (head, most) in crowded:
+                return None
+            words = statistics(searcher).terms_with_prefix("exact", head, limit=most + 1)
+            if len(words) > most:
+                crowded.add((head, most))
+                return None
+            return [word for word, _ in words]
+
     def languages(self, hosts: int) -> dict[str, dict[str, int]]:
         """Pages by language of the ``hosts`` hosts with most pages."""
         with self.reading() as searcher:
@@ -640,6 +653,7 @@ class _Newest:
         self.seen = seen
         self.hidden: dict[Access, Query | None] = {}
         self.documents: int | None = None
+        self.crowded = set[tuple[str, int]]()
         self.dates: Dates | None = None
         self.copies: dict[Access, dict[int, int]] = {}
         self.likenesses: dict[Access, Likenesses] = {}
@@ -760,7 +774,8 @@ def hit_of(
         container=split_part(stored["url"])[0] if "container" in stored else "",
         copies=copies,
         collection=stored.get("collection", ""),
-        fields=stored["own"],
+        # of a page that is remembered
+        fields={name: [*values] for name, values in stored["own"].items()},
     )
 
 

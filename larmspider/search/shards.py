@@ -374,6 +374,15 @@ class WorkersSearcher(Searcher):
             total.update(dict(shard.beginning_with(head)))
         return total.most_common()
 
+    def few_beginning_with(self, head: str, most: int) -> list[str] | None:
+        found = set[str]()
+        for shard in self._shards:
+            words = shard.few_beginning_with(head, most)
+            if words is None:
+                return None
+            found.update(words)
+        return list(found) if len(found) <= most else None
+
     def languages(self, hosts: int) -> dict[str, dict[str, int]]:
         total: dict[str, Counter[str]] = {}
         for shard in self._shards:

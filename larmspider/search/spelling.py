@@ -35,6 +35,7 @@ _SHORTEST, _LONGEST = 4, 24  # letters of a word that is looked at
 _TWO_ERRORS = 7  # letters from which on two may be wrong
 _HEAD = 4  # letters of a head, by which the dictionary is looked through
 _LOOKED_THROUGH = 8_000  # words of the dictionary for one word of a query
+_ALIKE = 2_000  # words with one head, from which on each possible word is looked up
 _RARE = 100  # a word is taken for a mistake where another is so many times as frequent
 RIGHT_SHARE = 0.001
 """Of the pages of an index of `MANY_PAGES`: a word that more have is right. What is a hundred times
@@ -73,6 +74,9 @@ class Dictionary(Protocol):
     def beginning_with(self, head: str) -> list[tuple[str, int]]:
         """The words that begin with ``head``, and how many pages have each, seen or not:
         `frequencies` knows those that the reader may see."""
+
+    def few_beginning_with(self, head: str, most: int) -> list[str] | None:
+        """These words; None where they are more than ``most``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,13 +208,17 @@ def _letters_of(word: str) -> str:
 
 def one_error(dictionary: Dictionary, word: str) -> dict[str, int]:
     """Words of the dictionary one mistake away: in the first letters each possible word is looked
-    up; behind them the words that begin with these are looked through, in a sixth of the time."""
+    up; behind them the words that begin with these are looked through, in a sixth of the time,
+    unless they are too many."""
     head, tail, letters = word[:_HEAD], word[_HEAD:], _letters_of(word)
+    alike = dictionary.few_beginning_with(head, _ALIKE)
+    if alike is None:
+        return dictionary.frequencies(edits(word, letters))
     found = {other + tail for other in edits(head, letters)}
     if tail:
         found.add(head[:-1] + tail[0] + head[-1] + tail[1:])
     known = set(word)
-    for other, _ in dictionary.beginning_with(head):
+    for other in alike:
         if abs(len(other) - len(word)) > 1 or len(known.symmetric_difference(other)) > 2:
             continue  # cheaper to see
         at = _alike(word, other)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from msgpack import packb
 
 from larmspider.errors import CrawlDirError
 from larmspider.index import packed
-from larmspider.index.packed import BEGINNING_CHARS, PackedPages, ZstdCompressor
+from larmspider.index.packed import _BEGINNING_BYTES, BEGINNING_CHARS, PackedPages, ZstdCompressor
 from larmspider.index.writer import IndexWriter
 from larmspider.search.searcher import Searcher
 from tests.index.conftest import MakePage
@@ -68,6 +69,9 @@ def test_of_a_very_long_page_the_beginning_is_enough(tmp_path: Path) -> None:
     assert lengths(page | {"mime": "application/pdf"}) == whole
     assert lengths(page | {"sections": [[9, "a", "A"], [whole - 9, "b", "B"]]}) == whole
     assert lengths(page | {"body": "short", "rest": "word " * 200_000}) == len("short")
+    before = len(packb({name: value for name, value in page.items() if name != "body"}))
+    padding = "x" * (_BEGINNING_BYTES - before - len(packb("body")) - len(packb("rest")) - 5)
+    assert BEGINNING_CHARS < lengths(page | {"rest": padding}) < whole  # the text begins behind it
     earlier = ZstdCompressor(3).compress(packb(page), ZstdCompressor.FLUSH_FRAME)
     assert pages.unpack(earlier, beginning=True) == page
 
@@ -79,9 +83,9 @@ def test_a_page_that_a_search_looked_at_is_remembered(tmp_path: Path, monkeypatc
     monkeypatch.setattr(
         packed, "ZstdDecompressor", lambda used: unpacked.append(b"") or decompressor(used)
     )
-    monkeypatch.setattr(packed, "REMEMBERED_CHARS", 1_000)
+    monkeypatch.setattr(packed, "REMEMBERED_BYTES", 12_000)
     pages = PackedPages(tmp_path)
-    stored = [pages.pack(fields(n)) for n in range(20)]
+    stored = [pages.pack(fields(n)) for n in range(40)]
     pages.unpack(stored[0], beginning=True)["body"] = "changed"
     for one in stored[1:3]:
         pages.unpack(one, beginning=True)
@@ -90,7 +94,49 @@ def test_a_page_that_a_search_looked_at_is_remembered(tmp_path: Path, monkeypatc
     for one in stored:
         pages.unpack(one, beginning=True)
     assert pages.unpack(stored[0], beginning=True) == fields(0)
-    assert len(unpacked) > 20
+    assert len(unpacked) == 41
+
+
+@pytest.mark.parametrize("more", [
+    {},
+    {"own": {f"field{n}": [f"value {n}"] for n in range(20)}},
+    {"body": "word " * 500 + "\N{GRINNING FACE}"},
+    {"title": "word " * 1_000, "rest": "é " * 1_000},
+    {"sections": [[n, f"anchor{n}", f"Heading {n}"] for n in range(100)]},
+    {"sections": [[9_000, "", "漢字"]] * 100},
+])  # fmt: skip
+def test_what_is_remembered_takes_no_more_memory_than_said(
+    tmp_path: Path, monkeypatch, more: dict[str, Any]
+) -> None:
+    """Whatever the pages are made of."""
+    bound = 500_000
+    monkeypatch.setattr(packed, "REMEMBERED_BYTES", bound)
+    pages = PackedPages(tmp_path)
+    stored = [pages.pack(fields(n) | more) for n in range(1_000)]
+    for one in stored:
+        pages.unpack(one)
+    most = 0
+    tracemalloc.start()
+    try:
+        pages.unpack(bytes(bytearray(pages.pack(fields(0)))), beginning=True)
+        for one in stored:
+            pages.unpack(bytes(bytearray(one)), beginning=True)
+            most = max(most, tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert bound < most <= 2 * bound
+
+
+def test_a_page_that_takes_too_much_is_not_remembered(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(packed, "REMEMBERED_BYTES", 12_000)
+    pages = PackedPages(tmp_path)
+    small, large = pages.pack(fields(0)), pages.pack(fields(1) | {"body": "word " * 400})
+    for one in (small, large, large, large):
+        pages.unpack(one, beginning=True)
+    monkeypatch.setattr(packed, "ZstdDecompressor", None)
+    assert pages.unpack(small, beginning=True) == fields(0)
+    with pytest.raises(TypeError):
+        pages.unpack(large, beginning=True)
 
 
 def test_a_dictionary_that_is_gone_is_named(tmp_path: Path, make_page: MakePage) -> None:

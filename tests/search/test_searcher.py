@@ -446,6 +446,16 @@ def test_what_stands_around_the_main_text_counts_little(writer, make_page) -> No
     assert page.text.startswith("All about lions")
 
 
+def test_what_is_done_to_a_hit_changes_no_other(writer, make_page) -> None:
+    writer.add(make_page("a", "of the canteen", fields={"room": ["7"]}))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    for _ in range(2):
+        (hit,) = searcher.search("canteen").hits
+        assert hit.fields == {"room": ["7"]}
+        hit.fields["room"].append("8")
+
+
 def test_a_short_main_text_is_shown_and_not_the_menu_before_it(writer, make_page) -> None:
     """Where a word of the query is in it, or nowhere; all of the page is found, as it was."""
     core = "Siren H4 It has four rotors."

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import QueryError
+from larmspider.search import searcher as of_indexes
 from larmspider.search.query import Filters
 from larmspider.search.searcher import Searcher
 from larmspider.search.shards import Deduplicator, WorkersSearcher
@@ -231,8 +232,9 @@ def test_edits_are_all_words_one_mistake_away(word: str) -> None:
 class _Words(dict[str, int]):
     """A dictionary in memory."""
 
-    def beginning_with(self, head: str) -> list[tuple[str, int]]:
-        return [(word, pages) for word, pages in self.items() if word.startswith(head)]
+    def few_beginning_with(self, head: str, most: int) -> list[str] | None:
+        found = [word for word in self if word.startswith(head)]
+        return found if len(found) <= most else None
 
     def frequencies(self, words: Iterable[str]) -> dict[str, int]:
         return {word: self[word] for word in words if word in self}
@@ -245,6 +247,43 @@ def test_words_one_mistake_away_are_found_wherever_the_mistake_is(word: str) -> 
     others = {f"{word}1", f"{word}xy", word[:5] + "ü" + word[5:], word, *edits(f"{word}d")}
     words = _Words(dict.fromkeys(one_away | others, 1))
     assert one_error(words, word).keys() == one_away
+
+
+def test_where_very_many_words_begin_alike_they_are_not_looked_through() -> None:
+    """Each possible word is looked up, and found."""
+
+    class Crowded(_Words):
+        def few_beginning_with(self, head: str, most: int) -> None:
+            assert most <= 10_000
+
+    words = {f"user{n:06}": 1 for n in range(100)} | {"users": 1, "user": 2, "suer": 3, "uses": 4}
+    for dictionary in (_Words(words), Crowded(words)):
+        assert one_error(dictionary, "user") == {"users": 1, "suer": 3, "uses": 4}
+        assert one_error(dictionary, "userd") == {"users": 1, "user": 2}
+
+
+def test_an_index_says_where_few_words_begin_alike(
+    searcher, writer, make_page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And looks through many words once a commit."""
+    workers = WorkersSearcher([searcher, searcher], lambda: nullcontext(Deduplicator()))
+    words = ["license", "listening", "libraries"]
+    for some in (searcher, workers):
+        assert sorted(some.few_beginning_with("li", 9) or ()) == sorted(words)
+        assert some.few_beginning_with("li", 3) is not None
+        assert some.few_beginning_with("li", 2) is None
+        assert some.few_beginning_with("zz", 2) == []
+    looked_through = list[str]()
+    whole = of_indexes.statistics
+    monkeypatch.setattr(
+        of_indexes, "statistics", lambda one: looked_through.append("") or whole(one)
+    )
+    assert searcher.few_beginning_with("li", 2) is None
+    assert looked_through == []
+    writer.add(make_page("new", "a new page"))
+    writer.commit()
+    assert searcher.few_beginning_with("li", 2) is None
+    assert looked_through == [""]
 
 
 def test_a_form_of_what_a_page_has_is_no_mistake(searcher) -> None:
