@@ -15,9 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
 from math import ceil
-from operator import itemgetter
 from typing import TypeAlias
 
 from larmspider.extraction.words import Words
@@ -45,8 +43,9 @@ class _Host:
         self.pages += 1
         self.rows.update(rows)
         if len(self.rows) > MAX_ROWS:
-            most = sorted(self.rows.items(), key=itemgetter(1), reverse=True)
-            self.rows = Counter(dict(most[: MAX_ROWS // 2]))
+            count = self.rows.__getitem__
+            most = sorted(self.rows, key=count, reverse=True)[: MAX_ROWS // 2]
+            self.rows = Counter(dict(zip(most, map(count, most), strict=True)))
 
 
 class Navigation:
@@ -74,11 +73,15 @@ class Navigation:
         self._hosts[host] = learned
         if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
-        learned.learn(set(rows))
+        different = set(rows)
+        learned.learn(different)
         if learned.pages < LEAST_PAGES:
             return []
-        counts = map(learned.rows.get, rows, repeat(0))
-        are_often = bytes(map(ceil(SHARE * learned.pages).__le__, counts))
+        counts, least = learned.rows, ceil(SHARE * learned.pages)
+        often = {row for row in different if counts[row] >= least}
+        if not often:
+            return []
+        are_often = bytes(map(often.__contains__, rows))
         blocks = [
             (places[run.start()], places[run.end() - 1] + _ROW) for run in _RUNS.finditer(are_often)
         ]

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from larmspider.extraction.fingerprint import LONG_WORD, MIXED, PLACES, ROW, SEPARATOR, SHIFTS, WORD
 
 _Numbers = NDArray[np.uint64]
-_MASKS = np.array([(1 << 8 * size) - 1 for size in range(WORD + 1)], np.uint64)
-_UNUSED = np.array([8 * (WORD - size) for size in range(WORD + 1)], np.uint64)
 _BITS = np.arange(8, dtype=np.uint64)[:, np.newaxis]
 _ONE_OF_EACH = np.uint64(0x0101010101010101)  # of each byte its last bit
+_ROW_BITS = np.uint64(34)
+"""Left are 30 bits of a row, which are one digit of an int: hashed and compared at once."""
 _LANE = 255  # rows whose votes on a bit fit a byte
 
 
@@ -32,16 +32,17 @@ class Words:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
-        self._data = [text.encode("utf-8", "surrogatepass").lower() for text in texts]
+        self._data = [text.encode("utf-8", "surrogatepass") for text in texts]
         padding = bytes(WORD)
-        padded = b"".join((padding, b" ".join(self._data), padding))
-        is_space = np.frombuffer(padded, np.uint8)[WORD - 1 : -WORD + 1] <= SEPARATOR
+        padded = _lower(b"".join((padding, b" ".join(self._data), padding)))
+        is_space = padded[WORD - 1 : -WORD + 1] <= SEPARATOR
         edges = np.flatnonzero(is_space[1:] != is_space[:-1])
         self._starts, self._ends = edges[::2], edges[1::2]
         sizes = np.minimum(self._ends - self._starts, WORD)
         eights: _Numbers = np.ndarray((len(padded) - WORD + 1,), "<u8", padded, strides=(1,))
-        first = eights[self._starts + WORD] & _MASKS[sizes]
-        last = eights[self._ends] >> _UNUSED[sizes]
+        unused = ((WORD - sizes) * 8).astype(np.uint64)  # bits
+        first = eights[self._starts + WORD] << unused >> unused
+        last = eights[self._ends] >> unused
         self._numbers = _mixed(first * _factor(0) + last * _factor(1))
         begins = np.cumsum([0, *(len(data) + 1 for data in self._data)])
         self._begins: list[int] = begins.tolist()
@@ -57,7 +58,8 @@ class Words:
     def simhashes(self) -> list[int]:
         pieces = [self._voting(text) for text in range(len(self))]
         votes = _mixed(_rows(np.concatenate([*pieces, np.zeros(ROW - 1, np.uint64)]), ROW))
-        ones = votes >> _BITS & _ONE_OF_EACH
+        ones = votes >> _BITS
+        ones &= _ONE_OF_EACH
         # lanes of the rows of each text, behind them those that are of two texts
         lanes: list[int] = []
         firsts, sizes, begin = [], [], 0
@@ -92,7 +94,7 @@ class Words:
         begin one, one in ``sample`` (a power of two), depends on the words alone."""
         starts = np.flatnonzero(self._numbers & np.uint64(sample - 1) == 0)
         padded = np.append(self._numbers, np.zeros(size - 1, np.uint64))
-        sums = _sum(padded[starts + place] for place in range(size))
+        sums = _sum(padded[starts + place] for place in range(size)) >> _ROW_BITS
         edges = [(begin, max(begin, end - size + 1)) for begin, end in pairwise(self._firsts)]
         bounds = np.searchsorted(starts, edges).tolist()
         return [
@@ -116,6 +118,13 @@ class Words:
             found.append(characters)
             at = place
         return list(zip(found[::2], found[1::2], strict=True))
+
+
+def _lower(data: bytes) -> NDArray[np.uint8]:
+    """As ``data.lower()``, in a third of the time."""
+    found = np.frombuffer(data, np.uint8)
+    is_capital = found - np.uint8(ord("A")) < np.uint8(26)
+    return found + is_capital * np.uint8(ord("a") - ord("A"))
 
 
 def _factor(place: int) -> np.uint64:
