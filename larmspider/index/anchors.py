@@ -191,8 +191,8 @@ class AnchorTable:
                 continue
             row = txn.get(one)
             was = _COUNT.unpack_from(row)[0] if row else 0
-            now = max(0, was + added)
-            if now:
+            now = was + added
+            if now > 0:
                 txn.put(one, _COUNT.pack(now) + (row[_COUNT.size :] if row else texts[one]))
             elif row:
                 txn.delete(one)
@@ -463,7 +463,7 @@ class _Ids(dict[tuple[str, str], bytes]):
         target, anchor = pair
         text = " ".join(anchor.split())
         found = b""
-        if len(text) <= MAX_TEXT and any(map(str.isalnum, text)):
+        if len(text) <= MAX_TEXT and (text[:1].isalnum() or any(map(str.isalnum, text))):
             key = self._keys.get(target)
             if key is None:
                 key = self._keys[target] = page_key(target)
@@ -477,7 +477,9 @@ class _Ids(dict[tuple[str, str], bytes]):
 
 def _copies(pages: int) -> int:
     """Copies of a text in the index: 1 + floor(log2(pages)), 0 for none."""
-    return min(MAX_COPIES, pages.bit_length())
+    if pages >= 1 << MAX_COPIES - 1:
+        return MAX_COPIES
+    return pages.bit_length() if pages > 0 else 0
 
 
 def _texts(cursor: Any, key: bytes) -> LinkTexts:

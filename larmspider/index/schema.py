@@ -58,9 +58,11 @@ OWN_VERSION = 7
 PRIOR_WEIGHT = 0.03
 """Share of a score that each doubling of the links to a page adds."""
 
+# each begins with one of three characters: other places of a URL are passed over
 _MACHINE_MADE = re.compile(
-    r"/(?:_modules|_sources|src-html|class-use|index-files)/|[-/](?:genindex|py-modindex|bookindex|index-all"
-    r"|package-use|package-tree|overview-tree)[-\w]*\.html?$|(?:_source|-members|_8h)\.html$"
+    r"[-/_](?:(?<=/)(?:_modules|_sources|src-html|class-use|index-files)/|(?<=[-/])(?:genindex|py-modindex"
+    r"|bookindex|index-all|package-use|package-tree|overview-tree)[-\w]*\.html?$"
+    r"|(?<=_)(?:source|8h)\.html$|(?<=-)members\.html$)"
 )
 MACHINE_MADE_FACTOR = 0.6
 """Of pages that programs make of others: indexes and source code as manuals have them. The names
@@ -422,8 +424,9 @@ def own_word(name: str, value: str) -> str:
 def _labels(url: str, texts: Iterable[str]) -> list[str]:
     if _MACHINE_MADE.search(url):
         return []
-    found = (label(text) for text in dict.fromkeys(texts) if len(text) <= MAX_LABEL)
-    return [text for text in dict.fromkeys(found) if text]
+    found = dict.fromkeys([label(text) for text in dict.fromkeys(texts) if len(text) <= MAX_LABEL])
+    found.pop("", None)
+    return [*found]
 
 
 def label(text: str) -> str:

@@ -51,11 +51,8 @@ class WaitingPage(NamedTuple):
     stored: dict[str, Any] | None
     packed: list[bytes]
     since: int = 0
-
-    @property
-    def chars(self) -> int:
-        texts = (self.stored, *self.stored.get("parts", ())) if self.stored else ()
-        return sum(len(text["body"]) + len(text.get("rest", "")) for text in texts)
+    chars: int = 0
+    """Of all its texts."""
 
 
 class WaitingPages:
@@ -87,7 +84,7 @@ class WaitingPages:
             packed = [self._packed.pack(fields) for fields in (page, *stored.get("parts", ()))]
         before = self._pages.get(key)
         since = before.since if before else self._number + 1
-        self._pages[key] = now = WaitingPage(key, stored, packed, since)
+        self._pages[key] = now = WaitingPage(key, stored, packed, since, _chars(stored))
         self._chars += now.chars - (before.chars if before else 0)
         self._new.append((key, packed))
         if urgent:
@@ -162,12 +159,18 @@ def _pages_in(directory: Path, packed: PackedPages) -> dict[str, WaitingPage]:
                 if record is not None:  # as an earlier version said that a page waits no more
                     # whose pages had no parts
                     pieces = [record] if isinstance(record, bytes) else record
-                    found[key] = WaitingPage(key, _unpacked(pieces, packed), pieces)
+                    stored = _unpacked(pieces, packed)
+                    found[key] = WaitingPage(key, stored, pieces, chars=_chars(stored))
         except Exception as error:  # whatever a damaged file makes of three formats
             raise CrawlDirError(
                 f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
             ) from error
     return found
+
+
+def _chars(stored: dict[str, Any] | None) -> int:
+    texts = (stored, *stored.get("parts", ())) if stored else ()
+    return sum([len(text["body"]) + len(text.get("rest", "")) for text in texts])
 
 
 def _unpacked(pieces: list[bytes], packed: PackedPages) -> dict[str, Any] | None:

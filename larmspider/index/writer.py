@@ -86,6 +86,12 @@ class _Queued:
     key: str
     stored: dict[str, Any] | None
     compared: tuple[list[dict[str, Any]], Future[list[Compared]]] | None = None
+    chars: int = 0
+
+    def __post_init__(self) -> None:
+        if self.stored is not None:
+            texts = (self.stored, *self.stored.get("parts", ()))
+            self.chars = sum([len(text["body"]) for text in texts])
 
     @property
     def texts(self) -> Iterator[dict[str, Any]]:
@@ -93,11 +99,6 @@ class _Queued:
         for text in (self.stored, *self.stored.get("parts", ())) if self.stored else ():
             if "likeness" not in text and len(text["body"]) >= LEAST_TEXT:
                 yield text
-
-    @property
-    def chars(self) -> int:
-        texts = (self.stored, *self.stored.get("parts", ())) if self.stored else ()
-        return sum(len(text["body"]) for text in texts)
 
     @property
     def ready(self) -> bool:
