@@ -178,9 +178,11 @@ def measure(
 
     ``watch`` is called with its process id all the time.
     """
+    # our modules are compiled once, as those that were installed are
+    environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"}
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(
-            command, cwd=folder, env=dict(environment), stdout=output, stderr=subprocess.STDOUT
+            command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     run = Process(process.pid, ours=True)
     while run.tick():

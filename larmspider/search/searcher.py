@@ -533,16 +533,11 @@ class Searcher:
             counted = {word: searcher.doc_freq(field, word) for word in words}
         return {word: count for word, count in counted.items() if count}
 
-    def beginning_with(self, head: str) -> list[tuple[str, int]]:
-        """The words that begin with ``head`` and the pages that have them, most first; also those
-        of pages that are not seen (0.1 ms; 2 ms without), so look up in `frequencies` what is
-        shown."""
-        with self.reading() as searcher:
-            return statistics(searcher).terms_with_prefix("exact", head)
-
     def few_beginning_with(self, head: str, most: int) -> list[str] | None:
-        """These words, None where they are more than ``most``. Tantivy looks through all of them
-        (80 ms for 200,000), so heads of too many are remembered until the next commit."""
+        """The words that begin with ``head``, also those of pages that are not seen, so look up in
+        `frequencies` what is shown; None where they are more than ``most``. Tantivy looks through
+        all of them (80 ms for 200,000), so heads of too many are remembered until the next
+        commit."""
         with self.reading() as searcher:
             crowded = self._newest.crowded
             if (head, most) in crowded:

@@ -368,12 +368,6 @@ class WorkersSearcher(Searcher):
             total.update(shard.frequencies(wanted, field))
         return dict(total)
 
-    def beginning_with(self, head: str) -> list[tuple[str, int]]:
-        total = Counter[str]()
-        for shard in self._shards:
-            total.update(dict(shard.beginning_with(head)))
-        return total.most_common()
-
     def few_beginning_with(self, head: str, most: int) -> list[str] | None:
         found = set[str]()
         for shard in self._shards:

@@ -71,12 +71,9 @@ class Dictionary(Protocol):
     def documents(self) -> int:
         """Pages of the index: no word is on more."""
 
-    def beginning_with(self, head: str) -> list[tuple[str, int]]:
-        """The words that begin with ``head``, and how many pages have each, seen or not:
-        `frequencies` knows those that the reader may see."""
-
     def few_beginning_with(self, head: str, most: int) -> list[str] | None:
-        """These words; None where they are more than ``most``."""
+        """The words that begin with ``head``, of pages seen or not (`frequencies` knows those that
+        the reader may see); None where they are more than ``most``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,7 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
         # a word of the index may be a mistake too, where another is far more frequent
         candidates = {other: n for other, n in candidates.items() if n >= _RARE * known}
     elif not (candidates or sign) and len(word) >= _TWO_ERRORS:
-        candidates = _two_errors(dictionary, word)
+        candidates = two_errors(dictionary, word)
     # who mistypes "the" misses nothing, and who looks for "haus" is not helped by "has"
     candidates = {other: n for other, n in candidates.items() if other not in all_stops()}
     if not candidates:
@@ -231,20 +228,22 @@ def one_error(dictionary: Dictionary, word: str) -> dict[str, int]:
     return dictionary.frequencies(found - {word})
 
 
-def _two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
-    """Words of the dictionary two mistakes away, found by their beginning."""
+def two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
+    """Words of the dictionary two mistakes away, found by their beginning, unless too many begin
+    so."""
     head, letters = word[:_HEAD], set(word)
     looked_through = 0
-    found: dict[str, int] = {}
+    found = set[str]()
     for begin in (head, *sorted(edits(head))):
         if len(begin) < _HEAD:  # too many begin like that; other heads find most of them
             continue
-        for other, frequency in dictionary.beginning_with(begin):
-            looked_through += 1
+        alike = dictionary.few_beginning_with(begin, _LOOKED_THROUGH) or ()
+        looked_through += len(alike)
+        for other in alike:
             if abs(len(other) - len(word)) > 2 or len(letters.symmetric_difference(other)) > 4:
                 continue  # cheaper to see
             if distance(word, other, 2) <= 2:
-                found[other] = frequency
+                found.add(other)
         if (begin == head and found) or looked_through > _LOOKED_THROUGH:
             break
     return dictionary.frequencies(found)

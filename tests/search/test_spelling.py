@@ -12,7 +12,7 @@ from larmspider.search import searcher as of_indexes
 from larmspider.search.query import Filters
 from larmspider.search.searcher import Searcher
 from larmspider.search.shards import Deduplicator, WorkersSearcher
-from larmspider.search.spelling import Suggestion, distance, edits, one_error
+from larmspider.search.spelling import Suggestion, distance, edits, one_error, two_errors
 
 
 @pytest.fixture
@@ -260,6 +260,15 @@ def test_where_very_many_words_begin_alike_they_are_not_looked_through() -> None
     for dictionary in (_Words(words), Crowded(words)):
         assert one_error(dictionary, "user") == {"users": 1, "suer": 3, "uses": 4}
         assert one_error(dictionary, "userd") == {"users": 1, "user": 2}
+
+
+def test_words_two_mistakes_away_are_not_looked_for_among_very_many() -> None:
+    """Of 20,000 that begin alike none is looked at; others are."""
+    words = _Words({f"user{n:06}": 1 for n in range(20_000)} | {"usefulness": 3, "user000001x": 9})
+    assert two_errors(words, "usefullnes") == {"usefulness": 3}
+    assert two_errors(words, "user00001z") == {}
+    few = _Words({"user000001x": 9})
+    assert two_errors(few, "user00001z") == few
 
 
 def test_an_index_says_where_few_words_begin_alike(

@@ -488,7 +488,8 @@ def test_who_is_not_signed_in_learns_nothing_of_the_crawl(
     page = site.get(got.headers["Location"]).text
     assert 'value="/hosts?sort=host"' in page
     assert site.get("/metrics").status == 401
-    assert str(demo_crawl) not in page.replace(f"{demo_crawl}/web.token", "")
+    assert str(demo_crawl) not in page
+    assert "LARM_DIR/web.token" in page
 
 
 @pytest.mark.parametrize("token", ["", "short", "x" * 15, "0123456789 abcdef", "ü" * 16, "\t" * 20])
