@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from larmspider.extraction import simhasher
@@ -21,3 +24,14 @@ def test_a_process_answers_as_the_crawl_does(monkeypatch: pytest.MonkeyPatch) ->
         hasher._process._child.kill()
         waiting = [hasher.submit(TEXTS) for _ in range(3)]
     assert [one.result() for one in waiting] == [expected] * 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the threads of a process")
+def test_its_process_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """numpy starts none for each core."""
+    monkeypatch.setattr(simhasher, "DONE_HERE", 0)
+    with Simhasher() as hasher:
+        hasher.submit(TEXTS).result()
+        assert hasher._process._child is not None
+        status = Path(f"/proc/{hasher._process._child.pid}/status")
+        assert "Threads:\t1\n" in status.read_text()
