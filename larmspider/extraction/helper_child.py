@@ -96,8 +96,6 @@ def guess_languages(languages: Sequence[str]) -> None:
 
 def compare_texts() -> None:
     """Answer each message with what `Simhasher.submit` promises."""
-    # numpy loads OpenBLAS, whose other threads take 0.06 s of CPU to begin; nothing here uses them
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from larmspider.extraction.navigation import Navigation
     from larmspider.extraction.words import Words
 
