@@ -65,6 +65,7 @@ _BUFFER = 16_384
 """Bytes of msgpack's, in place of 256 KB that malloc gives back to the system."""
 _NAME = "pages-{}.zdict"
 _TEXT = "body"
+_WHOLE = "whole"  # beside the fields of a page with the beginning of its text: gives it as it is
 _LONG_STRING = 0xDB  # msgpack's, with a length of four bytes
 _WITHOUT_PAGES = ("text/html", "application/xhtml+xml")
 
@@ -116,8 +117,8 @@ class PackedPages:
 
     def unpack(self, packed: bytes, *, beginning: bool = False) -> dict[str, Any]:
         """Raises ValueError for what cannot be read. ``beginning``, for a search: of a long text
-        without pages `BEGINNING_CHARS` are enough, as far as its sections begin; pages that were
-        looked at last are remembered."""
+        without pages `BEGINNING_CHARS` are enough, `text_of` has more; pages that were looked at
+        last are remembered."""
         if not beginning:
             return self._unpacked(packed)
         found = self._remembered.get(packed)
@@ -139,15 +140,23 @@ class PackedPages:
                     data += reader.decompress(unread, _BEGINNING_BYTES)
                     unread = b""  # the reader has it
                     if found := _beginning_of(data):
-                        return found
+                        return found | {_WHOLE: lambda: self._unpacked(packed)}
                     if found is not None:
                         break
             if not reader.eof:
                 data += reader.decompress(unread)
         except (ZstdError, KeyError, OSError) as error:
             raise ValueError(f"a page in it cannot be unpacked: {error!r}") from error
-        fields: dict[str, Any] = msgpack.unpackb(data, timestamp=3)
+        fields: dict[str, Any] = msgpack.unpackb(data, timestamp=3, use_list=not beginning)
         return fields
+
+
+def text_of(fields: dict[str, Any], end: int) -> str:
+    """The text of a page that was unpacked for a search, up to ``end`` at least."""
+    if len(fields[_TEXT]) < end and _WHOLE in fields:
+        fields[_TEXT] = fields.pop(_WHOLE)()[_TEXT]
+    text: str = fields[_TEXT]
+    return text
 
 
 class _Remembered:
@@ -188,7 +197,7 @@ def _memory_of(fields: dict[str, Any]) -> int:
 def _beginning_of(data: bytes) -> dict[str, Any] | None:
     """The fields of a page of which ``data`` are the first bytes, None where these are too few, {}
     where twice as many would be, too."""
-    reader = msgpack.Unpacker(timestamp=3)
+    reader = msgpack.Unpacker(timestamp=3, use_list=False)
     reader.feed(data)
     fields: dict[str, Any] = {}
     try:
@@ -204,8 +213,5 @@ def _beginning_of(data: bytes) -> dict[str, Any] | None:
         return None
     if name != _TEXT or data[start] != _LONG_STRING or fields.get("mime") not in _WITHOUT_PAGES:
         return {}
-    begins = max((start for start, *_ in fields.get("sections", ())), default=0)
-    if BEGINNING_CHARS + begins > 2 * _BEGINNING_BYTES:
-        return {}
     text = data[start + 5 :].decode("utf-8", "ignore")
-    return fields | {_TEXT: text} if len(text) >= BEGINNING_CHARS + begins else None
+    return fields | {_TEXT: text} if len(text) >= BEGINNING_CHARS else None

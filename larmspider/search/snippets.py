@@ -22,7 +22,7 @@ from html import escape
 from typing import Any, Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
-from larmspider.index.packed import BEGINNING_CHARS
+from larmspider.index.packed import BEGINNING_CHARS, text_of
 from larmspider.index.schema import PAGE_BREAK
 from larmspider.items import Section
 from larmspider.search.rerank import PLACES, beginning_of, lower_of
@@ -355,9 +355,8 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     left = maker.not_in(stored["title"]) if sections else []
     if left and (at := _named(left, sections)) is not None:
         start = sections[at][0]
-        return _found(
-            maker.snippet(body[start : start + _SECTION_CHARS], description), sections[at]
-        )
+        end = start + _SECTION_CHARS
+        return _found(maker.snippet(text_of(stored, end)[start:end], description), sections[at])
     snippet = maker.snippet(body, description, stored)
     if not left or snippet.start < 0:
         return snippet, None

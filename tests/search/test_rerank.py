@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from larmspider.index.stems import Stems
 from larmspider.items import Section
-from larmspider.search.rerank import MAX_OCCURRENCES, Reranker, lower
+from larmspider.search.rerank import MAX_OCCURRENCES, MAX_PLACES, Reranker, lower
 from larmspider.search.searcher import Searcher
 from larmspider.search.why import REREAD
 
@@ -114,6 +114,24 @@ def test_of_one_word_passages_say_nothing() -> None:
 def test_a_text_of_nothing_but_the_words_is_read() -> None:
     """However many of them are in a passage, in whatever form."""
     assert factor({"a": 1.0, "as": 1.0, "ab": 1.0}, body="a as ab " * MAX_OCCURRENCES * 9) > 1
+
+
+def test_letters_inside_other_words_are_looked_at_so_many_times() -> None:
+    words = {"set": 4.0, "password": 3.0}
+    near, far = (
+        factor(words, body="reset " * number + "other " * (MAX_PLACES - number) + "set password")
+        for number in (MAX_PLACES - 1, MAX_PLACES)
+    )
+    assert near > far
+
+
+def test_words_that_begin_alike_are_told_apart() -> None:
+    words = {"über": 4.0, "übersicht": 3.0}
+    near, far = (
+        factor(words, body=f"Übersicht {between}über {behind}")
+        for between, behind in (("", OTHER), (OTHER, ""))
+    )
+    assert near > far
 
 
 @pytest.mark.parametrize("query", ["host:wiki.example", "title:reset", "reset~"])

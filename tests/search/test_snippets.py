@@ -5,7 +5,9 @@ import pytest
 from larmspider.formatting import readable
 from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
 from larmspider.index.stems import Stems
+from larmspider.items import Section
 from larmspider.search.rerank import PLACES, Reranker
+from larmspider.search.searcher import Searcher
 from larmspider.search.snippets import LONGEST, SNIPPET_LENGTH, Snippet, SnippetMaker
 
 
@@ -166,3 +168,20 @@ def test_what_the_second_look_has_found_is_not_looked_for_again() -> None:
     stored = {"body": "a reset " + "nothing " * 200 + "a reset", PLACES: {"reset": [1610]}}
     maker = SnippetMaker(["reset"], ExactAnalyzer(), stemmed_analyzer("english"))
     assert maker.snippet(stored["body"], "", stored).start == 1610
+
+
+def test_a_section_far_down_a_very_long_page_is_shown(writer, make_page) -> None:
+    """Though the beginning of its text is enough to find another passage."""
+    text = f"reset passwords {'words and more words ' * 30_000}"
+    section = Section(len(text), "end", "Reset tokens")
+    page = make_page("a", f"{text}The office will reset them.", sections=[section])
+    writer.add(page)
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    for _ in range(2):  # the second time it is remembered
+        hit = searcher.search("reset tokens").hits[0]
+        assert hit.section == section
+        assert hit.snippet.text == "The office will reset them."
+        passwords = searcher.search("passwords").hits[0]
+        assert passwords.section is None
+        assert passwords.snippet.text.startswith("reset passwords words")
