@@ -7,8 +7,8 @@ something::
     did_you_mean(searcher, "lisence server")     # Suggestion("license server", 12)
 
 A word that pages have in another form or as a flag (``-Werror``) is right, and so is one with
-related words. A flag with a mistake becomes a flag of the index and nothing else, also where its
-dash was taken for a minus, and keeps its dash and capital letters.
+related words. A flag with a mistake becomes a flag of the index and nothing else, and keeps its
+dash and capital letters.
 
 One letter: each possible word (500 for eight letters) is looked up, 1 us each. Two letters: the
 words that begin with the same four letters, or with four letters that one change makes of them.
@@ -124,15 +124,15 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
     found = covered = 0
     for clause in clauses:
         covered = clause.covers if clause.also else covered - 1
-        if clause.field or clause.fuzzy or covered > 0 or (clause.excluded and clause.phrase):
+        if clause.field or clause.excluded or clause.fuzzy or covered > 0:
             continue
-        typed_signs = signs(f"-{clause.text}" if clause.excluded else clause.text)
+        typed_signs = signs(clause.text)
         for typed in _WORD.finditer(clause.text):
             words = dictionary.words(typed[0])
             if len(words) == 1 and _may_be_wrong(words[0]):
                 sign = next((sign for sign in typed_signs if words[0] in sign), "")
-                if not sign and (clause.excluded or is_related(typed[0])):
-                    continue  # a word without which pages are wanted is right
+                if not sign and is_related(typed[0]):
+                    continue
                 yield _Doubtful(clause.at + typed.start(), typed[0], words[0], sign)
                 found += 1
                 if found == MAX_WORDS:
