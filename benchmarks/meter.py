@@ -178,7 +178,7 @@ def measure(
 
     ``watch`` is called with its process id all the time.
     """
-    # our modules are compiled once, as those that were installed are
+    # our modules are compiled once, as installed ones are
     environment = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"}
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from sys import getsizeof
@@ -60,12 +61,12 @@ page that takes more than an eighth of them is not remembered."""
 _BEGINNING_BYTES = 131_072  # that hold them, of most pages; of the others twice as many
 _LONG_BYTES = 400_000
 _ENTRY = 250  # bytes of a page beside its own: two dicts have it when they are full
-_SECTION = 240  # bytes of a section: a list, a number, two strings without characters
+_SECTION = 240  # bytes of a section or more: a tuple, a number, two strings but for characters
 _BUFFER = 16_384
 """Bytes of msgpack's, in place of 256 KB that malloc gives back to the system."""
 _NAME = "pages-{}.zdict"
 _TEXT = "body"
-_WHOLE = "whole"  # beside the fields of a page with the beginning of its text: gives it as it is
+_WHOLE = "whole"  # beside the fields of a page with the beginning of its text: gives all of it
 _LONG_STRING = 0xDB  # msgpack's, with a length of four bytes
 _WITHOUT_PAGES = ("text/html", "application/xhtml+xml")
 
@@ -125,7 +126,10 @@ class PackedPages:
         if found is None:
             found = self._unpacked(packed, beginning=True)
             self._remembered.add(packed, found)
-        return found.copy()
+        copy = found.copy()
+        if _WHOLE in copy:  # not what is remembered, which would keep itself alive
+            copy[_WHOLE] = partial(self._unpacked, packed)
+        return copy
 
     def _unpacked(self, packed: bytes, *, beginning: bool = False) -> dict[str, Any]:
         try:
@@ -140,7 +144,7 @@ class PackedPages:
                     data += reader.decompress(unread, _BEGINNING_BYTES)
                     unread = b""  # the reader has it
                     if found := _beginning_of(data):
-                        return found | {_WHOLE: lambda: self._unpacked(packed)}
+                        return found | {_WHOLE: None}
                     if found is not None:
                         break
             if not reader.eof:

@@ -260,7 +260,7 @@ class SnippetMaker:
         return [word.lower()] if alone else self._exact.analyze(word)
 
     def _wanted(self, word: str) -> bool:
-        # only the Dutch stemmer changes how a word begins ("yoga"): such a form is not marked
+        # the Dutch stemmer takes "ge" off ("gewerkt"): such a form is not marked
         maybe = word[0].lower() in self._initials or not (word.isascii() and word.isalnum())
         known = self._known[word] = maybe and not (
             self._tokens.isdisjoint(self._exact_words(word))

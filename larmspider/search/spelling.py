@@ -237,9 +237,9 @@ def two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
     for begin in (head, *sorted(edits(head))):
         if len(begin) < _HEAD:  # too many begin like that; other heads find most of them
             continue
-        alike = dictionary.few_beginning_with(begin, _LOOKED_THROUGH) or ()
-        looked_through += len(alike)
-        for other in alike:
+        alike = dictionary.few_beginning_with(begin, _LOOKED_THROUGH)
+        looked_through += _LOOKED_THROUGH // 4 if alike is None else len(alike)
+        for other in alike or ():
             if abs(len(other) - len(word)) > 2 or len(letters.symmetric_difference(other)) > 4:
                 continue  # cheaper to see
             if distance(word, other, 2) <= 2:

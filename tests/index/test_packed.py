@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gc
 import random
 import shutil
 import tracemalloc
+import weakref
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -148,6 +150,22 @@ def test_a_page_that_takes_too_much_is_not_remembered(tmp_path: Path, monkeypatc
     assert pages.unpack(small, beginning=True) == fields(0)
     with pytest.raises(TypeError):
         pages.unpack(large, beginning=True)
+
+
+def test_what_is_remembered_goes_with_the_index(tmp_path: Path, monkeypatch) -> None:
+    """At once, not with the next garbage: a page of which the beginning was unpacked, too."""
+    pages = PackedPages(tmp_path)
+    long = pages.pack(fields(1) | {"body": "word " * 200_000, "mime": "text/html", "sections": []})
+    assert len(text_of(pages.unpack(long, beginning=True), 1_000_000)) == 1_000_000
+    gone = weakref.ref(pages)
+    monkeypatch.setattr(packed, "ZstdDecompressor", None)
+    pages.unpack(long, beginning=True)  # remembered
+    gc.disable()
+    try:
+        del pages
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_a_dictionary_that_is_gone_is_named(tmp_path: Path, make_page: MakePage) -> None:

@@ -297,6 +297,34 @@ def test_pages_that_memory_has_no_room_for_are_in_the_next_commit(
     assert "0" not in after_a_kill(slow.directory, "word")
 
 
+def test_texts_that_memory_has_no_room_for_wait_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all parts, also of those that a file has brought back."""
+    monkeypatch.setattr(waiting, "MAX_CHARS", 1_000)
+    pages = waiting.WaitingPages(tmp_path, PackedPages(tmp_path))
+    page = {"body": "a" * 100, "rest": "b" * 20, "parts": [{"body": "c" * 30}]}
+    for n in range(10):
+        pages.put(f"{n}", page)
+    assert pages.too_many() == 5  # 1,500 characters, 750 may be left
+    pages.write()
+    again = waiting.WaitingPages(tmp_path, PackedPages(tmp_path))
+    assert again.too_many() == 5
+    again.take(5)
+    assert again.too_many() == 0
+
+
+def test_long_texts_are_handed_over_in_smaller_packs(
+    tmp_path: Path, make_page: MakePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_PACK_CHARS", 100)
+    with IndexWriter(tmp_path / "index") as index:
+        index.add(make_page("short", "word"))
+        assert "1 pages queued" in repr(index)
+        index.add(make_page("long", "word " * 20))
+        assert "0 pages queued" in repr(index)
+
+
 def test_texts_that_come_while_a_page_is_indexed_again_are_not_forgotten(
     slow: IndexWriter, found: Found, add: Callable[..., None]
 ) -> None:

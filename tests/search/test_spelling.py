@@ -271,6 +271,19 @@ def test_words_two_mistakes_away_are_not_looked_for_among_very_many() -> None:
     assert two_errors(few, "user00001z") == few
 
 
+def test_words_two_mistakes_away_are_looked_for_where_few_begin_alike_or_not_at_all() -> None:
+    """Each crowded head costs something the first time, too."""
+    heads = list[str]()
+
+    class Crowded(_Words):
+        def few_beginning_with(self, head: str, most: int) -> None:
+            heads.append(head)
+
+    assert two_errors(Crowded(), "usefullnes") == {}
+    assert len(heads) == 5
+    assert heads[0] == "usef"
+
+
 def test_an_index_says_where_few_words_begin_alike(
     searcher, writer, make_page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
