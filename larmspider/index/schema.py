@@ -61,7 +61,7 @@ PRIOR_WEIGHT = 0.03
 # each begins with one of three characters: other places of a URL are passed over
 _MACHINE_MADE = re.compile(
     r"[-/_](?:(?<=/)(?:_modules|_sources|src-html|class-use|index-files)/|(?<=[-/])(?:genindex|py-modindex"
-    r"|bookindex|index-all|package-use|package-tree|overview-tree)[-\w]*\.html?$"
+    r"|bookindex|index-all|package-use|package-tree|overview-tree)[-\w]{0,99}\.html?$"
     r"|(?<=_)(?:source|8h)\.html$|(?<=-)members\.html$)"
 )
 MACHINE_MADE_FACTOR = 0.6
