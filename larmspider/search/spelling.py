@@ -10,8 +10,10 @@ A word that pages have in another form or as a flag (``-Werror``) is right, and 
 related words. A flag with a mistake becomes a flag of the index and nothing else, and keeps its
 dash and capital letters.
 
-One letter: each possible word (500 for eight letters) is looked up, 1 us each. Two letters: the
-words that begin with the same four letters, or with four letters that one change makes of them.
+One letter: of the first four each possible word is looked up, 1 us each; behind them, the words
+that begin with the same four are looked through. Two letters: these words, and those that begin
+with four letters that one change makes of them. Where very many begin alike these are not looked
+through: for one letter each possible word is looked up, for two they are left out.
 """
 
 from __future__ import annotations
