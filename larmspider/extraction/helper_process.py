@@ -32,6 +32,9 @@ WALL = 6
 """Times the seconds of CPU that a process may take, by the clock: the machine may be busy."""
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """numpy would start one for each core: 0.05 s for two."""
+_HUGE_PAGES = "glibc.malloc.hugetlb=1"
+"""glibc asks Linux for pages of 2 MB in place of 4 KB, which takes 7% of the CPU off the process
+that reads pages. Other C libraries do not look at it."""
 
 
 def archive() -> str | None:
@@ -144,7 +147,7 @@ class HelperProcess:
                 [sys.executable, "-W", "ignore", "-c", start],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env=os.environ | _ONE_THREAD,
+                env=_environment(),
                 pass_fds=self._path.fds,
                 process_group=0,  # signals to the crawl's group are for the crawl
             )
@@ -164,6 +167,12 @@ class HelperProcess:
                 with suppress(OSError):  # unwritten data
                     pipe.close()
         return child.wait()
+
+
+def _environment() -> dict[str, str]:
+    """What the user has set for glibc counts, as the last value does."""
+    tunables = f"{_HUGE_PAGES}:{os.environ.get('GLIBC_TUNABLES', '')}"
+    return os.environ | _ONE_THREAD | {"GLIBC_TUNABLES": tunables.rstrip(":")}
 
 
 class Answers(asyncio.Protocol):

@@ -16,6 +16,7 @@ import pytest
 
 from larmspider.extraction import html
 from larmspider.extraction.helper_child import packed, receive, send
+from larmspider.extraction.helper_process import HelperProcess
 from larmspider.extraction.markup_guard import MAX_BYTES, MAX_TAGS, is_large
 from larmspider.extraction.process import ExtractionProcess, ExtractionRefused, ExtractionStopped
 from larmspider.items import Page
@@ -226,3 +227,30 @@ def test_a_text_that_is_sent_keeps_its_size():
         send(sent, message)
     sent.seek(0)
     assert [receive(sent), receive(sent)] == [[text], [text, "\ud800"]]
+
+
+TELL = """
+import os, sys
+from larmspider.extraction.helper_child import receive, send
+send(sys.stdout.buffer, os.environ.get(receive(sys.stdin.buffer)))
+sys.stdout.buffer.flush()
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "passed_on"),
+    [
+        (None, "glibc.malloc.hugetlb=1"),
+        ("glibc.malloc.hugetlb=0", "glibc.malloc.hugetlb=1:glibc.malloc.hugetlb=0"),
+    ],
+    ids=["none", "the user's"],
+)
+def test_glibc_asks_for_huge_pages_unless_the_user_says_otherwise(monkeypatch, own, passed_on):
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    if own:
+        monkeypatch.setenv("GLIBC_TUNABLES", own)
+    helper = HelperProcess(TELL, "told")
+    try:
+        assert helper.ask("GLIBC_TUNABLES") == passed_on
+    finally:
+        helper.close()
