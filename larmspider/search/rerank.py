@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from larmspider.index.stems import Stems
 
 LOOKED_AT = 10
-"""Hits: a first page of them. 12 would be better by 0.0008 of MRR, 60 by 0.002; each costs as much as
+"""Hits: a first page. 12 would be better by 0.0008 of MRR, 60 by 0.002; each costs as much as
 the one before."""
 NAMED_WEIGHT = 0.4
 """Of the F1 of the title or the best heading,"""
