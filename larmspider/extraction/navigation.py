@@ -24,6 +24,8 @@ SHARE = 0.15
 """Of a host's pages, from which on a row is navigation;"""
 LEAST_PAGES = 40
 """of a host with so many."""
+MANY_PAGES, ONE_OF = 1_000, 4
+"""Behind so many pages of a host one of four is learned from."""
 MAX_ROWS = 2_048
 """Rows that are remembered of a host: 0.2 MB;"""
 MAX_HOSTS = 300
@@ -36,16 +38,33 @@ _RUNS = re.compile(b"\x01{2,}")
 
 class _Host:
     def __init__(self) -> None:
-        self.pages = 0
-        self.rows = Counter[int]()
+        self._seen = self._pages = 0  # the second: that it learned from
+        self._rows = Counter[int]()
+        self._often = set[int]()
 
-    def learn(self, rows: Iterable[int]) -> None:
-        self.pages += 1
-        self.rows.update(rows)
-        if len(self.rows) > MAX_ROWS:
-            count = self.rows.__getitem__
-            most = sorted(self.rows, key=count, reverse=True)[: MAX_ROWS // 2]
-            self.rows = Counter(dict(zip(most, map(count, most), strict=True)))
+    def often(self, rows: Sequence[int]) -> set[int]:
+        """Which rows of a page many have."""
+        self._seen += 1
+        if self._seen > MANY_PAGES and self._seen % ONE_OF:
+            return self._often.intersection(rows)
+        different = set(rows)
+        self._learn(different)
+        if self._pages < LEAST_PAGES:
+            return set()
+        counts, least = self._rows, ceil(SHARE * self._pages)
+        often = {row for row in different if counts[row] >= least}
+        self._often -= different
+        self._often |= often
+        return often
+
+    def _learn(self, rows: Iterable[int]) -> None:
+        self._pages += 1
+        self._rows.update(rows)
+        if len(self._rows) > MAX_ROWS:
+            count = self._rows.__getitem__
+            most = sorted(self._rows, key=count, reverse=True)[: MAX_ROWS // 2]
+            self._rows = Counter(dict(zip(most, map(count, most), strict=True)))
+            self._often &= self._rows.keys()
 
 
 class Navigation:
@@ -73,13 +92,7 @@ class Navigation:
         self._hosts[host] = learned
         if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
-        different = set(rows)
-        learned.learn(different)
-        if learned.pages < LEAST_PAGES:
-            return []
-        counts, least = learned.rows, ceil(SHARE * learned.pages)
-        often = {row for row in different if counts[row] >= least}
-        if not often:
+        if not (often := learned.often(rows)):
             return []
         are_often = bytes(map(often.__contains__, rows))
         blocks = [

@@ -5,7 +5,14 @@ import random
 import pytest
 
 from larmspider.extraction import navigation
-from larmspider.extraction.navigation import LEAST_PAGES, MAX_HOSTS, MAX_ROWS, Navigation, Spans
+from larmspider.extraction.navigation import (
+    LEAST_PAGES,
+    MAX_HOSTS,
+    MAX_ROWS,
+    ONE_OF,
+    Navigation,
+    Spans,
+)
 
 WORDS = [f"word{n}" for n in range(5_000)]
 MENU = " ".join(f"Menu{n}" for n in range(400))
@@ -46,6 +53,18 @@ def test_blocks_of_many_pages_are_learned(share: float, is_found: bool) -> None:
     assert spans(learned, "other", text) == []
 
 
+def test_of_many_pages_some_are_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The menu of them all is found in each; one that comes then is learned, too."""
+    monkeypatch.setattr(navigation, "MANY_PAGES", 100)
+    learned = Navigation()
+    found = [menu_in(text, spans(learned, "wiki", text)) for text in texts(200)]
+    assert min(found[LEAST_PAGES:]) > 0.5
+    assert learned._hosts["wiki"]._pages == 100 + 100 // ONE_OF
+    other = [text.replace("Menu", "Other") for text in texts(400)]
+    first, *_, last = [spans(learned, "wiki", text) for text in other]
+    assert (len(first), len(last)) == (0, 1)
+
+
 def test_blocks_are_where_they_stand_in_any_text() -> None:
     """With one space between two words, with any white space, with letters that grow in lower
     case."""
@@ -69,7 +88,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     learned = Navigation()
     for text in texts(200):
         spans(learned, "wiki", text)
-    assert len(learned._hosts["wiki"].rows) <= MAX_ROWS
+    assert len(learned._hosts["wiki"]._rows) <= MAX_ROWS
     monkeypatch.setattr(navigation, "MAX_HOSTS", 3)
     for n in range(9):
         spans(learned, f"host{n}", MENU)
