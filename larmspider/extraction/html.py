@@ -26,7 +26,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from larmspider.extraction import deep_html
 from larmspider.extraction.charset import to_utf8
-from larmspider.extraction.markup_guard import is_costly
+from larmspider.extraction.markup_guard import Screen, is_costly
 from larmspider.extraction.page_builder import (
     BLOCKS,
     BREAKS,
@@ -48,10 +48,11 @@ from larmspider.items import Page
 _HIDING = (b" hidden", b"display:none", b"display: none")
 _HIDING_LOOKED_AT, _LONG_TAG = 32, 500
 _ROLE = re.compile(rb"role=[\"']?(?:%s)\b" % b"|".join(name.encode() for name in LANDMARKS))
-_CLASS = re.compile(rb"class=\"(?:%s)[\" ]" % b"|".join(name.encode() for name in NAVIGATION))
+_CLASS = rb"class=\"(?:%s)[\" ]" % b"|".join(name.encode() for name in sorted(NAVIGATION))
+_HAS_CLASS, _MAY_HAVE_CLASS = re.compile(_CLASS), Screen(_CLASS)
 _CLASSES = ", ".join(f"body .{name}" for name in sorted(NAVIGATION))
 _BEGINNING = 20_000
-"""Bytes of a page that are looked through for landmarks: 0.03 ms."""
+"""Bytes of a page that are looked through for landmarks: 0.02 ms."""
 _TAG = re.compile(rb"[A-Za-z]+")
 _UNSEEN = "body [hidden], body [style*='display:none'], body [style*='display: none']"
 
@@ -185,12 +186,17 @@ def _landmarks_in(markup: bytes) -> str:
     """What to ask the tree for elements that are regions by role or class, not by their name; ""
     for a page that does not begin with one."""
     beginning = markup[:_BEGINNING]
-    found = [_CLASSES] if _CLASS.search(beginning) else []
-    for role in _ROLE.finditer(beginning):
-        tag = _TAG.match(beginning, beginning.rfind(b"<", 0, role.start()) + 1)
-        if tag and tag[0].lower().decode() not in REGIONS:
-            found.append("body [role]")
-            break
+    found = []
+    if _MAY_HAVE_CLASS.may_find(beginning) and _HAS_CLASS.search(beginning):
+        found.append(_CLASSES)
+    at = beginning.find(b"role=")  # an expression takes longer
+    while at >= 0:
+        if _ROLE.match(beginning, at):
+            tag = _TAG.match(beginning, beginning.rfind(b"<", 0, at) + 1)
+            if tag and tag[0].lower().decode() not in REGIONS:
+                found.append("body [role]")
+                break
+        at = beginning.find(b"role=", at + 1)
     return ", ".join(found)
 
 

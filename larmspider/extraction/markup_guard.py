@@ -126,7 +126,7 @@ class Screen:
 
 _MAY_HAVE_LONG_ANCHOR = Screen(rb"<" + _LONG)
 _MAY_COPY = Screen(
-    rb"(?i)<(?:(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s\v/]|%s)" % _LONG
+    rb"<(?i:(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s\v/]|%s)" % _LONG
 )
 _MAY_HAVE_QUOTED_END = Screen(rb"=[\s\v]*(?:\"[^\">]*>|'[^'>]*>)")
 # Of a tag; its name is one too.

@@ -570,6 +570,7 @@ LONG = "One sentence of the text. " * 10
         (f"<div role='banner'>a</div><div role=note>b</div>{LONG}", f"b {LONG}"),
         (f"crumbs<div role=main><div role=search>find</div>{LONG}</div>after", LONG),
         (f"<main role=main>{LONG}</main><nav role=navigation>menu</nav>after", LONG),
+        (f"<nav role=navigation>menu</nav><div role=banner>head</div>{LONG}", LONG),
         (f'<div class="navheader x">Prev Up</div>{LONG}<div class="navfooter">Up</div>', LONG),
         (f'<p class="navy breadcrumbless">a</p>{LONG}', f"a {LONG}"),
     ],
