@@ -155,7 +155,7 @@ def test_a_script_that_does_not_end(scripted_server: Start, tmp_path: Path) -> N
         return site.answer(request)
 
     server = scripted_server({"*": answer})
-    settings = {"LARM_RENDER_SECS": "2", "LARM_RETRY_TIMES": "0"}
+    settings = {"LARM_RENDER_SECS": "5", "LARM_RETRY_TIMES": "0"}
     ran = render(server, tmp_path, CONCURRENT_REQUESTS_PER_DOMAIN="1", **settings)
     assert ran.status == 0, ran.err
     titles = {path: title for path, title in site.titles.items() if path != "/page/1"}
