@@ -18,6 +18,8 @@ import pytest
 from tests.support.crawling import PROJECT, Ran
 from tests.support.servers.scripted import ScriptedServer
 
+pytestmark = pytest.mark.acceptance
+
 PACKAGE = PROJECT / "larmspider"
 
 
@@ -108,7 +110,6 @@ print({len(modules)})
     assert (ran.status, ran.out, ran.err) == (0, f"{len(modules)}\n", "")
 
 
-@pytest.mark.acceptance
 def test_a_crawl_from_the_egg_reads_large_documents_and_checks_patterns(
     python, egg, tmp_path, scripted_server: Callable[..., ScriptedServer]
 ):
@@ -128,7 +129,6 @@ def test_a_crawl_from_the_egg_reads_large_documents_and_checks_patterns(
     assert "known path" in explained.out, explained.err  # of known_paths.txt
 
 
-@pytest.mark.acceptance
 def test_a_slow_pattern_is_refused_from_the_egg_too(python, egg, tmp_path):
     ran = run(
         python, egg, tmp_path, "-m", "scrapy", "crawl", "intranet",

@@ -59,7 +59,7 @@ def on_terminal(
     )
 
 
-@pytest.mark.long
+@pytest.mark.acceptance
 def test_a_terminal_shows_what_the_crawl_does(tmp_path: Path) -> None:
     """Rates, totals, hosts and forecast below the log, whose lines stay whole; nothing is left."""
     with DemoServer() as server, on_terminal(server.url, tmp_path, LOG_LEVEL="DEBUG") as terminal:

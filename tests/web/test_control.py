@@ -145,6 +145,7 @@ def test_without_a_scope_the_hosts_of_the_seeds_are_named(lasting: Crawling) -> 
     assert "Scope the hosts of the seeds: http://127.0.0.1:" in in_force(lasting)
 
 
+@pytest.mark.acceptance
 def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Path) -> None:
     """The queue loses what is out of it, and has it again with a wider one; new links are judged by
     it, and the same command goes on with it."""
@@ -456,6 +457,7 @@ form.submit();
 """A form that is none of ours."""
 
 
+@pytest.mark.acceptance
 def test_a_browser_that_may_not_changes_nothing(
     crawl: Crawling, scripted_server: Servers, browser: Browser
 ) -> None:
@@ -509,6 +511,7 @@ def test_a_window_that_is_left_open_says_that_the_crawl_is_gone(
     assert not browser.find("#live").is_displayed()
 
 
+@pytest.mark.acceptance
 def test_the_overview_goes_on_by_itself(lasting: Crawling, browser: Browser) -> None:
     """Numbers and curves change without a load; the first view is whole without scripts."""
     browser.look()

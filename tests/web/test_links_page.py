@@ -177,6 +177,7 @@ def test_the_page_goes_on_where_the_logs_grow(served: Callable[..., Served], fol
         time.sleep(0.1)
 
 
+@pytest.mark.acceptance
 def test_a_crawl_that_starts_over_is_counted_anew(
     served: Callable[..., Served], folder: Path
 ) -> None:

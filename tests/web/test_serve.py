@@ -53,6 +53,7 @@ def serving(folder: Path, *arguments: str, lines: int = 1) -> Iterator[tuple[str
         process.stdout.close()
 
 
+@pytest.mark.acceptance
 def test_an_empty_directory_stays_empty(tmp_path: Path) -> None:
     """It is served, says so, and can still be crawled into; then it is another."""
     (tmp_path / "crawl").mkdir()
@@ -79,6 +80,7 @@ def test_a_finished_crawl(demo_crawl: Path, tmp_path: Path) -> None:
         assert request(url + "/control/pause", "POST", form={}).status == 401
 
 
+@pytest.mark.acceptance
 def test_a_killed_crawl(scripted_server: Servers, tmp_path: Path) -> None:
     """It did not say how it ended; the note of where it served is no server any more."""
     server = scripted_server(PAGES)
