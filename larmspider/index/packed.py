@@ -155,6 +155,14 @@ class PackedPages:
         return fields
 
 
+def has_more(fields: dict[str, Any]) -> bool:
+    """Whether the text of a page that was unpacked for a search goes on behind its beginning; not
+    where it has pages, which are all there."""
+    return _WHOLE in fields or (
+        len(fields[_TEXT]) > BEGINNING_CHARS and fields["mime"] in _WITHOUT_PAGES
+    )
+
+
 def text_of(fields: dict[str, Any], end: int) -> str:
     """The text of a page that was unpacked for a search, up to ``end`` at least."""
     if len(fields[_TEXT]) < end and _WHOLE in fields:

@@ -190,6 +190,10 @@ class Ranking:
             found.nearly and whole(found.nearly),
         )
 
+    def is_one_word(self, clauses: Sequence[Clause]) -> bool:
+        """Whether pages that match have all words, for there is but one."""
+        return len(clauses) < 2 and all(len(self._exact.analyze(c.text)) < 2 for c in clauses)
+
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
         clauses = [c for c in clauses if not c.excluded and c.field in (None, "title")]
@@ -323,7 +327,7 @@ class Ranking:
                 earned += terms
                 beside += more
                 if terms and full[number]:
-                    needed.append(_any(terms))
+                    needed.append(self._whole_word(clauses[number], terms))
                     others = list(self._related(clauses[number]))
                     enough.append(_any([*needed[-1:], *others]))
                     if others:
@@ -340,6 +344,15 @@ class Ranking:
             elif earned:
                 yield _Terms(earned, beside, needed, enough, telling, pages)
             at += clauses[at].covers
+
+    def _whole_word(self, clause: Clause, terms: list[Query]) -> Query:
+        """What its ``terms`` find, with all parts of ``read_csv``, or of another spelling of it."""
+        if clause.fuzzy or len(set(self._exact.analyze(clause.text))) < 2:
+            return _any(terms)
+        spellings = [clause.text, *self._stems.spellings(clause.text)]
+        parts = [dict.fromkeys(self._exact.analyze(text)) for text in spellings]
+        whole = [_every([_any(self._word(Clause(one))[0]) for one in each]) for each in parts]
+        return _with([_any(terms), Query.const_score_query(_any(whole), 0.0)], [])
 
     def _related(self, clause: Clause) -> Iterator[Query]:
         """Each related word that the index knows, in text and title."""

@@ -200,7 +200,7 @@ class Searcher:
             built = self._ranking.build(clauses)
             narrowing = list(filters.queries(self.schema).values())
             total = count_of(searcher, narrowed(built.matching, narrowing))
-            if len(clauses) < 2:
+            if self._ranking.is_one_word(clauses):
                 return total, total
             return total, count_of(searcher, narrowed(built.every, narrowing))
 
@@ -254,7 +254,8 @@ class Searcher:
                 reranker = self._ranking.reranker(clauses, self.documents())
                 stream = self.reranked(searcher, stream, reranker)
             if total_all is None:
-                total_all = total if len(clauses) < 2 else count_of(searcher, every)
+                one = self._ranking.is_one_word(clauses)
+                total_all = total if one else count_of(searcher, every)
             if newest:
                 stream = self.newest(searcher, every if total_all else matching, size)
             groups = grouped(stream, offset + limit + 1, copies=copies)

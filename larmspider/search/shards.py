@@ -135,7 +135,8 @@ class WorkersSearcher(Searcher):
             if newest:
                 streams, total_all = _by_date(asked, size)
             else:
-                streams, total_all = _by_score(asked, size, totals if len(clauses) < 2 else None)
+                one_word = all(one.ranking.is_one_word(clauses) for one in asked)
+                streams, total_all = _by_score(asked, size, totals if one_word else None)
             outdated: list[_Found] = []
             stream = self._merged(asked, streams, dedup, outdated)
             if not newest:

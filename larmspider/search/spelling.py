@@ -48,7 +48,7 @@ _ALPHABETS = (
     "абвгдежзийклмнопрстуфхцчшщъыьэюяёєії",
     "αβγδεζηθικλμνξοπρστυφχψω",
 )
-_WORD = re.compile(r"[^\W_](?:\w*[^\W_])?")  # "init" of __init__
+_WORD = re.compile(r"[^\W_]+")  # "init" of __init__
 
 
 class Dictionary(Protocol):

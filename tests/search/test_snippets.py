@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from larmspider.formatting import readable
 from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
 from larmspider.index.stems import Stems
 from larmspider.items import Section
+from larmspider.search import snippets
 from larmspider.search.rerank import PLACES, Reranker
 from larmspider.search.searcher import Searcher
 from larmspider.search.snippets import LONGEST, SNIPPET_LENGTH, Snippet, SnippetMaker
@@ -185,3 +188,44 @@ def test_a_section_far_down_a_very_long_page_is_shown(writer, make_page) -> None
         passwords = searcher.search("passwords").hits[0]
         assert passwords.section is None
         assert passwords.snippet.text.startswith("reset passwords words")
+
+
+def test_a_word_that_comes_late_in_a_long_page_is_shown(
+    writer, make_page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its section; up to so many bytes of all hits together."""
+    text = f"{'Nothing is said here of any machine. ' * 6_000}Grease the marzlevanes daily."
+    late = (len(text) - 29, "grease", "Care")
+    for name in ("a", "b"):
+        sections = [Section(0, "top", "Start"), Section(*late)]
+        writer.add(make_page(name, text, body=text.encode(), sections=sections))
+    writer.add(make_page("c", "No marzlevanes."))
+    writer.commit()
+    searcher = Searcher.open(tmp_path / "index")
+
+    def shown() -> list[str]:
+        hits = searcher.search("marzlevanes", copies=True).hits
+        assert len(hits) == 3
+        assert all("marzlevanes" in hit.snippet.text for hit in hits if hit.section)
+        return sorted(hit.section.anchor for hit in hits if hit.section)
+
+    assert shown() == ["grease", "grease"]
+    both = searcher.search("machine marzlevanes").hits[0]
+    assert both.snippet.text.endswith("Grease the marzlevanes daily.")
+    monkeypatch.setattr(snippets, "FURTHER_BYTES", 2 * len(text) - 1)
+    assert shown() == ["grease"]
+
+
+def test_the_heading_with_most_of_the_words_is_chosen(writer, make_page, tmp_path: Path) -> None:
+    """Also of those that the page's title has."""
+    text = "An introduction, which is as long as it has to be. " * 40
+    sections = [
+        Section(400, "read-xml", "Reading XML"),
+        Section(900, "read-csv-table", "CSV and text files"),
+        Section(1_400, "write", "Writing"),
+    ]
+    writer.add(make_page("io", text + " read csv", title="IO tools (CSV)", sections=sections))
+    writer.commit()
+    hit = Searcher.open(tmp_path / "index").search("read csv").hits[0]
+    assert hit.section is not None
+    assert hit.section.anchor == "read-csv-table"
