@@ -24,7 +24,8 @@ import tantivy
 from tantivy import Occur, Query
 
 from larmspider.index.access import Access, statistics
-from larmspider.index.copies import Groups
+from larmspider.index.copies import as_long
+from larmspider.index.packed import BEGINNING_CHARS
 from larmspider.search.facets import Facets, count_facets
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
@@ -36,6 +37,7 @@ from larmspider.search.searcher import (
     LOOKED_AT,
     SPARE,
     Document,
+    Folding,
     Hit,
     Match,
     Results,
@@ -43,6 +45,7 @@ from larmspider.search.searcher import (
     best_of,
     count_of,
     hit_of,
+    length_of,
     without_copies,
 )
 from larmspider.search.snippets import SnippetMaker
@@ -143,7 +146,12 @@ class WorkersSearcher(Searcher):
                 rerankers = [one.ranking.reranker(clauses, one.shard.documents()) for one in asked]
                 stream = self._reranked(readers, stream, rerankers)
             doubtful = any(one.doubtful for one in asked)
-            groups, more = _grouped(stream, offset + limit, copies=copies, doubtful=doubtful)
+
+            def length(found: _Found) -> int:
+                return length_of(self._stored(readers, found))
+
+            most = offset + limit
+            groups, more = _grouped(stream, most, length, copies=copies, doubtful=doubtful)
             makers = [one.ranking.snippet_maker(clauses) if self._shows else None for one in asked]
             hits = [self._hit_of(readers, dedup, group, makers) for group in groups[offset:]]
         total = sum(totals) - len(outdated)
@@ -220,7 +228,7 @@ class WorkersSearcher(Searcher):
         best = group[0]
         equal = [found for found in group if found.match.score >= EQUAL * best.match.score]
         stored = best_of([self._stored(readers, one) for one in equal])
-        others = self._copies(readers, dedup, best.match.likeness, stored["key"])
+        others = self._copies(readers, dedup, best.match.likeness, stored["key"], length_of(stored))
         return hit_of(stored, best.match.score, makers[best.shard], len(others))
 
     def _reranked(
@@ -250,14 +258,18 @@ class WorkersSearcher(Searcher):
         dedup: Deduplicator,
         likeness: int | None,
         key: str,
+        length: int,
     ) -> dict[str, tuple[int, dict[str, Any]]]:
-        """The copies of the page ``key``: by theirs the shard, and what it has stored."""
+        """The copies of the page ``key``, of this length: by theirs the shard, and what it has
+        stored."""
         found = {}
         for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
             for address in shard.copies_of(reader, likeness):
                 stored = shard.stored_of(reader, address)
                 when = stored["fetched"].timestamp()
-                if stored["key"] != key and dedup.counts(number, stored["key"], when):
+                if stored["key"] == key or not as_long(length, length_of(stored)):
+                    continue
+                if dedup.counts(number, stored["key"], when):
                     found[stored["key"]] = number, stored
         return found
 
@@ -266,7 +278,8 @@ class WorkersSearcher(Searcher):
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
-            found = self._copies(readers, dedup, document.likeness, document.normalized)
+            length = min(len(document.text), BEGINNING_CHARS)
+            found = self._copies(readers, dedup, document.likeness, document.normalized, length)
             hits = [
                 hit_of(stored, 0.0, self._shards[shard].beginnings)
                 for shard, stored in found.values()
@@ -338,15 +351,18 @@ class WorkersSearcher(Searcher):
                 like_it = ranking.more_like_this(document, reader)
                 matches = without_copies(shard.by_score(reader, like_it, limit + SPARE), document)
                 streams.append(_of_shard(number, matches))
-            known, hits = Groups(), list[Hit]()
+            folding, hits = Folding(lambda one: length_of(self._stored(readers, one))), list[Hit]()
             for found in merge(*streams, key=lambda one: -one.match.score):
                 if len(hits) == limit:
                     break
                 stored = self._stored(readers, found)
                 counts = dedup.counts(found.shard, stored["key"], stored["fetched"].timestamp())
-                if not counts or known.place(found.match.likeness) < len(hits):
+                found = found._replace(match=found.match._replace(stored=stored))
+                if not counts or folding.place(found, found.match.likeness) < len(hits):
                     continue
-                others = self._copies(readers, dedup, found.match.likeness, stored["key"])
+                others = self._copies(
+                    readers, dedup, found.match.likeness, stored["key"], length_of(stored)
+                )
                 maker = self._shards[found.shard].beginnings
                 hits.append(hit_of(stored, found.match.score, maker, len(others)))
         return Results(len(hits), hits, time.perf_counter() - started)
@@ -441,15 +457,20 @@ def _by_date(asked: Sequence[_Asked], size: int) -> tuple[list[Iterator[_Found]]
 
 
 def _grouped(
-    stream: Iterable[_Found], most: int, *, copies: bool, doubtful: bool
+    stream: Iterable[_Found],
+    most: int,
+    length: Callable[[_Found], int],
+    *,
+    copies: bool,
+    doubtful: bool,
 ) -> tuple[list[list[_Found]], bool]:
     """The first ``most`` matches with their copies, as in one index, and whether there are more.
     Where records are ``doubtful`` further ones are looked at, for the total."""
-    known, groups, more = Groups(), list[list[_Found]](), False
+    folding, groups, more = Folding(length), list[list[_Found]](), False
     for number, found in enumerate(stream):
         if more and (number >= EXACT_TOTAL or not doubtful):
             break
-        at = known.place(None if copies else found.match.likeness)
+        at = folding.place(found, None if copies else found.match.likeness)
         if at < len(groups):
             groups[at].append(found)
         elif len(groups) < most:

@@ -169,6 +169,27 @@ def test_pages_of_hits_go_on_where_the_last_one_ended(writer, make_page) -> None
     assert len({hit.url for part in parts for hit in part.hits}) == 15
 
 
+def test_a_much_longer_page_is_no_copy(writer, make_page, tmp_path: Path) -> None:
+    """Its simhash is that of a row of words which it has again and again, as a short one has."""
+
+    @contextmanager
+    def all_count() -> Iterator[Deduplicator]:
+        yield Deduplicator()
+
+    row = "offset of dates "
+    writer.add(make_page("short", row * 20 + "for easter"))
+    writer.add(make_page("long", " ".join(f"{row * 20} freq{n} easter" for n in range(40))))
+    writer.add(make_page("print", row * 20 + "for easter"))
+    assert hits(writer, "easter") == {"long": 0, "print": 1}
+    searcher = Searcher.open(writer.directory)
+    short, long = (searcher.get(f"http://wiki.example/{name}") for name in ("short", "long"))
+    assert near(short.likeness, long.likeness)
+    for one in (searcher, WorkersSearcher([searcher], all_count)):
+        found = {hit.url[-5:]: hit.copies for hit in one.search("easter").hits}
+        assert found == {"/long": 0, "print": 1}
+        assert (one.copies(short)[0], one.copies(long)[0]) == (1, 0)
+
+
 def test_copies_are_found_in_the_indexes_of_all_workers(tmp_path: Path, make_page) -> None:
     @contextmanager
     def all_count() -> Iterator[Deduplicator]:
