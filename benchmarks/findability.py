@@ -350,10 +350,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     figures: dict[str, dict[str, dict[str, Scores]]] = {}
     times: list[float] = []
+    status = 0
     with tempfile.TemporaryDirectory() as scratch:
         for manual in chosen:
             pages = list(manual.pages())
             entries = manual.entries(page.url for page in pages)
+            if not entries and not options.questions:
+                path = manual.indexes()[0][1]
+                print(f"{path}: this index was not understood: no entry that leads to a page in it",
+                      file=sys.stderr)  # fmt: skip
+                status = 2
+                continue
             kept = (options.keep or Path(scratch)) / manual.name
             searcher = Searcher.open(kept) if kept.exists() else build(kept, pages, options.stemmer)
             searches = {"larmspider": product(searcher)}
@@ -372,8 +379,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 times += [_cpu_ms(searcher, query) for query, _ in typed[:20]]
                 said = "   ".join(f"{name} {score}" for name, score in scores.items())
                 print(f"{form:10} {manual.name:14} {len(typed):4}   {said}", flush=True)
-    if options.questions:
-        return 0
+    if options.questions or (status and not times):
+        return status
     if not times:
         raise SystemExit("no query was typed: the manuals have too few entries of these forms")
     times.sort()
@@ -382,7 +389,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _print_means(figures, options.beside)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1))
-    return 0
+    return status
 
 
 def _cpu_ms(searcher: Searcher, query: str) -> float:

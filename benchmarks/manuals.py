@@ -1,8 +1,9 @@
 """Manuals that have an index page: their pages, and the entries of their index.
 
-Whoever wrote the index says which page is right for an entry, so it judges a search. Five kinds of
-index are read: Sphinx (genindex), DocBook (bookindex), Javadoc (index-all, index-files), Texinfo
-("Function Index") and Doxygen (functions*.html)::
+Whoever wrote the index says which page is right for an entry, so it judges a search. Six kinds of
+index are read: Sphinx (genindex), DocBook (bookindex, gimp-help-index), Javadoc of JDK 8 and later
+(index-all, index-files), Texinfo ("Function Index", or any page with the table of an index),
+Doxygen (functions*.html) and GTK-Doc (api-index-full)::
 
     for manual in installed(Path("/srv/manuals")):
         everything = list(manual.pages())
@@ -85,13 +86,13 @@ def _docbook(tree: LexborHTMLParser) -> Found:
 
 
 def _javadoc(tree: LexborHTMLParser) -> Found:
-    for item in tree.css("dl.index > dt"):
-        links = item.css("a")
-        if links and "member-name-link" in (links[0].attributes.get("class") or ""):
+    for item in tree.css("dl > dt"):
+        link = item.css_first("a.member-name-link, span.memberNameLink > a")  # JDK 16; 8 to 15
+        if link is not None:
             owner = re.search(r"(?:class|interface|enum|record) (\S+)$", _clean(item.text()))
-            qualifier = owner[1].rpartition(".")[2] if owner and len(links) > 1 else ""
-            name = _clean(links[0].text()).partition("(")[0]
-            yield name, qualifier, [links[0].attributes.get("href") or ""]
+            qualifier = owner[1].rpartition(".")[2] if owner and len(item.css("a")) > 1 else ""
+            name = _clean(link.text()).partition("(")[0]
+            yield name, qualifier, [link.attributes.get("href") or ""]
 
 
 def _texinfo(tree: LexborHTMLParser) -> Found:
@@ -110,36 +111,57 @@ def _doxygen(tree: LexborHTMLParser) -> Found:
                 yield name, owner, [link.attributes.get("href") or ""]
 
 
+def _gtkdoc(tree: LexborHTMLParser) -> Found:
+    for item in tree.css("div.index dt"):
+        link = item.css_first("a.link")
+        if link is not None:
+            name = _clean(link.text())
+            qualifier = _clean(item.text()).removeprefix(name).strip(", ")
+            yield name, qualifier, [link.attributes.get("href") or ""]
+
+
 @dataclass(frozen=True)
 class Kind:
-    """A way to make an index. ``separator`` stands between owner and name in code."""
+    """A way to make an index: names of its pages, or a mark in those that have any name.
+    ``separator`` stands between owner and name in code."""
 
     read: Callable[[LexborHTMLParser], Found]
     pages: re.Pattern[str]
     left_out: re.Pattern[str]
     separator: str = "."
+    mark: re.Pattern[bytes] | None = None
+
+    def is_index(self, name: str, path: Path) -> bool:
+        if self.pages.fullmatch(name):
+            return True
+        return self.mark is not None and self.mark.search(path.read_bytes()) is not None
 
 
 _NONE = re.compile(r"(?!)")
 KINDS = {
     "sphinx": Kind(_sphinx, re.compile(r"genindex.*"), re.compile(r"py-modindex|search|glob")),
-    "docbook": Kind(_docbook, re.compile(r"bookindex"), _NONE),
+    "docbook": Kind(_docbook, re.compile(r"bookindex|gimp-help-index"), _NONE),
     "javadoc": Kind(
         _javadoc,
         re.compile(r"index-all|index-files/.*"),
-        re.compile(r"all\w+-index|search|help-doc|.*/class-use/.*|(?:.*/)?package-(?:use|tree)"),
+        re.compile(r"all\w+-index|allclasses(?:-(?:no)?frame)?|overview-frame|search|help-doc"
+                   r"|.*/class-use/.*|(?:.*/)?package-(?:use|tree|frame)"),
     ),
     "texinfo": Kind(
         _texinfo,
-        re.compile(r"(?:.*/)?(?:(?:[\w-]+-)?(?:Function|Concept|Operator|Variable|Properties)-Index"
-                   r"|lilypond-(?:command-)?index(?:\.de)?|theindex)"),
+        re.compile(r"(?:.*/)?(?:(?:[\w-]+-)?(?:Function|Concept|Operator|Variable|Properties|Macro)"
+                   r"-[Ii]ndex|lilypond-(?:command-)?index(?:\.de)?|theindex)"),
         _NONE,
+        mark=re.compile(rb'<table class="(?:index-\w+|\w+-entries-printindex)"'),
     ),
     "doxygen": Kind(
         _doxygen,
-        re.compile(r"(?:functions|namespacemembers|globals)(?:_.*)?"),
+        re.compile(r"(?:functions|namespacemembers|globals)(?!.*_8)(?:_.*)?"),  # "_8" is a dot
         re.compile(r"annotated|classes|inherit.*|hierarchy|search/.*|files|dir_.*|.*_graph.*"),
         "::",
+    ),
+    "gtkdoc": Kind(
+        _gtkdoc, re.compile(r"api-index-full"), re.compile(r"api-index-.*|annotation-glossary")
     ),
 }  # fmt: skip
 
@@ -159,16 +181,25 @@ class Manual:
     @classmethod
     def of(cls, name: str, directory: Path) -> Manual | None:
         """The manual in ``directory``, None where it has no index of a known kind."""
+        files = list(_files(directory))
         for kind in KINDS.values():
-            if any(kind.pages.fullmatch(page) for page, _ in _files(directory)):
+            if any(kind.pages.fullmatch(page) for page, _ in files):
+                return cls(name, directory, kind)
+        for kind in KINDS.values():
+            if any(kind.is_index(page, path) for page, path in files):
                 return cls(name, directory, kind)
         return None
+
+    def indexes(self) -> list[tuple[str, Path]]:
+        """The index pages that are read."""
+        found = [file for file in _files(self.directory) if self.kind.is_index(*file)]
+        return [file for file in found if file[0] == "genindex-all"] or found
 
     def pages(self) -> Iterator[Page]:
         """The pages as a crawl hands them to the index, without the index pages, and without those
         that only send their readers on."""
         for name, path in _files(self.directory):
-            if self.kind.pages.fullmatch(name) or self.kind.left_out.fullmatch(name):
+            if self.kind.left_out.fullmatch(name) or self.kind.is_index(name, path):
                 continue
             body = path.read_bytes()
             page = extract(body, f"{self.base}{name}.html", "text/html")
@@ -185,10 +216,7 @@ class Manual:
         """The entries that lead to a page in ``indexed``, each once, sorted."""
         known = set(indexed)
         found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        names = [(name, path) for name, path in _files(self.directory)]
-        indexes = [(name, path) for name, path in names if self.kind.pages.fullmatch(name)]
-        whole = [(name, path) for name, path in indexes if name == "genindex-all"]
-        for name, path in whole or indexes:
+        for name, path in self.indexes():
             here = f"{self.base}{name}.html"
             tree = LexborHTMLParser(path.read_bytes().decode("utf-8", "replace"))
             for text, qualifier, links in self.kind.read(tree):
@@ -232,9 +260,10 @@ def installed(root: Path | None = None) -> Iterator[Manual]:
 
 
 def _files(directory: Path) -> Iterator[tuple[str, Path]]:
-    """Paths without ``.html``, and the files, in order."""
+    """Paths without ``.html``, and the files, in order; not links to what is not there."""
     for path in sorted(directory.rglob("*.html")):
-        yield path.relative_to(directory).as_posix().removesuffix(".html"), path
+        if path.is_file():
+            yield path.relative_to(directory).as_posix().removesuffix(".html"), path
 
 
 def _is_nested(item: LexborNode) -> bool:

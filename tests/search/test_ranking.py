@@ -154,8 +154,20 @@ INDEXES = {
         <a class="indexterm" href="c.html">C</a></dt></dl></dd></dl></div>""",
     "index-all": """<dl class="index"><dt><a class="member-name-link" href="a.html#join">
         join(String)</a> - Method in class org.<a href="b.html">Queue</a></dt></dl>""",
+    "index-all, JDK 8": """<dl><dt><a href="c.html"><span class="typeNameLink">Queue</span></a> -
+        Class in <a href="d.html">org</a></dt><dt><span class="memberNameLink"><a
+        href="a.html#join">join(String)</a></span> - Method in class org.<a
+        href="b.html">Queue</a></dt></dl>""",
+    "gimp-help-index": """<div class="index"><div class="indexdiv"><dl><dt>join,
+        <a class="indexterm" href="a.html">A</a></dt></dl></div></div>""",
     "Function-Index": """<table><tr><td><a href="a.html#index-join">join</a>:</td>
         <td><a href="a.html">Lists</a></td></tr></table>""",
+    "Macro-index": """<table><tr><td></td><td><a href="a.html#index-join">join</a>:</td>
+        <td><a href="a.html">Lists</a></td></tr></table>""",
+    "manual_377": """<table class="index-fn" border="0"><tr><td></td><td><a
+        href="a.html#index-join">join</a>:</td><td><a href="a.html">Lists</a></td></tr></table>""",
+    "api-index-full": """<div class="index"><dl><dt><a class="link" href="a.html#join">join</a>,
+        function in <a class="link" href="b.html">Queue</a></dt></dl></div>""",
     "functions_j": """<ul><li>join() : <a class="el" href="a.html#1">std::list&lt; T &gt;</a>
         , <a class="el" href="c.html">std::deque</a></li></ul>""",
 }
@@ -167,7 +179,12 @@ INDEXES = {
         ("genindex", {("join()", "Queue method", "ab"), ("join()", "str method", "c")}),
         ("bookindex", {("join", "", "a"), ("join", "left", "c")}),
         ("index-all", {("join", "Queue", "a")}),
+        ("index-all, JDK 8", {("join", "Queue", "a")}),
+        ("gimp-help-index", {("join", "", "a")}),
         ("Function-Index", {("join", "", "a")}),
+        ("Macro-index", {("join", "", "a")}),
+        ("manual_377", {("join", "", "a")}),
+        ("api-index-full", {("join", "function in Queue", "a")}),
         ("functions_j", {("join()", "std::list", "a"), ("join()", "std::deque", "c")}),
     ],
 )
@@ -177,7 +194,7 @@ def test_an_index_is_read(
     """Of each kind; the index itself is no page to be found."""
     for name in "abc":
         (tmp_path / f"{name}.html").write_text(f"<title>{name}</title>text")
-    (tmp_path / f"{index}.html").write_text(INDEXES[index])
+    (tmp_path / f"{index.partition(',')[0]}.html").write_text(INDEXES[index])
     manual = findability.Manual.of("m", tmp_path)
     urls = [page.url for page in manual.pages()]
     assert urls == [f"http://m.example/{name}.html" for name in "abc"]
@@ -186,6 +203,25 @@ def test_an_index_is_read(
         for entry in manual.entries(urls)
     }
     assert found == entries
+
+
+def test_the_page_of_a_header_is_no_index(findability: ModuleType, tmp_path: Path) -> None:
+    """Doxygen's functions_8hpp.html is about functions.hpp, functions_h.html is an index at "h"."""
+    (tmp_path / "functions_8hpp.html").write_text("<title>functions.hpp</title>text")
+    assert findability.Manual.of("m", tmp_path) is None
+    (tmp_path / "functions_h.html").write_text(INDEXES["functions_j"])
+    manual = findability.Manual.of("m", tmp_path)
+    assert [page.url for page in manual.pages()] == ["http://m.example/functions_8hpp.html"]
+
+
+def test_an_index_that_is_not_understood_is_named(
+    findability: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.html").write_text("<title>a</title>text")
+    (tmp_path / "index-all.html").write_text("<h1>Index</h1><a href='a.html'>join</a>")
+    assert findability.main(["--docs", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path}/index-all.html: this index was not understood" in said
 
 
 def test_entries_are_typed_in_many_ways(findability: ModuleType, tmp_path: Path) -> None:
