@@ -23,6 +23,7 @@ from larmspider.extraction.page_builder import (
     UNSEEN,
     Attributes,
     PageBuilder,
+    has_texinfo_header,
     landmark,
 )
 
@@ -34,7 +35,7 @@ of the document is not read."""
 
 def read(markup: bytes) -> PageBuilder:
     """Read ``markup`` (UTF-8); linear in time and memory whatever its nesting."""
-    target = _Target()
+    target = _Target(texinfo=has_texinfo_header(markup))
     # A NUL ends a string in C; lexbor leaves it out.
     markup = markup.replace(b"\0", b"")
     try:
@@ -58,8 +59,9 @@ def read(markup: bytes) -> PageBuilder:
 class _Target:
     """Receives lxml's events; names are in lower case."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, texinfo: bool) -> None:
         self.builder = PageBuilder()
+        self._texinfo = texinfo
         self.depth = self.ended = 0
         self._template = self._svg = 0
         self._noscript = False
@@ -90,7 +92,7 @@ class _Target:
             if name == "title" and not self._svg and self.builder.title is None:
                 self._title = []
         elif name not in ("html", "body"):
-            kind = None if name in REGIONS else landmark(attributes)
+            kind = None if name in REGIONS else landmark(attributes, texinfo=self._texinfo)
             if kind := UNSEEN if _hides(attributes) else kind:
                 self.builder.pieces.append(kind)
                 self._marked.append(self.depth)

@@ -28,6 +28,7 @@ from larmspider.extraction import deep_html
 from larmspider.extraction.charset import to_utf8
 from larmspider.extraction.markup_guard import Screen, is_costly
 from larmspider.extraction.page_builder import (
+    BEGINNING,
     BLOCKS,
     BREAKS,
     END,
@@ -41,6 +42,7 @@ from larmspider.extraction.page_builder import (
     Attributes,
     LinkColumns,
     PageBuilder,
+    has_texinfo_header,
     landmark,
 )
 from larmspider.items import Page
@@ -50,9 +52,8 @@ _HIDING_LOOKED_AT, _LONG_TAG = 32, 500
 _ROLE = re.compile(rb"role=[\"']?(?:%s)\b" % b"|".join(name.encode() for name in LANDMARKS))
 _CLASS = rb"class=\"(?:%s)[\" ]" % b"|".join(name.encode() for name in sorted(NAVIGATION))
 _HAS_CLASS, _MAY_HAVE_CLASS = re.compile(_CLASS), Screen(_CLASS)
+_TEXINFO_HEADER = "body .header"
 _CLASSES = ", ".join(f"body .{name}" for name in sorted(NAVIGATION))
-_BEGINNING = 20_000
-"""Bytes of a page that are looked through for landmarks: 0.02 ms."""
 _TAG = re.compile(rb"[A-Za-z]+")
 _UNSEEN = "body [hidden], body [style*='display:none'], body [style*='display: none']"
 
@@ -156,8 +157,11 @@ def read(markup: bytes) -> PageBuilder:
                 node.insert_before(UNSEEN.encode())
                 node.insert_after(END.encode())
         if selector := _landmarks_in(markup):
+            texinfo = _TEXINFO_HEADER in selector
             for node in parser.css(selector):
-                if node.tag_id not in _MARKS and (kind := landmark(node.attributes)):
+                if node.tag_id in _MARKS:
+                    continue
+                if kind := landmark(node.attributes, texinfo=texinfo):
                     node.insert_before(kind.encode())
                     node.insert_after(END.encode())
         _walk(root, builder)
@@ -185,8 +189,8 @@ def _may_hide(markup: bytes) -> bool:
 def _landmarks_in(markup: bytes) -> str:
     """What to ask the tree for elements that are regions by role or class, not by their name; ""
     for a page that does not begin with one."""
-    beginning = markup[:_BEGINNING]
-    found = []
+    beginning = markup[:BEGINNING]
+    found = [_TEXINFO_HEADER] if has_texinfo_header(beginning) else []
     if _MAY_HAVE_CLASS.may_find(beginning) and _HAS_CLASS.search(beginning):
         found.append(_CLASSES)
     at = beginning.find(b"role=")  # an expression takes longer

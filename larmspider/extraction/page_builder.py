@@ -93,6 +93,13 @@ NAVIGATION = frozenset(
     ("navheader", "navfooter", "nav-panel", "navpath", "breadcrumb", "breadcrumbs")
 )
 """And by its class, as DocBook, Texinfo, Doxygen and Bootstrap write it."""
+BEGINNING = 20_000
+"""Bytes of a page that are looked through for landmarks: 0.02 ms."""
+_HEADER = "header"
+_TEXINFO_BEGINS = b'<div class="header">'
+_TEXINFO = re.compile(
+    _TEXINFO_BEGINS + rb'\s{0,9}<p>[^<]{0,40}<a [^>]{0,500}\brel="(?:next|prev|up)"'
+)
 
 HIDDEN = frozenset(("script", "style", "template", "title", "iframe", "noframes", "noembed"))
 """Elements whose content is not text of the page. ``noscript`` is not among them: this client runs
@@ -285,11 +292,21 @@ def refresh_of(content: str) -> tuple[int, str] | None:
     return (seconds, href) if href else None
 
 
-def landmark(attributes: Attributes) -> str | None:
-    """`ASIDE` or `MAIN` where role or class say that an element is such a region."""
+def landmark(attributes: Attributes, *, texinfo: bool = False) -> str | None:
+    """`ASIDE` or `MAIN` where role or class say that an element is such a region. ``texinfo``: of a
+    page that `has_texinfo_header`."""
     if role := attributes.get("role"):
         return LANDMARKS.get(role.strip().lower())
-    return ASIDE if not NAVIGATION.isdisjoint((attributes.get("class") or "").split()) else None
+    classes = (attributes.get("class") or "").split()
+    is_header = texinfo and classes == [_HEADER]
+    return ASIDE if is_header or not NAVIGATION.isdisjoint(classes) else None
+
+
+def has_texinfo_header(markup: bytes) -> bool:
+    """Whether a page has its navigation as Texinfo up to version 6.8 writes it, in a ``div`` whose
+    class many others give to a heading."""
+    at = markup.find(_TEXINFO_BEGINS, 0, BEGINNING)
+    return at >= 0 and _TEXINFO.match(markup, at) is not None
 
 
 def robots_header(value: str) -> tuple[bool, bool]:

@@ -555,6 +555,11 @@ def test_a_base_elements_query_is_in_the_pages_charset() -> None:
 LONG = "One sentence of the text. " * 10
 
 
+TEXINFO = """<div class="header">
+<p>
+Next: <a href="b.html" accesskey="n" rel="next">b</a>, Up: <a href="#Top">Top</a>"""
+
+
 @pytest.mark.parametrize(
     ("markup", "main"),
     [
@@ -573,6 +578,9 @@ LONG = "One sentence of the text. " * 10
         (f"<nav role=navigation>menu</nav><div role=banner>head</div>{LONG}", LONG),
         (f'<div class="navheader x">Prev Up</div>{LONG}<div class="navfooter">Up</div>', LONG),
         (f'<p class="navy breadcrumbless">a</p>{LONG}', f"a {LONG}"),
+        (f'{TEXINFO}</p></div>{LONG}<div class="header"><p>Up: x</div>', LONG),
+        (f'<div class="header"><p>Next: <a href=b>b</a></p></div>{LONG}', f"Next: b {LONG}"),
+        (f'{TEXINFO}</p></div>{LONG}<p class="header wide">b</p>', f"{LONG} b"),
     ],
 )
 def test_the_main_text_is_without_what_surrounds_it(markup, main):
