@@ -38,6 +38,7 @@ from larmspider.extraction.page_builder import (
     MAX_LINKS,
     NAVIGATION,
     REGIONS,
+    TEXINFO,
     UNSEEN,
     Attributes,
     LinkColumns,
@@ -52,7 +53,7 @@ _HIDING_LOOKED_AT, _LONG_TAG = 32, 500
 _ROLE = re.compile(rb"role=[\"']?(?:%s)\b" % b"|".join(name.encode() for name in LANDMARKS))
 _CLASS = rb"class=\"(?:%s)[\" ]" % b"|".join(name.encode() for name in sorted(NAVIGATION))
 _HAS_CLASS, _MAY_HAVE_CLASS = re.compile(_CLASS), Screen(_CLASS)
-_TEXINFO_HEADER = "body .header"
+_TEXINFO = ", ".join(f"body .{name}" for name in sorted(TEXINFO))
 _CLASSES = ", ".join(f"body .{name}" for name in sorted(NAVIGATION))
 _TAG = re.compile(rb"[A-Za-z]+")
 _UNSEEN = "body [hidden], body [style*='display:none'], body [style*='display: none']"
@@ -157,7 +158,7 @@ def read(markup: bytes) -> PageBuilder:
                 node.insert_before(UNSEEN.encode())
                 node.insert_after(END.encode())
         if selector := _landmarks_in(markup):
-            texinfo = _TEXINFO_HEADER in selector
+            texinfo = _TEXINFO in selector
             for node in parser.css(selector):
                 if node.tag_id in _MARKS:
                     continue
@@ -190,7 +191,7 @@ def _landmarks_in(markup: bytes) -> str:
     """What to ask the tree for elements that are regions by role or class, not by their name; ""
     for a page that does not begin with one."""
     beginning = markup[:BEGINNING]
-    found = [_TEXINFO_HEADER] if has_texinfo_header(beginning) else []
+    found = [_TEXINFO] if has_texinfo_header(beginning) else []
     if _MAY_HAVE_CLASS.may_find(beginning) and _HAS_CLASS.search(beginning):
         found.append(_CLASSES)
     at = beginning.find(b"role=")  # an expression takes longer

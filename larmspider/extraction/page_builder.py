@@ -95,7 +95,8 @@ NAVIGATION = frozenset(
 """And by its class, as DocBook, Texinfo, Doxygen and Bootstrap write it."""
 BEGINNING = 20_000
 """Bytes of a page that are looked through for landmarks: 0.02 ms."""
-_HEADER = "header"
+TEXINFO = frozenset(("header", "contents", "shortcontents"))
+"""Classes of navigation in Texinfo up to version 6.8, which others give to anything."""
 _TEXINFO_BEGINS = b'<div class="header">'
 _TEXINFO = re.compile(
     _TEXINFO_BEGINS + rb'\s{0,9}<p>[^<]{0,40}<a [^>]{0,500}\brel="(?:next|prev|up)"'
@@ -298,8 +299,9 @@ def landmark(attributes: Attributes, *, texinfo: bool = False) -> str | None:
     if role := attributes.get("role"):
         return LANDMARKS.get(role.strip().lower())
     classes = (attributes.get("class") or "").split()
-    is_header = texinfo and classes == [_HEADER]
-    return ASIDE if is_header or not NAVIGATION.isdisjoint(classes) else None
+    if texinfo and len(classes) == 1 and classes[0] in TEXINFO:
+        return ASIDE
+    return ASIDE if not NAVIGATION.isdisjoint(classes) else None
 
 
 def has_texinfo_header(markup: bytes) -> bool:

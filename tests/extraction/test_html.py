@@ -581,6 +581,8 @@ Next: <a href="b.html" accesskey="n" rel="next">b</a>, Up: <a href="#Top">Top</a
         (f'{TEXINFO}</p></div>{LONG}<div class="header"><p>Up: x</div>', LONG),
         (f'<div class="header"><p>Next: <a href=b>b</a></p></div>{LONG}', f"Next: b {LONG}"),
         (f'{TEXINFO}</p></div>{LONG}<p class="header wide">b</p>', f"{LONG} b"),
+        (f'{TEXINFO}</p></div><div class="contents">1. a</div>{LONG}', LONG),
+        (f'<div class="contents">1. a</div>{LONG}', f"1. a {LONG}"),
     ],
 )
 def test_the_main_text_is_without_what_surrounds_it(markup, main):
