@@ -78,7 +78,8 @@ MAX_OFFSET = 10_000
 SHORTEST_HEAD = 2
 """Characters from which on the rest of a text is suggested."""
 NEXT_TO_NOTHING = 1
-"""Pages with all words that matter, up to which a better query is looked for;"""
+"""Pages with all words that matter, up to which a better query is looked for (0 for a name of
+several words, which hardly any page has by chance);"""
 BETTER = 2
 """it is one that finds so many times as many."""
 LOOKED_AT = MAX_LIMIT + MAX_OFFSET
@@ -188,7 +189,8 @@ class Searcher:
         filters.check(self.has_field)
         clauses = self._clauses(query, verbatim=verbatim)
         found = self._search(clauses, limit, offset, filters, facets, copies, newest)
-        if not verbatim and found.total_all <= NEXT_TO_NOTHING:
+        is_name = len(clauses) == 1 and not self._ranking.is_one_word(clauses)
+        if not verbatim and found.total_all <= (0 if is_name else NEXT_TO_NOTHING):
             better = self._better(query, clauses, found, filters)
             if better is not None:
                 with suppress(QueryError):  # without its quotes "title: draft" is no query
