@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from larmspider.command import LarmCommand, with_crawls_settings
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import raise_open_files
+from larmspider.formatting import printable
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -102,6 +104,8 @@ class Command(LarmCommand):
         stopped = stopped_by_signals()
         for one in source.all:
             print(f"{one.name}: {one.run_state.sentence}" if others else one.run_state.sentence)
+        for line in source.unsearched:
+            print(f"scrapy serve: {printable(line)}", file=sys.stderr)
         print(server.url, flush=True)
         await stopped.wait()
         await server.stop()

@@ -180,12 +180,15 @@ class Source:
         return self._indexing.keep(self.crawl)
 
     def searcher(self) -> Searcher:
-        """Raises CrawlDirError where there is no index, or one of another version."""
+        """Raises CrawlDirError where there is no index, one of another version, or one that is
+        damaged."""
         crawl = self.crawl
         seen = [_identity(part.index_dir) for part in crawl.parts]
         with self._lock:
             if self._searcher is None or self._searcher[0] != seen:
-                self._searcher = (seen, crawl.searcher())
+                searcher = crawl.searcher()
+                searcher.count()  # files of the index may be missing
+                self._searcher = (seen, searcher)
             return self._searcher[1]
 
     @property
@@ -205,6 +208,17 @@ class Source:
         if not found:
             raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
         return CollectionsSearcher(found)
+
+    @property
+    def unsearched(self) -> list[str]:
+        """Of several crawls those whose pages are not found: the name of each, and why."""
+        found = []
+        for source in self.all if self.others else ():
+            try:
+                source.searcher()
+            except CrawlDirError as error:
+                found.append(f"{source.name}: its pages are not found: {error}")
+        return found
 
     def close(self) -> None:
         """End the processes that index the logs."""

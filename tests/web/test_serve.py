@@ -13,22 +13,26 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from larmspider.commands.serve import collection_names
 from larmspider.errors import ConfigError
+from larmspider.index.version import META_NAME
 from tests.support.crawling import PROJECT, scrapy
 from tests.support.servers.scripted import ScriptedServer
 from tests.support.web.crawling import Crawling, endless
-from tests.support.web.serving import request
+from tests.support.web.serving import Served, request
 
 Servers = Callable[..., ScriptedServer]
 PAGES = {"/robots.txt": (404, {}, b""), "*": endless()}
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str, lines: int = 1) -> Iterator[tuple[str, str]]:
+def serving(
+    folder: Path, *arguments: str, lines: int = 1, err: IO[str] | None = None
+) -> Iterator[tuple[str, str]]:
     """What it says first, and its address; it ends by SIGTERM, with status 0."""
     environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "larmspider.settings"}
     environment["PYTHONPATH"] = str(PROJECT)
@@ -37,6 +41,7 @@ def serving(folder: Path, *arguments: str, lines: int = 1) -> Iterator[tuple[str
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
+        stderr=err,
         text=True,
     )
     assert process.stdout is not None
@@ -156,6 +161,43 @@ def test_several_crawls(demo_crawl: Path, tmp_path: Path) -> None:
         assert request(url + "/control/pause", "POST", headers, {"x": ""}).status == 401
     ran = scrapy("serve", str(demo_crawl), "none", cwd=tmp_path)
     assert (ran.status, len(ran.err.splitlines())) == (1, 1)
+
+
+@pytest.mark.parametrize("damaged", ["meta.json", "*.idx", "*.store", "larmspider-index.json"])
+def test_a_damaged_index_is_named(demo_crawl: Path, tmp_path: Path, damaged: str) -> None:
+    """The others are searched."""
+    shutil.copytree(demo_crawl, tmp_path / "other")
+    for path in (tmp_path / "other" / "index").glob(damaged):
+        path.unlink()
+    with Served(demo_crawl, others=[tmp_path / "other"]) as site:
+        (line,) = site.source.unsearched
+        assert line.startswith("0: its pages are not found: ")
+        assert str(tmp_path / "other" / "index") in line
+        found = site.get("/search?q=rotor&format=json").json
+        assert set(found["facets"]["collection"]) == {"first"}
+
+
+@pytest.mark.acceptance
+def test_one_of_several_crawls_cannot_be_searched(demo_crawl: Path, tmp_path: Path) -> None:
+    """It is said at the start, with what to do, and on the operator's pages."""
+    other = tmp_path / "other"
+    shutil.copytree(demo_crawl, other)
+    (other / "index" / META_NAME).write_text('{"schema": 4, "stemmer": "english"}')
+    token = "a-token-of-both-crawls-32-letters"
+    settings = ("-s", f"LARM_WEB_TOKEN={token}")
+    with (
+        (tmp_path / "err").open("w") as err,
+        serving(tmp_path, *settings, str(demo_crawl), "other", lines=2, err=err) as (_, url),
+    ):
+        said = (tmp_path / "err").read_text()
+        assert said.startswith(f"scrapy serve: other: its pages are not found: {other}/index: ")
+        assert "scrapy reindex makes it anew" in said
+        signed_in = {"Authorization": f"Bearer {token}"}
+        for page in ("/", "/search", "/search?q=rotor"):
+            assert "other: its pages are not found" in request(url + page, headers=signed_in).text
+            assert "not found: " not in request(url + page).text
+        found = request(url + "/search?q=rotor&format=json").json
+        assert set(found["facets"]["collection"]) == {demo_crawl.name}
 
 
 TWO_SIGNALS = """
