@@ -220,6 +220,17 @@ class Source:
                 found.append(f"{source.name}: its pages are not found: {error}")
         return found
 
+    def without_paths(self, text: str) -> str:
+        """An error of these crawls that does not say where on the machine they lie:
+        ``crawl/index: cannot be read``."""
+        places = {source.path for source in self.all}
+        for source in self.all:
+            with suppress(CrawlDirError):
+                places.update(source.directories)
+        for place in sorted(places, key=lambda place: -len(str(place))):
+            text = text.replace(str(place), place.name)
+        return text
+
     def close(self) -> None:
         """End the processes that index the logs."""
         for source in self.all:

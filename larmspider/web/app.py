@@ -207,12 +207,12 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
 
 
 def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
-    if opensearch.is_asked(request.path):
-        return aiohttp_response(opensearch.error_response(error, _status(error)))
     asked, status = web_request(request), _status(error)
+    if opensearch.is_asked(request.path):
+        return aiohttp_response(opensearch.error_response(error, asked.told(error), status))
     if "Authorization" in request.headers or request.query.get("format") == "json":
         return aiohttp_response(json_response({"error": asked.told(error)}, status))
-    message = _for_searchers(asked, error) if asked.only_searches else str(error)
+    message = _for_searchers(asked, error) if asked.only_searches else asked.told(error)
     return aiohttp_response(asked.render("error.html", status, message=message, number=status))
 
 
@@ -222,7 +222,7 @@ def _for_searchers(asked: WebRequest, error: LarmspiderError) -> str:
     if isinstance(error, (HttpError, QueryError)):
         return asked.say.error(error)
     general = asked.say("The search cannot be used right now.")
-    return f"{general} {error}" if asked.may_read else general
+    return f"{general} {asked.told(error)}" if asked.may_read else general
 
 
 def _status(error: LarmspiderError) -> int:

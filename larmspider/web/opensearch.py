@@ -85,12 +85,12 @@ def is_asked(path: str) -> bool:
     return path.startswith(f"{SEARCH}/") and path.endswith("/_search")
 
 
-def error_response(error: LarmspiderError, status: int) -> WebResponse:
-    """An error as OpenSearch writes it."""
+def error_response(error: LarmspiderError, reason: str, status: int) -> WebResponse:
+    """An error as OpenSearch writes it, with ``reason`` as its text."""
     kind = "query_shard_exception" if isinstance(error, QueryError) else "search_exception"
     if status in (401, 403):
         kind = "security_exception"
-    what = {"type": getattr(error, "kind", kind), "reason": str(error)}
+    what = {"type": getattr(error, "kind", kind), "reason": reason}
     return json_response({"error": {"root_cause": [what], **what}, "status": status}, status)
 
 

@@ -146,10 +146,13 @@ class WebRequest:
         return titled(found, self.searcher(), lambda url: crawl.forms(url).exact)
 
     def told(self, error: LarmspiderError) -> str:
-        """An error as programs read it; where the crawl lies is nothing to those who may not read
-        it."""
-        hidden = isinstance(error, CrawlDirError) and not self.may_read
-        return "the search cannot be used right now" if hidden else str(error)
+        """An error as programs read it. Where the crawl lies is told to those who are signed in
+        alone; what is wrong with it, to those who may read it."""
+        if self.signed_in or not isinstance(error, CrawlDirError):
+            return str(error)
+        if not self.may_read:
+            return "the search cannot be used right now"
+        return self.source.without_paths(str(error))
 
     def text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
         """A parameter of the query, without NUL and lone surrogates, at most ``limit`` long."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import opensearchpy
 import pytest
 
+from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.web.auth import Guard
@@ -229,3 +231,27 @@ def test_the_client_of_opensearch_asks(site: Served) -> None:
             client.search(index="other", body=body)
     finally:
         client.close()
+
+
+@pytest.mark.parametrize("damaged", ["version", "file", "crawl"])
+def test_where_an_index_lies_is_told_to_who_is_signed_in(tmp_path: Path, damaged: str) -> None:
+    """What is wrong with it, to all who may read the crawl."""
+    (tmp_path / "crawl.json").write_text('{"format": 1, "began": "1", "settings": {}}')
+    with IndexWriter(tmp_path / "index") as index:
+        index.add(Page("http://open.example/", text="canteen"))
+    says = tmp_path.name
+    if damaged == "version":
+        (tmp_path / "index" / META_NAME).write_text('{"schema": 4, "stemmer": "english"}')
+        says = f"{tmp_path.name}/index: the search index has version 4"
+    elif damaged == "file":
+        (tmp_path / "index" / "meta.json").unlink()
+        says = f"{tmp_path.name}/index: "
+    else:
+        (tmp_path / "crawl.json").write_text("{")
+    with Served(tmp_path) as site:
+        for target in ("/search?q=a", "/search?q=a&format=json", "/search/_search?q=a"):
+            for more in ({}, BEARER):
+                got = site.get(target, **more)
+                assert got.status == 404
+                assert (str(tmp_path) in got.text) is bool(more), target
+                assert says in got.text
