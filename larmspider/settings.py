@@ -564,7 +564,7 @@ LARM_WARC_BYTES = 1_000_000_000
 # (docs/warc.md#requisites).
 LARM_REQUISITES = False
 
-# Memory that the index writer may fill before it writes a segment.
+# Memory that the index writer may fill before it writes a segment; 15000000 to 4294967295.
 LARM_INDEX_HEAP_BYTES = 64_000_000
 
 # A page is stemmed in its own language; this is for pages whose language is unknown or has no

@@ -53,7 +53,8 @@ from larmspider.index.waiting import WaitingPage, WaitingPages
 from larmspider.items import Page
 
 HEAP_MIN_BYTES = 15_000_000
-"""Tantivy's least memory for one thread."""
+HEAP_MAX_BYTES = 4_294_967_295
+"""Tantivy's least and most memory for one thread."""
 
 REFRESH_LEAST, REFRESH_SHARE = 20, 20
 """Pages whose link texts a checkpoint updates, about 0.5 ms each: so many, or one for so many that
@@ -137,10 +138,11 @@ class IndexWriter:
         Raises ConfigError for a value that cannot be, CrawlDirError for an index of another schema
         or stemmer, or one that another writer has open.
         """
-        if threads < 1 or heap_bytes < threads * HEAP_MIN_BYTES:
+        least, most = threads * HEAP_MIN_BYTES, threads * HEAP_MAX_BYTES
+        if threads < 1 or not least <= heap_bytes <= most:
             raise ConfigError(
                 f"heap_bytes={heap_bytes}, threads={threads}: the index needs at least one thread "
-                f"and {HEAP_MIN_BYTES} bytes for each"
+                f"and {HEAP_MIN_BYTES} to {HEAP_MAX_BYTES} bytes for each"
             )
         self.directory = Path(directory)
         self._index = create_index(self.directory, stemmer)

@@ -23,6 +23,8 @@ from larmspider.pipelines.records import open_appending
 from tests.support.crawling import FAST, PROJECT, crawl, scrapy
 from tests.support.servers.scripted import ScriptedServer
 
+HEAP = "LARM_INDEX_HEAP_BYTES=5000000000: expected an integer from 15000000 to 4294967295"
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[DemoServer]:
@@ -253,6 +255,9 @@ def test_explain_knows_what_was_fetched_when(server: DemoServer, folder: Path) -
         (["search", "x", "-s", "LARM_DIR=nowhere"], 1, "is no directory"),
         (["search", "x", "--dir", "."], 1, "is not a crawl's directory: it has no crawl.json"),
         (["search", "x", "-s", "LARM_DRI=crawl"], 2, "LARM_DRI is not a setting"),
+        (["reindex", "-s", "LARM_INDEX_HEAP_BYTES=5000000000"], 2, HEAP),
+        (["compact", "-s", "LARM_INDEX_HEAP_BYTES=5000000000"], 2, HEAP),
+        (["compact", "-s", "LARM_INDEX_HEAP_BYTES=1"], 2, "from 15000000 to"),
         (["page", "http://127.0.0.1/none"], 1, "http://127.0.0.1/none is not stored"),
         (["page", "mailto:x"], 2, "mailto:x"),
         (["page", "http://a/", "http://b/"], 2, "exactly one URL"),

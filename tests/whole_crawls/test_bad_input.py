@@ -10,6 +10,7 @@ from tests.support.crawling import crawl, scrapy
 
 SEED = "http://127.0.0.1:9/"
 STOCK = ("scrapy.core.scheduler.Scheduler", "scrapy.core.downloader.Downloader")
+HEAP = "LARM_INDEX_HEAP_BYTES=5000000000: expected an integer from 15000000 to 4294967295"
 
 
 @pytest.fixture
@@ -83,6 +84,7 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"LARM_HOST_RULES": '{"h": {"window": [22, 25]}}'}, ["LARM_HOST_RULES", "0 to 24"]),
         (SEED, {"LARM_HOST_MAX_PAGES": "-1"}, ["LARM_HOST_MAX_PAGES=-1: expected", ">= 0"]),
         (SEED, {"LARM_VERSIONS": "-1"}, ["LARM_VERSIONS=-1: expected an integer >= 0"]),
+        (SEED, {"LARM_INDEX_HEAP_BYTES": "5000000000"}, [HEAP]),
         (SEED, {"LARM_MAX_PAGES": "few"}, ["LARM_MAX_PAGES=few: expected"]),
         (SEED, {"LARM_HOST_MAX_FAILURES": "0"}, ["LARM_HOST_MAX_FAILURES=0", ">= 1"]),
         (SEED, {"LARM_CRAWL_DELAY_MAX_SECS": "nan"}, ["LARM_CRAWL_DELAY_MAX_SECS=nan: expected"]),
