@@ -21,6 +21,7 @@ from tantivy import FieldType, Occur, Query
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.schema import HOST_LIMIT, KINDS, own_word, tongue_of, typed_host
+from larmspider.index.signs import operator_sign, signs
 
 MAX_QUERY_CHARS = 1_000
 """Characters of a query."""
@@ -93,6 +94,7 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
 
     Raises QueryError for a query that is empty or too long, or a field without a value.
     """
+    query = query.replace("\0", " ")
     if not query.strip():
         raise QueryError("the query is empty")
     if len(query) <= MAX_QUERY_CHARS:
@@ -108,9 +110,10 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
     if all(clause.excluded and not clause.field and not clause.phrase for clause in clauses):
         # "-Werror" alone is an option too: there is nothing to exclude it from
         clauses = [clause.as_flag() for clause in clauses]
-    if not clauses:
+    many = len(clauses) > MAX_WORDS
+    if not clauses or (many and not any(clause.field or _means(clause.text) for clause in clauses)):
         raise QueryError("the query has no word to look for: {query!r:.100}", query=query)
-    if len(clauses) > MAX_WORDS:
+    if many:
         raise QueryError(
             "the query has {number} words, {most} are the most",
             number=len(clauses),
@@ -119,6 +122,11 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
     if sum(1 for clause in clauses if clause.fuzzy) > MAX_FUZZY_WORDS:
         raise QueryError("the query has more than {most} fuzzy words", most=MAX_FUZZY_WORDS)
     return clauses
+
+
+def _means(text: str) -> bool:
+    """Whether something can be looked for: not so for ``*``."""
+    return any(map(str.isalnum, text)) or bool(signs(text) or operator_sign(text))
 
 
 def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:

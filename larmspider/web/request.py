@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from larmspider.errors import CrawlDirError, HttpError, LarmspiderError
 from larmspider.index.access import EVERYTHING, Access
@@ -154,10 +154,13 @@ class WebRequest:
             return "the search cannot be used right now"
         return self.source.without_paths(str(error))
 
-    def text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
-        """A parameter of the query, without NUL and lone surrogates, at most ``limit`` long."""
+    def text(
+        self, name: str, default: str = "", limit: int = MAX_TEXT, nul: Literal["", " "] = ""
+    ) -> str:
+        """A parameter of the query, without lone surrogates, at most ``limit`` long; ``nul`` stands
+        for NUL."""
         value = self.query.get(name, default)[:limit]
-        return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+        return value.encode("utf-8", "replace").decode("utf-8").replace("\0", nul)
 
     def number(self, name: str, default: int, low: int = 1, high: int = 1_000_000) -> int:
         """A whole number of the query, brought into its range."""

@@ -67,7 +67,11 @@ def test_what_people_paste_is_words(query: str, words: list[str]) -> None:
     [
         ("", "the query is empty"),
         (" \t\n", "the query is empty"),
+        ("\0", "the query is empty"),
         ('"', "no word to look for"),
+        ('"' * 1_000, "no word to look for"),
+        ("* " * 500, "no word to look for"),
+        ("-> " * 65, "65 words, 64 are the most"),
         ("title: vpn", "title: needs a value"),
         ("x" * (MAX_QUERY_CHARS + 1), "too long: 1000 characters are the most"),
         ("x " * (MAX_WORDS + 1), "65 words, 64 are the most"),
@@ -79,6 +83,10 @@ def test_what_cannot_mean_anything_is_a_query_error(query: str, message: str) ->
     with pytest.raises(QueryError, match=message) as caught:
         parse_query(query)
     assert "\n" not in str(caught.value)
+
+
+def test_nul_is_a_space() -> None:
+    assert parse_query("a\0b") == parse_query("a b")
 
 
 @given(

@@ -364,3 +364,16 @@ def test_any_query_is_answered_or_refused(hostile_site: Served, query: str) -> N
     assert got.status in (200, 400)
     assert LexborHTMLParser(got.text).css_first("html").css("main script") == []
     assert hostile_site.get(f"/search?format=json&q={quote(query)}").status in (200, 400)
+
+
+def test_nul_is_a_space(site: Served) -> None:
+    """On the page, in JSON, for OpenSearch's clients and in Python."""
+    queries = ["siren%00rotor", "siren%20rotor"]
+    assert 'value="siren rotor"' in site.get(f"/search?q={queries[0]}").text
+    as_json, as_opensearch = (
+        [site.get(f"{path}&q={query}").json for query in queries]
+        for path in ("/search?format=json", "/search/_search?size=10")
+    )
+    assert as_json[0]["query"] == "siren rotor"
+    assert as_json[0]["total"] == as_json[1]["total"] > 0
+    assert as_opensearch[0]["hits"] == as_opensearch[1]["hits"]

@@ -76,7 +76,7 @@ class Asked:
         page = request.number("page", 1, 1, MAX_PAGES)
         exact, copies = (request.text(name) == "1" for name in ("exact", "copies"))
         newest = request.text("sort") == "date"
-        return cls(request.text("q").strip(), page, narrow, exact, copies, newest)
+        return cls(_typed(request), page, narrow, exact, copies, newest)
 
     @property
     def offset(self) -> int:
@@ -105,6 +105,10 @@ class Asked:
         if self.newest:
             flags["sort"] = "date"
         return {"q": self.query, **flags, **self.narrow, **changed}
+
+
+def _typed(request: WebRequest) -> str:
+    return request.text("q", nul=" ").strip()
 
 
 def search(request: WebRequest) -> WebResponse:
@@ -208,7 +212,7 @@ def cached(request: WebRequest) -> WebResponse:
             if page is not None and request.access.page(page.url):
                 blocks = html_blocks(stored_copy(crawl, page, text=document.text).body)
     shown, whole = shown_blocks(blocks or text_blocks(document.text))
-    marker = searcher.marker(query := request.text("q").strip())
+    marker = searcher.marker(query := _typed(request))
     return request.render(
         "cached.html",
         asked=Asked(query, 1, {}),
@@ -220,7 +224,7 @@ def cached(request: WebRequest) -> WebResponse:
 
 def suggest(request: WebRequest) -> WebResponse:
     """What may be typed on, in the form that browsers ask for (OpenSearch Suggestions)."""
-    typed = request.text("q", limit=MAX_TYPED)
+    typed = request.text("q", limit=MAX_TYPED, nul=" ")
     try:
         searcher = request.searcher()
         texts = _frequent(request, searcher, typed)
