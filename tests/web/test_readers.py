@@ -231,6 +231,9 @@ def test_several_crawls_each_by_its_own_rules(directory: Path, tmp_path: Path) -
         one = site.get("/search?q=canteen&collection=first&format=json").json
         assert (one["total"], one["filters"]) == (1, {"collection": ["first"]})
         assert one["hits"][0]["collection"] == "first"
+        other = site.get("/search?q=canteen&collection=foo&format=json")
+        says = "collection 'foo' is unknown; expected one of first, 0"
+        assert (other.status, other.json) == (400, {"error": says})
         for target in ROUTES.values():
             assert not leaks(site.get(target).text, target), target
         why = "/control/why?q=canteen&u=http://open.example/&format=json"

@@ -377,3 +377,22 @@ def test_nul_is_a_space(site: Served) -> None:
     assert as_json[0]["query"] == "siren rotor"
     assert as_json[0]["total"] == as_json[1]["total"] > 0
     assert as_opensearch[0]["hits"] == as_opensearch[1]["hits"]
+
+
+@pytest.mark.parametrize(("asked", "says"), [
+    ("sort=foo", "sort 'foo' is unknown; expected date or relevance"),
+    *((f"page={page}", f"page '{page}' is none; expected a whole number from 1 to 100")
+      for page in ("x", "-1", "0", "101", "1001", "1.5")),
+    ("collection=foo", "collection 'foo' is unknown; one crawl is searched"),
+])  # fmt: skip
+def test_what_the_page_ignores_is_refused_in_json(site: Served, asked: str, says: str) -> None:
+    """A program that asks for it is mistaken."""
+    got = site.get(f"/search?q=siren&format=json&{asked}")
+    assert (got.status, got.json) == (400, {"error": says})
+    assert site.get(f"/search?q=siren&{asked}").status == 200
+
+
+@pytest.mark.parametrize("asked", ["sort=date", "sort=relevance", "sort=", "page=", "page=100",
+                                   "page=01", "collection="])  # fmt: skip
+def test_what_json_takes(site: Served, asked: str) -> None:
+    assert site.get(f"/search?q=siren&format=json&{asked}").status == 200

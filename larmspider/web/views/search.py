@@ -172,7 +172,23 @@ def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, 
     return results, None if asked.offset else searcher.suggestion(asked.query, filters)
 
 
+def _mistake(request: WebRequest) -> str | None:
+    """What the page ignores, and a program that asks for it is told."""
+    page = request.text("page")
+    if page and not 0 < request.number("page", 0, 0, MAX_PAGES + 1) <= MAX_PAGES:
+        return f"page {page!r:.50} is none; expected a whole number from 1 to {MAX_PAGES}"
+    if (sort := request.text("sort")) not in ("", "date", "relevance"):
+        return f"sort {sort!r:.50} is unknown; expected date or relevance"
+    known = [source.name for source in request.source.all if source.name]
+    if (name := request.text("collection", limit=255).strip()) and name not in known:
+        expected = f"expected one of {', '.join(known)}" if known else "one crawl is searched"
+        return f"collection {name!r:.50} is unknown; {expected}"
+    return None
+
+
 def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
+    if mistake := _mistake(request):
+        return json_response({"error": mistake}, 400)
     try:
         filters = asked.filters()
         results, suggestion = _find(request.searcher(), asked, filters)
