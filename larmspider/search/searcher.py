@@ -189,7 +189,7 @@ class Searcher:
         filters.check(self.has_field)
         clauses = self._clauses(query, verbatim=verbatim)
         found = self._search(clauses, limit, offset, filters, facets, copies, newest)
-        is_name = len(clauses) == 1 and not self._ranking.is_one_word(clauses)
+        is_name = len(clauses) == 1 and len(self.words(clauses[0].text)) > 1
         if not verbatim and found.total_all <= (0 if is_name else NEXT_TO_NOTHING):
             better = self._better(query, clauses, found, filters)
             if better is not None:
