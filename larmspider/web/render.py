@@ -120,10 +120,10 @@ NOWHERE = OpenableUrls({})
 
 def outward(url: str, opens: OpenableUrls = NOWHERE) -> str:
     """``url`` if it is http or https, so that it may stand in an href, or where ``opens`` says that
-    readers find a file, else "#"."""
+    readers find a file, else "": there is no link then."""
     if is_file(url):
-        return opens(url) or "#"
-    return url if url.lower().startswith(("http://", "https://")) else "#"
+        return opens(url)
+    return url if url.lower().startswith(("http://", "https://")) else ""
 
 
 def crumbs(url: str) -> str:

@@ -3,7 +3,9 @@
 "use strict";
 (() => {
   const box = document.getElementById("q"), list = document.getElementById("suggested");
-  const hits = [...document.querySelectorAll(".hit a")];
+  // of a hit that is no link (a file) the copy
+  const hits = [...document.querySelectorAll(".hits > li")]
+    .map((hit) => hit.querySelector(".hit a, a.copy")).filter(Boolean);
 
   const KEY = "larmspider-recent", MOST = 8;
   const recent = () => {

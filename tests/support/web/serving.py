@@ -24,12 +24,14 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.crawl_workers import Controller
+from larmspider.urls.file_urls import OpenableUrls
 from larmspider.web.app import build
 from larmspider.web.auth import Guard
 from larmspider.web.connections import Connections
 from larmspider.web.look import Look
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
+from larmspider.web.render import NOWHERE
 from larmspider.web.server import Server
 from larmspider.web.site import SITE
 
@@ -92,6 +94,7 @@ class Served:
         curated: Curated | None = None,
         query_log: QueryLog | None = None,
         others: Sequence[Path] = (),
+        opens: OpenableUrls | None = None,
     ) -> None:
         base = Settings()
         base.setmodule("larmspider.settings", priority="default")
@@ -108,6 +111,7 @@ class Served:
         self.guard = guard or Guard(TOKEN)
         self._connections, self._readers, self._look = connections, readers, look
         self._curated, self._query_log = curated, query_log
+        self._opens = opens or NOWHERE
         self.url = ""
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
@@ -142,7 +146,13 @@ class Served:
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         app = build(
-            self.source, self.guard, self._readers, self._look, self._curated, self._query_log
+            self.source,
+            self.guard,
+            self._readers,
+            self._look,
+            self._curated,
+            self._query_log,
+            self._opens,
         )
         self.site = app[SITE]
         if self._connections is not None:
