@@ -84,7 +84,9 @@ WORD_LIMIT_BYTES = 80
 """Longer words (base64, keys) are not indexed."""
 
 FILES = "file://"
-"""Stands for a host where pages of file URLs are meant."""
+"""Stands for a host where pages of file URLs are meant. The field ``host`` of such a page is empty,
+its ``domains`` are this."""
+_FILES_TYPED = "file:"
 
 HOST_LIMIT = 255
 """Characters."""
@@ -513,8 +515,11 @@ def tongue_of(language: str) -> str:
 
 
 def typed_host(typed: str) -> str:
-    """A host as typed by a person in the form of the field: lower case, punycode, no brackets."""
+    """A host as typed by a person in the form of the field: lower case, punycode, no brackets;
+    or `FILES`."""
     host = typed.strip("[]/. ").lower()
+    if host == _FILES_TYPED:
+        return FILES
     if host.isascii() or len(host) > HOST_LIMIT:
         return host
     try:

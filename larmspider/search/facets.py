@@ -19,6 +19,7 @@ from typing import Any
 import tantivy
 from tantivy import Query
 
+from larmspider.index.schema import FILES
 from larmspider.search.query import DAYS, FILTER_FIELDS, Filters, narrowed
 
 MAX_VALUES = 20
@@ -30,7 +31,8 @@ Dates = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """Pages by value, most first; a page without a language counts in none. ``other_hosts`` are
+    """Pages by value, most first; a page without a language counts in none, the host of files
+    is FILES. ``other_hosts`` are
     pages of hosts beyond the first `MAX_VALUES`. ``dates`` are the periods of query.DAYS, each
     including the shorter ones. ``fields`` are own fields by name (LARM_FACETS).
     ``collections`` are the crawls, where several are searched."""
@@ -81,7 +83,7 @@ def count_facets(
             of_dates = matches or 0
         counted |= found
     facets = Facets(
-        hosts=_terms(counted["host"]),
+        hosts={host or FILES: pages for host, pages in _terms(counted["host"]).items()},
         kinds=_terms(counted["type"]),
         languages=_terms(counted["language"]),
         dates={

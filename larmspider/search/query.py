@@ -20,7 +20,7 @@ from tantivy import FieldType, Occur, Query
 
 from larmspider.errors import QueryError
 from larmspider.index.normal import normalized
-from larmspider.index.schema import HOST_LIMIT, KINDS, own_word, tongue_of, typed_host
+from larmspider.index.schema import FILES, HOST_LIMIT, KINDS, own_word, tongue_of, typed_host
 from larmspider.index.signs import operator_sign, signs
 
 MAX_QUERY_CHARS = 1_000
@@ -151,9 +151,10 @@ class Filters:
 
         Filters(hosts=("wiki.example",), kinds=("pdf",), since=since_time("month", now=time.time()))
 
-    Values of one filter are alternatives; all filters must hold. ``hosts`` are exact names,
-    ``kinds`` are schema.KINDS, ``languages`` primary subtags (de, en). ``since`` and ``until``
-    (exclusive) are seconds since the epoch, when a page was modified or, if unknown, fetched.
+    Values of one filter are alternatives; all filters must hold. ``hosts`` are exact names
+    or FILES, ``kinds`` are schema.KINDS, ``languages`` primary subtags (de, en). ``since`` and
+    ``until`` (exclusive) are seconds since the epoch, when a page was modified or, if unknown,
+    fetched.
     ``fields`` are (name, value) of own fields (LARM_FIELDS), the values in any case;
     ``collections`` are names of crawls, where several are searched (collections.py)."""
 
@@ -229,12 +230,13 @@ class Filters:
     def queries(self, schema: tantivy.Schema) -> dict[str, Query]:
         """A query without score for each filter that is set, by its name in `FILTER_FIELDS`, or
         that in the index of an own field."""
-        found = {}
+        found: dict[str, Query] = {}
         for name, own in self.by_field.items():
             words = [own_word(name, value) for value in own]
             found[f"own.{name}"] = Query.term_set_query(schema, "own_words", words)
+        hosts = ["" if host == FILES else host for host in self.hosts]
         for name, values in (
-            ("host", self.hosts),
+            ("host", hosts),
             ("type", self.kinds),
             ("language", self.languages),
         ):

@@ -35,6 +35,7 @@ from larmspider.index.normal import normalized
 from larmspider.index.packed import BEGINNING_CHARS, PackedPages
 from larmspider.index.schema import (
     COPIES_VERSION,
+    FILES,
     FORMS_VERSION,
     OWN_VERSION,
     SCHEMA_VERSION,
@@ -807,7 +808,7 @@ def hit_of(
         score=score,
         snippet=snippet,
         section=section and section._replace(heading=one_line(section.heading)),
-        host=stored["host"],
+        host=stored["host"] or FILES,
         mime=stored["mime"],
         kind=kind_of(stored["mime"]),
         language=stored["language"],

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
@@ -17,7 +18,7 @@ from larmspider.items import Page
 from larmspider.urls.file_urls import OpenableUrls
 from larmspider.web.readers import Readers
 from tests.support.web.browser import Browser
-from tests.support.web.serving import Served
+from tests.support.web.serving import Served, request
 
 READERS = Readers({"staff": (FILES,)}, "X-Groups", (ip_network("127.0.0.1"),))
 STAFF = {"X_Groups": "staff"}
@@ -108,3 +109,45 @@ def test_keys_go_to_the_copy_of_a_hit_that_is_no_link(site: Served, staff: Brows
     staff.driver.switch_to.active_element.send_keys(Keys.ENTER)
     staff.until(lambda: staff.all(".cached"), "the copy")
     assert PLAN in staff.text("p.url")
+
+
+def test_files_have_a_host_by_which_they_are_narrowed(site: Served) -> None:
+    """On the page, in JSON and for OpenSearch's clients, beside the hosts of the web."""
+    page = page_of(site, "/search?q=budget")
+    (item,) = [one for one in page.css(".facet li") if FILES in one.text()]
+    assert item.css_first(".num").text() == "2"
+    narrowed = page_of(site, item.css_first("a").attributes["href"])
+    assert set(titles(narrowed)) == {"Plan", "Other"}
+    assert narrowed.css_first(".facet [aria-current]").text() == FILES
+    chip = narrowed.css_first(".chip")
+    assert chip.text().split()[0] == FILES
+    assert len(titles(page_of(site, chip.attributes["href"]))) == 3
+
+    def found(query: str) -> Any:
+        return site.get(f"/search?format=json&{query}", **STAFF).json
+
+    everything, files = found("q=budget"), found("q=budget&host=file://")
+    assert everything["facets"]["host"] == {FILES: 2, "wiki.example": 1}
+    assert files["facets"]["host"] == everything["facets"]["host"]
+    assert (files["total"], files["filters"]) == (2, {"host": [FILES]})
+    assert {hit["host"] for hit in files["hits"]} == {FILES}
+    assert found("q=budget&host=wiki.example")["total"] == 1
+    assert found("q=budget+host:file://")["total"] == 2
+    assert found("q=budget+-host:FILE:///")["total"] == 1
+    body = {
+        "query": {"query_string": {"query": "budget"}},
+        "aggs": {"hosts": {"terms": {"field": "host"}}},
+    }
+    sent = json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", "X-Groups": "staff"}
+    answer = request(f"{site.url}/search/_search", "POST", headers, sent).json
+    buckets = answer["aggregations"]["hosts"]["buckets"]
+    assert {one["key"]: one["doc_count"] for one in buckets} == {FILES: 2, "wiki.example": 1}
+    assert {one["_source"]["host"] for one in answer["hits"]["hits"]} == {FILES, "wiki.example"}
+
+
+def test_who_may_see_no_file_is_told_of_none(site: Served) -> None:
+    for query in ("q=budget", "q=budget&host=file://", "q=budget+host:file://"):
+        got = site.get(f"/search?{query}&format=json").json
+        assert got["total"] == ("file" not in query)
+        assert FILES not in got["facets"]["host"]
