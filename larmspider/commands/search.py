@@ -27,6 +27,7 @@ from larmspider.search.searcher import (
     results_json,
 )
 from larmspider.search.spelling import Suggestion
+from larmspider.urls.file_urls import OpenableUrls
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
 
@@ -147,7 +148,8 @@ class Command(LarmCommand):
         found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING)
         bets = titled(found, searcher, lambda url: crawl.forms(url).exact)
         if opts.json:
-            print_json(results_json(query, results, opts.offset, filters, suggestion, bets))
+            opens = OpenableUrls.from_settings(self.settings)
+            print_json(results_json(query, results, opts.offset, filters, suggestion, bets, opens))
         else:
             for bet in bets:
                 print(f"  >  {readable(bet.title) or '(no title)'}\n     {printable(bet.url)}")

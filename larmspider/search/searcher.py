@@ -71,6 +71,7 @@ from larmspider.search.snippets import Snippet, SnippetMaker, one_line, passage_
 from larmspider.search.spelling import Suggestion, did_you_mean
 from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, with_related
 from larmspider.search.why import REREAD, Examined, examine, field_names
+from larmspider.urls.file_urls import NOWHERE, OpenableUrls
 
 MAX_LIMIT = 1_000
 """Hits that one search may ask for."""
@@ -841,6 +842,7 @@ def results_json(
     filters: Filters,
     suggestion: Suggestion | None,
     best_bets: Iterable[BestBet] = (),
+    opens: OpenableUrls = NOWHERE,
 ) -> dict[str, Any]:
     """The results of a search as JSON, for `scrapy search --json` and `/search?format=json`.
 
@@ -858,13 +860,14 @@ def results_json(
         "seconds": round(results.seconds, 6),
         "suggestion": suggestion and {"query": suggestion.query, "total": suggestion.total},
         "filters": _filters(filters),
-        "hits": [hit_json(hit) for hit in results.hits],
+        "hits": [hit_json(hit, opens) for hit in results.hits],
         "facets": None if results.facets is None else _facets(results.facets),
     }
 
 
-def hit_json(hit: Hit) -> dict[str, Any]:
-    """One hit; ``snippet`` is HTML: escaped, with the words of the query in <b>."""
+def hit_json(hit: Hit, opens: OpenableUrls = NOWHERE) -> dict[str, Any]:
+    """One hit; ``snippet`` is HTML: escaped, with the words of the query in <b>. ``opens`` says
+    where readers find files."""
     return {
         "url": hit.url,
         "title": hit.title,
@@ -882,7 +885,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "page": hit.page or None,
         "section": hit.section and {"anchor": hit.section.anchor, "heading": hit.section.heading},
         "other_pages": list(hit.other_pages),
-        "target": hit.target,
+        "target": opens(hit.target) or None,
         "container": hit.container or None,
         "copies": hit.copies,
         "collection": hit.collection or None,

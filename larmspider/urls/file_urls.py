@@ -134,3 +134,6 @@ class OpenableUrls:
             if url.startswith(begin):
                 return place + url[len(begin) :]
         return ""
+
+
+NOWHERE = OpenableUrls({})

@@ -20,14 +20,14 @@ from larmspider.formatting import printable
 from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
-from larmspider.urls.file_urls import OpenableUrls
+from larmspider.urls.file_urls import NOWHERE, OpenableUrls
 from larmspider.web import actions, opensearch
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.look import Look
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
-from larmspider.web.render import NOWHERE, Templates, packaged
+from larmspider.web.render import Templates, packaged
 from larmspider.web.request import PageView, WebRequest, WebResponse, Work, json_response
 from larmspider.web.site import (
     SEARCH,

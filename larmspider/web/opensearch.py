@@ -24,6 +24,7 @@ from larmspider.search.facets import MAX_VALUES, Facets
 from larmspider.search.query import Filters
 from larmspider.search.results import Hit
 from larmspider.search.searcher import MAX_LIMIT, hit_json
+from larmspider.urls.file_urls import OpenableUrls
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import WebRequest, WebResponse, json_response
 from larmspider.web.site import SEARCH, SITE, aiohttp_response, web_request
@@ -117,7 +118,7 @@ def _answer(request: WebRequest, body: bytes) -> WebResponse:
         "hits": {
             "total": {"value": results.total, "relation": "eq"},
             "max_score": hits[0].score if hits else None,
-            "hits": [_hit(hit, question) for hit in hits],
+            "hits": [_hit(hit, question, request.templates.opens) for hit in hits],
         },
     }
     if results.facets is not None and question.aggregations:
@@ -141,13 +142,14 @@ def _collections(request: WebRequest) -> list[str]:
     return found
 
 
-def _hit(hit: Hit, question: Question) -> dict[str, Any]:
+def _hit(hit: Hit, question: Question, opens: OpenableUrls) -> dict[str, Any]:
     found: dict[str, Any] = {
         "_index": hit.collection or INDEX,
         "_id": hit.normalized,
         "_score": hit.score,
     }
-    values = {name: value for name, value in hit_json(hit).items() if name not in _NOT_SOURCE}
+    values = hit_json(hit, opens)
+    values = {name: value for name, value in values.items() if name not in _NOT_SOURCE}
     values["text"] = hit.snippet.text
     if question.source:
         every = "*" in question.source

@@ -26,7 +26,7 @@ from larmspider import formatting as quantities
 from larmspider.formatting import printable, utc
 from larmspider.frontier.describe import failure_in_words
 from larmspider.reports.crawl_report import CrawlReport
-from larmspider.urls.file_urls import OpenableUrls, is_file
+from larmspider.urls.file_urls import NOWHERE, OpenableUrls, is_file
 
 WIDTH, HEIGHT = 600, 100
 """Of a curve's viewBox, which is stretched to its place."""
@@ -115,9 +115,6 @@ def href(path: str, **query: Any) -> str:
     return f"{quote(path, errors='replace')}?{found}" if found else quote(path, errors="replace")
 
 
-NOWHERE = OpenableUrls({})
-
-
 def outward(url: str, opens: OpenableUrls = NOWHERE) -> str:
     """``url`` if it is http or https, so that it may stand in an href, or where ``opens`` says that
     readers find a file, else "": there is no link then."""
@@ -159,9 +156,11 @@ FILTERS: dict[str, Callable[..., str]] = {
 
 
 class Templates:
-    """``globals_`` are available in all templates, beside href() and the version."""
+    """``opens`` says where readers find files. ``globals_`` are available in all templates, beside
+    href() and the version."""
 
     def __init__(self, opens: OpenableUrls = NOWHERE, **globals_: Any) -> None:
+        self.opens = opens
         self._environment = Environment(
             loader=FunctionLoader(_source_of),
             autoescape=True,

@@ -21,14 +21,13 @@ from aiohttp.http import HttpProcessingError
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.search.curated import Curated
-from larmspider.urls.file_urls import OpenableUrls
+from larmspider.urls.file_urls import NOWHERE, OpenableUrls
 from larmspider.web.app import build
 from larmspider.web.auth import Guard, checked_token, is_host_name
 from larmspider.web.connections import REQUEST_SECS, Connections
 from larmspider.web.look import Look
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
-from larmspider.web.render import NOWHERE
 from larmspider.web.site import SITE
 
 if TYPE_CHECKING:

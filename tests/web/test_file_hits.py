@@ -151,3 +151,14 @@ def test_who_may_see_no_file_is_told_of_none(site: Served) -> None:
         got = site.get(f"/search?{query}&format=json").json
         assert got["total"] == ("file" not in query)
         assert FILES not in got["facets"]["host"]
+
+
+def test_programs_are_told_what_readers_can_open(site: Served, mapped: Served) -> None:
+    """The target of a hit is what its title on the page leads to; null for nowhere."""
+    for served, plan in ((site, None), (mapped, "smb://nas/share/plans/plan.pdf#page=2")):
+        wanted = {"Plan": plan, "Other": None, "Wiki": "http://wiki.example/"}
+        hits = served.get("/search?q=budget&format=json", **STAFF).json["hits"]
+        assert {hit["title"]: hit["target"] for hit in hits} == wanted
+        assert PLAN in {hit["url"] for hit in hits}
+        found = served.get("/search/_search?q=budget", **STAFF).json["hits"]["hits"]
+        assert {hit["_source"]["title"]: hit["_source"]["target"] for hit in found} == wanted

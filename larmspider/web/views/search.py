@@ -198,7 +198,15 @@ def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
         return json_response({"error": request.told(error)}, 404)
     bets = request.best_bets(asked.query) if asked.page == 1 else []
     return json_response(
-        results_json(asked.query, results, asked.offset, filters, suggestion, bets)
+        results_json(
+            asked.query,
+            results,
+            asked.offset,
+            filters,
+            suggestion,
+            bets,
+            request.templates.opens,
+        )
     )
 
 

@@ -24,14 +24,13 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.crawl_workers import Controller
-from larmspider.urls.file_urls import OpenableUrls
+from larmspider.urls.file_urls import NOWHERE, OpenableUrls
 from larmspider.web.app import build
 from larmspider.web.auth import Guard
 from larmspider.web.connections import Connections
 from larmspider.web.look import Look
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
-from larmspider.web.render import NOWHERE
 from larmspider.web.server import Server
 from larmspider.web.site import SITE
 
