@@ -82,11 +82,11 @@ class FlashMessage:
 class WebRequest:
     """``query`` and ``path`` hold the parameters as they came; read them by the methods.
 
-    ``origin`` is what precedes ``url``, such as http://127.0.0.1:8080. ``signed_in``: may control
-    the crawl. ``may_read``: what the crawl holds may be shown. ``csrf`` is what forms have to send
-    back. ``groups`` are those that a trusted proxy names. ``gauges`` of the running crawl, for
-    pages with ``PageView.live``. ``say`` knows the language of the search. ``flash``: the result of
-    the POST that led here.
+    ``only_head``: nobody sees the page (HEAD). ``origin`` is what precedes ``url``, such as
+    http://127.0.0.1:8080. ``signed_in``: may control the crawl. ``may_read``: what the crawl holds
+    may be shown. ``csrf`` is what forms have to send back. ``groups`` are those that a trusted
+    proxy names. ``gauges`` of the running crawl, for pages with ``PageView.live``. ``say`` knows
+    the language of the search. ``flash``: the result of the POST that led here.
     """
 
     source: Source
@@ -95,6 +95,7 @@ class WebRequest:
     url: str
     query: Mapping[str, str]
     path: Mapping[str, str]
+    only_head: bool = False
     origin: str = ""
     signed_in: bool = False
     may_read: bool = True

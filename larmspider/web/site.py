@@ -92,6 +92,7 @@ def web_request(request: web.Request) -> WebRequest:
         url=request.path_qs,
         query=request.query,
         path=request.match_info,
+        only_head=request.method == "HEAD",
         origin=f"{scheme_of(request)}://{request.headers.get('Host', '')}",
         signed_in=signed_in,
         may_read=site.guard.may_read("/", signed_in=signed_in),

@@ -174,16 +174,20 @@ def site(tmp_path: Path, make: Make) -> Iterator[Served]:
 
 
 def test_what_is_typed_on_the_page_is_noted(site: Served) -> None:
-    """Once: not its further pages, filters and corrections, nor what programs ask."""
+    """Once: not its further pages, filters and corrections, nor what programs ask. The order makes
+    no difference, for the box keeps it."""
+    request(f"{site.url}/search?q=canteen", "HEAD")
     for target in (
+        "q=opens&sort=date", "q=opens&sort=date&page=2", "q=canteen&copies=1",
         "q=canteen", "q=canteen&page=2", "q=canteen&type=html", "q=canteen&exact=1",
         "q=canteen&format=json", "q=zzz", "q=", "q=canten", "q=title:",
     ):  # fmt: skip
         site.get(f"/search?{target}", User_Agent="canary-agent")
     found = site.get("/control/queries?format=json", **BEARER).json
     assert [(row["query"], row["hits"]) for row in found["frequent"]] == [
-        ("canteen", 1), ("canten", 0), ("zzz", 0),
+        ("canteen", 1), ("canten", 0), ("opens", 1), ("zzz", 0),
     ]  # fmt: skip
+    assert {row["times"] for row in found["frequent"]} == {1}
     assert [row["query"] for row in found["without_hits"]] == ["canten", "zzz"]
     assert set(found["frequent"][0]) == {"query", "times", "empty", "days", "hits", "last"}
     page = site.get("/control/queries", **BEARER).text

@@ -82,6 +82,12 @@ class Asked:
     def offset(self) -> int:
         return (self.page - 1) * PAGE_HITS
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether the query alone makes this search, as the box sends it; the box keeps the order.
+        Links lead to the others, from a search that was typed."""
+        return self.page == 1 and not (self.narrow or self.exact or self.copies)
+
     def filters(self) -> Filters:
         """Raises QueryError for bad values."""
         narrow = self.narrow
@@ -126,7 +132,7 @@ def search(request: WebRequest) -> WebResponse:
         return request.render(
             "search_start.html", 400, asked=asked, pages=0, error=request.say.error(error)
         )
-    if asked.page == 1 and asked.link() == {"q": asked.query}:
+    if asked.is_typed and not request.only_head:
         request.query_log.note(asked.query, 0 if results.instead else results.total_all)
     bets = request.best_bets(asked.query) if asked.page == 1 else []
     above = {url for bet in bets for url in (bet.url, bet.place)}
