@@ -110,7 +110,12 @@ def _hosts(group: str, hosts: Any) -> tuple[str, ...]:
     for host in found:
         if host != FILES:
             try:
-                HostPattern.parse(host)
+                pattern = HostPattern.parse(host)
             except ConfigError as error:
                 raise ConfigError(f"LARM_SEARCH_GROUPS: {group}: {error}") from None
+            if pattern.scheme or pattern.port:  # the index knows pages by host names
+                raise ConfigError(
+                    f"LARM_SEARCH_GROUPS: {group}: {host}: a group is shown whole hosts, at all"
+                    " ports: expected the host without scheme and port"
+                )
     return tuple(found)

@@ -246,6 +246,8 @@ def test_several_crawls_each_by_its_own_rules(directory: Path, tmp_path: Path) -
     ("LARM_TRUSTED_PROXIES", "proxy.example", "expected an address such as"),
     ("LARM_SEARCH_GROUPS", '{"staff": 3}', "staff: expected a list of hosts"),
     ("LARM_SEARCH_GROUPS", '{"staff": ["http://a/b"]}', "staff: 'http://a/b' is no pattern"),
+    ("LARM_SEARCH_GROUPS", '{"staff": ["pay:8443"]}', "staff: .* without scheme and port"),
+    ("LARM_SEARCH_GROUPS", '{"staff": ["https://pay"]}', "staff: .* without scheme and port"),
     ("LARM_SEARCH_GROUPS", "staff", "expected a mapping"),
     (
         "LARM_SEARCH_GROUPS",
