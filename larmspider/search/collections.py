@@ -53,7 +53,7 @@ class CollectionsSearcher(WorkersSearcher):
         found._synonyms, found._shows = self._synonyms, self._shows
         return found
 
-    def _among(self, names: Sequence[str]) -> Self:
+    def among(self, names: Sequence[str]) -> Self:
         """The collections that a filter names; all where it names none."""
         if not names:
             return self
@@ -69,7 +69,7 @@ class CollectionsSearcher(WorkersSearcher):
         copies: bool,
         newest: bool,
     ) -> Results:
-        among = self._among(filters.collections)
+        among = self.among(filters.collections)
         found = super(CollectionsSearcher, among)._search(
             clauses, limit, offset, filters, facets, copies, newest
         )
@@ -96,7 +96,7 @@ class CollectionsSearcher(WorkersSearcher):
         *,
         verbatim: bool = False,
     ) -> dict[str, Examined]:
-        among = self._among(filters.collections)
+        among = self.among(filters.collections)
         return super(CollectionsSearcher, among).examined(query, keys, filters, verbatim=verbatim)
 
 

@@ -12,14 +12,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from typing import IO
+from urllib.parse import quote
 
 import pytest
 
 from larmspider.commands.serve import collection_names
 from larmspider.errors import ConfigError
 from larmspider.index.version import META_NAME
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
+from larmspider.search.searcher import Searcher
 from tests.support.crawling import PROJECT, scrapy
 from tests.support.servers.scripted import ScriptedServer
 from tests.support.web.crawling import Crawling, endless
@@ -175,6 +180,24 @@ def test_a_damaged_index_is_named(demo_crawl: Path, tmp_path: Path, damaged: str
         assert str(tmp_path / "other" / "index") in line
         found = site.get("/search?q=rotor&format=json").json
         assert set(found["facets"]["collection"]) == {"first"}
+
+
+def test_a_cached_copy_is_that_of_the_hits_own_crawl(demo_crawl: Path, tmp_path: Path) -> None:
+    """Another crawl has another version of the page."""
+    other = tmp_path / "other"
+    shutil.copytree(demo_crawl, other)
+    searcher = Searcher.open(other / "index")
+    url = searcher.search("rotor").hits[0].normalized
+    with IndexWriter(other / "index") as index:
+        index.add(Page(url, normalized=url, body=b"x", text="the openversion", mime="text/html"))
+    with Served(demo_crawl, others=[other]) as site:
+        key = re.escape(quote(url, safe=""))
+        link = rf'href="(/search/copy[^"]*u={key}[^"]*)"'
+        (found,) = re.findall(link, site.get("/search?q=openversion").text)
+        copy = site.get(unescape(found)).text
+        assert "<mark>openversion</mark>" in copy
+        assert "openversion" not in site.get(f"/search/copy?u={quote(url)}&collection=first").text
+        assert site.get(f"/search/copy?u={quote(url)}&collection=none").status == 404
 
 
 @pytest.mark.acceptance

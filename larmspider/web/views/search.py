@@ -28,6 +28,7 @@ from larmspider.reports.stored_copy import (
     stored_copy,
     text_blocks,
 )
+from larmspider.search.collections import CollectionsSearcher
 from larmspider.search.query import DAYS, NO_FILTERS, Filters, since_time, until_time
 from larmspider.search.results import Results
 from larmspider.search.searcher import SHORTEST_HEAD, Searcher, results_json, without_quotes
@@ -231,11 +232,15 @@ def cached(request: WebRequest) -> WebResponse:
     """The text of a page as it is stored: of HTML out of the page files, of other documents out of
     the index. Nothing of a page's markup is passed on."""
     searcher, asked = request.searcher(), request.text("u")
+    name = request.text("collection")
+    if name and isinstance(searcher, CollectionsSearcher):
+        searcher = searcher.among([name])
     document = searcher.get(asked)
     if document is None:
         raise HttpError("This page is not in the index.", 404)
     blocks = list[Block]()
-    if document.mime in HTML_TYPES and not document.container:
+    has_page = not name or name == request.source.name  # page files of the crawl that is shown
+    if has_page and document.mime in HTML_TYPES and not document.container:
         with suppress(CrawlDirError):
             crawl = request.source.crawl.within(SEARCH_SECS)
             page = crawl.stored(document.normalized)
