@@ -132,6 +132,8 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
     >>> collection_names([Path("/a/crawl"), Path("/b/crawl")], {"/b/crawl": "Staff"})
     {PosixPath('/a/crawl'): 'crawl', PosixPath('/b/crawl'): 'Staff'}
     """
+    if again := next((path for path in paths if paths.count(path) > 1), None):
+        raise ConfigError(f"{again}: the same directory is named twice")
     found: dict[Path, str] = {}
     for directory, name in named.items():
         if not isinstance(name, str) or not name.strip() or not name.isprintable():

@@ -151,6 +151,8 @@ def test_crawls_are_named_for_their_directories() -> None:
     ):
         with pytest.raises(ConfigError, match="LARM_COLLECTIONS"):
             collection_names(paths, bad)
+    with pytest.raises(ConfigError, match="/srv/wiki: the same directory is named twice"):
+        collection_names([*paths, Path("/srv/wiki")], {})
 
 
 def test_several_crawls(demo_crawl: Path, tmp_path: Path) -> None:
@@ -253,7 +255,7 @@ def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
     "arguments, words",
     [
         (["x", "--dir", "y"], "unexpected argument 'x': --dir names a directory already"),
-        (["a/crawl", "a/crawl"], "two crawls have the name"),
+        (["a/crawl", "a/crawl"], "is named twice"),
         (["-s", "LARM_COLLECTIONS=[]", "a", "b"], "LARM_COLLECTIONS=[]: expected a mapping"),
         (["--port", "70000"], "LARM_WEB_PORT=70000: expected"),
         (["-s", "LARM_WEB_ADDRESS=0.0.0.0"], "set LARM_WEB_TOKEN too"),
