@@ -675,7 +675,8 @@ LARM_WEB_OPEN: list[str] = []
 
 # Who finds pages of hosts that were asked with credentials, and of files, without the token: the
 # groups and their hosts, as {"staff": ["*.hr.example", "file://"]}
-# (docs/search.md#who-may-see-what). Needs LARM_SEARCH_GROUPS_HEADER.
+# (docs/search.md#who-may-see-what). A host is opened whole, at all its ports: "wiki" and "wiki:*"
+# are the same, and a pattern with a scheme or one port is refused. Needs LARM_SEARCH_GROUPS_HEADER.
 LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
 
 # The header in which a reverse proxy names the groups of who asks, separated by commas. A request

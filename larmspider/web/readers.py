@@ -116,6 +116,7 @@ def _hosts(group: str, hosts: Any) -> tuple[str, ...]:
             if pattern.scheme or pattern.port:  # the index knows pages by host names
                 raise ConfigError(
                     f"LARM_SEARCH_GROUPS: {group}: {host}: a group is shown whole hosts, at all"
-                    " ports: expected the host without scheme and port"
+                    f" ports: expected the host without scheme and port, {pattern.host} or"
+                    f" {pattern.host}:*"
                 )
     return tuple(found)

@@ -246,8 +246,9 @@ def test_several_crawls_each_by_its_own_rules(directory: Path, tmp_path: Path) -
     ("LARM_TRUSTED_PROXIES", "proxy.example", "expected an address such as"),
     ("LARM_SEARCH_GROUPS", '{"staff": 3}', "staff: expected a list of hosts"),
     ("LARM_SEARCH_GROUPS", '{"staff": ["http://a/b"]}', "staff: 'http://a/b' is no pattern"),
-    ("LARM_SEARCH_GROUPS", '{"staff": ["pay:8443"]}', "staff: .* without scheme and port"),
+    ("LARM_SEARCH_GROUPS", '{"staff": ["pay:8443"]}', r"staff: .* port, pay or pay:\*$"),
     ("LARM_SEARCH_GROUPS", '{"staff": ["https://pay"]}', "staff: .* without scheme and port"),
+    ("LARM_SEARCH_GROUPS", '{"staff": ["https://pay:*"]}', "staff: .* without scheme and port"),
     ("LARM_SEARCH_GROUPS", "staff", "expected a mapping"),
     (
         "LARM_SEARCH_GROUPS",
@@ -261,3 +262,14 @@ def test_a_bad_setting_says_what_is_expected(name: str, value: str, says: str) -
     settings.set(name, value)
     with pytest.raises(ConfigError, match=says):
         Readers.from_settings(settings)
+
+
+def test_a_group_names_whole_hosts() -> None:
+    """With any port or without one, and files."""
+    settings = Settings()
+    settings.setmodule("larmspider.settings", priority="default")
+    hosts = ("127.0.0.2", "127.0.0.2:*", "*.hr.example", "[::1]:*", "file://")
+    settings.set("LARM_SEARCH_GROUPS", {"staff": list(hosts)})
+    settings.set("LARM_SEARCH_GROUPS_HEADER", "X-Groups")
+    settings.set("LARM_TRUSTED_PROXIES", ["127.0.0.1"])
+    assert Readers.from_settings(settings).groups == {"staff": hosts}
