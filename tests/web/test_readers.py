@@ -240,6 +240,32 @@ def test_several_crawls_each_by_its_own_rules(directory: Path, tmp_path: Path) -
         assert site.get(why, **BEARER).json["verdict"].startswith("hit ")
 
 
+def test_a_cached_copy_is_for_those_whom_all_crawls_show_its_host(
+    directory: Path, tmp_path: Path
+) -> None:
+    """As /copy and /view are, whichever crawl's copy is asked for; no link leads to what is not
+    there."""
+    url = "http://pay.hr.example/open"
+    (tmp_path / "crawl.json").write_text('{"format": 1, "began": "1", "settings": {}}')
+    with IndexWriter(tmp_path / "index") as index:
+        index.add(Page("http://open.example/", text="canteen of another crawl"))
+        index.add(Page(url, text="canteen, all may read this"))
+    readers = Readers({"staff": ("pay.hr.example",)}, "X-Groups", (ip_network("127.0.0.1"),))
+    guard = Guard(TOKEN, closed=True, open_paths=("/search",))
+    with Served(directory, guard, readers=readers, others=[tmp_path]) as site:
+        for more in ("", "&collection=0"):
+            target = f"/search/copy?u={quote(url)}{more}"
+            refused = site.get(target)
+            assert (refused.status, "all may read" in refused.text) == (404, False), more
+            assert site.get(target, X_Groups="guests").status == 404
+            assert "all may read this" in site.get(target, X_Groups="staff").text
+            assert "all may read this" in site.get(target, **BEARER).text
+        assert site.get("/search/copy?u=http://open.example/&collection=0").status == 200
+        link = f"/search/copy?u={quote(url, safe='')}"
+        assert link not in site.get("/search?q=canteen").text
+        assert link in site.get("/search?q=canteen", X_Groups="staff").text
+
+
 @pytest.mark.parametrize(("name", "value", "says"), [
     ("LARM_SEARCH_GROUPS_HEADER", "X-Groups", "set LARM_TRUSTED_PROXIES"),
     ("LARM_SEARCH_GROUPS_HEADER", "X Groups", "expected the name of a header"),

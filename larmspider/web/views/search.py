@@ -236,7 +236,8 @@ def cached(request: WebRequest) -> WebResponse:
     if name and isinstance(searcher, CollectionsSearcher):
         searcher = searcher.among([name])
     document = searcher.get(asked)
-    if document is None:
+    # of several crawls one may restrict what the document's own shows, as for /copy and /view
+    if document is None or not request.access.page(document.url):
         raise HttpError("This page is not in the index.", 404)
     blocks = list[Block]()
     has_page = not name or name == request.source.name  # page files of the crawl that is shown
