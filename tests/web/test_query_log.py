@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -239,6 +240,20 @@ def test_only_an_operator_learns_why(site: Served) -> None:
         got = site.get(f"/control/why?q=zzz&u={quote(text)}", **BEARER)
         assert got.status == 200
         assert "<b>" not in got.text
+
+
+def test_why_says_which_places_it_means(demo_crawl: Path) -> None:
+    """Where the list had another order, or copies; and each score has a name of its own."""
+    with Served(demo_crawl) as running:
+        hit = running.get("/search?q=siren&format=json").json["hits"][3]
+        target = f"/control/why?q=siren&u={quote(hit['url'], safe='')}"
+        says = "Places are those by relevance, with copies folded"
+        assert says not in running.get(target, **BEARER).text
+        for more in ("&sort=date", "&copies=1"):
+            page = running.get(target + more, **BEARER).text
+            assert says in page, more
+            names = re.findall(r'role="region" aria-label="([^"]*)"', page)
+            assert len(names) == len(set(names)) == 3
 
 
 ODD = (

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib.metadata import distribution
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.support.web.browser import Browser
-from tests.support.web.serving import Served, shown
+from tests.support.web.serving import TOKEN, Served, shown
 
 pytestmark = pytest.mark.acceptance
 
@@ -51,13 +52,35 @@ def test_axe_finds_nothing(
     """All rules, those of good practice too."""
     browser.look(390 if look == "phone" else 1280, dark=look == "dark")
     browser.open(site.url + shown(target, demo_crawl))
+    assert findings(browser, axe) == []
+
+
+def test_axe_finds_nothing_on_why_a_page_is_where_it_is(
+    site: Served, browser: Browser, axe: str
+) -> None:
+    """With three scores, to be told apart by their names."""
+    hit = site.get("/search?q=siren&format=json").json["hits"][3]
+    target = f"/control/why?q=siren&sort=date&u={quote(hit['url'], safe='')}"
+    browser.look(1280)
+    browser.open(f"{site.url}/login?next={quote(target, safe='')}")
+    browser.find("input[name=token]").send_keys(TOKEN, Keys.ENTER)
+    browser.until(lambda: "/control/why" in browser.driver.current_url, "signed in")
+    browser.until(lambda: len(browser.all("[role=region]")) == 3, "three scores")
+    try:
+        assert findings(browser, axe) == []
+    finally:
+        browser.driver.delete_all_cookies()
+
+
+def findings(browser: Browser, axe: str) -> list[list[str]]:
+    """Of the page that is open."""
     browser.script(axe)
-    found = browser.driver.execute_async_script(
+    found: list[list[str]] = browser.driver.execute_async_script(
         "const done = arguments[0]; axe.run().then(result => done(result.violations.map("
         "rule => [rule.id, ...rule.nodes.map(node => node.html + ' ' + node.failureSummary)])),"
         " error => done(String(error)))"
     )
-    assert found == []
+    return found
 
 
 @pytest.mark.parametrize("width", [320, 768, 1280, 2560])
