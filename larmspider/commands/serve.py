@@ -125,6 +125,10 @@ def _other(base: BaseSettings, path: Path, name: str) -> Source:
     )
 
 
+EVERY_INDEX = ("larmspider", "_all", "*")
+"""In the path of `/search/_search` these are all crawls, and commas part names."""
+
+
 def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Path, str]:
     """The names of crawls by their directories: those of LARM_COLLECTIONS, else the ends of their
     paths, as much as tells them apart. Raises ConfigError.
@@ -138,6 +142,11 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
     for directory, name in named.items():
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise ConfigError(f"LARM_COLLECTIONS: {directory}: expected a name")
+        if "," in name or name.strip() in EVERY_INDEX:  # in the path of _search
+            raise ConfigError(
+                f"LARM_COLLECTIONS: {directory}: {name.strip()}: expected a name without commas"
+                f" that is none of {', '.join(EVERY_INDEX)}, which mean all crawls"
+            )
         found[Path(directory).expanduser().absolute()] = name.strip()
     rest = [path for path in paths if path not in found]
     for path in rest:

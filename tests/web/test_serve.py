@@ -147,6 +147,10 @@ def test_crawls_are_named_for_their_directories() -> None:
     for bad in (
         {"/srv/wiki": ""},
         {"/srv/wiki": 3},
+        {"/srv/wiki": "wiki,pay"},
+        {"/srv/wiki": " _all "},
+        {"/srv/wiki": "*"},
+        {"/srv/wiki": "larmspider"},
         {"/srv/wiki": "crawl", "/srv/a/crawl": "crawl"},
     ):
         with pytest.raises(ConfigError, match="LARM_COLLECTIONS"):
