@@ -9,7 +9,7 @@ from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.compact import compact
 from larmspider.errors import ConfigError
 from larmspider.formatting import doing, size
-from larmspider.index.writer import HEAP_MAX_BYTES, HEAP_MIN_BYTES
+from larmspider.index.writer import heap_bytes_of
 from larmspider.workdir.removals import Removals
 
 
@@ -29,9 +29,7 @@ class Command(LarmCommand):
         assert self.settings is not None
         if args:
             raise ConfigError(f"unexpected argument {args[0]!r}: expected --dir DIR, or none")
-        heap_bytes = options.integer(
-            self.settings, "LARM_INDEX_HEAP_BYTES", minimum=HEAP_MIN_BYTES, maximum=HEAP_MAX_BYTES
-        )
+        heap_bytes = heap_bytes_of(self.settings)
         versions = options.integer(self.settings, "LARM_VERSIONS", minimum=0)
         before = after = 0
         crawl = self.open_crawl()

@@ -11,7 +11,7 @@ from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.crawl.worker_dirs import CrawlOfWorkers
 from larmspider.errors import ConfigError
 from larmspider.formatting import counted, doing
-from larmspider.index.writer import HEAP_MAX_BYTES, HEAP_MIN_BYTES
+from larmspider.index.writer import heap_bytes_of
 from larmspider.workers.merge import merge
 
 _EACH = 1 << 20  # bytes between two lines of progress
@@ -51,12 +51,7 @@ class Command(LarmCommand):
                 crawl,
                 target,
                 page_file_bytes=options.integer(self.settings, "LARM_PAGEFILE_BYTES", minimum=1),
-                heap_bytes=options.integer(
-                    self.settings,
-                    "LARM_INDEX_HEAP_BYTES",
-                    minimum=HEAP_MIN_BYTES,
-                    maximum=HEAP_MAX_BYTES,
-                ),
+                heap_bytes=heap_bytes_of(self.settings),
                 progress=progress,
             )
         if opts.json:

@@ -19,7 +19,7 @@ from larmspider.extraction.simhasher import Simhasher
 from larmspider.formatting import counted, doing
 from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
-from larmspider.index.writer import HEAP_MAX_BYTES, HEAP_MIN_BYTES
+from larmspider.index.writer import heap_bytes_of
 from larmspider.pipelines.reextract import link_texts, reextracted
 from larmspider.pipelines.search_index import RebuildLog
 from larmspider.workdir.directory import locked, write_manifest
@@ -86,12 +86,7 @@ class Command(LarmCommand):
                     partial(link_texts, crawl.path, crawl.forms),
                     stemmer=options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS),
                     from_old=False,
-                    heap_bytes=options.integer(
-                        settings,
-                        "LARM_INDEX_HEAP_BYTES",
-                        minimum=HEAP_MIN_BYTES,
-                        maximum=HEAP_MAX_BYTES,
-                    ),
+                    heap_bytes=heap_bytes_of(settings),
                     simhashes=simhasher.submit,
                     progress=progress,
                 )

@@ -19,7 +19,7 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, HttpError
 from larmspider.formatting import counted, printable, size
-from larmspider.index.writer import HEAP_MAX_BYTES, HEAP_MIN_BYTES
+from larmspider.index.writer import heap_bytes_of
 from larmspider.workdir.removals import Removals, Rule
 
 if TYPE_CHECKING:
@@ -84,12 +84,7 @@ class Command(LarmCommand):
             pages = take_out_now(crawl, rule, self._settings)
             done = f"{counted(pages, 'page')} taken out, and never fetched again"
             if opts.erase:
-                heap_bytes = options.integer(
-                    self._settings,
-                    "LARM_INDEX_HEAP_BYTES",
-                    minimum=HEAP_MIN_BYTES,
-                    maximum=HEAP_MAX_BYTES,
-                )
+                heap_bytes = heap_bytes_of(self._settings)
                 versions = options.integer(self._settings, "LARM_VERSIONS", minimum=0)
                 freed, current = 0, Removals.read(crawl.path)
                 for part in crawl.parts:

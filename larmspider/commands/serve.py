@@ -125,10 +125,6 @@ def _other(base: BaseSettings, path: Path, name: str) -> Source:
     )
 
 
-EVERY_INDEX = ("larmspider", "_all", "*")
-"""In the path of `/search/_search` these are all crawls, and commas part names."""
-
-
 def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Path, str]:
     """The names of crawls by their directories: those of LARM_COLLECTIONS, else the ends of their
     paths, as much as tells them apart. Raises ConfigError.
@@ -136,6 +132,8 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
     >>> collection_names([Path("/a/crawl"), Path("/b/crawl")], {"/b/crawl": "Staff"})
     {PosixPath('/a/crawl'): 'crawl', PosixPath('/b/crawl'): 'Staff'}
     """
+    from larmspider.web.opensearch import EVERY_INDEX
+
     if again := next((path for path in paths if paths.count(path) > 1), None):
         raise ConfigError(f"{again}: the same directory is named twice")
     found: dict[Path, str] = {}

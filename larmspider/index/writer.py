@@ -30,10 +30,11 @@ from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import tantivy
 
+from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
 from larmspider.index.copies import LEAST_TEXT
@@ -51,6 +52,9 @@ from larmspider.index.stems import Stems
 from larmspider.index.version import META_NAME, create_index
 from larmspider.index.waiting import WaitingPage, WaitingPages
 from larmspider.items import Page
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
 
 HEAP_MIN_BYTES = 15_000_000
 HEAP_MAX_BYTES = 4_294_967_295
@@ -72,6 +76,13 @@ _REPLACED = 8  # of so many pages one was replaced: it pays to have them merged
 _LAST_SECS = 1.0  # for pages that wait when a crawl is stopped
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
 _COMPARED = 32  # pages whose likeness is asked for together
+
+
+def heap_bytes_of(settings: Settings) -> int:
+    """LARM_INDEX_HEAP_BYTES. Raises ConfigError."""
+    name = "LARM_INDEX_HEAP_BYTES"
+    return options.integer(settings, name, minimum=HEAP_MIN_BYTES, maximum=HEAP_MAX_BYTES)
+
 
 Compared: TypeAlias = tuple[int, list[tuple[int, int]]]
 Simhashes: TypeAlias = Callable[[Sequence[tuple[str, str]]], Future[list[Compared]]]

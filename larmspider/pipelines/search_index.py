@@ -33,7 +33,7 @@ from larmspider.index.access import Access, place_of
 from larmspider.index.rebuild import finish, rebuild
 from larmspider.index.schema import FILES, SCHEMA_VERSION, STEMMERS
 from larmspider.index.version import META_NAME, outdated, version_of
-from larmspider.index.writer import HEAP_MAX_BYTES, HEAP_MIN_BYTES, IndexWriter
+from larmspider.index.writer import IndexWriter, heap_bytes_of
 from larmspider.items import Page, Removed
 from larmspider.pipelines.reextract import is_for_readers, reextracted
 from larmspider.pipelines.store import Store
@@ -99,9 +99,7 @@ class SearchIndexPipeline(Store):
     @classmethod
     def build(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
-        heap_bytes = options.integer(
-            settings, "LARM_INDEX_HEAP_BYTES", minimum=HEAP_MIN_BYTES, maximum=HEAP_MAX_BYTES
-        )
+        heap_bytes = heap_bytes_of(settings)
         stemmer = options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS)
         assert crawler.stats is not None
         store = cls(

@@ -190,10 +190,6 @@ class Ranking:
             found.nearly and whole(found.nearly),
         )
 
-    def is_one_word(self, clauses: Sequence[Clause]) -> bool:
-        """Whether pages that match have all words, for there is but one."""
-        return len(clauses) < 2 and all(len(self._exact.analyze(c.text)) < 2 for c in clauses)
-
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
         clauses = [c for c in clauses if not c.excluded and c.field in (None, "title")]

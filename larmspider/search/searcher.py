@@ -191,7 +191,7 @@ class Searcher:
         filters.check(self.has_field)
         clauses = self._clauses(query, verbatim=verbatim)
         found = self._search(clauses, limit, offset, filters, facets, copies, newest)
-        is_name = len(clauses) == 1 and len(self.words(clauses[0].text)) > 1
+        is_name = len(clauses) == 1 and clauses[0].plain and not self.is_one_word(clauses)
         if not verbatim and found.total_all <= (0 if is_name else NEXT_TO_NOTHING):
             better = self._better(query, clauses, found, filters)
             if better is not None:
@@ -210,9 +210,13 @@ class Searcher:
             built = self._ranking.build(clauses)
             narrowing = list(filters.queries(self.schema).values())
             total = count_of(searcher, narrowed(built.matching, narrowing))
-            if self._ranking.is_one_word(clauses):
+            if self.is_one_word(clauses):
                 return total, total
             return total, count_of(searcher, narrowed(built.every, narrowing))
+
+    def is_one_word(self, clauses: Sequence[Clause]) -> bool:
+        """Whether pages that match have all words, for there is but one; ``read_csv`` is two."""
+        return len(clauses) < 2 and all(len(self.words(clause.text)) < 2 for clause in clauses)
 
     def clauses(self, query: str) -> list[Clause]:
         """The query taken apart (query.py). Raises QueryError."""
@@ -264,11 +268,11 @@ class Searcher:
                 reranker = self._ranking.reranker(clauses, self.documents())
                 stream = self.reranked(searcher, stream, reranker)
             if total_all is None:
-                one = self._ranking.is_one_word(clauses)
+                one = self.is_one_word(clauses)
                 total_all = total if one else count_of(searcher, every)
             if newest:
                 stream = self.newest(searcher, every if total_all else matching, size)
-            length = partial(self._length, searcher)
+            length = partial(self.length, searcher)
             groups = grouped(stream, offset + limit + 1, length, copies=copies)
             maker = self._ranking.snippet_maker(clauses) if self._shows else None
             hits = [self._hit(searcher, group, maker) for group in groups[offset : offset + limit]]
@@ -351,8 +355,9 @@ class Searcher:
             first.append(match._replace(score=score, stored=stored))
         return chain(sorted(first, key=lambda match: -match.score), stream)
 
-    def _length(self, searcher: tantivy.Searcher, match: Match) -> int:
-        return length_of(match.stored or self.stored_of(searcher, match.address))
+    def length(self, searcher: tantivy.Searcher, match: Match) -> int:
+        stored = match.stored or self.stored_of(searcher, match.address)
+        return length_of(stored["body"])
 
     def _hit(
         self, searcher: tantivy.Searcher, group: Sequence[Match], maker: SnippetMaker | None
@@ -360,7 +365,7 @@ class Searcher:
         best = group[0]
         equal = [match for match in group if match.score >= EQUAL * best.score]
         stored = best_of([m.stored or self.stored_of(searcher, m.address) for m in equal])
-        copies = self._number_of_copies(searcher, group, length_of(stored))
+        copies = self._number_of_copies(searcher, group, length_of(stored["body"]))
         return hit_of(stored, best.score, maker, copies)
 
     def examined(
@@ -415,11 +420,11 @@ class Searcher:
         """How many copies a page has in the index, and the first ones, by URL."""
         with self.reading() as searcher:
             there = self.copies_of(searcher, document.likeness)
-            length = min(len(document.text), BEGINNING_CHARS)
+            length = length_of(document.text)
             found = [
                 hit_of(stored, 0.0, self.beginnings)
                 for stored in (self.stored_of(searcher, address) for address in there)
-                if as_long(length, length_of(stored))
+                if as_long(length, length_of(stored["body"]))
             ]
         others = [hit for hit in found if hit.normalized != document.normalized]
         return len(others), sorted(others, key=lambda hit: hit.url)[:limit]
@@ -458,7 +463,7 @@ class Searcher:
             known[likeness] = found
         if len(group) <= found <= FEW:
             there = self.copies_of(searcher, likeness, quickly=True)
-            lengths = [length_of(self.stored_of(searcher, address)) for address in there]
+            lengths = [length_of(self.stored_of(searcher, address)["body"]) for address in there]
             found = sum(as_long(length, other) for other in lengths) - 1
         return max(found, len(group) - 1)
 
@@ -514,8 +519,9 @@ class Searcher:
         started = time.perf_counter()
         with self.reading() as searcher:
             like_it = self._ranking.more_like_this(document, searcher)
-            others = without_copies(self.by_score(searcher, like_it, limit + SPARE), document)
-            groups = grouped(others, limit, partial(self._length, searcher))
+            length, found = partial(self.length, searcher), limit + SPARE
+            others = without_copies(self.by_score(searcher, like_it, found), document, length)
+            groups = grouped(others, limit, length)
             hits = [self._hit(searcher, group, self.beginnings) for group in groups]
         return Results(len(hits), hits, time.perf_counter() - started)
 
@@ -736,17 +742,20 @@ def grouped(
     return groups
 
 
-def without_copies(stream: Iterable[Match], document: Document) -> Iterator[Match]:
+def without_copies(
+    stream: Iterable[Match], document: Document, length: Callable[[Match], int]
+) -> Iterator[Match]:
     """Matches that are no copies of ``document``."""
     for match in stream:
         one, other = match.likeness, document.likeness
-        if one is None or other is None or not near(one, other):
+        is_alike = one is not None and other is not None and near(one, other)
+        if not (is_alike and as_long(length(match), length_of(document.text))):
             yield match
 
 
-def length_of(stored: dict[str, Any]) -> int:
+def length_of(text: str) -> int:
     """Characters of a text, up to the beginning that a search has of a long one."""
-    return min(len(stored["body"]), BEGINNING_CHARS)
+    return min(len(text), BEGINNING_CHARS)
 
 
 def best_of(copies: Sequence[dict[str, Any]]) -> dict[str, Any]:

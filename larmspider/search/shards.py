@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from copy import copy
+from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from pathlib import Path
@@ -25,7 +26,6 @@ from tantivy import Occur, Query
 
 from larmspider.index.access import Access, statistics
 from larmspider.index.copies import as_long
-from larmspider.index.packed import BEGINNING_CHARS
 from larmspider.search.facets import Facets, count_facets
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
@@ -138,7 +138,7 @@ class WorkersSearcher(Searcher):
             if newest:
                 streams, total_all = _by_date(asked, size)
             else:
-                one_word = all(one.ranking.is_one_word(clauses) for one in asked)
+                one_word = self.is_one_word(clauses)
                 streams, total_all = _by_score(asked, size, totals if one_word else None)
             outdated: list[_Found] = []
             stream = self._merged(asked, streams, dedup, outdated)
@@ -148,7 +148,7 @@ class WorkersSearcher(Searcher):
             doubtful = any(one.doubtful for one in asked)
 
             def length(found: _Found) -> int:
-                return length_of(self._stored(readers, found))
+                return length_of(self._stored(readers, found)["body"])
 
             most = offset + limit
             groups, more = _grouped(stream, most, length, copies=copies, doubtful=doubtful)
@@ -228,7 +228,9 @@ class WorkersSearcher(Searcher):
         best = group[0]
         equal = [found for found in group if found.match.score >= EQUAL * best.match.score]
         stored = best_of([self._stored(readers, one) for one in equal])
-        others = self._copies(readers, dedup, best.match.likeness, stored["key"], length_of(stored))
+        others = self._copies(
+            readers, dedup, best.match.likeness, stored["key"], length_of(stored["body"])
+        )
         return hit_of(stored, best.match.score, makers[best.shard], len(others))
 
     def _reranked(
@@ -267,7 +269,7 @@ class WorkersSearcher(Searcher):
             for address in shard.copies_of(reader, likeness):
                 stored = shard.stored_of(reader, address)
                 when = stored["fetched"].timestamp()
-                if stored["key"] == key or not as_long(length, length_of(stored)):
+                if stored["key"] == key or not as_long(length, length_of(stored["body"])):
                     continue
                 if dedup.counts(number, stored["key"], when):
                     found[stored["key"]] = number, stored
@@ -278,7 +280,7 @@ class WorkersSearcher(Searcher):
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
-            length = min(len(document.text), BEGINNING_CHARS)
+            length = length_of(document.text)
             found = self._copies(readers, dedup, document.likeness, document.normalized, length)
             hits = [
                 hit_of(stored, 0.0, self._shards[shard].beginnings)
@@ -349,9 +351,12 @@ class WorkersSearcher(Searcher):
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))
                 like_it = ranking.more_like_this(document, reader)
-                matches = without_copies(shard.by_score(reader, like_it, limit + SPARE), document)
+                length = partial(shard.length, reader)
+                matches = shard.by_score(reader, like_it, limit + SPARE)
+                matches = without_copies(matches, document, length)
                 streams.append(_of_shard(number, matches))
-            folding, hits = Folding(lambda one: length_of(self._stored(readers, one))), list[Hit]()
+            folding = Folding(lambda one: length_of(self._stored(readers, one)["body"]))
+            hits = list[Hit]()
             for found in merge(*streams, key=lambda one: -one.match.score):
                 if len(hits) == limit:
                     break
@@ -361,7 +366,7 @@ class WorkersSearcher(Searcher):
                 if not counts or folding.place(found, found.match.likeness) < len(hits):
                     continue
                 others = self._copies(
-                    readers, dedup, found.match.likeness, stored["key"], length_of(stored)
+                    readers, dedup, found.match.likeness, stored["key"], length_of(stored["body"])
                 )
                 maker = self._shards[found.shard].beginnings
                 hits.append(hit_of(stored, found.match.score, maker, len(others)))
@@ -374,7 +379,7 @@ class WorkersSearcher(Searcher):
         return total.most_common(limit)
 
     def words(self, text: str) -> list[str]:
-        return self._shards[0].words(text)
+        return self._shards[0].words(text) if self._shards else []
 
     def occurrences(self, word: str) -> int:
         return sum(shard.occurrences(word) for shard in self._shards)

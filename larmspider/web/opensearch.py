@@ -33,6 +33,8 @@ PATH = f"{SEARCH}/_search"
 """And the same for a named index: /search/{index}/_search."""
 INDEX = "larmspider"
 """The name of the index; where several crawls are searched each has its own name too."""
+EVERY_INDEX = (INDEX, "_all", "*")
+"""In the path these are all crawls, and commas part names."""
 MAX_WINDOW = 10_000
 """Hits that a search may skip and ask for together, as in OpenSearch."""
 MAX_AGGREGATIONS = 10
@@ -134,7 +136,7 @@ def _collections(request: WebRequest) -> list[str]:
     known = [source.name for source in request.source.all if source.name]
     found = []
     for name in request.path.get("index", "_all").split(","):
-        if name in (INDEX, "_all", "*"):
+        if name in EVERY_INDEX:
             return []
         if name not in known:
             raise SearchError("index_not_found_exception", f"no such index [{name:.100}]", 404)

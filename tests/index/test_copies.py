@@ -188,6 +188,7 @@ def test_a_much_longer_page_is_no_copy(writer, make_page, tmp_path: Path) -> Non
         found = {hit.url[-5:]: hit.copies for hit in one.search("easter").hits}
         assert found == {"/long": 0, "print": 1}
         assert (one.copies(short)[0], one.copies(long)[0]) == (1, 0)
+        assert [hit.url[-5:] for hit in one.similar(short).hits] == ["/long"]
 
 
 def test_copies_are_found_in_the_indexes_of_all_workers(tmp_path: Path, make_page) -> None:
