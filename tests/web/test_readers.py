@@ -234,6 +234,8 @@ def test_several_crawls_each_by_its_own_rules(directory: Path, tmp_path: Path) -
         other = site.get("/search?q=canteen&collection=foo&format=json")
         says = "collection 'foo' is unknown; expected one of first, 0"
         assert (other.status, other.json) == (400, {"error": says})
+        other = site.get("/search?q=canteen&collection=foo")
+        assert (other.status, says.replace("'", "&#39;") in other.text) == (400, True)
         for target in ROUTES.values():
             assert not leaks(site.get(target).text, target), target
         why = "/control/why?q=canteen&u=http://open.example/&format=json"

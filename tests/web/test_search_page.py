@@ -186,6 +186,7 @@ def test_nothing_found_says_what_to_do(site: Served) -> None:
         ("q=siren&since=never", "date &#39;never&#39; is unknown"),
         ("q=siren&since=2026-02-02&until=2026-02-01", "the wrong way round"),
         ("q=siren&lang=%3Cb%3E", "is no language"),
+        ("q=siren&collection=foo", "collection &#39;foo&#39; is unknown; one crawl is searched"),
     ],
 )
 def test_what_means_nothing_is_told_beside_the_box(site: Served, target: str, message: str) -> None:
@@ -197,6 +198,7 @@ def test_what_means_nothing_is_told_beside_the_box(site: Served, target: str, me
     assert got.status == 400
     assert message in got.text
     assert 'name="q"' in got.text
+    assert 'type="hidden"' not in got.text  # nor does the box send a bad filter again
     answer = site.get(f"/search?{target}&format=json")
     assert (answer.status, list(answer.json)) == (400, ["error"])
 
@@ -383,16 +385,21 @@ def test_nul_is_a_space(site: Served) -> None:
     ("sort=foo", "sort 'foo' is unknown; expected date or relevance"),
     *((f"page={page}", f"page '{page}' is none; expected a whole number from 1 to 100")
       for page in ("x", "-1", "0", "101", "1001", "1.5")),
-    ("collection=foo", "collection 'foo' is unknown; one crawl is searched"),
+    *((f"{name}={value}", f"{name} '{value}' is unknown; expected 0 or 1")
+      for name, value in (("exact", "foo"), ("exact", "true"), ("copies", "2"))),
+    ("format=xml", "format 'xml' is unknown; expected html or json"),
 ])  # fmt: skip
 def test_what_the_page_ignores_is_refused_in_json(site: Served, asked: str, says: str) -> None:
     """A program that asks for it is mistaken."""
-    got = site.get(f"/search?q=siren&format=json&{asked}")
+    form = "" if "format" in asked else "&format=json"
+    got = site.get(f"/search?q=siren{form}&{asked}")
     assert (got.status, got.json) == (400, {"error": says})
-    assert site.get(f"/search?q=siren&{asked}").status == 200
+    if form:
+        assert site.get(f"/search?q=siren&{asked}").status == 200
 
 
 @pytest.mark.parametrize("asked", ["sort=date", "sort=relevance", "sort=", "page=", "page=100",
-                                   "page=01", "collection="])  # fmt: skip
+                                   "page=01", "collection=", "exact=0", "exact=1", "copies=0",
+                                   "copies=1", "exact=", "copies="])  # fmt: skip
 def test_what_json_takes(site: Served, asked: str) -> None:
     assert site.get(f"/search?q=siren&format=json&{asked}").status == 200

@@ -51,7 +51,7 @@ def reasons(request: WebRequest) -> WebResponse:
                 request.searcher(),
                 source.crawl,
                 source.settings,
-                asked.filters(),
+                asked.filters(request),
                 verbatim=asked.exact,
             )
         except LarmspiderError as problem:

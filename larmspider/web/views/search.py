@@ -89,9 +89,20 @@ class Asked:
         Links lead to the others, from a search that was typed."""
         return self.page == 1 and not (self.narrow or self.exact or self.copies)
 
-    def filters(self) -> Filters:
+    def filters(self, request: WebRequest) -> Filters:
         """Raises QueryError for bad values."""
         narrow = self.narrow
+        known = [source.name for source in request.source.all if source.name]
+        if (name := narrow.get("collection")) and name not in known:
+            if not known:
+                raise QueryError(
+                    "collection {name!r:.50} is unknown; one crawl is searched", name=name
+                )
+            raise QueryError(
+                "collection {name!r:.50} is unknown; expected one of {names}",
+                name=name,
+                names=", ".join(known),
+            )
         return Filters.of(
             hosts=[narrow.get("host", "")],
             kinds=[narrow["type"]] if "type" in narrow else (),
@@ -122,17 +133,18 @@ def search(request: WebRequest) -> WebResponse:
     if request.text("similar"):
         return _similar(request)
     asked = Asked.of(request)
-    if request.choice("format", ("html", "json")) == "json":
+    if request.text("format") not in ("", "html"):
         return _as_json(request, asked)
     if not asked.query:
         return request.render("search_start.html", asked=asked, pages=_count(request))
     try:
-        filters = asked.filters()
+        filters = asked.filters(request)
+    except QueryError as error:  # the box is not to send them again
+        return _refused(request, replace(asked, narrow={}), error)
+    try:
         results, suggestion = _find(request.searcher(), asked, filters)
     except QueryError as error:
-        return request.render(
-            "search_start.html", 400, asked=asked, pages=0, error=request.say.error(error)
-        )
+        return _refused(request, asked, error)
     if asked.is_typed and not request.only_head:
         request.query_log.note(asked.query, 0 if results.instead else results.total_all)
     bets = request.best_bets(asked.query) if asked.page == 1 else []
@@ -179,17 +191,24 @@ def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, 
     return results, None if asked.offset else searcher.suggestion(asked.query, filters)
 
 
+def _refused(request: WebRequest, asked: Asked, error: QueryError) -> WebResponse:
+    """The box, with what is wrong."""
+    why = request.say.error(error)
+    return request.render("search_start.html", 400, asked=asked, pages=0, error=why)
+
+
 def _mistake(request: WebRequest) -> str | None:
     """What the page ignores, and a program that asks for it is told."""
+    if (form := request.text("format")) != "json":
+        return f"format {form!r:.50} is unknown; expected html or json"
     page = request.text("page")
     if page and not 0 < request.number("page", 0, 0, MAX_PAGES + 1) <= MAX_PAGES:
         return f"page {page!r:.50} is none; expected a whole number from 1 to {MAX_PAGES}"
     if (sort := request.text("sort")) not in ("", "date", "relevance"):
         return f"sort {sort!r:.50} is unknown; expected date or relevance"
-    known = [source.name for source in request.source.all if source.name]
-    if (name := request.text("collection", limit=255).strip()) and name not in known:
-        expected = f"expected one of {', '.join(known)}" if known else "one crawl is searched"
-        return f"collection {name!r:.50} is unknown; {expected}"
+    for name in ("exact", "copies"):
+        if (value := request.text(name)) not in ("", "0", "1"):
+            return f"{name} {value!r:.50} is unknown; expected 0 or 1"
     return None
 
 
@@ -197,7 +216,7 @@ def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
     if mistake := _mistake(request):
         return json_response({"error": mistake}, 400)
     try:
-        filters = asked.filters()
+        filters = asked.filters(request)
         results, suggestion = _find(request.searcher(), asked, filters)
     except QueryError as error:
         return json_response({"error": str(error)}, 400)
