@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import http.client
+import json
 import re
 import shutil
 import socket
@@ -28,6 +29,7 @@ from larmspider.web.auth import (
 )
 from larmspider.web.connections import MAX_CONNECTIONS, Connections
 from larmspider.web.request import THREADS
+from larmspider.workdir.manifest import MANIFEST, SHARED
 from tests.support.web.browser import Browser
 from tests.support.web.serving import ADDRESS, LOOKS, Served, request, shown
 from tests.support.web.serving import TOKEN as SERVED
@@ -490,6 +492,24 @@ def test_who_is_not_signed_in_learns_nothing_of_the_crawl(
     assert site.get("/metrics").status == 401
     assert str(demo_crawl) not in page
     assert "LARM_DIR/web.token" in page
+
+
+def test_where_the_crawl_lies_is_told_to_the_operator_alone(
+    served: Callable[..., Served], demo_crawl: Path, tmp_path: Path
+) -> None:
+    """At the foot of pages, beside the names of workers, and where there is no crawl."""
+    operator = {"Authorization": f"Bearer {SERVED}"}
+    worker, none = tmp_path / "worker", tmp_path / "none"
+    shutil.copytree(demo_crawl, worker)
+    (tmp_path / MANIFEST).write_text(json.dumps({"format": 1, SHARED: {}}))
+    assert "worker</strong> only" in served(worker).get("/hosts").text
+    for folder, targets in (
+        (demo_crawl, LOOKS.values()), (worker, ("/hosts",)), (none, ("/", "/stats.json")),
+    ):  # fmt: skip
+        site = served(folder)
+        for target in targets:
+            assert str(folder.parent) not in site.get(shown(target, demo_crawl)).text, target
+        assert str(folder) in site.get("/hosts", **operator).text
 
 
 @pytest.mark.parametrize("token", ["", "short", "x" * 15, "0123456789 abcdef", "ü" * 16, "\t" * 20])

@@ -34,9 +34,11 @@ def test_a_proposed_line_is_accepted_with_the_token(
 
     page = site.get("/mirrors").text
     assert "synonym(b.example)=a.example" in page
-    assert "&lt;b&gt;.properties" in page
+    assert "&lt;b&gt;.properties" not in page, "where files lie is the operator's"
     assert "accept-mirror" not in page, "who is not signed in sees it alone"
-    assert 'name="host" value="b.example"' in request(f"{site.url}/mirrors", headers=signed).text
+    page = request(f"{site.url}/mirrors", headers=signed).text
+    assert "&lt;b&gt;.properties" in page
+    assert 'name="host" value="b.example"' in page
     assert accept("b.example", {}).status == 401
     unknown = accept("<i>")
     assert unknown.status == 409

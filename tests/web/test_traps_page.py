@@ -27,9 +27,11 @@ def test_a_class_is_accepted_or_rejected_with_the_token(
 
     page = site.get("/traps").text
     assert "do=edit(?:[&amp;;]|$)" in page
-    assert "&lt;b&gt;.txt" in page
+    assert "&lt;b&gt;.txt" not in page, "where files lie is the operator's"
     assert "accept-trap" not in page, "who is not signed in sees it alone"
-    assert "accept-trap" in request(f"{site.url}/traps", headers=signed).text
+    page = request(f"{site.url}/traps", headers=signed).text
+    assert "&lt;b&gt;.txt" in page
+    assert "accept-trap" in page
     assert act("accept-trap", EDIT, {}).status == 401
     assert act("accept-trap", "<i>").status == 409
     assert file.read_text() == "# ours\n"

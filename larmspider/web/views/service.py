@@ -25,7 +25,10 @@ def stats_json(request: WebRequest) -> WebResponse:
     if request.source.exists():
         return json_response(as_json(request.crawl_status.status(request.gauges)))
     run_state = request.source.run_state
-    return json_response({"state": run_state.state.value, "sentence": run_state.sentence}, 404)
+    sentence = run_state.sentence
+    if not request.signed_in:
+        sentence = request.source.without_paths(sentence)
+    return json_response({"state": run_state.state.value, "sentence": sentence}, 404)
 
 
 def healthz(request: WebRequest) -> WebResponse:
