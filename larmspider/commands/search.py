@@ -127,7 +127,14 @@ class Command(LarmCommand):
         searcher = crawl.searcher().widened_by(curated.synonyms.value)
         if opts.why is not None:
             reasons = why(
-                query, opts.why, searcher, crawl, self.settings, filters, verbatim=opts.exact
+                query,
+                opts.why,
+                searcher,
+                crawl,
+                self.settings,
+                filters,
+                verbatim=opts.exact,
+                by_relevance=opts.sort == "relevance" and not opts.copies,
             )
             if opts.json:
                 print_json(asdict(reasons))
@@ -167,6 +174,8 @@ def _print_why(found: Why) -> None:
     print(f"{printable(found.page.url if found.page else found.url)}: {found.verdict}")
     if found.query != found.typed:
         print(f"searched for: {printable(found.query)}")
+    if found.note:
+        print(found.note)
     for reason in found.reasons:
         print(f"  - {printable(reason)}")
     for placed in (found.page, found.above, found.first):

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _WINDOWS = (10, 100, MAX_LIMIT)
 _NAMED = 5  # parts of a score in which another hit has more
 _LEAST = 0.005  # difference that shows in two decimals
+BY_RELEVANCE = (
+    "Places are those by relevance, with copies folded, whatever the list that led here shows."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Why:
     """``query`` is what was searched, in place of ``typed`` where that finds next to nothing; in
     all ``total`` pages match. ``page`` is None where the index does not have it. ``above`` is the
     hit before the page, the copy of it that stands for it, or the last hit of those looked at;
-    ``first`` the first one, where that is another."""
+    ``first`` the first one, where that is another. ``note``: what is to be known of all places."""
 
     typed: str
     query: str
@@ -61,6 +64,7 @@ class Why:
     first: Placed | None = None
     state: str = ""
     """In the frontier, of a page that the index does not have."""
+    note: str = ""
 
 
 def why(
@@ -72,11 +76,14 @@ def why(
     filters: Filters = NO_FILTERS,
     *,
     verbatim: bool = False,
+    by_relevance: bool = True,
 ) -> Why:
-    """Raises QueryError for a query that cannot mean anything, CrawlDirError without an index."""
+    """``by_relevance``: so is the list that led here, with copies folded; else `Why.note` says so.
+    Raises QueryError for a query that cannot mean anything, CrawlDirError without an index."""
     results = searcher.search(query, 1, filters=filters, verbatim=verbatim)
     searched = results.instead or query
     found = Why(query, searched, url, "not in the index", results.total)
+    found.note = "" if by_relevance else BY_RELEVANCE
     document = _document(url, searcher, crawl)
     if document is None:
         explanation = explain(url, settings, crawl, lambda: searcher)

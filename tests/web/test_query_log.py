@@ -19,6 +19,7 @@ from larmspider.items import Page
 from larmspider.search.curated import Curated
 from larmspider.web.auth import Guard
 from larmspider.web.query_log import QueryLog
+from tests.support.crawling import scrapy
 from tests.support.web.serving import TOKEN, Served, request
 
 DAY = 86_400.0
@@ -243,17 +244,24 @@ def test_only_an_operator_learns_why(site: Served) -> None:
 
 
 def test_why_says_which_places_it_means(demo_crawl: Path) -> None:
-    """Where the list had another order, or copies; and each score has a name of its own."""
+    """Where the list had another order, or copies: on the page, in JSON and in a terminal. And each
+    score has a name of its own."""
     with Served(demo_crawl) as running:
         hit = running.get("/search?q=siren&format=json").json["hits"][3]
         target = f"/control/why?q=siren&u={quote(hit['url'], safe='')}"
         says = "Places are those by relevance, with copies folded"
         assert says not in running.get(target, **BEARER).text
+        assert running.get(f"{target}&format=json", **BEARER).json["note"] == ""
         for more in ("&sort=date", "&copies=1"):
             page = running.get(target + more, **BEARER).text
             assert says in page, more
+            told = running.get(f"{target}{more}&format=json", **BEARER).json["note"]
+            assert told.startswith(says), more
             names = re.findall(r'role="region" aria-label="([^"]*)"', page)
             assert len(names) == len(set(names)) == 3
+    for option in (["--sort", "date"], ["--copies"], []):
+        command = ("search", "--dir", str(demo_crawl), "siren", "--why", hit["url"], *option)
+        assert (says in scrapy(*command, cwd=demo_crawl).out) == bool(option)
 
 
 ODD = (

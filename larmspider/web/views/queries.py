@@ -53,6 +53,7 @@ def reasons(request: WebRequest) -> WebResponse:
                 source.settings,
                 asked.filters(request),
                 verbatim=asked.exact,
+                by_relevance=not (asked.newest or asked.copies),
             )
         except LarmspiderError as problem:
             error, status = str(problem), 400
