@@ -20,6 +20,8 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.script_watch import NOTE, in_words, noted
 from larmspider.frontier.storage.records import Counts
+from larmspider.index.access import place_of
+from larmspider.index.schema import FILES
 from larmspider.reports.documents import (
     Documents,
     Duplicates,
@@ -100,6 +102,10 @@ class CrawlReport:
     visits: Mapping[str, int]
     requests: int
     saved: int
+
+    def languages_of(self, host: str) -> Mapping[str, int]:
+        """Of a host as the frontier names it: the index knows hosts without ports."""
+        return self.languages.get(place_of(host if host == FILES else f"http://{host}/"), {})
 
 
 def crawl_report(crawl: CrawlDir, settings: BaseSettings, politeness: Politeness) -> CrawlReport:

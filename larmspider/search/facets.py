@@ -101,7 +101,8 @@ def languages_by_host(searcher: tantivy.Searcher, hosts: int) -> dict[str, dict[
     languages = {"terms": {"field": FILTER_FIELDS["language"], "size": MAX_VALUES}}
     by_host = {"terms": {"field": FILTER_FIELDS["host"], "size": hosts}, "aggs": {"in": languages}}
     counted = searcher.aggregate(Query.all_query(), {"hosts": by_host})
-    found = {bucket["key"]: _terms(bucket["in"]) for bucket in counted["hosts"]["buckets"]}
+    buckets = counted["hosts"]["buckets"]
+    found = {bucket["key"] or FILES: _terms(bucket["in"]) for bucket in buckets}
     return {host: tongues for host, tongues in found.items() if tongues}
 
 

@@ -6,19 +6,27 @@ import re
 import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 
 from examples.intranet.expected import load
 from examples.intranet.serve import DemoServer
 from larmspider import stats
+from larmspider.crawl.log_index.builder import bring_up_to_date
+from larmspider.crawl.reader import CrawlDir
+from larmspider.frontier.factory import politeness_from
 from larmspider.frontier.revisiting import HostKnowledge
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import host_of
+from larmspider.index.schema import FILES
 from larmspider.items import Outcome
+from larmspider.reports.crawl_report import crawl_report
 from larmspider.reports.documents import OTHER, REFUSED
 from larmspider.status.totals import Totals
+from larmspider.web.render import report_page
 from tests.support.crawling import Ran, crawl, environment, scrapy
 from tests.support.pseudo_terminal import PseudoTerminal
 
@@ -110,6 +118,20 @@ def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
     assert list(report["languages"].values()) == [{"en": 46, "de": 4, "ru": 3}]
     copies = report["duplicates"]["groups"]
     assert [group["copies"] for group in copies] == [2]
+
+
+def test_languages_are_shown_beside_each_host(demo: tuple[Path, str]) -> None:
+    """Those of all files, too, and of a host that is an address of IPv6."""
+    crawl = CrawlDir(demo[0] / "crawl")
+    bring_up_to_date(crawl)
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    report = crawl_report(crawl, settings, politeness_from(settings))
+    (row, *_), (counts, *_) = report.hosts, report.languages.values()
+    index_name = row.host.partition(":")[0]
+    for host, known in ((row.host, index_name), (FILES, FILES), ("[::1]:80", "::1")):
+        shown = replace(report, hosts=[replace(row, host=host)], languages={known: counts})
+        assert "<td>en 46, de 4, ru 3</td>" in report_page(shown, "crawl"), host
 
 
 def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:

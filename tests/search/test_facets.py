@@ -8,7 +8,7 @@ from tantivy import Query
 
 from larmspider.errors import QueryError
 from larmspider.index.access import Limited
-from larmspider.index.schema import KINDS, kind_of, last_modified, tongue_of
+from larmspider.index.schema import FILES, KINDS, kind_of, last_modified, tongue_of
 from larmspider.search.facets import MAX_VALUES, Facets, count_facets, merge
 from larmspider.search.query import DAYS, NO_FILTERS, Filters, since_time, until_time
 from larmspider.search.searcher import Searcher
@@ -42,6 +42,13 @@ def searcher(writer, make_page) -> Searcher:
 def test_languages_are_counted_for_each_host(searcher: Searcher) -> None:
     assert searcher.languages(2) == {"wiki.example": {"de": 2, "en": 2}}
     assert list(searcher.languages(1)) == ["wiki.example"]
+
+
+def test_files_have_a_row_of_languages_too(writer, make_page) -> None:
+    """As in the facet of hosts."""
+    writer.add(make_page("file:///srv/a.txt", "word", language="de"))
+    writer.commit()
+    assert Searcher.open(writer.directory).languages(1) == {FILES: {"de": 1}}
 
 
 def names(searcher: Searcher, **filters: object) -> set[str]:
