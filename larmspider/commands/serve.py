@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -134,17 +136,25 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
     """
     from larmspider.web.opensearch import EVERY_INDEX
 
-    if again := next((path for path in paths if paths.count(path) > 1), None):
-        raise ConfigError(f"{again}: the same directory is named twice")
+    all_crawls = f"{', '.join(EVERY_INDEX)}, which mean all crawls"
+    expected = f"a name without commas that is none of {all_crawls}"
+
+    def is_reserved(name: str) -> bool:
+        return "," in name or name.strip() in EVERY_INDEX  # in the path of _search
+
+    places: dict[str, Path] = {}
+    for path in paths:
+        place = os.path.realpath(path)
+        if place in places:
+            other = "" if places[place] == path else f", as {places[place]} too"
+            raise ConfigError(f"{path}: the same directory is named twice{other}")
+        places[place] = path
     found: dict[Path, str] = {}
     for directory, name in named.items():
         if not isinstance(name, str) or not name.strip() or not name.isprintable():
             raise ConfigError(f"LARM_COLLECTIONS: {directory}: expected a name")
-        if "," in name or name.strip() in EVERY_INDEX:  # in the path of _search
-            raise ConfigError(
-                f"LARM_COLLECTIONS: {directory}: {name.strip()}: expected a name without commas"
-                f" that is none of {', '.join(EVERY_INDEX)}, which mean all crawls"
-            )
+        if is_reserved(name):
+            raise ConfigError(f"LARM_COLLECTIONS: {directory}: {name.strip()}: expected {expected}")
         found[Path(directory).expanduser().absolute()] = name.strip()
     rest = [path for path in paths if path not in found]
     for path in rest:
@@ -154,6 +164,12 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
             (end for end in ends if not any(other.endswith(f"/{end}") for other in others)),
             str(path),
         )
+        if is_reserved(found[path]) and len(paths) > 1:
+            example = json.dumps({str(path): "Staff"}, ensure_ascii=False)
+            raise ConfigError(
+                f"{path}: its pages cannot be searched as the collection {found[path]!r}, named for"
+                f" the directory: give it {expected}, as in LARM_COLLECTIONS={example}"
+            )
     names = [found[path] for path in paths]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"two crawls have the name {twice!r}: set LARM_COLLECTIONS")

@@ -159,6 +159,32 @@ def test_crawls_are_named_for_their_directories() -> None:
         collection_names([*paths, Path("/srv/wiki")], {})
 
 
+def test_a_directory_is_named_once_however_it_is_spelt(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "loop").symlink_to("loop")
+    for other in ("b/../a", "link"):
+        says = f"{tmp_path / other}: the same directory is named twice, as {tmp_path / 'a'} too"
+        with pytest.raises(ConfigError, match=re.escape(says)):
+            collection_names([tmp_path / "a", tmp_path / other], {})
+    assert len(collection_names([tmp_path / "a", tmp_path / "loop"], {})) == 2
+
+
+@pytest.mark.parametrize("name", ["larmspider", "_all", "*", "wiki,pay"])
+def test_a_directory_with_a_name_that_means_all_crawls(name: str) -> None:
+    """It has to be given another one, unless it is the only crawl, or named by more of its path."""
+    path, other = Path("/srv") / name, Path("/srv/wiki")
+    with pytest.raises(ConfigError) as refused:
+        collection_names([other, path], {})
+    assert str(refused.value).startswith(f"{path}: its pages cannot be searched as the collection")
+    assert str(refused.value).endswith(f'as in LARM_COLLECTIONS={{"{path}": "Staff"}}')
+    named = collection_names([other, path], {str(path): "Staff"})
+    assert [*named.values()] == ["wiki", "Staff"]
+    assert collection_names([path], {}) == {path: name}
+    if "," not in name:
+        assert len(collection_names([path, Path("/var") / name], {})) == 2
+
+
 def test_several_crawls(demo_crawl: Path, tmp_path: Path) -> None:
     """Found together; a directory without a crawl is an error, and so is the token of one."""
     shutil.copytree(demo_crawl, tmp_path / "other")
