@@ -18,7 +18,7 @@ from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.web.render import crumbs
 from tests.support.web.browser import Browser
-from tests.support.web.serving import Got, Served
+from tests.support.web.serving import TOKEN, Got, Served
 
 Serve = Callable[..., Served]
 HOSTILE = (
@@ -95,6 +95,23 @@ def test_facets_narrow_and_widen_again(site: Served, browser: Browser) -> None:
     assert browser.text(".chip").startswith("PDF")
     browser.find(".chip").click()
     assert browser.text("[role=status]").split()[0] == everything
+
+
+def test_who_signs_out_leaves_no_searches_behind(site: Served, browser: Browser) -> None:
+    """In the browser, which alone knows them: somebody else may use it next."""
+    recents = "return [...document.querySelectorAll('#recent li')].map(one => one.textContent)"
+    browser.open(f"{site.url}/login")
+    browser.find("input[name=token]").send_keys(TOKEN, Keys.ENTER)
+    browser.until(lambda: browser.all('form[action="/logout"]'), "signed in")
+    browser.open(f"{site.url}/search?q=siren")
+    browser.open(f"{site.url}/search")
+    assert browser.script(recents) == ["siren"]
+    browser.open(f"{site.url}/control")
+    browser.find('form[action="/logout"] button').click()
+    browser.until(lambda: not browser.driver.current_url.endswith("/control"), "signed out")
+    browser.open(f"{site.url}/search")
+    assert browser.script(recents) == []
+    assert browser.errors() == []
 
 
 def test_works_without_scripts(site: Served, browser: Browser) -> None:

@@ -19,6 +19,10 @@
   };
   if (box && document.querySelector("ol.hits") && box.value)
     keep([box.value, ...recent().filter((text) => text !== box.value)].slice(0, MOST));
+  const forget = () => {
+    try { localStorage.removeItem(KEY); } catch { /* no storage */ }
+  };
+  document.querySelector('form[action="/logout"]')?.addEventListener("submit", forget);
   const recents = document.getElementById("recents");
   if (recents && recent().length) {
     const section = recents.content.firstElementChild.cloneNode(true);
@@ -31,7 +35,7 @@
     }));
     recents.after(section);
     section.querySelector("button").addEventListener("click", () => {
-      localStorage.removeItem(KEY);
+      forget();
       section.remove();
       box.focus();
     });
