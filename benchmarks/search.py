@@ -100,7 +100,8 @@ def dictionary(searcher: Searcher, field: str) -> list[str]:
     found: dict[str, int] = {}
     with searcher.reading() as reader:
         for letter in string.ascii_lowercase:
-            found.update(reader.terms_with_prefix(field, letter))
+            terms = reader.terms_with_prefix(field, letter)
+            found.update((term, pages) for term, pages in terms if term.isprintable())
     return sorted(found, key=lambda term: (-found[term], term))
 
 

@@ -113,6 +113,8 @@ _PAGE = "page"
 _EARLIER = "stored_{}"
 """The fields of a text of its own, in an index before version 7."""
 _VALUE_MARK = "="
+_SHOWN = "\t"  # no label has one
+_FOLDING = TextAnalyzerBuilder(Tokenizer.raw()).filter(Filter.ascii_fold()).build()
 _STEMMED = "larm_stemmed"
 _EXACT = "larm_exact"
 
@@ -428,7 +430,8 @@ def _labels(url: str, texts: Iterable[str]) -> list[str]:
         return []
     found = dict.fromkeys([label(text) for text in dict.fromkeys(texts) if len(text) <= MAX_LABEL])
     found.pop("", None)
-    return [*found]
+    plain = [(without_accents(text), text) for text in found if not text.isascii()]
+    return [*found, *(f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text)]
 
 
 def label(text: str) -> str:
@@ -436,6 +439,19 @@ def label(text: str) -> str:
     if text.endswith(")") and " " not in text.partition("(")[0]:
         text = text.partition("(")[0]  # leftPad(String, int)
     return " ".join(text.lower().split()).strip(".:;,()")
+
+
+def without_accents(text: str) -> str:
+    """``text`` as the words of the index have its letters: "uber" for "über"."""
+    if text.isascii():
+        return text
+    return "".join(_FOLDING.analyze(text.encode("utf-8", "replace").decode()))
+
+
+def shown_label(term: str) -> str:
+    """The label that a term of the field ``labels`` stands for: one with accents stands there
+    without them, too, so that it is found by how it begins."""
+    return term.rpartition(_SHOWN)[2]
 
 
 def prior(url: str, links: int) -> float:

@@ -26,6 +26,7 @@ from tantivy import Occur, Query
 
 from larmspider.index.access import Access, statistics
 from larmspider.index.copies import as_long
+from larmspider.index.schema import without_accents
 from larmspider.search.facets import Facets, count_facets
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
@@ -46,6 +47,7 @@ from larmspider.search.searcher import (
     count_of,
     hit_of,
     length_of,
+    typed_head,
     without_copies,
 )
 from larmspider.search.snippets import SnippetMaker
@@ -373,10 +375,13 @@ class WorkersSearcher(Searcher):
         return Results(len(hits), hits, time.perf_counter() - started)
 
     def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
-        total = Counter[str]()
+        total, head = Counter[str](), typed_head(typed)
         for shard in self._shards:
             total.update(dict(shard.completions(typed, limit)))
-        return total.most_common(limit)
+        found = total.most_common()
+        if head != without_accents(head):
+            found.sort(key=lambda one: not one[0].startswith(head))
+        return found[:limit]
 
     def words(self, text: str) -> list[str]:
         return self._shards[0].words(text) if self._shards else []

@@ -11,6 +11,7 @@ import pytest
 import tantivy
 
 from larmspider.errors import CrawlDirError, QueryError
+from larmspider.index import schema
 from larmspider.index.copies import of_bytes
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
@@ -569,6 +570,33 @@ def test_titles_and_link_texts_complete_what_is_typed(writer, make_page) -> None
         ("travel expenses", 1),
     ]
     assert searcher.completions("intranet") == []
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_accents_need_not_be_typed(writer, make_page, monkeypatch, several) -> None:
+    """What is suggested is written as on the page. Who types them, as one character or two, is
+    suggested first what has them; so are pages that were indexed before this was so."""
+    writer.add(make_page("a", title="Über uns", body=b"a"))
+    writer.add(make_page("b", title="Über uns", body=b"b"))
+    for n in "cde":
+        writer.add(make_page(n, title="Uber den Wolken", body=n.encode()))
+    writer.add(make_page("f", title="Straße"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    if several:
+        searcher = WorkersSearcher([searcher], lambda: nullcontext(Deduplicator()))
+    plain, accented = ("uber den wolken", 3), ("über uns", 2)
+    assert searcher.completions("uber") == [plain, accented]
+    assert searcher.completions("uber u") == [accented]
+    for typed in ("ÜBER", "U\u0308ber"):
+        assert searcher.completions(typed) == [accented, plain]
+        assert searcher.completions(typed, limit=1) == [accented]
+    assert searcher.completions("strass") == [("straße", 1)]
+    monkeypatch.setattr(schema, "without_accents", lambda text: text)
+    writer.add(make_page("g", title="Übersicht"))
+    writer.add(make_page("h", title="Über uns", body=b"h"))
+    writer.commit()
+    assert searcher.completions("über") == [("über uns", 3), ("übersicht", 1), plain]
 
 
 def test_a_phrase_that_a_page_is_called_by_finds_it_first(writer, make_page) -> None:
