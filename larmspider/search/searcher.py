@@ -233,7 +233,7 @@ class Searcher:
     ) -> str | None:
         """A query that finds more than ``found``: with a mistake corrected, or without quotes."""
         suggestion = self.suggestion(query, filters) if self.corrects else None
-        if suggestion is not None and suggestion.total_all >= BETTER * max(1, found.total_all):
+        if suggestion is not None and suggestion.total_all >= max(1, BETTER * found.total_all):
             return suggestion.query
         if found.total == 0 and any(
             clause.phrase and not (clause.excluded or clause.field) for clause in clauses

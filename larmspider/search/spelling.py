@@ -33,7 +33,7 @@ from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, is_related
 
 MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""
-_SHORTEST, _LONGEST = 4, 24  # letters of a word that is looked at
+_SHORTEST, _LONGEST = 4, 40  # letters of a word that is looked at
 _TWO_ERRORS = 7  # letters from which on two may be wrong
 _HEAD = 4  # letters of a head, by which the dictionary is looked through
 _LOOKED_THROUGH = 8_000  # words of the dictionary for one word of a query

@@ -371,6 +371,21 @@ def test_a_mistake_is_corrected_where_next_to_nothing_is_found(writer, make_page
     assert searched(writer, "license server").instead is None
 
 
+@pytest.mark.parametrize("query", [
+    "getPrefxLength", "how do I call getPrefxLength", "toMultivariateDiferentiableFunction",
+])  # fmt: skip
+def test_where_nothing_is_found_a_correction_that_one_page_has_will_do(
+    writer, make_page, query: str
+) -> None:
+    """A name stands on its own page alone, and may be a long one."""
+    writer.add(make_page("a", "call getPrefixLength toMultivariateDifferentiableFunction"))
+    writer.add(make_page("b", "how do I call home"))
+    found = searched(writer, query)
+    assert (found.total_all, found.hits[0].url[-2:]) == (1, "/a")
+    assert found.instead is not None
+    assert searched(writer, query, verbatim=True).total_all == 0
+
+
 def test_a_phrase_that_nothing_has_gives_its_words(writer, make_page) -> None:
     """One that some page has is taken exactly."""
     writer.add(make_page("page", "join paths"))
