@@ -53,7 +53,9 @@ MAX_HEADING = 120
 MAX_ANCHOR = 512
 """Characters kept of an anchor or ALT text."""
 LEAST_MAIN = 200
-"""Characters of a main text."""
+"""Characters of a main text,"""
+LEAST_IN_MAIN = 30
+"""and of what is in ``main``, where nothing else is but navigation and the like."""
 LONGEST_LABEL = 200
 """Characters of a button's label; one with more was not closed."""
 MOVED_SECS = 1
@@ -72,13 +74,14 @@ BREAKS = frozenset(("br", "hr", "img", "input", "embed", "frame"))
 """Void elements that separate words, as an image does and a wbr does not."""
 
 ASIDE, MAIN, CONTROL, UNSEEN, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
+ARTICLE = "\ufdd7"  # one of several, or a part of the main text
 """Marks among the pieces of a page's text, where a region begins and ends; no text has these
 characters (Unicode 23.7), and those that a page has are left out."""
 SECTION, HEADING = "\ufdd5", "\ufdd6"
 """Around the number of a section that begins here."""
 REGIONS = MappingProxyType(
     dict.fromkeys(("nav", "header", "footer", "aside", "form"), ASIDE)
-    | dict.fromkeys(("main", "article"), MAIN)
+    | {"main": MAIN, "article": ARTICLE}
     | dict.fromkeys(("button", "select", "datalist", "option"), CONTROL)
 )
 """Elements around the main text, those that hold it, and those whose labels are no text, each
@@ -120,10 +123,11 @@ _REFRESH = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
-_MARKS = (ASIDE, MAIN, CONTROL, UNSEEN, END)
+_MARKS = (ASIDE, MAIN, ARTICLE, CONTROL, UNSEEN, END)
 _MARK = re.compile(f"[{''.join(_MARKS)}]")
 _SECTION = re.compile(f"{SECTION}([0-9]*){HEADING}? ?")
 _PILCROWS = "\xb6#\u21a9\U0001f517"  # links of headings to themselves
+_WITH_MAIN = (MAIN, ARTICLE)
 _NESTED = 8  # regions with main text that are looked at, one in the other
 _SLACK = 4
 _SPACES = "\xa0\x85\u2028\u2029"
@@ -396,10 +400,12 @@ def sections_in(
 
 @dataclass(slots=True)
 class _Stretch:
-    """A text between two marks. ``mains`` are the regions with main text that it is in."""
+    """A text between two marks. ``mains`` are the regions with main text that it is in; in a
+    ``main`` it is by the word of the page."""
 
     text: str
     mains: tuple[int, ...]
+    main: bool
     aside: bool
     control: bool
     unseen: bool
@@ -425,22 +431,22 @@ def _parted(marked: str) -> list[str]:
 def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:
     """``pieces`` are texts and marks in turn."""
     opened: list[str] = []
-    number = dict.fromkeys((ASIDE, MAIN, CONTROL, UNSEEN), 0)
+    number = dict.fromkeys((ASIDE, MAIN, ARTICLE, CONTROL, UNSEEN), 0)
     mains: tuple[int, ...] = ()
     for at, piece in enumerate(pieces):
         if piece == END:
             if opened:
                 number[kind := opened.pop()] -= 1
-                if kind == MAIN and number[MAIN] < _NESTED:
+                if kind in _WITH_MAIN and number[MAIN] + number[ARTICLE] < _NESTED:
                     mains = mains[:-1]
         elif at % 2:
             opened.append(piece)
             number[piece] += 1
-            if piece == MAIN and number[MAIN] <= _NESTED:
+            if piece in _WITH_MAIN and number[MAIN] + number[ARTICLE] <= _NESTED:
                 mains = (*mains, at)
         elif piece:
-            aside, control, unseen = number[ASIDE] > 0, number[CONTROL] > 0, number[UNSEEN] > 0
-            yield _Stretch(piece, mains, aside, control, unseen)
+            main, aside = number[MAIN] > 0, number[ASIDE] > 0
+            yield _Stretch(piece, mains, main, aside, number[CONTROL] > 0, number[UNSEEN] > 0)
 
 
 def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int]], str]:
@@ -452,11 +458,12 @@ def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int
             sizes[main] += len(stretch.text)
     inside = [stretch for stretch in wanted if stretch.mains]
     size = sum(len(stretch.text) for stretch in inside)
+    said = sum(len(stretch.text) for stretch in inside if stretch.main)
     if size >= LEAST_MAIN:
         # the innermost that has most of it; it was opened last
         alone = max((main for main in sizes if 2 * sizes[main] > size), default=None)
         wanted = [stretch for stretch in inside if alone is None or alone in stretch.mains]
-    if sum(len(stretch.text) for stretch in wanted) < LEAST_MAIN:
+    if said < LEAST_IN_MAIN and sum(len(stretch.text) for stretch in wanted) < LEAST_MAIN:
         parts = [part for part in (inside, wanted) if len(part) < len(stretches)]
         return [], next(filter(None, (_core(text, part) for part in parts)), "")
     rest, at, length = [], 0, len(text)

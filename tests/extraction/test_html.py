@@ -552,6 +552,7 @@ def test_a_base_elements_query_is_in_the_pages_charset() -> None:
     ]
 
 
+SHORT = "os.path.join puts paths together"
 LONG = "One sentence of the text. " * 10
 
 
@@ -583,6 +584,9 @@ Next: <a href="b.html" accesskey="n" rel="next">b</a>, Up: <a href="#Top">Top</a
         (f'{TEXINFO}</p></div>{LONG}<p class="header wide">b</p>', f"{LONG} b"),
         (f'{TEXINFO}</p></div><div class="contents">1. a</div>{LONG}', LONG),
         (f'<div class="contents">1. a</div>{LONG}', f"1. a {LONG}"),
+        (f"<nav>{LONG}</nav><main><article>{SHORT}</article></main>by", f"{SHORT} by"),
+        (f"<nav>{LONG}</nav><div role=main>{SHORT}</div>", SHORT),
+        (f"<nav>menu</nav><main>{SHORT}</main>{LONG}", f"{SHORT} {LONG}"),
     ],
 )
 def test_the_main_text_is_without_what_surrounds_it(markup, main):
@@ -603,6 +607,7 @@ def test_the_main_text_is_without_what_surrounds_it(markup, main):
         (f"<form>{LONG}</form>", ""),
         ("<main>short</main>", ""),
         ("<nav>Home</nav>short<main> <p></p></main>", "short"),
+        (f"<nav>Home</nav><article>{SHORT}</article>", SHORT),
         ("<nav>Home</nav>", ""),
         ("<nav>Home</nav><p hidden>unseen</p>a <button>Go</button>b", "a b"),
         ("short", ""),
