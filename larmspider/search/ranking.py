@@ -50,7 +50,9 @@ FORM_FIELDS = ("exact", "anchors", "url_words")
 STOP_WEIGHT = 0.15
 """Of a word that says little (stops.py), where others say more."""
 LABEL_WEIGHT = 2.0
-"""Of a link text, or the title, that is the query, times its rarity."""
+"""Of a link text, or the title, that is the query, times its rarity;"""
+FORM_LABEL_WEIGHT, KNOWN_FORM_LABEL_WEIGHT = 1.6, 0.6
+"""of one that is another form of its only word, where pages do not have the word itself, and do."""
 SYNONYM_WEIGHT = 0.8
 """Of what a synonym earns; of a word and its synonyms the best one counts."""
 RELATED_WEIGHT = 0.6
@@ -381,6 +383,16 @@ class Ranking:
         }:
             if text and self._has("labels", text):
                 yield self._whole("labels", text, LABEL_WEIGHT)
+            elif len(clauses) == 1:
+                yield from self._form_labels(self._exact.analyze(text))
+
+    def _form_labels(self, words: Sequence[str]) -> Iterator[Query]:
+        """Link texts that are another form of the only word: TimeZone for "timezones"."""
+        for form in self._stems.forms(words[0]) if len(words) == 1 else ():
+            if self._has("labels", form):
+                known = self._stems.having("exact", words[0]) > 0
+                weight = KNOWN_FORM_LABEL_WEIGHT if known else FORM_LABEL_WEIGHT
+                yield self._whole("labels", form, weight)
 
     def _word(self, clause: Clause, weight: float = 1.0) -> tuple[list[Query], list[Query]]:
         """What a word earns in each field, and its forms, times ``weight``; [] where it has no
@@ -518,7 +530,19 @@ class Ranking:
         ]
         if self._current and not clause.excluded and (whole := label(clause.text)):
             found.append(self._whole("labels", whole, LABEL_WEIGHT))
+            return _with([_any(found)], self._beside(clause.text, tokens))
         return _any(found)
+
+    def _beside(self, text: str, tokens: Sequence[str]) -> list[Query]:
+        """What a phrase earns in title and URL, on pages that have it."""
+        words = [
+            ("url_words", tokens),
+            *(("title", stems) for stems in self._stems.alternatives(text) if stems),
+        ]
+        weights = EXACT_WEIGHTS | STEMMED_WEIGHTS
+        return [
+            Query.boost_query(self._sequence(field, each), weights[field]) for field, each in words
+        ]
 
     def _analyzed(self, field: str, text: str, analyze: Callable[[str], list[str]]) -> Query | None:
         tokens = analyze(text)

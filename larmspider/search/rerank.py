@@ -8,8 +8,9 @@ best passage have of the query's words, and by their length::
     reranker.factor({"title": "Accounts", "body": "...", "sections": [(9, "", "Reset passwords")]})
 
 A heading is worth its F1: how much of the query it has, by the rarity of words, and how much of
-the heading the query has. A passage is worth BM25 of 200 characters. The weights were chosen as
-those of ranking.py were, and on 67 questions that persons would ask.
+the heading the query has; of ``pandas.Series.isna`` the last word counts most. A passage is worth
+BM25 of 200 characters. The weights were chosen as those of ranking.py were, and on 67 questions
+that persons would ask.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ NAMED_WEIGHT = 0.4
 """Of the F1 of the title or the best heading,"""
 COVERED_WEIGHT = 0.2
 """and of the share of the query that it has."""
+QUALIFIER = 0.3
+"""So much of a word counts that the query has not, where it says of what the next word is."""
 PASSAGE_WEIGHT = 0.33
 """Of the best passage, for two words or more."""
 LENGTH_WEIGHT = 0.11
@@ -52,6 +55,7 @@ _EARNED = [n * (_K1 + 1) / (n + _K1) for n in range(PASSAGE_CHARS)]
 _GAINS = [after - before for before, after in pairwise(_EARNED)]
 """What a word earns with one occurrence more."""
 _WORD = re.compile(r"[^\W_]+")
+_QUALIFYING = re.compile(r"([^\W_]+)(\.(?=\w)|::)?")  # "pandas" in pandas.merge, "std" in std::move
 _ASCII = bytes(range(128))
 _EACH = 50  # characters, one of which is looked at
 _OTHERS = 0.03  # bytes of UTF-8 for a character more than one, from which on str.lower is faster
@@ -114,10 +118,10 @@ class Reranker:
         self, title: str, sections: Sequence[tuple[int, str, str]]
     ) -> Iterator[tuple[float, float]]:
         """F1 and share of the query, of the title and of each heading with a word of it."""
-        words = _WORD.findall(normalized(title).lower())
-        ours = {one for one in words if self._number(one) is not None}
+        words = _QUALIFYING.findall(normalized(title).lower())
+        ours = {one for one, _ in words if self._number(one) is not None}
         if ours:
-            yield self._worth([one for one in words if one in ours or not self._said_by_all(one)])
+            yield self._worth([w for w in words if w[0] in ours or not self._said_by_all(w[0])])
         if not sections:
             return
         headings = "\n".join([heading for _, _, heading in sections]).lower()
@@ -131,21 +135,23 @@ class Reranker:
                     seen.add(start)
                     heading = headings[start:end]
                     if heading not in self._worths:
-                        self._worths[heading] = self._worth(_WORD.findall(normalized(heading)))
+                        words = _QUALIFYING.findall(normalized(heading))
+                        self._worths[heading] = self._worth(words)
                     yield self._worths[heading]
                 at = headings.find(beginning, end)
 
-    def _worth(self, words: Sequence[str]) -> tuple[float, float]:
-        """Of a title; words that say little do not count in it, unless the query has them."""
+    def _worth(self, words: Sequence[tuple[str, str]]) -> tuple[float, float]:
+        """Of a title, its words with what qualifies the next one; those that say little do not
+        count in it, unless the query has them."""
         known, little = self._known, all_stops()
-        numbers, matched, others = set[int](), 0, 0
-        for word in words:
+        numbers, matched, others = set[int](), 0, 0.0
+        for word, qualifies in words:
             number = known[word] if word in known else self._number(word)
             if number is not None:
                 numbers.add(number)
                 matched += 1
             elif word not in little:
-                others += 1
+                others += QUALIFIER if qualifies else 1.0
         if not numbers:
             return 0.0, 0.0
         share = sum(self._rarities[number] for number in numbers) / self._all

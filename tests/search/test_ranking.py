@@ -258,3 +258,28 @@ def test_a_word_with_many_forms_counts_little_more_than_one_with_few(writer, mak
     first, second = Searcher.open(writer.directory).search("install").hits
     assert first.url.endswith("/forms")
     assert first.score < 1.65 * second.score
+
+
+def test_a_page_whose_title_is_another_form_of_the_word_is_first(writer, make_page) -> None:
+    """Of a name that is typed in the plural."""
+    writer.add(make_page("page", "of the offsets of places " * 40 + "timezone", title="TimeZone"))
+    for name in "abcdefgh":
+        writer.add(make_page(name, f"timezone timezone {name}", title=f"timezone {name}"))
+    for number in range(40):
+        writer.add(make_page(f"other{number}", "something else"))
+    writer.commit()
+    found = Searcher.open(writer.directory).search("timezones")
+    assert (found.total, found.instead) == (9, None)
+    assert found.hits[0].url.endswith("/page")
+
+
+def test_a_phrase_counts_more_in_title_and_url(writer, make_page) -> None:
+    """Of pages that have it in their text."""
+    writer.add(make_page("backup-plan", "a backup plan of ours"))
+    writer.add(make_page("b", "a backup plan of ours too", title="Backup plan"))
+    writer.add(make_page("c", "a backup plan of theirs"))
+    writer.add(make_page("backup-plan/no", "nothing of the kind"))
+    writer.commit()
+    found = Searcher.open(writer.directory).search('"backup plan"')
+    assert found.total == 3
+    assert found.hits[-1].url.endswith("/c")

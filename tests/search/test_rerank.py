@@ -24,12 +24,15 @@ def factor(words: dict[str, float] = WORDS, said_by_all: str = "", **stored: obj
 @pytest.mark.parametrize(("better", "worse"), [
     ({"title": "Reset passwords"}, {"title": "Reset of all passwords at night"}),
     ({"title": "A reset password"}, {"title": "Passwords"}),
+    ({"title": "accounts.Users.reset"}, {"title": "accounts Users reset"}),
+    ({"title": "accounts::reset"}, {"title": "reset::accounts"}),
+    ({"sections": [(9, "", "Users.reset")]}, {"sections": [(9, "", "Users reset")]}),
     ({"sections": [(0, "", "A"), (9, "", "Reset a PASSWORD")]}, {"sections": [(9, "", "Reset")]}),
     ({"body": f"resets the password {OTHER}"}, {"body": f"reset {OTHER} password"}),
     ({"body": OTHER + OTHER}, {}),
 ])  # fmt: skip
 def test_a_page_that_fits_as_a_whole_counts_more(better: dict[str, object], worse) -> None:
-    """By its title, a heading, a passage, its length."""
+    """By its title, a heading, a passage, its length; of a name its last part counts most."""
     assert factor(**better) > factor(**worse) >= 1
 
 
