@@ -12,12 +12,21 @@ texts of a crawl.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from larmspider.extraction.fingerprint import LONG_WORD, MIXED, PLACES, ROW, SEPARATOR, SHIFTS, WORD
+from larmspider.extraction.fingerprint import (
+    LONG_WORD,
+    MIXED,
+    PLACES,
+    ROW,
+    SEPARATOR,
+    SHIFTS,
+    SLOT_BITS,
+    WORD,
+)
 
 _Numbers = NDArray[np.uint64]
 _BITS = np.arange(8, dtype=np.uint64)[:, np.newaxis]
@@ -38,12 +47,17 @@ class Words:
         is_space = padded[WORD - 1 : -WORD + 1] <= SEPARATOR
         edges = np.flatnonzero(is_space[1:] != is_space[:-1])
         self._starts, self._ends = edges[::2], edges[1::2]
-        sizes = np.minimum(self._ends - self._starts, WORD)
+        sizes = self._ends - self._starts
         eights: _Numbers = np.ndarray((len(padded) - WORD + 1,), "<u8", padded, strides=(1,))
-        unused = ((WORD - sizes) * 8).astype(np.uint64)  # bits
+        unused = ((WORD - np.minimum(sizes, WORD)) * 8).astype(np.uint64)  # bits
         first = eights[self._starts + WORD] << unused >> unused
         last = eights[self._ends] >> unused
-        self._numbers = _mixed(first * _factor(0) + last * _factor(1))
+        sums = first * _factor(0) + last * _factor(1)
+        long = np.flatnonzero(sizes > 2 * WORD)
+        longer = sizes[long]
+        middle = eights[self._starts[long] + (longer + WORD >> 1)]
+        sums[long] += middle * _factor(2) + longer.view(np.uint64) * _factor(3)
+        self._numbers = _mixed(sums)
         begins = np.cumsum([0, *(len(data) + 1 for data in self._data)])
         self._begins: list[int] = begins.tolist()
         self._firsts: list[int] = np.searchsorted(self._starts, begins).tolist()
@@ -57,23 +71,19 @@ class Words:
 
     def simhashes(self) -> list[int]:
         pieces = [self._voting(text) for text in range(len(self))]
-        votes = _mixed(_rows(np.concatenate([*pieces, np.zeros(ROW - 1, np.uint64)]), ROW))
-        ones = votes >> _BITS
+        rows = _rows(np.concatenate([*pieces, np.zeros(ROW - 1, np.uint64)]), ROW)
+        kept = _each_once(rows, [len(piece) for piece in pieces])
+        ones = _mixed(np.concatenate(kept)) >> _BITS
         ones &= _ONE_OF_EACH
-        # lanes of the rows of each text, behind them those that are of two texts
+        sizes = [len(some) for some in kept]
         lanes: list[int] = []
-        firsts, sizes, begin = [], [], 0
-        for piece in pieces:
-            size = len(piece) - ROW + 1
+        firsts: list[int] = []
+        for begin, end in pairwise([0, *accumulate(sizes)]):
             firsts.append(len(lanes))
-            lanes += range(begin, begin + size, _LANE)
-            firsts.append(len(lanes))
-            lanes.append(begin + size)
-            sizes.append(size)
-            begin += len(piece)
+            lanes += range(begin, end, _LANE)
         sums = np.add.reduceat(ones, lanes, axis=1).astype("<u8", copy=False)
         by_lane = sums.view(np.uint8).reshape(8, -1, 8)
-        counts = np.add.reduceat(by_lane, firsts, axis=1, dtype=np.int64)[:, ::2]
+        counts = np.add.reduceat(by_lane, firsts, axis=1, dtype=np.int64)
         is_most = np.array(sizes)[:, np.newaxis, np.newaxis] < 2 * counts.transpose(1, 2, 0)
         found = np.packbits(is_most.reshape(-1, 64), axis=1, bitorder="little").view("<i8")
         hashes: list[int] = found.ravel().tolist()
@@ -83,7 +93,7 @@ class Words:
         """The words of a text, or its characters where it has no spaces; as many as a row, at
         least."""
         numbers = self._numbers[self._firsts[text] : self._firsts[text + 1]]
-        if len(numbers) * LONG_WORD < len(self._texts[text]):
+        if len(numbers) * LONG_WORD < len(self._data[text]):
             characters = "".join(self._texts[text].split()).encode("utf-32-le", "surrogatepass")
             numbers = _mixed(np.frombuffer(characters, "<u4").astype(np.uint64) * _factor(0))
         missing = ROW - len(numbers)
@@ -135,6 +145,21 @@ def _rows(numbers: _Numbers, size: int) -> _Numbers:
     """Of each number and those behind it."""
     rows = len(numbers) - size + 1
     return _sum(numbers[place : place + rows] for place in range(size))
+
+
+def _each_once(rows: _Numbers, sizes: Iterable[int]) -> list[_Numbers]:
+    """Those of each text; ``sizes`` are the words of each. To sort them takes as long with AVX-512,
+    and without AVX2 0.05 ms more for 6 KB."""
+    slots = (rows >> np.uint64(64 - SLOT_BITS)).view(np.int64)
+    places = np.arange(len(rows), dtype=np.uint32)
+    last = np.empty(1 << SLOT_BITS, np.uint32)  # nothing is read that was not written before
+    found = []
+    for begin, behind in pairwise([0, *accumulate(sizes)]):
+        one = slice(begin, behind - ROW + 1)  # those behind it are of two texts
+        mine, there = places[one], slots[one]
+        last[there] = mine  # of equal slots the last place stays
+        found.append(rows[one][last[there] == mine])
+    return found
 
 
 def _sum(words: Iterable[_Numbers]) -> _Numbers:

@@ -263,3 +263,23 @@ def test_texts_that_are_nearly_equal_have_simhashes_that_are() -> None:
     assert bits_between(one, one[:150] + "\u3042" + one[151:]) <= 6
     assert bits_between(one, one[::-1]) > 15
     assert {-(2**63) <= simhash(text) < 2**63 for text in ("", "a", "a b", "\ud800")} == {True}
+
+
+def test_a_row_of_words_says_as_much_once_as_often() -> None:
+    """A table of nothing but such a row beside other words is none of another one."""
+    row = "offset of dates "
+    words = " ".join(f"word{n}" for n in range(40))
+    others = " ".join(f"other{n}" for n in range(40))
+    assert bits_between(f"{words} {row * 40}", f"{words} {row * 400}") == 0
+    assert bits_between(f"{words} {row * 400}", f"{others} {row * 400}") > 15
+
+
+def test_long_names_are_words_told_apart_by_their_middle() -> None:
+    """Letter by letter all names of a manual would be like each other."""
+
+    def names(first: str, *, step: int = 1) -> str:
+        return " ".join(f"example.manual.{first}{n}.attributes" for n in range(0, 100 * step, step))
+
+    assert bits_between(names("Page"), names("Part")) > 15
+    assert bits_between(names("Page"), names("Page", step=11)) > 15
+    assert bits_between(names("Page"), f"{names('Page')} example.manual.Page") <= 6

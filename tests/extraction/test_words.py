@@ -13,8 +13,15 @@ CHANCE = random.Random(7)
 LONG = " ".join(f"{CHANCE.random()}"[2 : CHANCE.randrange(4, 20)] for _ in range(2_000))
 
 
+NAMES = " ".join(f"example.manual.Page{n:x}.contents of" for n in range(0, 90_000, 600))
 TEXTS = [
     *("", " ", "a", "a b", "a b c", "\ud800 b", LONG, LONG.upper(), LONG.replace(" ", " \n\t")),
+    *(
+        "a b c " * 50 + LONG,
+        " ".join(f"{n:x}" for n in range(70_000)),
+        NAMES,
+        NAMES.replace(" of", ""),
+    ),
     *("x" * 300, "\u6f22\u5b57 " + "\u5b57\u6f22" * 100, "\u00dcber\xa0uns " * 300),
 ]
 
