@@ -15,7 +15,7 @@ commit::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import combinations
 from typing import Any
@@ -25,9 +25,6 @@ from tantivy import DocAddress, Occur, Query
 
 NEAR = 6
 """Bits in which copies may differ: about 1 word in 70."""
-LONGER, MORE = 1.5, 200
-"""A text that is so many times as long as another one, and so many characters longer, is no copy of
-it: one with the same row of words again and again has the simhash of that row."""
 LEAST_TEXT = 200
 """Characters of a main text that is compared as such."""
 MOST = 1_000
@@ -51,11 +48,6 @@ _PAIRS = tuple(
 def near(one: int, other: int) -> bool:
     """Whether two pages of these likenesses are copies."""
     return ((one ^ other) & _BITS).bit_count() <= NEAR
-
-
-def as_long(one: int, other: int) -> bool:
-    """Whether of texts with so many characters one may be a copy of the other."""
-    return max(one, other) <= max(LONGER * min(one, other), min(one, other) + MORE)
 
 
 def blocks(likeness: int) -> list[str]:
@@ -90,9 +82,9 @@ class Groups:
         self._by_block: dict[int, list[tuple[int, int]]] = {}
         self._number = 0
 
-    def place(self, likeness: int | None, fits: Callable[[int], bool] = lambda _: True) -> int:
+    def place(self, likeness: int | None) -> int:
         """The number of the group that a page belongs to; a new one, unless it is a copy of the
-        first page of one, which ``fits``. None: it is known to be no copy. 3 us."""
+        first page of one. None: it is known to be no copy. 3 us."""
         if likeness is not None:
             # NEAR bits leave one of NEAR + 1 blocks as it is
             parts = [number << 10 | likeness >> place & mask for number, place, mask in _SEVENTHS]
@@ -102,9 +94,8 @@ class Groups:
                 for first, number in self._by_block.get(part, ())
                 if near(first, likeness)
             }
-            for number in sorted(alike):
-                if fits(number):
-                    return number
+            if alike:
+                return min(alike)
             for part in parts:
                 self._by_block.setdefault(part, []).append((likeness, self._number))
         self._number += 1

@@ -18,7 +18,6 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from pathlib import Path
@@ -30,9 +29,9 @@ from tantivy import DocAddress, Query
 from larmspider.errors import CrawlDirError, QueryError, is_panic
 from larmspider.formatting import counted, utc
 from larmspider.index.access import EVERYTHING, Access, Limited, statistics
-from larmspider.index.copies import MANY_PAGES, Groups, Likenesses, as_long, copies_in, near
+from larmspider.index.copies import MANY_PAGES, Groups, Likenesses, copies_in, near
 from larmspider.index.normal import normalized
-from larmspider.index.packed import BEGINNING_CHARS, PackedPages
+from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
     COPIES_VERSION,
     FILES,
@@ -94,11 +93,6 @@ others, come behind."""
 SPARE = 10  # matches that are asked for beyond those wanted: some are copies
 FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 """Pages whose copies are looked up one by one, and likenesses that are read in the time of one."""
-MEASURED = 50
-"""Copies that are folded only where they are about as long as the page that they are copies of,
-0.05 ms each; further ones are taken for it."""
-FEW = 5
-"""Copies beside a hit that are counted only where they are as long; more are not looked at."""
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
 FLAG_SHARE = 100
 """``-x`` is a flag where at least one in so many of the pages with "x" has it."""
@@ -274,8 +268,7 @@ class Searcher:
                 total_all = total if one else count_of(searcher, every)
             if newest:
                 stream = self.newest(searcher, every if total_all else matching, size)
-            length = partial(self.length, searcher)
-            groups = grouped(stream, offset + limit + 1, length, copies=copies)
+            groups = grouped(stream, offset + limit + 1, copies=copies)
             maker = self._ranking.snippet_maker(clauses) if self._shows else None
             hits = [self._hit(searcher, group, maker) for group in groups[offset : offset + limit]]
         return Results(total, hits, 0.0, facets_of, total_all, more=len(groups) > offset + limit)
@@ -357,17 +350,13 @@ class Searcher:
             first.append(match._replace(score=score, stored=stored))
         return chain(sorted(first, key=lambda match: -match.score), stream)
 
-    def length(self, searcher: tantivy.Searcher, match: Match) -> int:
-        stored = match.stored or self.stored_of(searcher, match.address)
-        return length_of(stored["body"])
-
     def _hit(
         self, searcher: tantivy.Searcher, group: Sequence[Match], maker: SnippetMaker | None
     ) -> Hit:
         best = group[0]
         equal = [match for match in group if match.score >= EQUAL * best.score]
         stored = best_of([m.stored or self.stored_of(searcher, m.address) for m in equal])
-        copies = self._number_of_copies(searcher, group, length_of(stored["body"]))
+        copies = self._number_of_copies(searcher, group)
         return hit_of(stored, best.score, maker, copies)
 
     def examined(
@@ -421,12 +410,9 @@ class Searcher:
     def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
         """How many copies a page has in the index, and the first ones, by URL."""
         with self.reading() as searcher:
-            there = self.copies_of(searcher, document.likeness)
-            length = length_of(document.text)
             found = [
-                hit_of(stored, 0.0, self.beginnings)
-                for stored in (self.stored_of(searcher, address) for address in there)
-                if as_long(length, length_of(stored["body"]))
+                hit_of(self.stored_of(searcher, address), 0.0, self.beginnings)
+                for address in self.copies_of(searcher, document.likeness)
             ]
         others = [hit for hit in found if hit.normalized != document.normalized]
         return len(others), sorted(others, key=lambda hit: hit.url)[:limit]
@@ -441,9 +427,7 @@ class Searcher:
         paired = self._version == COPIES_VERSION
         return copies_in(searcher, self.schema, likeness, pages, paired=paired, quickly=quickly)
 
-    def _number_of_copies(
-        self, searcher: tantivy.Searcher, group: Sequence[Match], length: int
-    ) -> int:
+    def _number_of_copies(self, searcher: tantivy.Searcher, group: Sequence[Match]) -> int:
         """Looked up once a commit; with the likenesses of all pages, once so many were looked up
         that reading these takes no longer."""
         likeness = group[0].likeness
@@ -463,10 +447,6 @@ class Searcher:
             else:
                 found = len(self.copies_of(searcher, likeness, quickly=True)) - 1
             known[likeness] = found
-        if len(group) <= found <= FEW:
-            there = self.copies_of(searcher, likeness, quickly=True)
-            lengths = [length_of(self.stored_of(searcher, address)["body"]) for address in there]
-            found = sum(as_long(length, other) for other in lengths) - 1
         return max(found, len(group) - 1)
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
@@ -521,9 +501,8 @@ class Searcher:
         started = time.perf_counter()
         with self.reading() as searcher:
             like_it = self._ranking.more_like_this(document, searcher)
-            length, found = partial(self.length, searcher), limit + SPARE
-            others = without_copies(self.by_score(searcher, like_it, found), document, length)
-            groups = grouped(others, limit, length)
+            others = without_copies(self.by_score(searcher, like_it, limit + SPARE), document)
+            groups = grouped(others, limit)
             hits = [self._hit(searcher, group, self.beginnings) for group in groups]
         return Results(len(hits), hits, time.perf_counter() - started)
 
@@ -709,36 +688,12 @@ def _each_once(stream: Iterable[Match]) -> Iterator[Match]:
             yield match
 
 
-class Folding:
-    """Which matches are copies of better ones: alike, and, of the first `MEASURED`, about as long.
-    ``length`` has the characters of a match's text."""
-
-    def __init__(self, length: Callable[[Any], int]) -> None:
-        self._known, self._length, self._left = Groups(), length, MEASURED
-        self._firsts: list[Any] = []
-
-    def place(self, match: Any, likeness: int | None) -> int:
-        """The number of the group that a match belongs to; a new one, unless it is a copy."""
-
-        def fits(group: int) -> bool:
-            self._left -= 1
-            first = self._firsts[group]
-            return self._left < 0 or as_long(self._length(first), self._length(match))
-
-        at = self._known.place(likeness, fits)
-        if at == len(self._firsts):
-            self._firsts.append(match)
-        return at
-
-
-def grouped(
-    stream: Iterable[Match], most: int, length: Callable[[Match], int], *, copies: bool = False
-) -> list[list[Match]]:
+def grouped(stream: Iterable[Match], most: int, *, copies: bool = False) -> list[list[Match]]:
     """The first ``most`` matches that are no copies of a better one, each with its copies as far as
     they were looked at; with ``copies`` each match by itself."""
-    folding, groups = Folding(length), list[list[Match]]()
+    known, groups = Groups(), list[list[Match]]()
     for match in islice(stream, LOOKED_AT):
-        at = folding.place(match, None if copies else match.likeness)
+        at = known.place(None if copies else match.likeness)
         if at < len(groups):
             groups[at].append(match)
         elif len(groups) == most:
@@ -748,20 +703,12 @@ def grouped(
     return groups
 
 
-def without_copies(
-    stream: Iterable[Match], document: Document, length: Callable[[Match], int]
-) -> Iterator[Match]:
+def without_copies(stream: Iterable[Match], document: Document) -> Iterator[Match]:
     """Matches that are no copies of ``document``."""
     for match in stream:
         one, other = match.likeness, document.likeness
-        is_alike = one is not None and other is not None and near(one, other)
-        if not (is_alike and as_long(length(match), length_of(document.text))):
+        if one is None or other is None or not near(one, other):
             yield match
-
-
-def length_of(text: str) -> int:
-    """Characters of a text, up to the beginning that a search has of a long one."""
-    return min(len(text), BEGINNING_CHARS)
 
 
 def best_of(copies: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from copy import copy
-from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from pathlib import Path
@@ -25,7 +24,7 @@ import tantivy
 from tantivy import Occur, Query
 
 from larmspider.index.access import Access, statistics
-from larmspider.index.copies import as_long
+from larmspider.index.copies import Groups
 from larmspider.index.schema import without_accents
 from larmspider.search.facets import Facets, count_facets
 from larmspider.search.facets import merge as merge_facets
@@ -38,7 +37,6 @@ from larmspider.search.searcher import (
     LOOKED_AT,
     SPARE,
     Document,
-    Folding,
     Hit,
     Match,
     Results,
@@ -46,7 +44,6 @@ from larmspider.search.searcher import (
     best_of,
     count_of,
     hit_of,
-    length_of,
     typed_head,
     without_copies,
 )
@@ -148,12 +145,7 @@ class WorkersSearcher(Searcher):
                 rerankers = [one.ranking.reranker(clauses, one.shard.documents()) for one in asked]
                 stream = self._reranked(readers, stream, rerankers)
             doubtful = any(one.doubtful for one in asked)
-
-            def length(found: _Found) -> int:
-                return length_of(self._stored(readers, found)["body"])
-
-            most = offset + limit
-            groups, more = _grouped(stream, most, length, copies=copies, doubtful=doubtful)
+            groups, more = _grouped(stream, offset + limit, copies=copies, doubtful=doubtful)
             makers = [one.ranking.snippet_maker(clauses) if self._shows else None for one in asked]
             hits = [self._hit_of(readers, dedup, group, makers) for group in groups[offset:]]
         total = sum(totals) - len(outdated)
@@ -230,9 +222,7 @@ class WorkersSearcher(Searcher):
         best = group[0]
         equal = [found for found in group if found.match.score >= EQUAL * best.match.score]
         stored = best_of([self._stored(readers, one) for one in equal])
-        others = self._copies(
-            readers, dedup, best.match.likeness, stored["key"], length_of(stored["body"])
-        )
+        others = self._copies(readers, dedup, best.match.likeness, stored["key"])
         return hit_of(stored, best.match.score, makers[best.shard], len(others))
 
     def _reranked(
@@ -262,18 +252,14 @@ class WorkersSearcher(Searcher):
         dedup: Deduplicator,
         likeness: int | None,
         key: str,
-        length: int,
     ) -> dict[str, tuple[int, dict[str, Any]]]:
-        """The copies of the page ``key``, of this length: by theirs the shard, and what it has
-        stored."""
+        """The copies of the page ``key``: by theirs the shard, and what it has stored."""
         found = {}
         for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
             for address in shard.copies_of(reader, likeness):
                 stored = shard.stored_of(reader, address)
                 when = stored["fetched"].timestamp()
-                if stored["key"] == key or not as_long(length, length_of(stored["body"])):
-                    continue
-                if dedup.counts(number, stored["key"], when):
+                if stored["key"] != key and dedup.counts(number, stored["key"], when):
                     found[stored["key"]] = number, stored
         return found
 
@@ -282,8 +268,7 @@ class WorkersSearcher(Searcher):
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
-            length = length_of(document.text)
-            found = self._copies(readers, dedup, document.likeness, document.normalized, length)
+            found = self._copies(readers, dedup, document.likeness, document.normalized)
             hits = [
                 hit_of(stored, 0.0, self._shards[shard].beginnings)
                 for shard, stored in found.values()
@@ -353,23 +338,17 @@ class WorkersSearcher(Searcher):
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boost(number))
                 like_it = ranking.more_like_this(document, reader)
-                length = partial(shard.length, reader)
-                matches = shard.by_score(reader, like_it, limit + SPARE)
-                matches = without_copies(matches, document, length)
+                matches = without_copies(shard.by_score(reader, like_it, limit + SPARE), document)
                 streams.append(_of_shard(number, matches))
-            folding = Folding(lambda one: length_of(self._stored(readers, one)["body"]))
-            hits = list[Hit]()
+            known, hits = Groups(), list[Hit]()
             for found in merge(*streams, key=lambda one: -one.match.score):
                 if len(hits) == limit:
                     break
                 stored = self._stored(readers, found)
                 counts = dedup.counts(found.shard, stored["key"], stored["fetched"].timestamp())
-                found = found._replace(match=found.match._replace(stored=stored))
-                if not counts or folding.place(found, found.match.likeness) < len(hits):
+                if not counts or known.place(found.match.likeness) < len(hits):
                     continue
-                others = self._copies(
-                    readers, dedup, found.match.likeness, stored["key"], length_of(stored["body"])
-                )
+                others = self._copies(readers, dedup, found.match.likeness, stored["key"])
                 maker = self._shards[found.shard].beginnings
                 hits.append(hit_of(stored, found.match.score, maker, len(others)))
         return Results(len(hits), hits, time.perf_counter() - started)
@@ -467,20 +446,15 @@ def _by_date(asked: Sequence[_Asked], size: int) -> tuple[list[Iterator[_Found]]
 
 
 def _grouped(
-    stream: Iterable[_Found],
-    most: int,
-    length: Callable[[_Found], int],
-    *,
-    copies: bool,
-    doubtful: bool,
+    stream: Iterable[_Found], most: int, *, copies: bool, doubtful: bool
 ) -> tuple[list[list[_Found]], bool]:
     """The first ``most`` matches with their copies, as in one index, and whether there are more.
     Where records are ``doubtful`` further ones are looked at, for the total."""
-    folding, groups, more = Folding(length), list[list[_Found]](), False
+    known, groups, more = Groups(), list[list[_Found]](), False
     for number, found in enumerate(stream):
         if more and (number >= EXACT_TOTAL or not doubtful):
             break
-        at = folding.place(found, None if copies else found.match.likeness)
+        at = known.place(None if copies else found.match.likeness)
         if at < len(groups):
             groups[at].append(found)
         elif len(groups) < most:
