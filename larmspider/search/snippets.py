@@ -45,6 +45,7 @@ _CUT = "\N{HORIZONTAL ELLIPSIS}"
 _WITHOUT_SPACES = "\u2e80"  # scripts from here on, about
 
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
+_PART = re.compile(r"[^\W_]+(?:\+\+|#)?")  # of a name such as max_content_length
 _ENDS = re.compile(r"[.!?\u2026][\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]")
 _ABBREVIATION = re.compile(r"(?<!\w)(?:\w|[A-Z]\w|[0-9]+)\Z")  # a dot behind it ends no sentence
 _LONGEST_ABBREVIATION = 20
@@ -131,10 +132,13 @@ class SnippetMaker:
             for phrase in phrases
             if len(found := re.findall(r"\w+", phrase.lower())) > 1
         ]
+        self.names = [
+            name for typed in wanted for name in re.findall(r"\w+", typed.lower()) if "_" in name
+        ]
         self._wanted_beginnings = [
             beginning_of(word, stemmed.analyze(word))
             for typed in wanted
-            for word in re.findall(r"\w+", typed.lower())
+            for word in re.findall(r"[^\W_]+", typed.lower())
         ]
         self._left = FURTHER_BYTES
         self._exact, self._stemmed = exact, stemmed
@@ -142,8 +146,8 @@ class SnippetMaker:
         self._stems = set(stems)
         self._beginnings = dict.fromkeys(self._stems)
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
-        idle = {found for typed in idle for found in _WORD.findall(typed)}
-        for word in (found for typed in words for found in _WORD.findall(typed.lower())):
+        idle = {found for typed in idle for found in _PART.findall(typed)}
+        for word in (found for typed in words for found in _PART.findall(typed.lower())):
             self._tokens.update(self._exact_words(word))
             stems = stemmed.analyze(word) if word[-1] not in "+#" else []
             self._stems.update(stems)
@@ -232,6 +236,9 @@ class SnippetMaker:
         for phrase in self._phrases:
             if side_by_side := phrase.place(lower):
                 return side_by_side
+        for name in self.names:
+            if (at := lower.find(name)) >= 0:
+                return at, at + len(name)
         places: list[tuple[int, str]] = []
         enough = _OCCURRENCES if len(self._beginnings) > 1 else 1
         for beginning in self._beginnings:
@@ -364,7 +371,8 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
     left = maker.not_in(stored["title"].lower()) if sections else []
-    if left and (at := _named(left, maker.not_in(""), sections)) is not None:
+    wanted = [*maker.not_in(""), *maker.names]
+    if left and (at := _named(left, wanted, sections)) is not None:
         start = sections[at][0]
         end = start + _SECTION_CHARS
         return _found(maker.snippet(text_of(stored, end)[start:end], description), sections[at])

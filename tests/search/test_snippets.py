@@ -74,6 +74,22 @@ def test_a_phrase_is_shown_where_its_words_stand_side_by_side() -> None:
     assert maker.snippet("a log is in it", "").marked("*", "*") == "a *log* is *in* it"
 
 
+def test_of_a_name_the_section_that_is_called_so_is_shown(writer, make_page) -> None:
+    """And of the text the place where it stands as it is typed, whatever begins as its parts."""
+    names = ["MAX_SIZE", "MAX_LENGTH", "MAX_CONTENT_LENGTH", "CONTENT_TYPE"]
+    fill = "words of no interest here " * 20
+    page = make_page("config", "".join(f"{name} is an option. {fill}" for name in names))
+    each = len(page.text) // len(names)
+    page.sections = [Section(page.text.index(f"{name} is"), name.lower(), name) for name in names]
+    writer.add(page)
+    writer.commit()
+    assert each > 100
+    [hit] = Searcher.open(writer.directory).search("max_content_length").hits
+    assert hit.section == Section(page.text.index("MAX_CONTENT"), "max_content_length", names[2])
+    marked = make("max_content_length", f"the max length, {fill} a MAX_CONTENT_LENGTH, {fill}")
+    assert "MAX_CONTENT_LENGTH" in marked.text
+
+
 def test_words_that_say_nothing_choose_no_passage() -> None:
     """They are marked where they stand beside the others."""
     idle = ["how", "do", "i", "a"]
