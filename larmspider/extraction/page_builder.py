@@ -74,14 +74,14 @@ BREAKS = frozenset(("br", "hr", "img", "input", "embed", "frame"))
 """Void elements that separate words, as an image does and a wbr does not."""
 
 ASIDE, MAIN, CONTROL, UNSEEN, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
-ARTICLE = "\ufdd7"  # one of several, or a part of the main text
+ARTICLE, FORM = "\ufdd7", "\ufdd8"  # one article of several; a search box, or the whole page
 """Marks among the pieces of a page's text, where a region begins and ends; no text has these
 characters (Unicode 23.7), and those that a page has are left out."""
 SECTION, HEADING = "\ufdd5", "\ufdd6"
 """Around the number of a section that begins here."""
 REGIONS = MappingProxyType(
-    dict.fromkeys(("nav", "header", "footer", "aside", "form"), ASIDE)
-    | {"main": MAIN, "article": ARTICLE}
+    dict.fromkeys(("nav", "header", "footer", "aside"), ASIDE)
+    | {"main": MAIN, "article": ARTICLE, "form": FORM}
     | dict.fromkeys(("button", "select", "datalist", "option"), CONTROL)
 )
 """Elements around the main text, those that hold it, and those whose labels are no text, each
@@ -93,9 +93,9 @@ LANDMARKS = MappingProxyType(
 )
 """What an element of another name is where its ``role`` says so (WAI-ARIA 1.2, 5.3.4)."""
 NAVIGATION = frozenset(
-    ("navheader", "navfooter", "nav-panel", "navpath", "breadcrumb", "breadcrumbs")
+    ("navheader", "navfooter", "nav-panel", "navpath", "navigation", "breadcrumb", "breadcrumbs")
 )
-"""And by its class, as DocBook, Texinfo, Doxygen and Bootstrap write it."""
+"""And by its class, as DocBook, Texinfo, Doxygen, GTK-Doc and Bootstrap write it."""
 BEGINNING = 20_000
 """Bytes of a page that are looked through for landmarks: 0.02 ms."""
 TEXINFO = frozenset(("header", "contents", "shortcontents"))
@@ -123,7 +123,7 @@ _REFRESH = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
-_MARKS = (ASIDE, MAIN, ARTICLE, CONTROL, UNSEEN, END)
+_MARKS = (ASIDE, MAIN, ARTICLE, FORM, CONTROL, UNSEEN, END)
 _MARK = re.compile(f"[{''.join(_MARKS)}]")
 _SECTION = re.compile(f"{SECTION}([0-9]*){HEADING}? ?")
 _PILCROWS = "\xb6#\u21a9\U0001f517"  # links of headings to themselves
@@ -344,9 +344,10 @@ def regions(marked: str) -> tuple[str, list[tuple[int, int]], str]:
     core, where the main text is too short to be one.
 
     The main text is that of ``main`` or ``article``, of one alone that has more than half of it;
-    else all. It is without nav, header, footer, aside and form (REGIONS). Where that leaves less
-    than `LEAST_MAIN` characters, all is main text, and they are its core. Labels of controls are
-    left out, and what is not seen, unless that is most of the page: a script shows it then.
+    else all. It is without nav, header, footer, aside (REGIONS), and form unless half of it is in
+    forms. Where that leaves less than `LEAST_MAIN` characters, all is main text, and they are its
+    core. Labels of controls are left out, and what is not seen, unless that is most of the page: a
+    script shows it then.
     """
     pieces = _parted(marked)
     if len(pieces) == 1:
@@ -407,6 +408,7 @@ class _Stretch:
     mains: tuple[int, ...]
     main: bool
     aside: bool
+    form: bool
     control: bool
     unseen: bool
     start: int = 0
@@ -431,7 +433,7 @@ def _parted(marked: str) -> list[str]:
 def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:
     """``pieces`` are texts and marks in turn."""
     opened: list[str] = []
-    number = dict.fromkeys((ASIDE, MAIN, ARTICLE, CONTROL, UNSEEN), 0)
+    number = dict.fromkeys((ASIDE, MAIN, ARTICLE, FORM, CONTROL, UNSEEN), 0)
     mains: tuple[int, ...] = ()
     for at, piece in enumerate(pieces):
         if piece == END:
@@ -446,12 +448,16 @@ def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:
                 mains = (*mains, at)
         elif piece:
             main, aside = number[MAIN] > 0, number[ASIDE] > 0
-            yield _Stretch(piece, mains, main, aside, number[CONTROL] > 0, number[UNSEEN] > 0)
+            form, control, unseen = number[FORM] > 0, number[CONTROL] > 0, number[UNSEEN] > 0
+            yield _Stretch(piece, mains, main, aside, form, control, unseen)
 
 
 def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int]], str]:
     """What is not the main text, or the core."""
     wanted = [stretch for stretch in stretches if not stretch.aside]
+    outside = [stretch for stretch in wanted if not stretch.form]
+    if 2 * sum(len(s.text) for s in outside) > sum(len(s.text) for s in wanted):
+        wanted = outside
     sizes: Counter[int] = Counter()
     for stretch in wanted:
         for main in stretch.mains:
