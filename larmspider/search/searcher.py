@@ -227,7 +227,11 @@ class Searcher:
     ) -> str | None:
         """A query that finds more than ``found``: with a mistake corrected, or without quotes."""
         suggestion = self.suggestion(query, filters) if self.corrects else None
-        if suggestion is not None and suggestion.total_all >= max(1, BETTER * found.total_all):
+        if (
+            suggestion is not None
+            and suggestion.total_all >= max(1, BETTER * found.total_all)
+            and suggestion.is_sure(finds_nothing=not found.total)
+        ):
             return suggestion.query
         if found.total == 0 and any(
             clause.phrase and not (clause.excluded or clause.field) for clause in clauses

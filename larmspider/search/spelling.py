@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from larmspider.errors import QueryError
@@ -34,6 +34,7 @@ from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, is_related
 MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""
 _SHORTEST, _LONGEST = 4, 40  # letters of a word that is looked at
+_SURE = 5  # letters of a word, in which a mistake is corrected though others find pages
 _TWO_ERRORS = 7  # letters from which on two may be wrong
 _HEAD = 4  # letters of a head, by which the dictionary is looked through
 _LOOKED_THROUGH = 8_000  # words of the dictionary for one word of a query
@@ -86,6 +87,14 @@ class Suggestion:
     query: str
     total: int
     total_all: int = 0
+    replaced: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    """Words of the query, and those in their place."""
+
+    def is_sure(self, *, finds_nothing: bool) -> bool:
+        """Whether it is searched without asking: in each word letters have changed places, or one
+        is wrong, and, unless what was typed finds nothing at all, neither the first letter nor one
+        of a short word."""
+        return all(_is_likely(*words, finds_nothing) for words in self.replaced)
 
 
 class _Doubtful(NamedTuple):
@@ -107,10 +116,11 @@ def did_you_mean(
     """A better query, or None. A word with synonyms is right. Raises QueryError for an invalid
     query."""
     query = normalized(query)
-    pieces, end = list[str](), 0
+    pieces, replaced, end = list[str](), list[tuple[str, str]](), 0
     for one in _doubtful_words(dictionary, synonyms.widened(dictionary.clauses(query))):
         if query.startswith(one.typed, one.at) and (better := _better(dictionary, one)):
             pieces += query[end : one.at], better
+            replaced.append((one.word, better.lower()))
             end = one.at + len(one.typed)
     if not pieces:
         return None
@@ -119,7 +129,7 @@ def did_you_mean(
         total, total_all = dictionary.totals(suggested, filters)
     except QueryError:  # a word became longer than a query may be
         return None
-    return Suggestion(suggested, total, total_all) if total else None
+    return Suggestion(suggested, total, total_all, tuple(replaced)) if total else None
 
 
 def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterator[_Doubtful]:
@@ -142,7 +152,20 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
 
 
 def _may_be_wrong(word: str) -> bool:
-    return _SHORTEST <= len(word) <= _LONGEST and word.isalpha() and word not in all_stops()
+    letters = sum(map(str.isalpha, word))
+    return (
+        letters >= _SHORTEST
+        and len(word) <= _LONGEST
+        and word.isalnum()
+        and word not in all_stops()
+    )
+
+
+def _is_likely(word: str, other: str, finds_nothing: bool) -> bool:
+    moved = sorted(word) == sorted(other)
+    if not moved and distance(word, other, 1) > 1:
+        return False
+    return finds_nothing or (word[0] == other[0] and (moved or len(word) >= _SURE))
 
 
 def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
@@ -164,13 +187,23 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
         candidates = {other: n for other, n in candidates.items() if n >= _RARE * known}
     elif not (candidates or sign) and len(word) >= _TWO_ERRORS:
         candidates = two_errors(dictionary, word)
-    # who mistypes "the" misses nothing, and who looks for "haus" is not helped by "has"
-    candidates = {other: n for other, n in candidates.items() if other not in all_stops()}
+    # who mistypes "the" misses nothing, and who looks for "haus" is not helped by "has", nor who
+    # types a number by another one
+    digits = _digits(word)
+    candidates = {
+        other: n
+        for other, n in candidates.items()
+        if other not in all_stops() and _digits(other) == digits
+    }
     if not candidates:
         return None
     # the first letter is seldom wrong
     best = max(sorted(candidates), key=lambda c: candidates[c] * (10 if c[0] == word[0] else 1))
     return _in_case_of(doubtful.typed, best) if sign else best
+
+
+def _digits(word: str) -> str:
+    return "" if word.isalpha() else "".join(filter(str.isdigit, word))
 
 
 def _in_case_of(typed: str, better: str) -> str:

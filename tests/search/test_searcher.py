@@ -386,6 +386,31 @@ def test_where_nothing_is_found_a_correction_that_one_page_has_will_do(
     assert searched(writer, query, verbatim=True).total_all == 0
 
 
+@pytest.mark.parametrize(
+    ("query", "instead"),
+    [
+        ("compact", None),  # two letters
+        ("lease", "please"),  # alone it finds nothing
+        ("lease server", None),  # the first letter
+        ("pleese server", "please server"),
+        ("stay server", None),  # a short word
+        ("sqlte3", "sqlite3"),
+        ("sqlite4", None),  # another number
+    ],
+)
+def test_a_word_is_replaced_unasked_where_that_is_likely(
+    writer, make_page, query: str, instead: str | None
+) -> None:
+    """What else may be meant is offered."""
+    for number in range(3):
+        writer.add(make_page(f"{number}", "please say which company's server has sqlite3"))
+    writer.add(make_page("server", "server"))
+    found = searched(writer, query)
+    assert found.instead == instead
+    if not (instead or query == "sqlite4"):
+        assert Searcher.open(writer.directory).suggestion(query) is not None
+
+
 def test_a_phrase_that_nothing_has_gives_its_words(writer, make_page) -> None:
     """One that some page has is taken exactly."""
     writer.add(make_page("page", "join paths"))
