@@ -403,15 +403,28 @@ def _named(
     words: Iterable[str], wanted: Iterable[str], sections: Sequence[Sequence[Any]]
 ) -> int | None:
     """Of sections that with the shortest heading and anchor that have all the words, and most of
-    those that are ``wanted``."""
+    those that are ``wanted``, in what names the section itself too."""
     names = [f"{heading} {anchor}" for _, anchor, heading in sections]
     everything = "\n".join(names).lower()
     if any(word not in everything for word in words):
         return None
     lower = [(number, name.lower()) for number, name in enumerate(names)]
     found = [one for one in lower if all(word in one[1] for word in words)]
-    having = [(-sum(word in name for word in wanted), len(name), at) for at, name in found]
+    having = [
+        (-_having(wanted, name), -_having(wanted, _own(sections[at])), len(name), at)
+        for at, name in found
+    ]
     return min(having)[-1] if having else None
+
+
+def _having(words: Iterable[str], text: str) -> int:
+    return sum(word in text for word in words)
+
+
+def _own(section: Sequence[Any]) -> str:
+    """What names a section itself: "date" of flask.Request.date."""
+    _, anchor, heading = section
+    return f"{heading} {anchor.rpartition('.')[2]}".lower()
 
 
 def _found(snippet: Snippet, section: Sequence[Any]) -> tuple[Snippet, Section | None]:
