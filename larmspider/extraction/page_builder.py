@@ -345,9 +345,9 @@ def regions(marked: str) -> tuple[str, list[tuple[int, int]], str]:
 
     The main text is that of ``main`` or ``article``, of one alone that has more than half of it;
     else all. It is without nav, header, footer, aside (REGIONS), and form unless half of it is in
-    forms. Where that leaves less than `LEAST_MAIN` characters, all is main text, and they are its
-    core. Labels of controls are left out, and what is not seen, unless that is most of the page: a
-    script shows it then.
+    forms. Where that leaves less than `LEAST_MAIN` characters, and less than `LEAST_IN_MAIN` of
+    them in a ``main``, all is main text, and they are its core. Labels of controls are left out,
+    and what is not seen, unless that is most of the page: a script shows it then.
     """
     pieces = _parted(marked)
     if len(pieces) == 1:

@@ -377,14 +377,15 @@ class Ranking:
     def _labels(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Link texts that are the query, or the query without words that say little around it."""
         first, last = full.index(True), len(full) - full[::-1].index(True)
-        for text in {
+        texts = {
             label(" ".join(clause.text for clause in clauses)),
             label(" ".join(clause.text for clause in clauses[first:last])).rstrip("?!"),
-        }:
-            if text and self._has("labels", text):
-                yield self._whole("labels", text, LABEL_WEIGHT)
-            elif len(clauses) == 1:
-                yield from self._form_labels(self._exact.analyze(text))
+        }
+        known = [text for text in texts if text and self._has("labels", text)]
+        for text in known:
+            yield self._whole("labels", text, LABEL_WEIGHT)
+        if not known and len(clauses) == 1:
+            yield from self._form_labels(self._exact.analyze(clauses[0].text))
 
     def _form_labels(self, words: Sequence[str]) -> Iterator[Query]:
         """Link texts that are another form of the only word: TimeZone for "timezones"."""

@@ -135,6 +135,7 @@ class SnippetMaker:
         self.names = [
             name for typed in wanted for name in re.findall(r"\w+", typed.lower()) if "_" in name
         ]
+        """Names with underscores, in lower case, which are looked for as they are typed."""
         self._wanted_beginnings = [
             beginning_of(word, stemmed.analyze(word))
             for typed in wanted
@@ -371,8 +372,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
     left = maker.not_in(stored["title"].lower()) if sections else []
-    wanted = [*maker.not_in(""), *maker.names]
-    if left and (at := _named(left, wanted, sections)) is not None:
+    if left and (at := _named(left, [*maker.not_in(""), *maker.names], sections)) is not None:
         start = sections[at][0]
         end = start + _SECTION_CHARS
         return _found(maker.snippet(text_of(stored, end)[start:end], description), sections[at])

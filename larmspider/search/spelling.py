@@ -8,7 +8,7 @@ something::
 
 A word that pages have in another form or as a flag (``-Werror``) is right, and so is one with
 related words. A flag with a mistake becomes a flag of the index and nothing else, and keeps its
-dash and capital letters.
+dash and capital letters. Digits of a word are never wrong.
 
 One letter: of the first four each possible word is looked up, 1 us each; behind them, the words
 that begin with the same four are looked through. Two letters: these words, and those that begin
@@ -98,7 +98,7 @@ class Suggestion:
 
 
 class _Doubtful(NamedTuple):
-    """A plain word of letters: where it stands in a query and how it is typed there, how the index
+    """A plain word: where it stands in a query and how it is typed there, how the index
     writes it, and the sign that it is of, in lower case; "" for none."""
 
     at: int

@@ -271,6 +271,8 @@ def test_a_page_whose_title_is_another_form_of_the_word_is_first(writer, make_pa
     found = Searcher.open(writer.directory).search("timezones")
     assert (found.total, found.instead) == (9, None)
     assert found.hits[0].url.endswith("/page")
+    asked = Searcher.open(writer.directory).search("timezones?")
+    assert asked.hits[0].score == pytest.approx(found.hits[0].score)
 
 
 def test_a_phrase_counts_more_in_title_and_url(writer, make_page) -> None:
