@@ -50,7 +50,8 @@ FORM_FIELDS = ("exact", "anchors", "url_words")
 STOP_WEIGHT = 0.15
 """Of a word that says little (stops.py), where others say more."""
 LABEL_WEIGHT = 2.0
-"""Of a link text, or the title, that is the query, times its rarity;"""
+"""Of a link text, or the title, that is the query, times its words and its rarity: other pages earn
+something for each word, too;"""
 FORM_LABEL_WEIGHT, KNOWN_FORM_LABEL_WEIGHT = 1.6, 0.6
 """of one that is another form of its only word, where pages do not have the word itself, and do."""
 SYNONYM_WEIGHT = 0.8
@@ -383,9 +384,13 @@ class Ranking:
         }
         known = [text for text in texts if text and self._has("labels", text)]
         for text in known:
-            yield self._whole("labels", text, LABEL_WEIGHT)
+            yield self._label(text)
         if not known and len(clauses) == 1:
             yield from self._form_labels(self._exact.analyze(clauses[0].text))
+
+    def _label(self, text: str) -> Query:
+        words = len(self._exact.analyze(text))
+        return self._whole("labels", text, LABEL_WEIGHT * max(1, words))
 
     def _form_labels(self, words: Sequence[str]) -> Iterator[Query]:
         """Link texts that are another form of the only word: TimeZone for "timezones"."""
@@ -530,7 +535,7 @@ class Ranking:
             for field in fields
         ]
         if self._current and not clause.excluded and (whole := label(clause.text)):
-            found.append(self._whole("labels", whole, LABEL_WEIGHT))
+            found.append(self._label(whole))
             return _with([_any(found)], self._beside(clause.text, tokens))
         return _any(found)
 

@@ -5,8 +5,10 @@ question the verbs people ask with count little too::
 
     matter(["how", "do", "i", "use", "queues"])      # [False, False, False, False, True]
     matter(["use", "index"])                         # [True, True]
+    matter(["kilobyte", "definition", "of"])         # [True, False, False]
 
-stops.txt has the words: those that make a question, those verbs, and the others by language.
+stops.txt has the words: those that make a question, those verbs, those that ask for something only
+before another word ("definition of"), and the others by language.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
 
 _LEAST = 2  # words of another language than English
 
@@ -34,14 +37,18 @@ def _matter(words: tuple[str, ...]) -> Sequence[bool]:
             stops |= known
     if len(words) > _LEAST and not lists["questions"].isdisjoint(words):
         stops |= lists["fillers"]
-    found = [word not in stops for word in words]
+    asks = [word in lists.get(f"before {after}", ()) for word, after in pairwise((*words, ""))]
+    found = [
+        not (word in stops or asking or after_that)
+        for word, asking, after_that in zip(words, asks, [False, *asks], strict=False)
+    ]
     return found if any(found) else [True] * len(words)
 
 
 @cache
 def all_stops() -> frozenset[str]:
     """All words that say little in one of the languages, and those that people ask with."""
-    return frozenset().union(*_lists().values())
+    return frozenset().union(*(each for name, each in _lists().items() if " " not in name))
 
 
 @cache

@@ -285,3 +285,16 @@ def test_a_phrase_counts_more_in_title_and_url(writer, make_page) -> None:
     found = Searcher.open(writer.directory).search('"backup plan"')
     assert found.total == 3
     assert found.hits[-1].url.endswith("/c")
+
+
+def test_a_title_of_several_words_that_is_the_query_counts_for_each(writer, make_page) -> None:
+    """Else shorter pages with the same words in longer titles come before it."""
+    for n in range(300):
+        writer.add(make_page(f"other{n}", f"Something else {n}", title=f"Other {n}"))
+    for n in range(12):
+        text = f"{'wide paper style table ' * 2}{n}"
+        writer.add(make_page(f"part{n}", text, title=f"Wide Paper Style Table {n}x"))
+    text = "The wide paper style table. " + "Much else is said here of this and that. " * 8
+    writer.add(make_page("whole", text, title="Wide Paper Style Table"))
+    writer.commit()
+    assert names_of(Searcher.open(writer.directory).search("wide paper style table"))[0] == "whole"

@@ -16,6 +16,10 @@ from larmspider.search.stops import matter
         ("wie benutze ich warteschlangen", "warteschlangen"),
         ("die server", "die server"),  # one German word makes no German query
         ("comment utiliser la messagerie", "messagerie"),
+        ("kilobyte definition of", "kilobyte"),
+        ("the meaning of definition", "definition"),
+        ("bedeutung von urlaub", "urlaub"),
+        ("definition files", "definition files"),
         ("to be or not to be", "to be or not to be"),  # nothing else is there
     ],
 )
