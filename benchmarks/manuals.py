@@ -176,7 +176,7 @@ class Manual:
 
     @property
     def base(self) -> str:
-        return f"http://{self.name}.example/"
+        return f"http://{self.name.lower()}.example/"
 
     @classmethod
     def of(cls, name: str, directory: Path) -> Manual | None:

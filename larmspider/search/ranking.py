@@ -227,7 +227,9 @@ class Ranking:
             for text, clause in zip(typed, clauses, strict=True)
             if (others := [other for other in clause.related if " " not in other])
         }
-        return Reranker(found, self._stems, self._stems.in_most_titles, related)
+        names = [text for text, counts in zip(typed, matter(typed), strict=True) if counts]
+        name = names[0] if len(names) == 1 else ""
+        return Reranker(found, self._stems, self._stems.in_most_titles, related, name)
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""

@@ -56,6 +56,7 @@ _GAINS = [after - before for before, after in pairwise(_EARNED)]
 """What a word earns with one occurrence more."""
 _WORD = re.compile(r"[^\W_]+")
 _QUALIFYING = re.compile(r"([^\W_]+)(\.(?=\w)|::)?")  # "pandas" in pandas.merge, "std" in std::move
+_COMPOUND = re.compile(r"\w(?:[._-]|::)\w")
 _ASCII = bytes(range(128))
 _EACH = 50  # characters, one of which is looked at
 _OTHERS = 0.03  # bytes of UTF-8 for a character more than one, from which on str.lower is faster
@@ -76,9 +77,11 @@ class Reranker:
         stems: Stems,
         said_by_all: Callable[[str], bool],
         related: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        name: str = "",
     ) -> None:
         """``said_by_all``: whether a word stands in most titles, as the name of a site does.
-        ``related`` words of a word are taken for it."""
+        ``related`` words of a word are taken for it. A section with the anchor ``name``, if
+        that is one of several parts (``os.path``), has all of the query."""
         self._stems, self._said_by_all = stems, said_by_all
         self._rarities: list[float] = []
         self._numbers: dict[str, int] = {}  # of the query's words, by stem
@@ -96,6 +99,7 @@ class Reranker:
                 if found and numbers.keys().isdisjoint(found):
                     numbers |= dict.fromkeys(found, number)
                     looked_for.append(other)
+        self._anchor = f"\n{_as_anchor(name)}\n" if _COMPOUND.search(name) else ""
         self._beginnings = tuple({beginning_of(word, stems.analyze(word)) for word in looked_for})
         self._known: dict[str, int | None] = {}  # words of texts
         self._worths: dict[str, tuple[float, float]] = {}  # of headings, which pages share
@@ -124,6 +128,10 @@ class Reranker:
             yield self._worth([w for w in words if w[0] in ours or not self._said_by_all(w[0])])
         if not sections:
             return
+        if self._anchor:
+            anchors = "\n".join(["", *(anchor for _, anchor, _ in sections), ""])
+            if self._anchor in _as_anchor(anchors):
+                yield 1.0, 1.0
         headings = "\n".join([heading for _, _, heading in sections]).lower()
         seen = set[int]()
         for beginning in self._beginnings:
@@ -202,6 +210,10 @@ class Reranker:
             found = next((stem for stem in stems if stem in self._numbers), None)
             self._known[word] = None if found is None else self._numbers[found]
         return self._known[word]
+
+
+def _as_anchor(text: str) -> str:
+    return text.lower().replace("_", "-").replace("::", ".").replace("()", "")
 
 
 def lower_of(stored: dict[str, Any]) -> str:

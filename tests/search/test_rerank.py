@@ -57,6 +57,25 @@ def test_a_related_word_stands_for_the_word() -> None:
         assert related.factor(dict(stored)) > factor(**where)
 
 
+@pytest.mark.parametrize("anchor, name", [
+    ("django.db.Users.reset", "django.db.Users.reset()"),
+    ("users-reset-all", "users_reset_all"),
+    ("USERS-RESET", "users-reset"),
+    ("Users::reset", "Users.reset"),
+])  # fmt: skip
+def test_a_section_with_the_name_as_its_anchor_is_what_is_looked_for(anchor, name) -> None:
+    reranker = Reranker(WORDS, Stems("english"), "".__contains__, name=name)
+
+    def with_anchor(anchor: str) -> float:
+        stored = {"title": "Users", "body": OTHER, "sections": [(0, "", ""), (9, anchor, "Here")]}
+        return reranker.factor(stored)
+
+    assert with_anchor(anchor) > with_anchor(f"{anchor}.x") == factor(title="Users")
+    plain = Reranker(WORDS, Stems("english"), "".__contains__, name="reset")
+    sections = {"sections": [(9, "reset", "Here")]}
+    assert plain.factor({"title": "", "body": OTHER, **sections}) == factor(**sections)
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 @example("ÄÖÜ “Quoted” İstanbul \N{ANGSTROM SIGN}")
 @example("ΟΔΟΣ ΟΔΟΣ")
