@@ -164,6 +164,30 @@ def test_similar_pages(site: Served) -> None:
     assert site.get("/search?similar=http://nowhere.example/").status == 404
 
 
+def test_similar_pages_in_json(site: Served, served: Serve, tmp_path: Path) -> None:
+    """The hits of the page, as those of a search; by the URL as fetched, too."""
+    hit = site.get("/search?q=title:rotor&format=json").json["hits"][0]
+    target = f"/search?similar={quote(hit['url'])}"
+    page = LexborHTMLParser(site.get(target).text)
+    answer = site.get(f"{target}&format=json").json
+    assert [one["title"] for one in answer["hits"]] == [a.text() for a in page.css(".hit a")]
+    assert set(answer) == set(site.get("/search?q=rotor&format=json").json)
+    assert (answer["query"], answer["total"], answer["facets"]) == ("", len(answer["hits"]), None)
+    missing = site.get("/search?similar=http://nowhere.example/&format=json")
+    assert (missing.status, missing.json) == (404, {"error": "This page is not in the index."})
+    unknown = site.get(f"{target}&format=xml")
+    assert (unknown.status, list(unknown.json)) == (400, ["error"])
+    shutil.copy(site.source.path / "crawl.json", tmp_path)
+    with IndexWriter(tmp_path / "index") as index:
+        for n in range(2):
+            url, exact = f"http://h/%7Ea/{n}", f"http://h/~a/{n}"
+            index.add(Page(url, exact, text=f"needle {n}", body=b"%d" % n))
+    other = served(tmp_path)
+    for url in ("http://h/%7Ea/0", "http://h/~a/0"):
+        found = other.get(f"/search?similar={quote(url, safe='')}&format=json").json
+        assert [one["url"] for one in found["hits"]] == ["http://h/%7Ea/1"], url
+
+
 def test_a_copy_has_the_words_marked(site: Served) -> None:
     """A link at each hit; of a PDF page by page. Nothing of the page's markup is in it."""
     page = LexborHTMLParser(site.get("/search?q=title:rotor%20siren").text)

@@ -7,7 +7,7 @@
 /search?q=vpn&sort=date                       newest first, of pages with all the words
 /search?q=vpn&format=json                     the fields are in docs/search.md
 /search/suggest?q=vp                          ["vp", ["vpn", "vpn for travellers"]]
-/search?similar=http://wiki.example/vpn       pages like this one, by canonical URL
+/search?similar=http://wiki.example/vpn       pages like this one; format=json too
 /search/copy?u=http://wiki.example/vpn&q=vpn  the text of its stored copy, with the words marked
 """
 
@@ -130,10 +130,13 @@ def _typed(request: WebRequest) -> str:
 
 
 def search(request: WebRequest) -> WebResponse:
+    as_json = request.text("format") not in ("", "html")
+    if as_json and (mistake := _mistake(request)):
+        return json_response({"error": mistake}, 400)
     if request.text("similar"):
-        return _similar(request)
+        return _similar(request, as_json=as_json)
     asked = Asked.of(request)
-    if request.text("format") not in ("", "html"):
+    if as_json:
         return _as_json(request, asked)
     if not asked.query:
         return request.render("search_start.html", asked=asked, pages=_count(request))
@@ -213,8 +216,6 @@ def _mistake(request: WebRequest) -> str | None:
 
 
 def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
-    if mistake := _mistake(request):
-        return json_response({"error": mistake}, 400)
     try:
         filters = asked.filters(request)
         results, suggestion = _find(request.searcher(), asked, filters)
@@ -236,12 +237,16 @@ def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
     )
 
 
-def _similar(request: WebRequest) -> WebResponse:
-    searcher = request.searcher()
-    document = searcher.get(request.text("similar"))
+def _similar(request: WebRequest, *, as_json: bool) -> WebResponse:
+    searcher, url = request.searcher(), request.text("similar")
+    # links of the page have the canonical URL, programs that of a hit
+    document = searcher.get(url) or searcher.get(request.source.crawl.forms(url).exact)
     if document is None:
         raise HttpError("This page is not in the index.", 404)
     results = searcher.similar(document, SIMILAR_HITS)
+    if as_json:
+        opens = request.templates.opens
+        return json_response(results_json("", results, 0, NO_FILTERS, None, opens=opens))
     return request.render(
         "similar.html", asked=Asked("", 1, {}), document=document, results=results
     )
