@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import logging
 import re
@@ -241,6 +242,31 @@ def test_only_an_operator_learns_why(site: Served) -> None:
         got = site.get(f"/control/why?q=zzz&u={quote(text)}", **BEARER)
         assert got.status == 200
         assert "<b>" not in got.text
+
+
+@pytest.mark.parametrize(("target", "says"), [
+    *((f"{path}format=xml", "format 'xml' is unknown; expected html or json")
+      for path in ("queries?", "why?q=canary&u=http://pay.hr.example/&", "why?")),
+    ("why?q=canary&u=http://pay.hr.example/&sort=x", "sort 'x' is unknown; expected date or"),
+    ("why?q=canary&u=http://pay.hr.example/&exact=yes", "exact 'yes' is unknown; expected 0 or 1"),
+    ("why?q=canary&u=http://pay.hr.example/&copies=2", "copies '2' is unknown; expected 0 or 1"),
+])  # fmt: skip
+def test_unknown_values_are_refused(site: Served, target: str, says: str) -> None:
+    """As JSON and, where the format is right, on the page."""
+    for form in ("",) if "format" in target else ("", "&format=json"):
+        got = site.get(f"/control/{target}{form}", **BEARER)
+        assert got.status == 400
+        if form or "format" in target:
+            assert got.json["error"].startswith(says)
+        else:
+            assert says in html.unescape(got.text)
+            assert "hit 1 of 1" not in got.text
+
+
+@pytest.mark.parametrize("more", ["format=", "format=html", "sort=date&exact=0&copies=1", "exact="])
+def test_known_values_are_taken(site: Served, more: str) -> None:
+    for target in ("queries?", "why?q=canary&u=http://pay.hr.example/&"):
+        assert site.get(f"/control/{target}{more}", **BEARER).status == 200
 
 
 def test_why_says_which_places_it_means(demo_crawl: Path) -> None:

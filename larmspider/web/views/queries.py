@@ -1,4 +1,5 @@
-"""What operators see of the search; each also as JSON (format=json).
+"""What operators see of the search; each also as JSON (format=json). Values that are unknown are
+refused.
 
 /control/queries                   what was searched for, what found nothing first
 /control/why?q=vpn&u=http://...    why a page is where it is among the hits; filters as in /search
@@ -14,7 +15,7 @@ from larmspider.reports.why import why
 from larmspider.status.crawl_view import Source
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 from larmspider.web.views.control import login
-from larmspider.web.views.search import Asked
+from larmspider.web.views.search import Asked, mistake, wrong_format
 
 ROWS = 100
 
@@ -22,12 +23,14 @@ ROWS = 100
 def queries(request: WebRequest) -> WebResponse:
     if not request.signed_in:
         return login(request)
+    if wrong := wrong_format(request):
+        return json_response({"error": wrong}, 400)
     log = request.query_log
     found = {
         "without_hits": log.rows(without_hits=True, limit=ROWS),
         "frequent": log.rows(limit=ROWS),
     }
-    if request.choice("format", ("html", "json")) == "json":
+    if request.text("format") == "json":
         rows = {
             name: [asdict(row) | {"last": row.last.isoformat()} for row in of]
             for name, of in found.items()
@@ -40,9 +43,11 @@ def reasons(request: WebRequest) -> WebResponse:
     if not request.signed_in:
         return login(request)
     asked, url = Asked.of(request), request.text("u").strip()
-    as_json = request.choice("format", ("html", "json")) == "json"
+    as_json = request.text("format") not in ("", "html")
     found, error, status = None, "", 200
-    if asked.query and url:
+    if wrong := mistake(request):
+        error, status = wrong, 400
+    elif asked.query and url:
         try:
             source = _source_of(url, request)
             found = why(

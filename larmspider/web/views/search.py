@@ -131,8 +131,8 @@ def _typed(request: WebRequest) -> str:
 
 def search(request: WebRequest) -> WebResponse:
     as_json = request.text("format") not in ("", "html")
-    if as_json and (mistake := _mistake(request)):
-        return json_response({"error": mistake}, 400)
+    if as_json and (wrong := mistake(request)):
+        return json_response({"error": wrong}, 400)
     if request.text("similar"):
         return _similar(request, as_json=as_json)
     asked = Asked.of(request)
@@ -200,10 +200,16 @@ def _refused(request: WebRequest, asked: Asked, error: QueryError) -> WebRespons
     return request.render("search_start.html", 400, asked=asked, pages=0, error=why)
 
 
-def _mistake(request: WebRequest) -> str | None:
-    """What the page ignores, and a program that asks for it is told."""
-    if (form := request.text("format")) != "json":
+def wrong_format(request: WebRequest) -> str | None:
+    if (form := request.text("format")) not in ("", "html", "json"):
         return f"format {form!r:.50} is unknown; expected html or json"
+    return None
+
+
+def mistake(request: WebRequest) -> str | None:
+    """What the page ignores, and a program that asks for it is told."""
+    if wrong := wrong_format(request):
+        return wrong
     page = request.text("page")
     if page and not 0 < request.number("page", 0, 0, MAX_PAGES + 1) <= MAX_PAGES:
         return f"page {page!r:.50} is none; expected a whole number from 1 to {MAX_PAGES}"

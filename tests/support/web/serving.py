@@ -211,8 +211,9 @@ QUERIES = (
     "/search/copy?u={text}&q={text}",
     "/search?q=siren&sort={text}&collection={text}",
     "/control/why?q={text}&u={text}",
+    "/control/why?q=siren&u={text}&sort={text}",
     "/control/search?said={text}",
-    "/control/queries?sort={text}",
+    "/control/queries?format={text}",
     "/mirrors?said={text}",
     "/links?show={text}&format={text}&page={text}",
 )
