@@ -28,8 +28,10 @@ a single crawl with `-s NAME=VALUE`, for good in that file, or in a settings mod
 begins with `from larmspider.settings import *`.
 
 Names that begin with `LARM_` are ours. They carry their unit. A name that does not exist, or a
-value that is not accepted, is an error when the crawl starts, before anything is written. Lists are
-separated by commas on the command line. Scrapy's settings keep their meaning.
+value that is not accepted, is an error when the crawl starts, before anything is written. Lists and
+mappings may be written on the command line as they are here, which is JSON, as in
+`-s 'LARM_DENY_ADDRESSES=["10.0.0.0/8", "fe80::/10"]'`, and lists separated by commas, too. Scrapy's
+settings keep their meaning.
 """
 _STATS = """\
 # Stats
@@ -101,8 +103,16 @@ def _setting(node: ast.stmt, meaning: str) -> Setting:
     (target,) = node.targets if isinstance(node, ast.Assign) else (node.target,)
     value = node.value
     components = isinstance(value, ast.Dict) and bool(value.keys)
-    default = "see settings.py" if components else f"`{ast.unparse(value)}`".replace("'", '"')
+    default = "see settings.py" if components else f"`{_written(value)}`"
     return Setting(ast.unparse(target), default, _linked(meaning))
+
+
+def _written(value: ast.expr) -> str:
+    """A default as the command line takes it: ``1 << 30`` as a number."""
+    source = ast.unparse(value)
+    if isinstance(value, ast.BinOp):
+        source = str(eval(source, {"__builtins__": {}}))
+    return source.replace("'", '"')
 
 
 def stats_page(source: str) -> str:

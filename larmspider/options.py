@@ -156,13 +156,17 @@ def as_boolean(name: str, value: Any) -> bool:
 
 
 def strings(settings: BaseSettings, name: str) -> list[str]:
-    """The setting as a list of strings; on the command line separated by commas."""
-    value = _get(settings, name)
+    """The setting as a list of strings; on the command line separated by commas, or JSON."""
+    value = given = _get(settings, name)
+    if isinstance(value, str) and value.strip().startswith("["):
+        with suppress(ValueError):  # [::1] is no JSON
+            value = json.loads(value)
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     if isinstance(value, Iterable) and all(isinstance(part, str) for part in value):
         return list(value)
-    raise _refused(name, value, "a list of strings (separated by commas on the command line)")
+    wanted = "a list of strings (separated by commas, or JSON, on the command line)"
+    raise _refused(name, given, wanted)
 
 
 def text(settings: BaseSettings, name: str) -> str:

@@ -12,6 +12,7 @@ from scrapy.settings import Settings
 from docs.reference import pages
 from larmspider import options, stats
 from larmspider.crawl.log_index.update import SOUND
+from larmspider.errors import ConfigError
 from larmspider.extraction import formats
 from larmspider.extraction.documents import parts
 from larmspider.extraction.documents.reading import Unread
@@ -41,6 +42,36 @@ def test_every_setting_has_a_row() -> None:
     text = (DOCS / "settings.md").read_text("utf-8")
     assert sorted(re.findall(r"^\| `(LARM_\w+)` \|", text, re.MULTILINE)) == sorted(SETTINGS)
     assert set(re.findall(r"`(LARM_[A-Z0-9_]+)`", text)) == set(SETTINGS)
+
+
+def test_documented_defaults_are_taken_on_the_command_line() -> None:
+    """As they stand there, lists among them; not what is read from elsewhere, or not set."""
+    text = (DOCS / "settings.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| `(.*?)` \|", text, re.MULTILINE)
+    computed = re.compile(r"None|[a-z]+\(|os\.|f\"")
+    settings = Settings()
+    written = {name: default for name, default in rows if not computed.match(default)}
+    assert {"LARM_DENY_ADDRESSES", "LARM_COLLECTIONS", "LARM_DOCUMENT_BYTES"} < set(written)
+    for name, default in written.items():
+        settings.set(name, default if default[0] in "[{" else default.strip('"'), "cmdline")
+        assert options.typed(settings, name) == options.defaults()[name], name
+
+
+@pytest.mark.parametrize("given", [
+    "10.0.0.0/8, fe80::/10", '["10.0.0.0/8", "fe80::/10"]', ' [ "10.0.0.0/8","fe80::/10" ]',
+    ["10.0.0.0/8", "fe80::/10"],
+])  # fmt: skip
+def test_a_list_on_the_command_line(given: object) -> None:
+    settings = Settings({"LARM_DENY_ADDRESSES": given})
+    assert options.strings(settings, "LARM_DENY_ADDRESSES") == ["10.0.0.0/8", "fe80::/10"]
+
+
+def test_lists_that_are_none() -> None:
+    """A word in brackets is an address of IPv6, or a pattern, and no list."""
+    for given, expected in (("", []), ("[]", []), ("[::1],[a-c]*", ["[::1]", "[a-c]*"])):
+        assert options.strings(Settings({"LARM_WEB_HOSTS": given}), "LARM_WEB_HOSTS") == expected
+    with pytest.raises(ConfigError, match=r"LARM_WEB_HOSTS=\[1\]: expected a list of strings"):
+        options.strings(Settings({"LARM_WEB_HOSTS": "[1]"}), "LARM_WEB_HOSTS")
 
 
 def test_every_stats_key_has_a_row() -> None:
