@@ -22,8 +22,8 @@ from larmspider.search.synonyms import Problems, folded
 if TYPE_CHECKING:
     from larmspider.search.searcher import Searcher
 
-MAX_SHOWN = 5
-"""Links above the hits of one query."""
+MAX_LINKS = 5
+"""Links of one query; a further one is a bad line, which counts for its other queries alone."""
 _MAX_URL = 2_048
 _EXPECTED = "expected queries => URL title, as in: vpn, remote access => http://wiki.example/vpn"
 
@@ -47,7 +47,7 @@ class BestBets:
     def of(self, query: str, access: Access) -> list[BestBet]:
         """Those for a query; one to a host whose pages the reader may not see is left out."""
         found = self.links.get(folded(query), ())
-        return [bet for bet in found if access.page(bet.place)][:MAX_SHOWN]
+        return [bet for bet in found if access.page(bet.place)]
 
 
 NO_BEST_BETS = BestBets()
@@ -74,7 +74,11 @@ def parse_best_bets(lines: Iterable[str]) -> tuple[BestBets, Problems]:
         else:
             bet = BestBet(url, " ".join(title.split()), place)
             for words in dict.fromkeys(queries):
-                links[words] = (*links.get(words, ()), bet)
+                if len(others := links.get(words, ())) < MAX_LINKS:
+                    links[words] = (*others, bet)
+                else:
+                    full = f"{' '.join(words)!r:.60} has {MAX_LINKS} links already"
+                    problems.append((number, f"{url!r:.60}: {full}, which are the most"))
     return BestBets(links), problems
 
 

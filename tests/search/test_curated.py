@@ -42,6 +42,21 @@ def test_best_bets_belong_to_whole_queries() -> None:
     assert "begins with http:// or https://" in problems[0][1]
 
 
+def test_a_sixth_link_of_a_query_is_a_bad_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named, and serves the other queries of its line."""
+    path = tmp_path / "best_bets.txt"
+    path.write_text("".join(f"VPN{', tunnel' * (n > 4)} => http://h/{n}\n" for n in range(1, 8)))
+    with caplog.at_level(logging.WARNING):
+        bets = Curated.from_settings(settings_of(LARM_DIR=str(tmp_path))).best_bets.value
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{path}:{n}: 'http://h/{n}': 'vpn' has 5 links already, which are the most" for n in (6, 7)
+    ]
+    assert [bet.url[-1] for bet in bets.of("vpn", EVERYTHING)] == list("12345")
+    assert [bet.url[-1] for bet in bets.of("tunnel", EVERYTHING)] == list("567")
+
+
 @pytest.mark.parametrize("url", [
     "https://pay.hr.example/a", "https://PAY.hr.example./a", "https://pay.hr.example\\@wiki/",
 ])  # fmt: skip
