@@ -74,8 +74,9 @@ def _inside(target: str) -> str:
 
 async def sign_out(request: web.Request) -> web.Response:
     site = request.app[SITE]
-    await _checked(request, site)
-    response = web.Response(status=303, headers={"Location": "/"})
+    form = await _checked(request, site)
+    target = _inside(form.get("next", "/"))
+    response = web.Response(status=303, headers={"Location": target})
     site.guard.end_session(request.cookies, request.headers.get("Host", ""))
     _set_cookie(request, response, "")
     return response

@@ -179,6 +179,23 @@ def test_every_route_by_keyboard_alone(site: Served, browser: Browser) -> None:
     assert browser.errors() == []
 
 
+def test_who_is_signed_in_signs_out_by_keyboard(site: Served, browser: Browser, axe: str) -> None:
+    """From the results, on a phone too, where axe-core finds nothing and all fits."""
+    keys = Keyboard(browser)
+    browser.look(1280)
+    browser.open(f"{site.url}/login?next=/search%3Fq%3Dsiren")
+    browser.find("input[name=token]").send_keys(TOKEN, Keys.ENTER)
+    browser.until(lambda: browser.all('form[action="/logout"]'), "signed in")
+    for width in (320, 390, 1280):
+        browser.look(width)
+        assert browser.overflow() <= 0, width
+        assert findings(browser, axe) == [], width
+    out = 'form[action="/logout"] button'
+    keys.follow(out, lambda: browser.all("a[href^='/login']") != [], "signed out")
+    assert browser.driver.current_url == f"{site.url}/search"
+    assert browser.errors() == []
+
+
 def test_recent_searches_are_offered_and_stay_here(site: Served, browser: Browser) -> None:
     """Those that found something, the last one first; an empty box shows them too."""
     browser.open(f"{site.url}/search")

@@ -18,7 +18,7 @@ from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.web.render import crumbs
 from tests.support.web.browser import Browser
-from tests.support.web.serving import TOKEN, Got, Served
+from tests.support.web.serving import TOKEN, Got, Served, request
 
 Serve = Callable[..., Served]
 HOSTILE = (
@@ -97,7 +97,10 @@ def test_facets_narrow_and_widen_again(site: Served, browser: Browser) -> None:
     assert browser.text("[role=status]").split()[0] == everything
 
 
-def test_who_signs_out_leaves_no_searches_behind(site: Served, browser: Browser) -> None:
+@pytest.mark.parametrize("where", ["", "/search?q=siren", "/control"])
+def test_who_signs_out_leaves_no_searches_behind(
+    site: Served, browser: Browser, where: str
+) -> None:
     """In the browser, which alone knows them: somebody else may use it next."""
     recents = "return [...document.querySelectorAll('#recent li')].map(one => one.textContent)"
     browser.open(f"{site.url}/login")
@@ -106,9 +109,11 @@ def test_who_signs_out_leaves_no_searches_behind(site: Served, browser: Browser)
     browser.open(f"{site.url}/search?q=siren")
     browser.open(f"{site.url}/search")
     assert browser.script(recents) == ["siren"]
-    browser.open(f"{site.url}/control")
+    if where:
+        browser.open(f"{site.url}{where}")
     browser.find('form[action="/logout"] button').click()
-    browser.until(lambda: not browser.driver.current_url.endswith("/control"), "signed out")
+    browser.until(lambda: not browser.all('form[action="/logout"]'), "signed out")
+    assert browser.driver.current_url == site.url + ("/search" if where != "/control" else "/")
     browser.open(f"{site.url}/search")
     assert browser.script(recents) == []
     assert browser.errors() == []
@@ -309,14 +314,23 @@ def test_the_newest_first(site: Served) -> None:
     assert [hit["score"] for hit in found] == sorted((h["score"] for h in found), reverse=True)
 
 
-def test_a_page_of_results_is_light(site: Served) -> None:
-    """With all that it loads less than 60 kB, so that nobody waits for it."""
-    got = site.get("/search?q=siren")
-    page = LexborHTMLParser(got.text)
-    assert len(page.css(".hit")) == 10
-    loaded = [one.attributes["href"] for one in page.css("link[rel=stylesheet], link[rel=icon]")]
-    loaded += [one.attributes["src"] for one in page.css("script, img")]
-    assert len(got.body) + sum(len(site.get(str(path)).body) for path in loaded) < 60_000
+@pytest.mark.parametrize("language", ["", "de", "fr"])
+def test_a_page_of_results_is_light(site: Served, language: str) -> None:
+    """With all that it loads less than 60 kB, so that nobody waits for it; also for those who are
+    signed in, who can sign out there."""
+    got = request(f"{site.url}/login", "POST", {}, {"token": TOKEN})
+    cookie = got.headers["Set-Cookie"].partition(";")[0]
+    names = {"": "Sign out", "de": "Abmelden", "fr": "Se déconnecter"}
+    for headers in ({}, {"Cookie": cookie}):
+        got = site.get("/search?q=siren", Accept_Language=language, **headers)
+        page = LexborHTMLParser(got.text)
+        assert len(page.css(".hit")) == 10
+        links = page.css("link[rel=stylesheet], link[rel=icon]")
+        loaded = [one.attributes["href"] for one in links]
+        loaded += [one.attributes["src"] for one in page.css("script, img")]
+        assert len(got.body) + sum(len(site.get(str(path)).body) for path in loaded) < 60_000
+        out = [one.text() for one in page.css('form[action="/logout"] button')]
+        assert out == [names[language]] * bool(headers)
 
 
 def test_pages_of_results_follow_one_another(hostile_site: Served) -> None:
