@@ -119,6 +119,26 @@ def test_who_signs_out_leaves_no_searches_behind(
     assert browser.errors() == []
 
 
+def test_searches_are_forgotten_when_a_session_ends_by_itself(
+    site: Served, browser: Browser
+) -> None:
+    """Those of before, too; what somebody searches for without a session stays."""
+    recents = "return [...document.querySelectorAll('#recent li')].map(one => one.textContent)"
+    browser.open(f"{site.url}/search?q=rotor")
+    browser.open(f"{site.url}/login?next=/search%3Fq%3Dsiren")
+    browser.find("input[name=token]").send_keys(TOKEN, Keys.ENTER)
+    browser.until(lambda: browser.all('form[action="/logout"]'), "signed in")
+    browser.open(f"{site.url}/search")
+    assert browser.script(recents) == ["siren", "rotor"]
+    site.site.guard._sessions.clear()
+    browser.open(f"{site.url}/search?q=expenses")
+    browser.open(f"{site.url}/search")
+    assert browser.script(recents) == ["expenses"]
+    browser.open(f"{site.url}/search")
+    assert browser.script(recents) == ["expenses"]
+    assert browser.errors() == []
+
+
 def test_works_without_scripts(site: Served, browser: Browser) -> None:
     """Search, facets and pages are links and forms."""
     browser.scripts(on=False)

@@ -7,7 +7,8 @@
   const hits = [...document.querySelectorAll(".hits > li")]
     .map((hit) => hit.querySelector(".hit a, a.copy")).filter(Boolean);
 
-  const KEY = "larmspider-recent", MOST = 8;
+  const KEY = "larmspider-recent", WHILE_SIGNED_IN = "larmspider-recent-signed-in", MOST = 8;
+  const signOut = document.querySelector('form[action="/logout"]');
   const recent = () => {
     try {
       const kept = JSON.parse(localStorage.getItem(KEY));
@@ -15,14 +16,20 @@
     } catch { return []; } // no storage, or something else in it
   };
   const keep = (texts) => {
-    try { localStorage.setItem(KEY, JSON.stringify(texts)); } catch { /* private window: forget it */ }
+    try {
+      localStorage.setItem(KEY, JSON.stringify(texts));
+      if (signOut) localStorage.setItem(WHILE_SIGNED_IN, "1");
+    } catch { /* private window: forget it */ }
   };
+  const forget = () => {
+    try { [KEY, WHILE_SIGNED_IN].forEach((key) => localStorage.removeItem(key)); } catch { /* no storage */ }
+  };
+  signOut?.addEventListener("submit", forget);
+  try { // the session has ended by itself
+    if (!signOut && localStorage.getItem(WHILE_SIGNED_IN)) forget();
+  } catch { /* no storage */ }
   if (box && document.querySelector("ol.hits") && box.value)
     keep([box.value, ...recent().filter((text) => text !== box.value)].slice(0, MOST));
-  const forget = () => {
-    try { localStorage.removeItem(KEY); } catch { /* no storage */ }
-  };
-  document.querySelector('form[action="/logout"]')?.addEventListener("submit", forget);
   const recents = document.getElementById("recents");
   if (recents && recent().length) {
     const section = recents.content.firstElementChild.cloneNode(true);
