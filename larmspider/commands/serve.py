@@ -71,7 +71,8 @@ class Command(LarmCommand):
         base, directory = self.settings, options.crawl_root(self.settings)
         shards = [Path(shard) for shard in options.strings(base, "LARM_SHARDS")]
         paths = [directory, *(Path(name).expanduser().absolute() for name in further)]
-        names = collection_names(paths, options.mapping(base, "LARM_COLLECTIONS"))
+        named = options.mapping(base, "LARM_COLLECTIONS")
+        names = collection_names(paths, named)
         others = [_other(base, path, names[path]) for path in paths[1:]]
         source = Source(
             directory,
@@ -106,7 +107,12 @@ class Command(LarmCommand):
         stopped = stopped_by_signals()
         for one in source.all:
             print(f"{one.name}: {one.run_state.sentence}" if others else one.run_state.sentence)
-        for line in source.unsearched:
+        unserved = [
+            f"LARM_COLLECTIONS: {path} is none of the directories that are served"
+            for path in named
+            if not any(_is_same(path, served) for served in paths)
+        ]
+        for line in (*unserved, *source.unsearched):
             print(f"scrapy serve: {printable(line)}", file=sys.stderr)
         print(server.url, flush=True)
         await stopped.wait()
@@ -155,7 +161,9 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
             raise ConfigError(f"LARM_COLLECTIONS: {directory}: expected a name")
         if is_reserved(name):
             raise ConfigError(f"LARM_COLLECTIONS: {directory}: {name.strip()}: expected {expected}")
-        found[Path(directory).expanduser().absolute()] = name.strip()
+        for path in paths:
+            if _is_same(directory, path):
+                found[path] = name.strip()
     rest = [path for path in paths if path not in found]
     for path in rest:
         ends = ("/".join(path.parts[-n:]) for n in range(1, len(path.parts) + 1))
@@ -174,6 +182,11 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"two crawls have the name {twice!r}: set LARM_COLLECTIONS")
     return {path: found[path] for path in paths}
+
+
+def _is_same(named: str, path: Path) -> bool:
+    """Whether a directory of LARM_COLLECTIONS is ``path``, however it is spelt."""
+    return os.path.realpath(Path(named).expanduser()) == os.path.realpath(path)
 
 
 def stopped_by_signals() -> asyncio.Event:

@@ -167,6 +167,8 @@ def test_a_directory_is_named_once_however_it_is_spelt(tmp_path: Path) -> None:
         says = f"{tmp_path / other}: the same directory is named twice, as {tmp_path / 'a'} too"
         with pytest.raises(ConfigError, match=re.escape(says)):
             collection_names([tmp_path / "a", tmp_path / other], {})
+        named = collection_names([tmp_path / "a", tmp_path], {str(tmp_path / other): "Staff"})
+        assert named[tmp_path / "a"] == "Staff"
     assert len(collection_names([tmp_path / "a", tmp_path / "loop"], {})) == 2
 
 
@@ -198,6 +200,20 @@ def test_several_crawls(demo_crawl: Path, tmp_path: Path) -> None:
         assert request(url + "/control/pause", "POST", headers, {"x": ""}).status == 401
     ran = scrapy("serve", str(demo_crawl), "none", cwd=tmp_path)
     assert (ran.status, len(ran.err.splitlines())) == (1, 1)
+
+
+def test_a_name_for_a_directory_that_is_not_served_is_told(tmp_path: Path) -> None:
+    """At the start, and the others are named; a crawl may still come."""
+    (tmp_path / "wiki").mkdir()
+    named = json.dumps({str(tmp_path / "wiki/"): "Wiki", "/srv/hr\n": "Staff"})
+    with (
+        (tmp_path / "err").open("w") as err,
+        serving(tmp_path, "-s", f"LARM_COLLECTIONS={named}", "wiki", err=err),
+    ):
+        said = (tmp_path / "err").read_text()
+    assert said == (
+        "scrapy serve: LARM_COLLECTIONS: /srv/hr\ufffd is none of the directories that are served\n"
+    )
 
 
 @pytest.mark.parametrize("damaged", ["meta.json", "*.idx", "*.store", "larmspider-index.json"])
