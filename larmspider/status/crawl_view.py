@@ -196,6 +196,11 @@ class Source:
         """This crawl and the others."""
         return (self, *self.others)
 
+    @property
+    def collections(self) -> list[str]:
+        """The names of the crawls, where several are searched; else none."""
+        return [source.name for source in self.all if source.name]
+
     def seen_by(self, access_of: Callable[[Source], Access]) -> Searcher:
         """The pages of all crawls, of each those that ``access_of`` opens. Raises CrawlDirError
         where none has an index."""

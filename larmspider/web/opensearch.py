@@ -133,7 +133,7 @@ def _answer(request: WebRequest, body: bytes) -> WebResponse:
 
 def _collections(request: WebRequest) -> list[str]:
     """The crawls that the path names, none for all. Raises SearchError for others."""
-    known = [source.name for source in request.source.all if source.name]
+    known = request.source.collections
     found = []
     for name in request.path.get("index", "_all").split(","):
         if name in EVERY_INDEX:

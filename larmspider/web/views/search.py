@@ -92,7 +92,7 @@ class Asked:
     def filters(self, request: WebRequest) -> Filters:
         """Raises QueryError for bad values."""
         narrow = self.narrow
-        known = [source.name for source in request.source.all if source.name]
+        known = request.source.collections
         if (name := narrow.get("collection")) and name not in known:
             if not known:
                 raise QueryError(
