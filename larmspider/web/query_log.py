@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options
 from larmspider.index.normal import normalized
+from larmspider.index.schema import without_accents
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -41,8 +42,11 @@ _CHECKED = 1_000  # notes between two looks at the number of rows
 _BUSY_SECS = 1.0  # how long another process may write
 _DAY_SECS = 86_400
 _TABLE = """CREATE TABLE IF NOT EXISTS queries (
-    query TEXT, day INTEGER, times INTEGER, empty INTEGER, hits INTEGER, PRIMARY KEY (query, day)
+    query TEXT, day INTEGER, times INTEGER, empty INTEGER, hits INTEGER, plain TEXT,
+    PRIMARY KEY (query, day)
 ) WITHOUT ROWID"""
+_INDEX = "CREATE INDEX IF NOT EXISTS by_plain ON queries (plain) WHERE plain IS NOT NULL"
+"""``plain`` is a query without its accents, NULL for one that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,9 @@ class QueryLog:
         if not self.on or not text or len(text) > MAX_CHARS:
             return
         self._ask(
-            "INSERT INTO queries VALUES (?, ?, 1, ?, ?) ON CONFLICT DO UPDATE SET"
+            "INSERT INTO queries VALUES (?, ?, 1, ?, ?, ?) ON CONFLICT DO UPDATE SET"
             " times = times + 1, empty = empty + excluded.empty, hits = excluded.hits",
-            (text, self._today, int(not hits), hits),
+            (text, self._today, int(not hits), hits, _plain(text)),
             make=True,
         )
         self._notes += 1
@@ -102,15 +106,23 @@ class QueryLog:
             self._expired = 0
 
     def suggested(self, typed: str, limit: int) -> list[str]:
-        """Queries of others that begin with what is typed, most frequent first."""
+        """Queries of others that begin with what is typed, most frequent first. What is typed
+        without accents may have them; with accents, queries that have the same come first."""
         head = _written(typed)
         if not self.on or not head:
             return []
+        plain = without_accents(head)
         found = self._ask(
-            "SELECT query FROM queries WHERE query >= ? AND query < ? AND day > ? GROUP BY query"
-            " HAVING count(*) >= ? AND sum(times) >= ? ORDER BY sum(times) DESC, query LIMIT ?",
-            (head, f"{head}\U0010ffff", self._today - self.days, LEAST_DAYS, LEAST_TIMES, limit),
-        )
+            "SELECT query FROM queries"
+            " WHERE (query >= ?1 AND query < ?2 OR plain >= ?1 AND plain < ?2) AND day > ?3"
+            " GROUP BY query HAVING count(*) >= ?4 AND sum(times) >= ?5"
+            " ORDER BY ?1 != ?6 AND substr(query, 1, length(?6)) = ?6 DESC,"
+            " sum(times) DESC, query LIMIT ?7",
+            (
+                plain, f"{plain}\U0010ffff", self._today - self.days, LEAST_DAYS, LEAST_TIMES,
+                head, limit,
+            ),
+        )  # fmt: skip
         return [text for (text,) in found]
 
     def rows(self, *, without_hits: bool = False, limit: int = 100) -> list[LoggedQuery]:
@@ -180,10 +192,28 @@ def _opened(path: Path) -> sqlite3.Connection:
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA secure_delete = ON")
         database.execute(_TABLE)
+        _add_plain(database)
+        database.execute(_INDEX)
     except BaseException:
         database.close()
         raise
     return database
+
+
+def _add_plain(database: sqlite3.Connection) -> None:
+    """The column ``plain`` for a file of an earlier version."""
+    database.execute("BEGIN IMMEDIATE")  # another process may be about to do so, too
+    if "plain" not in (row[1] for row in database.execute("PRAGMA table_info(queries)")):
+        database.execute("ALTER TABLE queries ADD COLUMN plain TEXT")
+        queries = database.execute("SELECT DISTINCT query FROM queries").fetchall()
+        accented = [(plain, query) for (query,) in queries if (plain := _plain(query))]
+        database.executemany("UPDATE queries SET plain = ? WHERE query = ?", accented)
+    database.execute("COMMIT")
+
+
+def _plain(query: str) -> str | None:
+    plain = without_accents(query)
+    return None if plain == query else plain
 
 
 def _written(query: str) -> str:

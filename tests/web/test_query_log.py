@@ -117,6 +117,37 @@ def test_a_query_of_others_is_suggested_after_three_days_and_five_times(
     assert make(on=False).suggested("vpn", 3) == []
 
 
+def test_accents_need_not_be_typed(make: Make, clock: Clock) -> None:
+    """Where they are, queries that have them come first, as titles do; the most frequent first."""
+    log = make()
+    typed_often(log, clock, "uber den wolken", times=3)
+    typed_often(log, clock, "\u00dcber uns")
+    typed_often(log, clock, "ubuntu", times=4)
+    plain, accented = "uber den wolken", "\u00fcber uns"
+    assert log.suggested("Uber", 3) == [plain, accented]
+    assert log.suggested("u\u0308b", 3) == [accented, "ubuntu", plain]
+    assert log.suggested("\u00fc", 1) == [accented]
+    assert log.suggested("uber u", 3) == [accented]
+    assert log.suggested("\u00fcx", 3) == []
+
+
+def test_a_file_of_an_earlier_version_learns_of_accents(
+    make: Make, clock: Clock, tmp_path: Path
+) -> None:
+    log = make()
+    typed_often(log, clock, "\u00fcber uns")
+    typed_often(log, clock, "ubuntu")
+    log.close()
+    database = sqlite3.connect(tmp_path / "queries.sqlite")
+    database.execute("DROP INDEX by_plain")
+    database.execute("ALTER TABLE queries DROP COLUMN plain")
+    database.commit()
+    database.close()
+    for _ in range(2):
+        assert make().suggested("ub", 3) == ["ubuntu", "\u00fcber uns"]
+        assert [row.times for row in make().rows()] == [6, 6]
+
+
 def test_only_its_owner_reads_the_file(make: Make) -> None:
     log = make()
     log.note("vpn", 1)
@@ -209,6 +240,8 @@ def test_a_frequent_query_is_suggested_to_those_who_find_something(
     typed_often(log, clock, "canary sings")
     typed_often(log, clock, "canteen opens")
     typed_often(log, clock, "canceled flights")
+    typed_often(log, clock, "ópens canteen")
+    assert site.get("/search/suggest?q=op").json == ["op", ["ópens canteen"]]
     assert site.get("/search/suggest?q=Can").json == ["Can", ["canteen opens"]]
     assert site.get("/search/suggest?q=can", **BEARER).json[1] == ["canary sings", "canteen opens"]
     assert site.get("/control/queries").status == 401
