@@ -183,7 +183,7 @@ def _print_why(found: Why) -> None:
             one = placed.examined
             print(f"{placed.position or '-':>3}. {readable(placed.title) or '(no title)'}")
             print(f"     {printable(placed.url)}")
-            print(f"     score {one.score:.2f}: {one.prior:.2f}, for links to it, times the sum of")
+            print(f"     score {one.score:.2f}: {one.prior:.2f}, {one.because}, times the sum of")
             for part, value in one.parts.items():
                 print(f"     {value:>8.2f}  {printable(part)}")
 

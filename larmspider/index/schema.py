@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from larmspider.index.packed import PackedPages
     from larmspider.index.stems import Stems
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Raise it with every change of fields, analyzers or Tantivy's format (0.27 writes v7); version.py
 refuses an index of another version, rebuild.py makes it anew."""
 
@@ -54,6 +54,9 @@ COPIES_VERSION = 6
 
 OWN_VERSION = 7
 """Since which pages have own fields (LARM_FIELDS)."""
+
+PRIOR_VERSION = 8
+"""Since which the priors of pages that programs make of others count."""
 
 PRIOR_WEIGHT = 0.03
 """Share of a score that each doubling of the links to a page adds."""
@@ -456,11 +459,17 @@ def shown_label(term: str) -> str:
 
 def prior(url: str, links: int) -> float:
     """The field ``prior`` of a page with so many links: Tantivy multiplies a score by
-    log2(2 + prior)."""
+    log2(2 + prior), by 1 where it is negative. So what a score is to be multiplied by is divided by
+    the least (`prior_unit`)."""
     factor = 1 + PRIOR_WEIGHT * log2(1 + links)
-    if _MACHINE_MADE.search(url):
-        factor *= MACHINE_MADE_FACTOR
+    if not _MACHINE_MADE.search(url):
+        factor /= MACHINE_MADE_FACTOR
     return float(2**factor - 2)
+
+
+def prior_unit(version: int) -> float:
+    """By this what Tantivy makes of the priors in an index of this version is to be multiplied."""
+    return MACHINE_MADE_FACTOR if version >= PRIOR_VERSION else 1.0
 
 
 def shown_title(stored: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@
 of another version is refused with a message that says what to do; rebuild.py makes it anew::
 
     open_index(Path("crawl/index"))
-    # CrawlDirError: crawl/index: the search index has version 1, this larmspider needs 7: ...
+    # CrawlDirError: crawl/index: the search index has version 1, this larmspider needs 8: ...
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from larmspider.files import replace_file
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
-_SEARCHED = frozenset((2, 3, 5, 6, SCHEMA_VERSION))
+_SEARCHED = frozenset((2, 3, 5, 6, 7, SCHEMA_VERSION))
 """Versions that can be searched; only the newest is written. The words of version 2 are not
 normalized."""
 

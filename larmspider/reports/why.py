@@ -171,8 +171,8 @@ def _differences(mine: Examined, above: Placed) -> Iterator[str]:
         yield f"hit {above.position} earns {more[name]:.2f} more by: {name}"
     if theirs.prior > mine.prior + _LEAST:
         yield (
-            f"links to hit {above.position} multiply its score by {theirs.prior:.2f},"
-            f" those to this page by {mine.prior:.2f}"
+            f"the score of hit {above.position} is multiplied by {theirs.prior:.2f},"
+            f" {theirs.because}, that of this page by {mine.prior:.2f}, {mine.because}"
         )
     if not named and abs(theirs.score - mine.score) < _LEAST:
         yield f"hit {above.position} has the same score"

@@ -39,6 +39,7 @@ from larmspider.index.schema import (
     OWN_VERSION,
     SCHEMA_VERSION,
     kind_of,
+    prior_unit,
     shown_label,
     shown_title,
     stored_fields,
@@ -121,6 +122,7 @@ class Searcher:
         self._index, self._stems = index, Stems(stemmer)
         version = version_of(directory) or SCHEMA_VERSION
         self._version, self._current = version, version >= FORMS_VERSION
+        self._unit = prior_unit(version)
         self._packed = PackedPages(directory)
         self.knows_copies = version >= COPIES_VERSION
         """Whether pages have a likeness."""
@@ -329,6 +331,7 @@ class Searcher:
         """Matches in the order ``by``, read in portions that double, the first has ``size``, and
         may be known."""
         start, found = 0, first
+        unit = self._unit if by.get("weight_by_field") else 1.0
         while True:
             if found is None:
                 found = searcher.search(wanted, size, count=False, offset=start, **by).hits
@@ -336,7 +339,7 @@ class Searcher:
             if self.knows_copies:
                 alike = searcher.fast_field_values("likeness", [address for _, address in found])
             for (score, address), likeness in zip(found, alike, strict=True):
-                yield Match(score, address, likeness)
+                yield Match(unit * score, address, likeness)
             if len(found) < size:
                 return
             start, size, found = start + size, 2 * size, None
@@ -386,6 +389,7 @@ class Searcher:
         filters: Filters,
     ) -> dict[str, Examined]:
         fields, factors = field_names(self.directory), dict[str, float]()
+        prior = (self.prior, self._unit) if self.prior else None
         if reranker := ranking.reranker(clauses, self.documents()):
             narrowing = filters.queries(self.schema).values()
             stream, _ = self.matches(reader, ranking.build(clauses), narrowing, RERANKED)
@@ -393,7 +397,7 @@ class Searcher:
                 stored = self.stored_of(reader, match.address)
                 factors[stored["key"]] = reranker.factor(stored)
         found = (
-            (key, examine(reader, self.schema, fields, ranking, clauses, key, filters, self.prior))
+            (key, examine(reader, self.schema, fields, ranking, clauses, key, filters, prior))
             for key in keys
         )
         return {

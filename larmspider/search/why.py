@@ -48,10 +48,10 @@ _SAME = 1e-3  # of two scores that are one
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One page. ``score`` is what orders hits: the sum of ``parts`` times ``prior``, its links'
-    factor; 0.0 for a page that is no hit. ``missing`` words earn nothing; a page that ``lacks``
-    something is no hit: phrases and fields it does not have, words it must not have, ``filters`` it
-    does not pass, by name."""
+    """One page. ``score`` is what orders hits: the sum of ``parts`` times ``prior``, a factor for
+    what page it is (``because``); 0.0 for a page that is no hit. ``missing`` words earn nothing; a
+    page that ``lacks`` something is no hit: phrases and fields it does not have, words it must not
+    have, ``filters`` it does not pass, by name."""
 
     score: float = 0.0
     prior: float = 1.0
@@ -59,6 +59,13 @@ class Examined:
     missing: list[str] = field(default_factory=list)
     lacks: list[str] = field(default_factory=list)
     filters: list[str] = field(default_factory=list)
+
+    @property
+    def because(self) -> str:
+        """What ``prior`` is for."""
+        return (
+            "for links to it" if self.prior >= 1 else "for an index or source code made of others"
+        )
 
     def times(self, factor: float, name: str) -> Examined:
         """With a part of this name that multiplies the score."""
@@ -77,10 +84,11 @@ def examine(
     clauses: Sequence[Clause],
     key: str,
     filters: Filters,
-    prior: str | None,
+    prior: tuple[str, float] | None,
 ) -> Examined | None:
     """The page ``key``, None where it is not in this index. ``fields`` are named in the order of
-    the schema."""
+    the schema; ``prior`` is a field by which scores are multiplied, and what its factors are
+    multiplied by."""
     page = Query.term_query(schema, "key", key)
     hits = reader.search(page, 1, count=False).hits
     if not hits:
@@ -122,7 +130,8 @@ def examine(
         parts[name] = parts.get(name, 0.0) + value
     factor = 1.0
     if prior is not None:
-        factor = log2(2 + (reader.fast_field_values(prior, [address])[0] or 0.0))
+        field, unit = prior
+        factor = unit * log2(2 + max(0.0, reader.fast_field_values(field, [address])[0] or 0.0))
     parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
     return replace(found, score=explained["value"] * factor, prior=factor, parts=parts)
 

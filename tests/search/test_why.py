@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from larmspider.index.access import Access
+from larmspider.index.schema import MACHINE_MADE_FACTOR
+from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import Filters
@@ -58,6 +60,7 @@ def test_the_parts_of_a_score_add_up(searcher: Searcher, query: str, parts: set[
     assert parts <= set(found.parts)
     assert all(found.parts.values())  # none that only finds the page
     assert found.prior > 1  # there is a link to it
+    assert found.because == "for links to it"
 
 
 def test_of_a_word_and_its_synonym_the_better_one_is_named(searcher: Searcher) -> None:
@@ -95,3 +98,31 @@ def test_all_words_earn_the_same_under_one_name(searcher: Searcher) -> None:
 def test_nothing_is_said_of_a_page_that_is_not_there_or_not_seen(searcher: Searcher) -> None:
     assert searcher.examined("vpn", ["http://wiki.example/none"]) == {}
     assert searcher.seen_by(Access(("wiki.example",))).examined("vpn", [A]) == {}
+
+
+def test_an_index_made_of_other_pages_comes_behind_them(writer, make_page, monkeypatch) -> None:
+    """Though it has the word twice: its score is multiplied by less than 1."""
+    writer.add(make_page("genindex.html", "a queue, of a queue", title="Chapter 1"))
+    writer.add(make_page("queues.html", "what a queue is", title="Chapter 2"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    monkeypatch.setattr("larmspider.search.searcher.RERANKED", 0)
+    hits = searcher.search("queue").hits
+    assert [hit.url.rpartition("/")[2] for hit in hits] == ["queues.html", "genindex.html"]
+    for hit in hits:
+        found = searcher.examined("queue", [hit.normalized])[hit.normalized]
+        assert found.score == pytest.approx(hit.score, rel=1e-3)
+        assert found.prior == pytest.approx(1.0 if hit is hits[0] else MACHINE_MADE_FACTOR)
+    assert found.because == "for an index or source code made of others"
+
+
+def test_the_scores_of_an_earlier_index_are_as_they_were(writer, make_page) -> None:
+    """In version 7 priors are not divided by the least."""
+    writer.add(make_page("queues.html", "what a queue is"))
+    writer.commit()
+    score = Searcher.open(writer.directory).search("queue").hits[0].score
+    (writer.directory / META_NAME).write_text('{"schema": 7, "stemmer": "english"}')
+    earlier = Searcher.open(writer.directory)
+    assert earlier.search("queue").hits[0].score == pytest.approx(score / MACHINE_MADE_FACTOR)
+    found = earlier.examined("queue", ["http://wiki.example/queues.html"])
+    assert [one.score for one in found.values()] == pytest.approx([score / MACHINE_MADE_FACTOR])
