@@ -35,6 +35,12 @@ FIELDS = ("title", "url", "host", "lang", "mime", "author")
 
 _MAYBE_OWN = re.compile(r"(?<![^\s-])([a-z][a-z0-9_-]*):", re.IGNORECASE)
 _FUZZY = re.compile(r"(?P<word>.+?)~(?P<distance>[12])?")
+_CURLY = "\u201c\u201d\u201e\u201f\u275d\u275e\u301d\u301e\u301f\uff02"
+# What stands between straight ones may have any others. Guillemets that look the same way part what
+# is pasted: Home \xbb Docs \xbb Install
+_PAIRED = re.compile(
+    f'"[^"]*"|["{_CURLY}][^"{_CURLY}]*["{_CURLY}]|\xab[^\xab\xbb"]*\xbb|\xbb[^\xab\xbb"]*\xab'
+)
 
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 """Days of the periods that end now."""
@@ -88,6 +94,12 @@ def _clauses_with(fields: tuple[str, ...]) -> re.Pattern[str]:
     )
 
 
+def straight(query: str) -> str:
+    """``query`` with straight quotes for curly ones and guillemets that are a pair; each character
+    keeps its position."""
+    return query if query.isascii() else _PAIRED.sub(lambda found: f'"{found[0][1:-1]}"', query)
+
+
 def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> list[Clause]:
     """The clauses in their order, at least one. ``is_own`` tells whether a name is an own field of
     the index (LARM_FIELDS).
@@ -99,7 +111,7 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
         raise QueryError("the query is empty")
     if len(query) <= MAX_QUERY_CHARS:
         # a lone surrogate (an argument in a foreign encoding) is no word, and Tantivy refuses it
-        query = normalized(query.encode("utf-8", "replace").decode())
+        query = straight(normalized(query.encode("utf-8", "replace").decode()))
     if len(query) > MAX_QUERY_CHARS:  # a character may become eighteen
         raise QueryError(
             "the query is too long: {most} characters are the most", most=MAX_QUERY_CHARS

@@ -64,6 +64,7 @@ from larmspider.search.query import (
     Filters,
     narrowed,
     parse_query,
+    straight,
 )
 from larmspider.search.ranking import Boost, Built, Ranking
 from larmspider.search.rerank import LOOKED_AT as RERANKED
@@ -770,7 +771,8 @@ def _is_operator(clause: Clause) -> bool:
 def without_quotes(query: str) -> str:
     """The words of a query, none excluded or in a phrase any more than they were; those of
     ``title:"log in"`` stay."""
-    return " ".join(_QUOTES.sub(lambda found: found[0] if found[1] else " ", query).split())
+    plain = _QUOTES.sub(lambda found: found[0] if found[1] else " ", straight(query))
+    return " ".join(plain.split())
 
 
 def hit_of(

@@ -38,6 +38,30 @@ def test_syntax(query: str, clauses: list[Clause]) -> None:
 
 
 @pytest.mark.parametrize(
+    "query, plain",
+    [
+        ("\u201clog in\u201d vpn", '"log in" vpn'),
+        ("\u201elog in\u201c vpn", '"log in" vpn'),
+        ('\u201elog in" vpn', '"log in" vpn'),
+        ('"log in\u201d vpn', '"log in" vpn'),
+        ("\xab\xa0log in\xa0\xbb vpn", '" log in " vpn'),
+        ("\xbblog in\xab vpn", '"log in" vpn'),
+        ("\uff02log in\uff02 vpn", '"log in" vpn'),
+        ("vpn -\u201cold page\u201d", 'vpn -"old page"'),
+        ("title:\u201clog in\u201d \u201ea b\u201c", 'title:"log in" "a b"'),
+        ('"say \u201cyes\u201d"', '"say \u201cyes\u201d"'),
+        ("Home \xbb Docs \xbb Install", "Home \xbb Docs \xbb Install"),
+        ("5\u201d screen", "5\u201d screen"),
+    ],
+)
+def test_quotes_of_any_form_make_a_phrase(query: str, plain: str) -> None:
+    """Those that are no pair are none, and part nothing."""
+    assert parse_query(query) == parse_query(plain)
+    places = [clause.at for clause in parse_query(query)]
+    assert places == [clause.at for clause in parse_query(plain)]
+
+
+@pytest.mark.parametrize(
     "query, words",
     [
         ("C++", ["C++"]),

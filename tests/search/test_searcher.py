@@ -457,6 +457,13 @@ def test_a_query_may_have_64_words(writer, make_page) -> None:
         searched(writer, f'"{turned} more"')
 
 
+def test_curly_quotes_are_taken_off_where_no_page_has_the_phrase(writer, make_page) -> None:
+    """As straight ones are."""
+    writer.add(make_page("page", "the log is in there"))
+    found = searched(writer, "\u201clog in\u201d")
+    assert (found.total, found.instead) == (1, "log in")
+
+
 @pytest.mark.parametrize("phrase", ["title: page", "a~ b~ c~ d~ e~", "page " + "- " * 70])
 def test_a_phrase_that_is_no_query_without_quotes_finds_nothing(
     writer, make_page, phrase: str
