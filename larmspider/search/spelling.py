@@ -8,7 +8,7 @@ something::
 
 A word that pages have in another form or as a flag (``-Werror``) is right, and so is one with
 related words. A flag with a mistake becomes a flag of the index and nothing else, and keeps its
-dash and capital letters. Digits of a word are never wrong.
+dash. Capital letters stay. Digits of a word are never wrong.
 
 One letter: of the first four each possible word is looked up, 1 us each; behind them, the words
 that begin with the same four are looked through. Two letters: these words, and those that begin
@@ -199,7 +199,7 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
         return None
     # the first letter is seldom wrong
     best = max(sorted(candidates), key=lambda c: candidates[c] * (10 if c[0] == word[0] else 1))
-    return _in_case_of(doubtful.typed, best) if sign else best
+    return _in_case_of(doubtful.typed, best)
 
 
 def _digits(word: str) -> str:
@@ -210,6 +210,8 @@ def _in_case_of(typed: str, better: str) -> str:
     """``better``, written as it is typed up to the mistake and behind it."""
     if typed.isupper():
         return better.upper()
+    if typed[:1].isupper() and typed[1:].islower():
+        return better[:1].upper() + better[1:]
     lower = typed.lower()
     head = _alike(lower, better)
     tail = _alike(lower[head:][::-1], better[head:][::-1])

@@ -847,4 +847,4 @@ def test_a_name_that_one_page_has_is_no_mistake(
     searcher = Searcher.open(writer.directory)
     found = searcher.search("SEEK_END")
     assert (found.instead, found.total_all) == (None, 1)
-    assert searcher.suggestion("SEEK_END").query == "see_END"
+    assert searcher.suggestion("SEEK_END").query == "SEE_END"

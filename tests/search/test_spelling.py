@@ -38,7 +38,8 @@ def searcher(writer, make_page) -> Searcher:
     "query, meant",
     [
         ("lisence", "license"),
-        ("Licens server", "license server"),
+        ("Licens server", "License server"),
+        ("ILCENSE Lciense Icense liCEsne", "LICENSE License License liCEnse"),
         ("licennse servre", "license server"),
         ("icense", "license"),
         ("lciense plates", "license plates"),
