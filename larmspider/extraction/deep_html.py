@@ -24,6 +24,7 @@ from larmspider.extraction.page_builder import (
     Attributes,
     PageBuilder,
     has_texinfo_header,
+    is_permalink,
     landmark,
 )
 
@@ -162,8 +163,10 @@ class _Target:
             self._title.append(text)
 
     def _end_anchor(self, anchor: _Anchor) -> None:
-        links = self.builder.links
-        self.builder.anchor(anchor.attributes, anchor.text())
+        links, pieces, text = self.builder.links, self.builder.pieces, anchor.text()
+        if pieces and pieces[-1] == text and is_permalink(anchor.attributes, text):
+            pieces.pop()
+        self.builder.anchor(anchor.attributes, text)
         links[anchor.index] = links.pop()
         self._anchor = None
 

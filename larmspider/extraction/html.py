@@ -44,6 +44,7 @@ from larmspider.extraction.page_builder import (
     LinkColumns,
     PageBuilder,
     has_texinfo_header,
+    is_permalink,
     landmark,
 )
 from larmspider.items import Page
@@ -118,6 +119,10 @@ _ROLES = {
 _MARKS = {_tag_id(name): (kind, END.encode()) for name, kind in REGIONS.items()}
 _DT = _tag_id("dt")
 _NAMED = frozenset(map(_tag_id, ("a", "span")))
+_A_ID = _tag_id("a")
+_PILCROWS = " \n\xb6\u21a9\U0001f517\uf0c1"
+_SIGNS = "#\xa7"
+"""By which headings link to themselves, and which may be of their text."""
 _ABOVE = 4
 """Elements around a heading that may have its name."""
 _TEXT_ID = 2
@@ -168,7 +173,7 @@ def read(markup: bytes) -> PageBuilder:
         _walk(root, builder)
         if not builder.title or builder.title.isspace():
             heading = parser.css_first("h1")
-            builder.heading = heading.text() if heading is not None else ""
+            builder.heading = _heading_text(heading) if heading is not None else ""
     return builder
 
 
@@ -221,7 +226,7 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
         if role <= _HEADING:
             add(" ")
             if role == _HEADING and (name := _section_of(node)):
-                builder.section(name, _only_text(node) or node.text())
+                builder.section(name, _only_text(node) or _heading_text(node))
             # The walk shows where an element begins, not where it ends. The space behind its text
             # is put into the tree, where the walk meets it. Most blocks end at another block or at
             # white space: to find that out costs a third of a space.
@@ -243,13 +248,16 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
                         text = only.text_content
                         if text is not None:  # seven of ten
                             anchor(attributes, text)
-                            add(text)
+                            if len(text) > 3 or not is_permalink(attributes, text):
+                                add(text)
                             next(walk)  # the text
                             continue
                     text = _only_text(node)
                     if text is None:
                         text, looked_at = _anchor_text(node, min(_ANCHOR_NODES, nodes))
                         nodes -= looked_at
+                    elif len(text) <= 3 and is_permalink(attributes, text):
+                        _skip(node, walk)
                     anchor(attributes, text)
         elif role in (_BREAK, _IMG):
             add(" ")
@@ -286,6 +294,20 @@ def _section_of(heading: LexborNode) -> str:
             return name
         node = above
     return ""
+
+
+def _heading_text(heading: LexborNode) -> str:
+    """Without the sign by which it links to itself."""
+    text: str = heading.text().strip(_PILCROWS)
+    if text[-1:] in _SIGNS and _is_sign(heading.last_child, text[-1:]):
+        text = text[:-1].rstrip()
+    if text[:1] in _SIGNS and _is_sign(heading.first_child, text[:1]):
+        text = text[1:].lstrip()
+    return text
+
+
+def _is_sign(node: LexborNode | None, text: str) -> bool:
+    return node is not None and node.tag_id == _A_ID and node.text().strip() == text
 
 
 def _name_of(node: LexborNode) -> str:

@@ -126,7 +126,9 @@ _WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-vid
 _MARKS = (ASIDE, MAIN, ARTICLE, FORM, CONTROL, UNSEEN, END)
 _MARK = re.compile(f"[{''.join(_MARKS)}]")
 _SECTION = re.compile(f"{SECTION}([0-9]*){HEADING}? ?")
-_PILCROWS = "\xb6#\u21a9\U0001f517"  # links of headings to themselves
+_PERMALINKS = frozenset("\xb6#\xa7\u21a9\U0001f517\uf0c1")
+_LONGEST_PERMALINK = 3  # with spaces around it
+_PRIVATE = re.compile("[\ue000-\uf8ff]+")  # icons of fonts, which nobody else has
 _WITH_MAIN = (MAIN, ARTICLE)
 _NESTED = 8  # regions with main text that are looked at, one in the other
 _SLACK = 4
@@ -177,8 +179,7 @@ class PageBuilder:
         """What follows can be linked to as ``#anchor``."""
         if len(self.sections) < MAX_SECTIONS and len(anchor) <= MAX_ANCHOR:
             self.pieces.append(f"{SECTION}{len(self.sections)}{HEADING}")
-            heading = one_line(heading, MAX_HEADING).rstrip(_PILCROWS).rstrip()
-            self.sections.append((anchor, heading))
+            self.sections.append((anchor, one_line(without_icons(heading), MAX_HEADING)))
 
     def area(self, attributes: Attributes) -> None:
         if "href" in attributes:
@@ -256,7 +257,7 @@ class PageBuilder:
         page.text, page.rest, page.sections = sections_in(marked, rest, self.sections)
         heading = _MARK.sub(" ", self.heading)
         for title in (self.title or "", heading, self.og_title):
-            page.title = page.title or one_line(title, MAX_TITLE)
+            page.title = page.title or one_line(without_icons(title), MAX_TITLE)
         page.description = self.description or self.og_description
         page.language = self.language
         page.canonical = self.canonical and resolver.resolve_or_none(self.canonical)
@@ -264,6 +265,20 @@ class PageBuilder:
         page.nofollow = self.nofollow
         page.moved = self.moved
         return cast("LinkColumns", tuple(zip(*rows, strict=True)) or ((),) * 4)
+
+
+def is_permalink(attributes: Attributes, text: str) -> bool:
+    """Whether a link with this text is the sign by which a heading links to itself: no text."""
+    return (
+        len(text) <= _LONGEST_PERMALINK
+        and text.strip() in _PERMALINKS
+        and "#" in (attributes.get("href") or "")
+    )
+
+
+def without_icons(text: str) -> str:
+    """``text`` without characters for private use."""
+    return text if text.isascii() else _PRIVATE.sub("", text)
 
 
 def is_link(url: str) -> bool:

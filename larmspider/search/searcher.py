@@ -782,10 +782,10 @@ def hit_of(
     return Hit(
         url=stored["url"],
         normalized=stored["key"],
-        title=one_line(stored["title"]),
+        title=one_line(stored["title"]).strip(),
         score=score,
         snippet=snippet,
-        section=section and section._replace(heading=one_line(section.heading)),
+        section=section and section._replace(heading=one_line(section.heading).strip()),
         host=stored["host"] or FILES,
         mime=stored["mime"],
         kind=kind_of(stored["mime"]),

@@ -50,9 +50,10 @@ _ENDS = re.compile(r"[.!?\u2026][\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]")
 _ABBREVIATION = re.compile(r"(?<!\w)(?:\w|[A-Z]\w|[0-9]+)\Z")  # a dot behind it ends no sentence
 _LONGEST_ABBREVIATION = 20
 
-# C0 and C1 controls, and the marks that turn the direction of writing
-_CONTROLS = dict.fromkeys(
-    (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), " "
+# C0 and C1 controls, the marks that turn the direction of writing, and characters for private use,
+# as icons of fonts are
+_UNSHOWN = re.compile(
+    "[\0-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ue000-\uf8ff\U000f0000-\U0010ffff]"
 )
 
 
@@ -102,8 +103,8 @@ class Snippet:
 
 
 def one_line(text: str) -> str:
-    """``text`` with spaces for control characters; each character keeps its position."""
-    return text if text.isprintable() else text.translate(_CONTROLS)
+    """``text`` with spaces for control characters and icons; each character keeps its position."""
+    return text if text.isprintable() else _UNSHOWN.sub(" ", text)
 
 
 class SnippetMaker:

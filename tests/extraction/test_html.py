@@ -648,6 +648,36 @@ def test_the_title_is_the_first_heading_where_there_is_none(markup, title):
     assert other.title == title
 
 
+@pytest.mark.parametrize(
+    ("heading", "plain"),
+    [
+        ("<h1 id=a>About<a class=headerlink href=#a>\uf0c1</a></h1>", "About"),
+        ("<h1 id=a>About <b>C#</b><a href=#a>\xb6</a></h1>", "About C#"),
+        ("<h1 id=a>About <a href=page#a title=x><i>#</i></a></h1>", "About"),
+        ("<h1 id=a><a href=#a>\xa7</a>About</h1>", "About"),
+        ("<dt id=a>:<span> <code>x</code><a href=#a> \xb6</a></span></dt>", ": x"),
+        ("<h1 id=a>About C#</h1>", "About C#"),
+        ("<h1 id=a><a name=b></a>\xa7 1 <b>About</b></h1>", "\xa7 1 About"),
+        ("<h1 id=a># <b>About</b> \xb6</h1>", None),
+    ],
+)
+def test_the_sign_by_which_a_heading_links_to_itself_is_no_text(heading, plain):
+    markup = f"{heading}<p>text <a href=http://h/x>#</a>"
+    found, other = page(markup), Page("http://h/")
+    deep_html.read(markup.encode()).fill(other)
+    if plain is None:  # no link
+        assert found.text == other.text == "# About \xb6 text #"
+    else:
+        assert found.text == other.text == f"{plain} text #"
+        assert [section.heading for section in found.sections] == [plain]
+        assert found.title in (plain, "")
+
+
+def test_icons_are_not_in_titles_and_headings():
+    found = page("<title>\ue800 T</title><h1 id=a>\uf015 H</h1>")
+    assert (found.title, [section.heading for section in found.sections]) == ("T", ["H"])
+
+
 def test_the_description_is_open_graph_s_where_there_is_none():
     assert page("<meta property=og:description content='a  b'>").description == "a b"
     both = "<meta property=og:description content=a><meta name=description content=b>"

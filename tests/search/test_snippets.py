@@ -54,6 +54,12 @@ def test_control_characters_do_not_reach_a_terminal() -> None:
     assert snippet.marked("", "") == " [31m join 2J  gnp.exe  "
 
 
+def test_icons_of_fonts_are_not_shown() -> None:
+    """Whoever has not the font sees a box in place of each; nothing moves."""
+    snippet = make("join", "How to join\uf0c1 \U000f0100and leave")
+    assert snippet.marked("*", "*") == "How to *join*   and leave"
+
+
 def test_shows_the_passage_with_most_words() -> None:
     """A passage with both words wins over an earlier one with one, and is short."""
     body = "alpha " + "filler " * 200 + "alpha beta here " + "filler " * 200
