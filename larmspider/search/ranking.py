@@ -206,7 +206,10 @@ class Ranking:
         wanted = [word for word, counts in counted if counts]
         idle = [word for word, counts in counted if not counts]
         phrases = [clause.text for clause in clauses if clause.phrase]
-        return SnippetMaker(words, self._exact, self._stems, parts, wanted, idle, phrases)
+        flags = [
+            flag for clause in clauses if not clause.field for flag in self._flags(clause.text)
+        ]
+        return SnippetMaker(words, self._exact, self._stems, parts, wanted, idle, phrases, flags)
 
     def reranker(self, clauses: Iterable[Clause], pages: int) -> Reranker:
         """Looks at the first hits once more, by the words that matter; false without any.
@@ -452,6 +455,15 @@ class Ranking:
         """Whether pages have ``--prefix``, typed so, as it is."""
         found = signs(text) if self._current else []
         return bool(found) and self._stems.having("signs", found[0]) > 0
+
+    def _flags(self, text: str) -> list[str]:
+        """Flags and key chords that pages have, as they are typed."""
+        return [
+            text[at : at + len(sign)]
+            for sign in (signs(text) if self._current and "-" in text else ())
+            if not sign.startswith("operator") and (at := text.lower().find(sign)) >= 0
+            if self._stems.having("signs", sign)
+        ]
 
     def _compounds(self, text: str) -> list[str]:
         if not self._stems.has_compounds or self._frequent(self._exact.analyze(text)):

@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import islice
 from typing import Any, Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
@@ -40,6 +41,7 @@ FURTHER_BYTES = 1_500_000
 """Of long pages that are looked through to their end, all hits of a query together: where a word of
 it comes late, the snippet is from there. 5 ms."""
 _OCCURRENCES = 10  # of each word
+_FLAGS = 100  # occurrences of a flag
 _LEAD = 40  # characters before the first word, where its sentence begins too far away
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
 _WITHOUT_SPACES = "\u2e80"  # scripts from here on, about
@@ -123,11 +125,16 @@ class SnippetMaker:
         wanted: Iterable[str] = (),
         idle: Iterable[str] = (),
         phrases: Iterable[str] = (),
+        flags: Iterable[str] = (),
     ) -> None:
         """``words`` are those of the query, as typed, ``wanted`` those of them that matter,
         ``idle`` those that do not: they are marked, but no passage is chosen for them. ``stems``
         are others that are marked; the analyzers are the index's. A passage with all words of one
-        of the ``phrases`` side by side is better than any other."""
+        of the ``phrases`` side by side is better than any other, and one with one of the ``flags``
+        (``-u``, C-x), which are of the words, as it is. A letter that is a flag is no word."""
+        self.flags = [_Flag(flag) for flag in flags]
+        of_flags = {part for flag in self.flags for part in _PART.findall(flag.text)}
+        letters = {part for part in of_flags if len(part) == 1}
         self._phrases = [
             _Phrase(found)
             for phrase in phrases
@@ -141,6 +148,7 @@ class SnippetMaker:
             beginning_of(word, stemmed.analyze(word))
             for typed in wanted
             for word in re.findall(r"[^\W_]+", typed.lower())
+            if word not in of_flags
         ]
         self._left = FURTHER_BYTES
         self._exact, self._stemmed = exact, stemmed
@@ -150,6 +158,8 @@ class SnippetMaker:
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
         idle = {found for typed in idle for found in _PART.findall(typed)}
         for word in (found for typed in words for found in _PART.findall(typed.lower())):
+            if word in letters:
+                continue
             self._tokens.update(self._exact_words(word))
             stems = stemmed.analyze(word) if word[-1] not in "+#" else []
             self._stems.update(stems)
@@ -189,7 +199,13 @@ class SnippetMaker:
 
     def not_in(self, lower: str) -> list[str]:
         """Those words that matter which a text in lower case has not, as their forms begin."""
-        return [word for word in self._wanted_beginnings if word not in lower]
+        missing = [word for word in self._wanted_beginnings if word not in lower]
+        return missing + [flag.text for flag in self.flags if flag.find(lower) < 0]
+
+    def find(self, word: str, lower: str) -> int:
+        """Where a text in lower case has a word that matters first; -1: nowhere."""
+        flag = next((flag for flag in self.flags if flag.text == word), None)
+        return flag.find(lower) if flag else lower.find(word)
 
     def _best_page(self, body: str) -> tuple[int, str, tuple[int, ...]]:
         """Number and text of the first page that has most of the query's words, and those most
@@ -202,6 +218,7 @@ class SnippetMaker:
             counts = [lower.count(beginning) for beginning in self._beginnings]
             if words := sum(map(bool, counts)):
                 words += sum(1 for phrase in self._phrases if phrase.place(lower))
+                words += sum(1 for flag in self.flags if flag.find(lower) >= 0)
                 found.append((-words, -sum(counts), number))
         found.sort()
         if not found:
@@ -223,10 +240,39 @@ class SnippetMaker:
             for found in _WORD.finditer(plain)
             if (known[word] if (word := found[0]) in known else self._wanted(word))
         ]
+        if self.flags:
+            wanted = self._with_flags(plain, wanted)
         if plain is passage:
             return tuple(wanted)
         offsets = Offsets(passage)
         return tuple(offsets.span(start, end) for start, end in wanted)
+
+    def _with_flags(self, plain: str, wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The words to be marked and the flags, which have some of them."""
+        lower = plain.lower()
+        for flag in self.flags if len(lower) == len(plain) else ():
+            size = len(flag.text)
+            places = [(at, at + size) for at in flag.places(lower)]
+            for start, end in places:
+                wanted = [word for word in wanted if word[1] <= start or word[0] >= end]
+            wanted += places
+        return sorted(wanted)
+
+    def _flag(self, body: str, lower: str) -> tuple[int, int] | None:
+        """Where a flag is that has most of the other words around it; rather as it is typed, and
+        not in a line that only lists them."""
+        best, most = None, (0, False, False)
+        beginnings = [*self._beginnings, *(flag.text for flag in self.flags)]
+        for flag in self.flags:
+            for at in islice(flag.places(lower), _FLAGS):
+                around = lower[max(0, at - SNIPPET_LENGTH // 2) : at + SNIPPET_LENGTH]
+                count = sum(1 for beginning in beginnings if beginning in around)
+                end = at + len(flag.text)
+                listed = not {"[", "|"}.isdisjoint(lower[max(0, at - 2) : at])
+                worth = count, body[at:end] == flag.typed, not listed
+                if worth > most:
+                    best, most = (at, end), worth
+        return best
 
     def _window(
         self, body: str, lower: str, known: Mapping[str, Sequence[int]]
@@ -238,6 +284,8 @@ class SnippetMaker:
         for phrase in self._phrases:
             if side_by_side := phrase.place(lower):
                 return side_by_side
+        if self.flags and (flag := self._flag(body, lower)):
+            return flag
         for name in self.names:
             if (at := lower.find(name)) >= 0:
                 return at, at + len(name)
@@ -304,6 +352,26 @@ class _Phrase:
                 return found.span()
             at = text.find(self._first, at + 1)
         return None
+
+
+class _Flag:
+    """A flag, or a key chord, as it is typed; what goes on behind it is another one."""
+
+    def __init__(self, typed: str) -> None:
+        self.typed, self.text = typed, typed.lower()
+        self._whole = re.compile(rf"(?<![\w-]){re.escape(self.text)}(?![\w-])")
+
+    def places(self, lower: str) -> Iterator[int]:
+        """In a text in lower case. `re` alone tries each character of it."""
+        at = lower.find(self.text)
+        while at >= 0:
+            if self._whole.match(lower, at):
+                yield at
+            at = lower.find(self.text, at + 1)
+
+    def find(self, lower: str) -> int:
+        """The first place, -1 for none."""
+        return next(self.places(lower), -1)
 
 
 def _sentences(body: str, first: int, last: int) -> str:
@@ -373,7 +441,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
     left = maker.not_in(stored["title"].lower()) if sections else []
-    if left and (at := _named(left, [*maker.not_in(""), *maker.names], sections)) is not None:
+    if left and (at := _named(left, maker, sections)) is not None:
         start = sections[at][0]
         end = start + _SECTION_CHARS
         return _found(maker.snippet(text_of(stored, end)[start:end], description), sections[at])
@@ -392,7 +460,7 @@ def _late(stored: dict[str, Any], maker: SnippetMaker, words: Sequence[str]) -> 
         return None
     text = text_of(stored, TEXT_LIMIT)
     small = lower(text[BEGINNING_CHARS:])
-    start = min((at for word in words if (at := small.find(word)) >= 0), default=-1)
+    start = min((at for word in words if (at := maker.find(word, small)) >= 0), default=-1)
     if start < 0:
         return None
     start = max(0, BEGINNING_CHARS + start - SNIPPET_LENGTH)
@@ -401,16 +469,20 @@ def _late(stored: dict[str, Any], maker: SnippetMaker, words: Sequence[str]) -> 
 
 
 def _named(
-    words: Iterable[str], wanted: Iterable[str], sections: Sequence[Sequence[Any]]
+    words: Iterable[str], maker: SnippetMaker, sections: Sequence[Sequence[Any]]
 ) -> int | None:
     """Of sections that with the shortest heading and anchor that have all the words, and most of
-    those that are ``wanted``, in what names the section itself too."""
+    those that matter, in what names the section itself too."""
     names = [f"{heading} {anchor}" for _, anchor, heading in sections]
     everything = "\n".join(names).lower()
     if any(word not in everything for word in words):
         return None
     lower = [(number, name.lower()) for number, name in enumerate(names)]
     found = [one for one in lower if all(word in one[1] for word in words)]
+    for flag in maker.flags if len(found) > 1 else ():
+        found = [one for one in found if flag.find(one[1]) >= 0] or found
+        found = [one for one in found if flag.typed in names[one[0]]] or found
+    wanted = [*maker.not_in(""), *maker.names]
     having = [
         (-_having(wanted, name), -_having(wanted, _own(sections[at])), len(name), at)
         for at, name in found

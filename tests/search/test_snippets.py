@@ -94,6 +94,56 @@ def test_of_a_name_the_section_that_is_called_so_is_shown(writer, make_page) -> 
     assert "MAX_CONTENT_LENGTH" in marked.text
 
 
+FILL = "Nothing of use is said here. " * 20
+OF_FLAGS = (
+    f"daemon: users, uses. {FILL} daemon [-u user] [-U limit] {FILL} Of the daemon: "
+    f"-u user becomes that one. {FILL} Of the daemon: -U limit is another; not so -under-u. {FILL}"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "marked"),
+    [
+        ("daemon -u", "Of the *daemon*: *-u* user becomes that one."),
+        ("daemon -U", "Of the *daemon*: *-U* limit is another; not so -under-u."),
+        ("daemon -under-u", "*-under-u*."),
+        ("daemon -z", "*daemon*: users, uses."),
+        ('daemon "-u user becomes"', "*-u* *user* *becomes*"),
+    ],
+)
+def test_a_flag_is_shown_as_it_is(writer, make_page, query: str, marked: str) -> None:
+    """In a sentence before a list of flags; words that begin with its letter are not it."""
+    writer.add(make_page("a", OF_FLAGS))
+    writer.add(make_page("z", "The -z of others"))
+    writer.commit()
+    hits = Searcher.open(writer.directory).search(query).hits
+    shown = next(hit.snippet for hit in hits if hit.url.endswith("/a"))
+    assert marked in shown.marked("*", "*")
+
+
+def test_the_section_of_a_flag_is_that_of_the_flag_itself(writer, make_page) -> None:
+    """And not one of another flag that begins alike, nor of its capital letter."""
+    text, sections = FILL, []
+    for flag in ("--reset", "-r", "-R"):
+        sections.append(Section(len(text), f"daemon{flag}", flag))
+        text += f"{flag} is a flag of the daemon. {FILL}"
+    writer.add(make_page("a", text, sections=sections))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    for section in sections:
+        hit = searcher.search(f"daemon {section.heading}").hits[0]
+        assert hit.section == section
+        assert hit.snippet.text.startswith(f"{section.heading} is a flag")
+
+
+def test_a_flag_that_comes_late_in_a_long_page_is_shown(writer, make_page) -> None:
+    text = f"{'The daemon does nothing - quietly. ' * 6_000}A daemon with -q says nothing."
+    writer.add(make_page("a", text))
+    writer.commit()
+    shown = Searcher.open(writer.directory).search("daemon -q").hits[0].snippet
+    assert "A *daemon* with *-q* says nothing." in shown.marked("*", "*")
+
+
 def test_a_section_is_not_named_by_what_it_is_of(writer, make_page) -> None:
     """flask.Request.date is about a date, though its anchor is the shortest with "request"."""
     fill = "words of no interest here " * 40
