@@ -72,7 +72,7 @@ from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document, Hit, Results
 from larmspider.search.snippets import Snippet, SnippetMaker, one_line, passage_of
 from larmspider.search.spelling import Suggestion, did_you_mean
-from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, with_related
+from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, respelled, with_related
 from larmspider.search.why import REREAD, Examined, examine, field_names
 from larmspider.urls.file_urls import NOWHERE, OpenableUrls
 
@@ -98,6 +98,8 @@ FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
 FLAG_SHARE = 100
 """``-x`` is a flag where at least one in so many of the pages with "x" has it."""
+
+_REMEMBERED = 10_000  # words side by side
 
 _QUOTES = re.compile(r"(?<=\w:)(\"[^\"]*\")|\"")
 
@@ -460,7 +462,9 @@ class Searcher:
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
         clauses = self._resolved(self.clauses(query))
-        return clauses if verbatim else with_related(self._synonyms.widened(clauses))
+        if verbatim:
+            return clauses
+        return respelled(with_related(self._synonyms.widened(clauses)), self)
 
     def _resolved(self, clauses: Sequence[Clause]) -> list[Clause]:
         """``-Wall`` or ``-std=c11`` beside other words is no minus, but a flag, where pages have
@@ -555,6 +559,18 @@ class Searcher:
         with self.reading() as searcher:
             counted = {word: searcher.doc_freq(field, word) for word in words}
         return {word: count for word, count in counted.items() if count}
+
+    def has_side_by_side(self, words: Sequence[str]) -> bool:
+        """Whether a page has several words in this order; looked up once a commit."""
+        key = self._access, tuple(words)
+        with self.reading() as searcher:
+            known = self._newest.side_by_side
+            if key not in known:
+                if len(known) >= _REMEMBERED:
+                    known.clear()
+                phrase = Query.phrase_query(self.schema, "exact", list(words))
+                known[key] = count_of(searcher, phrase) > 0
+            return known[key]
 
     def few_beginning_with(self, head: str, most: int) -> list[str] | None:
         """The words that begin with ``head``, also those of pages that are not seen, so look up in
@@ -672,6 +688,7 @@ class _Newest:
         self.hidden: dict[Access, Query | None] = {}
         self.documents: int | None = None
         self.crowded = set[tuple[str, int]]()
+        self.side_by_side: dict[tuple[Access, tuple[str, ...]], bool] = {}
         self.dates: Dates | None = None
         self.copies: dict[Access, dict[int, int]] = {}
         self.likenesses: dict[Access, Likenesses] = {}

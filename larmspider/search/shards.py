@@ -374,6 +374,9 @@ class WorkersSearcher(Searcher):
             total.update(shard.frequencies(wanted, field))
         return dict(total)
 
+    def has_side_by_side(self, words: Sequence[str]) -> bool:
+        return any(shard.has_side_by_side(words) for shard in self._shards)
+
     def few_beginning_with(self, head: str, most: int) -> list[str] | None:
         found = set[str]()
         for shard in self._shards:

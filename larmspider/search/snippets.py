@@ -157,13 +157,13 @@ class SnippetMaker:
         self._beginnings = dict.fromkeys(self._stems)
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
         idle = {found for typed in idle for found in _PART.findall(typed)}
-        for word in (found for typed in words for found in _PART.findall(typed.lower())):
+        for word, alone in (one for typed in words for one in _parts(typed.lower())):
             if word in letters:
                 continue
             self._tokens.update(self._exact_words(word))
             stems = stemmed.analyze(word) if word[-1] not in "+#" else []
             self._stems.update(stems)
-            if word not in idle:
+            if word not in idle and alone:
                 self._beginnings[beginning_of(word, stems)] = None
         self._initials = {word[:1] for word in (*self._tokens, *self._stems)}
 
@@ -335,6 +335,13 @@ class SnippetMaker:
             and self._stems.isdisjoint(self._stemmed.analyze(word))
         )
         return known
+
+
+def _parts(typed: str) -> list[tuple[str, bool]]:
+    """The words of what is typed, and whether each is looked for: not so the letter of e-mail."""
+    parts = _PART.findall(typed)
+    longest = max(map(len, parts), default=0)
+    return [(part, len(part) > 1 or longest == 1) for part in parts]
 
 
 class _Phrase:

@@ -19,7 +19,7 @@ through: for one letter each possible word is looked up, for two they are left o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -29,7 +29,7 @@ from larmspider.index.signs import signs
 from larmspider.search.query import NO_FILTERS, Clause, Filters
 from larmspider.search.ranking import MANY_PAGES
 from larmspider.search.stops import all_stops
-from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, is_related
+from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, is_related, respelled
 
 MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""
@@ -74,6 +74,9 @@ class Dictionary(Protocol):
     def documents(self) -> int:
         """Pages of the index: no word is on more."""
 
+    def has_side_by_side(self, words: Sequence[str]) -> bool:
+        """Whether a page has several words in this order."""
+
     def few_beginning_with(self, head: str, most: int) -> list[str] | None:
         """The words that begin with ``head``, of pages seen or not (`frequencies` knows those that
         the reader may see); None where they are more than ``most``."""
@@ -117,7 +120,8 @@ def did_you_mean(
     query."""
     query = normalized(query)
     pieces, replaced, end = list[str](), list[tuple[str, str]](), 0
-    for one in _doubtful_words(dictionary, synonyms.widened(dictionary.clauses(query))):
+    clauses = respelled(synonyms.widened(dictionary.clauses(query)), dictionary)
+    for one in _doubtful_words(dictionary, clauses):
         if query.startswith(one.typed, one.at) and (better := _better(dictionary, one)):
             pieces += query[end : one.at], better
             replaced.append((one.word, better.lower()))

@@ -13,22 +13,29 @@ Beside an operator's there are words that people use for one another (related.tx
 page, but order those that a question finds::
 
     with_related(parse_query("change the password"))[0].related       # ("alter", "modify", ...)
+
+And there are words that are written in two ways, as far as pages have the other one::
+
+    respelled(parse_query("e-mail"), searcher)[0].also                # ("email",)
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain
+from typing import Protocol
 
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from larmspider.index.normal import normalized
 from larmspider.index.schema import stemmed_analyzer
+from larmspider.index.signs import signs
 from larmspider.search.query import Clause
-from larmspider.search.stops import matter
+from larmspider.search.stops import all_stops, matter
 
 MAX_TERMS = 16
 """Words and phrases of a line."""
@@ -50,6 +57,11 @@ _FOLDING = (
     .filter(Filter.ascii_fold())
     .build()
 )
+_MARKS = "?!.,;:"  # behind a word
+_OFTEN = 10_000  # pages with both of two words
+_HYPHENED = re.compile(r"[^\W\d_]+(?:-[^\W_]+)+")
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_APART = re.compile(r"(e)([^\W\d_]{3,})|([^\W\d_]{2,})([0-9]+)", re.IGNORECASE)
 _STEMMED = stemmed_analyzer("english")
 
 
@@ -116,6 +128,60 @@ def with_related(clauses: Sequence[Clause]) -> list[Clause]:
                 found[at] = replace(found[at], related=related)
                 left -= len(related)
     return found
+
+
+class Words(Protocol):
+    """The words of an index, or of several."""
+
+    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
+        """Pages with each word; words without pages are left out."""
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text as in the index."""
+
+    def has_side_by_side(self, words: Sequence[str]) -> bool:
+        """Whether a page has several words in this order."""
+
+
+def respelled(clauses: Sequence[Clause], known: Words) -> list[Clause]:
+    """The clauses; ``e-mail`` has the synonym "email", ``RFC 1034`` "RFC1034", and the other way
+    round, where pages have that; none that has others.
+
+    No other word is taken apart: "within" is not "with in"."""
+    found, at = list(clauses), 0
+    while at < len(found):
+        clause, length = found[at], found[at].covers
+        if clause.plain and not clause.also:
+            number = found[at + 1] if at + 1 < len(found) else None
+            other, width = _other_spelling(clause.text, number)
+            if other and _have(known, other):
+                found[at] = replace(clause, also=(other,), covers=width)
+                length = width
+        at += length
+    return found
+
+
+def _have(known: Words, text: str) -> bool:
+    """Whether pages have a word, or two side by side, unless that takes long to find out."""
+    words = known.words(text)
+    pages = known.frequencies(words)
+    if not words or len(pages) < len(set(words)):
+        return False
+    return len(words) == 1 or (min(pages.values()) <= _OFTEN and known.has_side_by_side(words))
+
+
+def _other_spelling(text: str, following: Clause | None) -> tuple[str, int]:
+    """Another spelling of a word, or of it and a number behind it, and how many clauses it has."""
+    text = text.rstrip(_MARKS)
+    if _HYPHENED.fullmatch(text) and not signs(text):
+        return text.replace("-", ""), 1
+    if parts := _APART.fullmatch(text):
+        return f"{parts[1]}-{parts[2]}" if parts[1] else f"{parts[3]} {parts[4]}", 1
+    if following and following.plain and not following.also and _LETTERS.fullmatch(text):
+        number = following.text.rstrip(_MARKS)
+        if number.isdecimal() and text.lower() not in all_stops():
+            return text + number, 2
+    return "", 1
 
 
 def is_related(typed: str) -> bool:

@@ -40,6 +40,13 @@ def test_marks_the_words_of_the_query(words: str, body: str, marked: str) -> Non
     assert make(words, body).marked("*", "*") == marked
 
 
+def test_no_passage_is_chosen_for_the_letter_of_a_word() -> None:
+    """But for a word that is a letter."""
+    body = f"Every egg is eaten. {'filler. ' * 60}Of our mail. {'filler. ' * 60}"
+    assert make("e-mail", body).marked("*", "*").startswith("Of our *mail*.")
+    assert make("e", body).marked("*", "*").startswith("Every egg")
+
+
 def test_html_is_escaped() -> None:
     """Markup in a page is shown, not obeyed."""
     snippet = make("join alert", '<script>alert("1")</script> & join')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.resources import files
 
 import pytest
@@ -12,6 +13,7 @@ from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import parse_query
 from larmspider.search.searcher import Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.search.synonyms import MAX_ALSO, parse_synonyms, with_related
 from larmspider.search.why import OR_RELATED
 
@@ -110,6 +112,62 @@ def test_many_synonyms_are_no_reason_to_refuse_a_query() -> None:
     assert not problems
     clauses = synonyms.widened(parse_query(" ".join(f"w{n}" for n in range(20))))
     assert sum(len(text.split()) for clause in clauses for text in clause.also) <= MAX_ALSO
+
+
+@pytest.fixture
+def spelled(writer: IndexWriter, make_page: Callable[..., Page]) -> Searcher:
+    for name, text in {
+        "email": "An email.",
+        "e-mail": "An e-mail, with RFC 1034 in it.",
+        "rfc": "The file rfc1034 of him, with in and of.",
+        "number": "RFC numbers: 1034",
+        "within": "It stands within the letter.",
+        "long": "A long event of a vent and e. Along it.",
+        "threads": "It is multithreaded",
+    }.items():
+        writer.add(make_page(name, text))
+    writer.commit()
+    return Searcher.open(writer.directory)
+
+
+@pytest.mark.parametrize(
+    ("query", "also", "found"),
+    [
+        ("e-mail", ("email",), {"email", "e-mail"}),
+        ("an E-Mail?", ("EMail",), {"email", "e-mail"}),
+        ("email", ("e-mail",), {"email", "e-mail"}),
+        ("RFC 1034", ("RFC1034",), {"e-mail", "number", "rfc"}),
+        ("rfc-1034", ("rfc1034",), {"e-mail", "number", "rfc"}),
+        ("rfc1034", ("rfc 1034",), {"e-mail", "rfc"}),
+        ("multi-threaded", ("multithreaded",), {"threads"}),
+        ("within", (), {"within"}),
+        ("event", (), {"long"}),
+        ("along", (), {"long"}),
+        ('"e-mail"', (), {"e-mail"}),
+        ("email -file", ("e-mail",), {"email", "e-mail"}),
+    ],
+)
+def test_a_word_is_found_in_its_other_spelling(
+    spelled: Searcher, query: str, also: tuple[str, ...], found: set[str]
+) -> None:
+    """Where pages have that, together or side by side; it counts as the word."""
+    results = spelled.search(query)
+    assert results.also == also
+    every = {hit.normalized.rsplit("/", 1)[1] for hit in results.hits[: results.total_all]}
+    assert every == found
+    assert spelled.search(query, verbatim=True).also == ()
+
+
+def test_of_a_word_in_another_spelling_no_other_is_suggested(
+    writer: IndexWriter, make_page: Callable[..., Page]
+) -> None:
+    writer.add(make_page("a", "An e-mail and a mail."))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    assert searcher.suggestion("email") is None
+    assert (
+        WorkersSearcher([searcher], lambda: nullcontext(Deduplicator())).suggestion("email") is None
+    )
 
 
 def test_words_that_people_use_for_one_another_order_what_is_found(
