@@ -230,18 +230,27 @@ class Searcher:
     def _better(
         self, query: str, clauses: Sequence[Clause], found: Results, filters: Filters
     ) -> str | None:
-        """A query that finds more than ``found``: with a mistake corrected, or without quotes."""
-        suggestion = self.suggestion(query, filters) if self.corrects else None
-        if (
-            suggestion is not None
-            and suggestion.total_all >= max(1, BETTER * found.total_all)
-            and suggestion.is_sure(finds_nothing=not found.total)
-        ):
-            return suggestion.query
+        """A query that finds more than ``found``: with a mistake corrected, or without quotes, or
+        both."""
+        if better := self._corrected(query, found.total, found.total_all, filters):
+            return better
         if found.total == 0 and any(
             clause.phrase and not (clause.excluded or clause.field) for clause in clauses
         ):
-            return without_quotes(query)
+            plain = without_quotes(query)
+            with suppress(QueryError):  # "title: draft"
+                return self._corrected(plain, *self.totals(plain, filters), filters) or plain
+        return None
+
+    def _corrected(self, query: str, total: int, total_all: int, filters: Filters) -> str | None:
+        """The query, which finds so much, without a mistake; None where that is not sure."""
+        suggestion = self.suggestion(query, filters) if self.corrects else None
+        if (
+            suggestion is not None
+            and suggestion.total_all >= max(1, BETTER * total_all)
+            and suggestion.is_sure(finds_nothing=not total)
+        ):
+            return suggestion.query
         return None
 
     def _search(

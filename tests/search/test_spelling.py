@@ -91,10 +91,12 @@ def test_nothing_is_suggested(searcher, query: str) -> None:
 
 
 def test_a_mistake_in_a_phrase_is_corrected_before_its_quotes_are_taken_off(searcher) -> None:
-    """The phrase that was meant is more than its words."""
+    """The phrase that was meant is more than its words; where no page has that either, its words
+    are corrected."""
     assert searcher.search('"lisence server"').instead == '"license server"'
     assert searcher.search('"server license"').instead == "server license"
-    assert searcher.search('"server lisence"').instead == "server lisence"
+    assert searcher.search('"server lisence"').instead == "server license"
+    assert searcher.search('"server xyzzyqwv"').instead == "server xyzzyqwv"
 
 
 @pytest.fixture
