@@ -99,6 +99,8 @@ EQUAL = 0.99  # of the best copy's score, from which on another one may stand fo
 FLAG_SHARE = 100
 """``-x`` is a flag where at least one in so many of the pages with "x" has it."""
 
+OFTEN = 10_000
+"""Pages with each of several words, from which on they are not looked for side by side."""
 _REMEMBERED = 10_000  # words side by side
 
 _QUOTES = re.compile(r"(?<=\w:)(\"[^\"]*\")|\"")
@@ -570,15 +572,17 @@ class Searcher:
         return {word: count for word, count in counted.items() if count}
 
     def has_side_by_side(self, words: Sequence[str]) -> bool:
-        """Whether a page has several words in this order; looked up once a commit."""
+        """Whether a page has several words side by side; looked up once a commit, 0.1 ms. False
+        where each is on more than `OFTEN` pages: that takes long to find out, and says little."""
         key = self._access, tuple(words)
         with self.reading() as searcher:
             known = self._newest.side_by_side
             if key not in known:
                 if len(known) >= _REMEMBERED:
                     known.clear()
+                having = min(searcher.doc_freq("exact", word) for word in words)
                 phrase = Query.phrase_query(self.schema, "exact", list(words))
-                known[key] = count_of(searcher, phrase) > 0
+                known[key] = 0 < having <= OFTEN and count_of(searcher, phrase) > 0
             return known[key]
 
     def few_beginning_with(self, head: str, most: int) -> list[str] | None:

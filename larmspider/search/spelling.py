@@ -34,6 +34,9 @@ from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, is_related, respel
 MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""
 _SHORTEST, _LONGEST = 4, 40  # letters of a word that is looked at
+_SHORTEST_IN_NAME = 3  # letters of one of several words of a name
+_LONGEST_NAME = 6  # words
+_TRIED = 10  # words in one place of a name
 _SURE = 5  # letters of a word, in which a mistake is corrected though others find pages
 _TWO_ERRORS = 7  # letters from which on two may be wrong
 _HEAD = 4  # letters of a head, by which the dictionary is looked through
@@ -49,6 +52,7 @@ _ALPHABETS = (
     "абвгдежзийклмнопрстуфхцчшщъыьэюяёєії",
     "αβγδεζηθικλμνξοπρστυφχψω",
 )
+_NAME = re.compile(r"\w+")
 _WORD = re.compile(r"[^\W_]+")  # "init" of __init__
 
 
@@ -75,7 +79,7 @@ class Dictionary(Protocol):
         """Pages of the index: no word is on more."""
 
     def has_side_by_side(self, words: Sequence[str]) -> bool:
-        """Whether a page has several words in this order."""
+        """Whether a page has several words side by side; False where all of them are frequent."""
 
     def few_beginning_with(self, head: str, most: int) -> list[str] | None:
         """The words that begin with ``head``, of pages seen or not (`frequencies` knows those that
@@ -102,12 +106,15 @@ class Suggestion:
 
 class _Doubtful(NamedTuple):
     """A plain word: where it stands in a query and how it is typed there, how the index
-    writes it, and the sign that it is of, in lower case; "" for none."""
+    writes it, and the sign that it is of, in lower case; "" for none. Of a name that no page has
+    (``url_fro``) also its words before and behind."""
 
     at: int
     typed: str
     word: str
     sign: str
+    before: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
 
 
 def did_you_mean(
@@ -143,25 +150,36 @@ def _doubtful_words(dictionary: Dictionary, clauses: Iterable[Clause]) -> Iterat
         if clause.field or clause.excluded or clause.fuzzy or covered > 0:
             continue
         typed_signs = signs(clause.text)
-        for typed in _WORD.finditer(clause.text):
-            words = dictionary.words(typed[0])
-            if len(words) == 1 and _may_be_wrong(words[0]):
+        for name, number, at, typed in _named_words(dictionary, clause.text):
+            words = dictionary.words(typed)
+            if len(words) == 1 and _may_be_wrong(
+                words[0], _SHORTEST_IN_NAME if name else _SHORTEST
+            ):
                 sign = next((sign for sign in typed_signs if words[0] in sign), "")
-                if not sign and is_related(typed[0]):
+                if not sign and is_related(typed):
                     continue
-                yield _Doubtful(clause.at + typed.start(), typed[0], words[0], sign)
+                around = tuple(name[:number]), tuple(name[number + 1 :])
+                yield _Doubtful(clause.at + at, typed, words[0], sign, *around)
                 found += 1
                 if found == MAX_WORDS:
                     return
 
 
-def _may_be_wrong(word: str) -> bool:
+def _named_words(dictionary: Dictionary, text: str) -> Iterator[tuple[list[str], int, int, str]]:
+    """Each word of a text as it is typed, where it begins, the words of the name that it is of,
+    where no page has that, and its number there."""
+    for run in _NAME.finditer(text):
+        name = dictionary.words(run[0]) if "_" in run[0] else []
+        if not 1 < len(name) <= _LONGEST_NAME or dictionary.has_side_by_side(name):
+            name = []
+        for number, typed in enumerate(_WORD.finditer(run[0])):
+            yield name, number, run.start() + typed.start(), typed[0]
+
+
+def _may_be_wrong(word: str, shortest: int) -> bool:
     letters = sum(map(str.isalpha, word))
     return (
-        letters >= _SHORTEST
-        and len(word) <= _LONGEST
-        and word.isalnum()
-        and word not in all_stops()
+        letters >= shortest and len(word) <= _LONGEST and word.isalnum() and word not in all_stops()
     )
 
 
@@ -178,6 +196,10 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
     pages = dictionary.documents()
     if known > pages * (RIGHT_SHARE if pages >= MANY_PAGES else 1 / _RARE):
         return None  # no word is so many times as frequent, or none that says much
+    if doubtful.before or doubtful.behind:
+        named = _making_a_name(dictionary, doubtful)
+        if named or len(word) < _SHORTEST:
+            return named and _in_case_of(doubtful.typed, named)
     if known and dictionary.frequencies({sign, f"-{word}", f"--{word}"}, "signs"):
         return None
     if sign:
@@ -204,6 +226,21 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
     # the first letter is seldom wrong
     best = max(sorted(candidates), key=lambda c: candidates[c] * (10 if c[0] == word[0] else 1))
     return _in_case_of(doubtful.typed, best)
+
+
+def _making_a_name(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
+    """The likeliest word by which a name becomes one that pages have, also one that says little."""
+    word = doubtful.word
+    candidates = one_error(dictionary, word)
+
+    def likely(other: str) -> tuple[bool, bool, int]:
+        return sorted(other) == sorted(word), other[0] == word[0], candidates[other]
+
+    for other in sorted(sorted(candidates), key=likely, reverse=True)[:_TRIED]:
+        name = (*doubtful.before, other, *doubtful.behind)
+        if _digits(other) == _digits(word) and dictionary.has_side_by_side(name):
+            return other
+    return None
 
 
 def _digits(word: str) -> str:

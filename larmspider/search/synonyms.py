@@ -58,7 +58,6 @@ _FOLDING = (
     .build()
 )
 _MARKS = "?!.,;:"  # behind a word
-_OFTEN = 10_000  # pages with both of two words
 _HYPHENED = re.compile(r"[^\W\d_]+(?:-[^\W_]+)+")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _APART = re.compile(r"(e)([^\W\d_]{3,})|([^\W\d_]{2,})([0-9]+)", re.IGNORECASE)
@@ -140,7 +139,7 @@ class Words(Protocol):
         """The words of a text as in the index."""
 
     def has_side_by_side(self, words: Sequence[str]) -> bool:
-        """Whether a page has several words in this order."""
+        """Whether a page has several words side by side; False where all of them are frequent."""
 
 
 def respelled(clauses: Sequence[Clause], known: Words) -> list[Clause]:
@@ -162,12 +161,11 @@ def respelled(clauses: Sequence[Clause], known: Words) -> list[Clause]:
 
 
 def _have(known: Words, text: str) -> bool:
-    """Whether pages have a word, or two side by side, unless that takes long to find out."""
+    """Whether pages have a word, or two side by side."""
     words = known.words(text)
-    pages = known.frequencies(words)
-    if not words or len(pages) < len(set(words)):
+    if not words or len(known.frequencies(words)) < len(set(words)):
         return False
-    return len(words) == 1 or (min(pages.values()) <= _OFTEN and known.has_side_by_side(words))
+    return len(words) == 1 or known.has_side_by_side(words)
 
 
 def _other_spelling(text: str, following: Clause | None) -> tuple[str, int]:

@@ -99,6 +99,33 @@ def test_a_mistake_in_a_phrase_is_corrected_before_its_quotes_are_taken_off(sear
     assert searcher.search('"server xyzzyqwv"').instead == "server xyzzyqwv"
 
 
+@pytest.mark.parametrize(
+    ("query", "meant"),
+    [
+        ("url_fro", "url_for"),
+        ("ulr_for", "url_for"),
+        ("flask.URL_FRO()", "flask.URL_FOR()"),
+        ("the_urk_for", "the_url_for"),
+        ("read_cvs", "read_csv"),  # though most pages have "cves"
+        ("url_for", None),
+        ("dry_fro", None),  # no page has it so
+        ("fro", None),
+        ("read_csv", None),
+    ],
+)
+def test_short_words_of_a_name_are_corrected(
+    writer, make_page, query: str, meant: str | None
+) -> None:
+    """To a name that pages have, also by a word that says little elsewhere."""
+    for n in range(5):
+        writer.add(make_page(f"{n}", "The cves of dry wood for which one tries to read"))
+    writer.add(make_page("name", "The url_for of it"))
+    writer.add(make_page("csv", "Here read_csv reads"))
+    writer.commit()
+    found = Searcher.open(writer.directory).suggestion(query)
+    assert (found and found.query) == meant
+
+
 @pytest.fixture
 def flags(writer, make_page) -> Searcher:
     """Two pages of a flag whose word is nearly that of 250 others."""
