@@ -30,7 +30,7 @@ import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
-from larmspider.index.copies import blocks, of_bytes
+from larmspider.index.copies import blocks, of_bytes, outside_links
 from larmspider.index.normal import normalized
 from larmspider.index.sections import LONG_TEXT, kept_sections
 from larmspider.index.signs import signs
@@ -289,6 +289,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
 
     ``modified`` is the document's own date, else a plausible Last-Modified, else absent. ``parts``
     are documents that lie in this one, with the same fields and the ``container``'s key.
+    ``outside``, what is `outside_links`, is not kept; its simhash is, as ``apart``.
     """
     modified = _plausible(page.modified, page.fetched) or last_modified(
         page.last_modified, page.fetched
@@ -317,6 +318,8 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         stored["sections"] = kept_sections(page.text, page.rest, page.sections)
     if page.core:
         stored["core"] = page.core
+    if outside := outside_links(page):
+        stored["outside"] = outside
     stored["parts"] = [_part_fields(part, stored, page.fetched) for part in page.parts]
     return stored
 
@@ -377,6 +380,7 @@ def to_document(
     given = {name: value for name, value in stored.items() if name != "parts"}
     kept = {"rest": "", **given}  # an index before version 5 has none
     kept.pop("named", None)
+    kept.pop("outside", None)  # nobody asked for simhashes
     plain = {name: normalized(kept[name]) for name in SEARCHED}
     texts = anchors = links.texts
     if not all(map(str.isascii, texts)):

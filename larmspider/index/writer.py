@@ -93,11 +93,12 @@ where in the text navigation begins and ends."""
 @dataclass(slots=True, eq=False)
 class _Queued:
     """A page in the queue, or the removal of one. ``compared``: those of its texts, and of others'
-    that were asked for together, whose likeness is to come."""
+    that were asked for together, whose likeness is to come, and whether a second simhash is, of
+    what is no link."""
 
     key: str
     stored: dict[str, Any] | None
-    compared: tuple[list[dict[str, Any]], Future[list[Compared]]] | None = None
+    compared: tuple[list[tuple[dict[str, Any], bool]], Future[list[Compared]]] | None = None
     chars: int = 0
 
     def __post_init__(self) -> None:
@@ -119,10 +120,16 @@ class _Queued:
     def settle(self) -> None:
         """Wait for the likeness of each text."""
         if self.compared is not None:
-            found = zip(self.compared[0], self.compared[1].result(), strict=True)
-            for text, (likeness, navigation) in found:
+            texts, answer = self.compared  # of one moment: another thread may ask once more
+            found = iter(answer.result())
+            for text, is_apart in texts:
+                likeness, navigation = next(found)
+                apart = next(found)[0] if is_apart else text.get("apart")
                 if "likeness" not in text:  # others' are settled with the first page
-                    text["likeness"] = likeness
+                    text.pop("outside", None)
+                    if apart is not None:
+                        text["apart"] = apart
+                    text["likeness"] = likeness ^ (apart or 0)
                     _move(text, navigation)
 
 
@@ -395,8 +402,12 @@ class IndexWriter:
     def _compare(self, pages: Sequence[_Queued]) -> None:
         """Ask for the likeness of pages."""
         if self._simhashes is not None:
-            texts = [text for page in pages for text in page.texts]
-            asked = [(_host_of(text), text["body"]) for text in texts]
+            texts, asked = list[tuple[dict[str, Any], bool]](), list[tuple[str, str]]()
+            for text in (text for page in pages for text in page.texts):
+                asked.append((_host_of(text), text["body"]))
+                if outside := text.get("outside", ""):
+                    asked.append(("", outside))
+                texts.append((text, bool(outside)))
             compared = texts, self._simhashes(asked)
             for page in pages:
                 page.compared = compared

@@ -507,7 +507,8 @@ class Searcher:
             if not hits:
                 return None
             stored = self.stored_of(searcher, hits[0][1], whole=True)
-        stored.pop("core", None)
+        for name in ("core", "apart"):
+            stored.pop(name, None)
         return Document(
             normalized=stored.pop("key"),
             text=stored.pop("body"),

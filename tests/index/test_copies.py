@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -14,12 +15,14 @@ import pytest
 import tantivy
 
 from larmspider.extraction.fingerprint import simhash
+from larmspider.extraction.html import extract
 from larmspider.extraction.simhasher import Compared
 from larmspider.index import copies
 from larmspider.index.access import Access
-from larmspider.index.copies import NEAR, Groups, blocks, like, near, pairs
+from larmspider.index.copies import NEAR, Groups, blocks, like, near, outside_links, pairs
+from larmspider.index.rebuild import rebuild
 from larmspider.index.writer import IndexWriter
-from larmspider.items import Part
+from larmspider.items import Link, Page, Part
 from larmspider.search import searcher as module
 from larmspider.search.query import Filters
 from larmspider.search.searcher import Searcher
@@ -29,6 +32,7 @@ WORDS = [f"word{n}" for n in range(400)]
 TEXT = " ".join(WORDS)
 NEARLY = " ".join(["other", *WORDS[1:]])
 DIFFERENT = " ".join(reversed(WORDS))
+MENU = [f"Menu {n} of all" for n in range(120)]
 
 
 def simhashes(texts: Sequence[tuple[str, str]]) -> Future[list[Compared]]:
@@ -88,6 +92,124 @@ def test_the_best_of_copies_is_a_hit_and_all_are_counted(writer, make_page) -> N
     assert [hit.url for hit in searcher.similar(searcher.get("http://wiki.example/a")).hits] == [
         "http://wiki.example/far"
     ]
+
+
+def with_menu(name: str, own: str, *, title: str = "Intranet", between: str = "") -> Page:
+    """A page whose menu nothing gives away, fetched now."""
+    links = between.join(f"<div><a href='/{n}'>{entry}</a></div>" for n, entry in enumerate(MENU))
+    markup = f"<title>{title}</title><div class=left>{links}</div><h1>{name[:1]}</h1><p>{own}</p>"
+    return fetched(name, markup)
+
+
+def fetched(name: str, markup: str) -> Page:
+    page = extract(markup.encode(), f"http://wiki.example/{name}", "text/html")
+    page.mime, page.fetched = "text/html", 1_700_000_000.5
+    return page
+
+
+def own_words(seed: int, number: int = 40) -> str:
+    return " ".join(["word7", *random.Random(seed).sample(WORDS, number)])
+
+
+@pytest.mark.parametrize("between", ["", " | "])
+def test_pages_with_a_longer_menu_are_copies_if_what_is_their_own_is_the_same(
+    writer, between: str
+) -> None:
+    """Whatever stands in their markup, and after the index was made anew."""
+    for n in range(9):
+        for name in (f"{n}", f"{n}print"):
+            page = with_menu(name, own_words(n), between=between)
+            page.body += b"<!-- sid=1 -->" * name.endswith("print")
+            writer.add(page)
+    expected = {f"{n}": 1 for n in range(9)}
+    assert hits(writer) == expected
+    writer.close()
+    rebuild(writer.directory, simhashes=simhashes)
+    searcher = Searcher.open(writer.directory)
+    assert {hit.url[20:]: hit.copies for hit in searcher.search("word7").hits} == expected
+    assert near(*(searcher.get(f"http://wiki.example/{n}").likeness for n in ("1", "1print")))
+
+
+def test_pages_that_are_asked_for_twice_have_one_likeness(tmp_path: Path) -> None:
+    """While a commit waits for that of a page the crawl's thread asks for 32, that one among
+    them."""
+
+    class Late(Future[list[Compared]]):
+        def result(self, timeout: float | None = None) -> list[Compared]:
+            for page in later:
+                writer.add(page)
+            later.clear()
+            return super().result(timeout)
+
+    def answered(texts: Sequence[tuple[str, str]]) -> Future[list[Compared]]:
+        found = Late()
+        found.set_result(simhashes(texts).result())
+        return found
+
+    later = [
+        with_menu("aprint", own_words(0)),
+        *(with_menu(f"{n}", own_words(n)) for n in range(1, 31)),
+    ]
+    with IndexWriter(tmp_path / "index", simhashes=answered) as writer:
+        writer.add(with_menu("a", own_words(0)))
+        writer.commit()
+        found = hits(writer, limit=100)
+    assert sorted(found.values()) == [0] * 30 + [1]
+
+
+def test_lists_of_other_links_are_no_copies_if_all_else_is_the_same(writer) -> None:
+    for n in range(5):
+        entries = random.Random(n).sample(WORDS, 120)
+        links = " ".join(f"<a href=/{entry}>{entry} {n}</a>" for entry in ["word7", *entries])
+        writer.add(fetched(f"{n}", f"<title>Index</title><p>In this order: {links}</p>"))
+    assert hits(writer) == {f"{n}": 0 for n in range(5)}
+
+
+def test_the_title_of_a_page_that_is_mostly_links_counts(writer) -> None:
+    """Where it says nothing else."""
+    for name, title in {"a": "Printers", "aa": "Printers", "ab": "Scanners"}.items():
+        writer.add(with_menu(name, "word7", title=title))
+    assert hits(writer) == {"a": 1, "ab": 0}
+
+
+def test_what_is_no_link_of_a_page_that_is_mostly_links() -> None:
+    """The title of a link element, images, strokes between links, and what stands around the main
+    text are none of it."""
+    menu = " ".join(
+        f"<li><a href=/{entry}><img src=x alt=icon></a><a href=/x>{entry}</a>" for entry in MENU
+    )
+    link = f"<link rel=next title='{MENU[20]}' href=/next>"
+    nav = f"<nav><a href=/>{MENU[7]}</a> around it</nav>"
+    page = fetched("a", f"<title>A</title>{link}{nav}<div>{menu}</div>{nav}what it says {MENU[9]}")
+    assert outside_links(page).split() == f"A what it says {MENU[9]}".split()
+    page = fetched("a", f"<title>A</title>what it says <ul>{menu}</ul> of it")
+    assert outside_links(page).split() == ["A", "what", "it", "says", "of", "it"]
+    page = with_menu("a", "what it says", title="A", between=" | ")
+    assert outside_links(page).split() == ["A", "a", "what", "it", "says"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page("http://a.example/", text=TEXT),
+        with_menu("most is its own", own_words(1, 380)),
+        Page("http://a.example/", text="short list", links=[Link("", anchor="short list")]),
+        fetched(
+            "all around it", f"<main>{TEXT}</main><nav><a href=/>{TEXT[:400]}</a> {TEXT}</nav>"
+        ),
+    ],
+)
+def test_of_other_pages_nothing_is_asked_for(page: Page) -> None:
+    assert outside_links(page) == ""
+
+
+def test_links_that_a_long_text_does_not_have_cost_little() -> None:
+    """0.01 s; 11 s if it was gone through for each."""
+    links = [Link("", anchor="a" * 255 + "b" + "a" * 255)] * 10_000
+    page = Page("http://a.example/", text="a" * 400_000, links=links)
+    began = time.process_time()
+    assert outside_links(page) == ""
+    assert time.process_time() - began < 1
 
 
 def test_short_parts_with_the_same_bytes_are_copies(writer, make_page) -> None:
