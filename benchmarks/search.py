@@ -157,6 +157,9 @@ def kinds(searcher: Searcher, draw: random.Random) -> dict[str, Callable[[], obj
         ),
         "fuzzy word": lambda: search(misspelt(common) + "~"),
         "tenth page of hits": lambda: searcher.search(words(common), 10, 90, facets=True),
+        "suggested while typing": lambda: searcher.completions(
+            words(labels)[: draw.randint(2, 12)]
+        ),
         "did you mean": lambda: searcher.suggestion(words(common) + " " + misspelt(common)),
         "did you mean, two mistakes": lambda: searcher.suggestion(misspelt(common)[:-1] + "xq"),
         "similar pages": similar,

@@ -400,7 +400,7 @@ def to_document(
         "url_words": spaced(normalized(url_words(kept["url"]))),
         "anchors": anchors,
         "rest": spaced(plain["rest"]),
-        "labels": _labels(kept["url"], [_TITLE_PARTS.split(plain["title"], 1)[0], *texts]),
+        "labels": _labels(kept["url"], [_own_part(plain["title"]), *texts]),
         # a document that could not be read is found by the words that say why
         "exact": [spaced(plain["title"]), spaced(plain["body"] or plain["description"])],
         "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
@@ -439,6 +439,15 @@ def _labels(url: str, texts: Iterable[str]) -> list[str]:
     found.pop("", None)
     plain = [(without_accents(text), text) for text in found if not text.isascii()]
     return [*found, *(f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text)]
+
+
+def title_label(title: str) -> str:
+    """The label that a page has of its title, unless it is too long for one."""
+    return label(_own_part(normalized(title)))
+
+
+def _own_part(title: str) -> str:
+    return _TITLE_PARTS.split(title, 1)[0]
 
 
 def label(text: str) -> str:

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from pathlib import Path
@@ -28,7 +29,7 @@ from tantivy import DocAddress, Query
 
 from larmspider.errors import CrawlDirError, QueryError, is_panic
 from larmspider.formatting import counted, utc
-from larmspider.index.access import EVERYTHING, Access, Limited, statistics
+from larmspider.index.access import EVERYTHING, Access, Hidden, Limited, statistics
 from larmspider.index.copies import MANY_PAGES, Groups, Likenesses, copies_in, near
 from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
@@ -43,6 +44,7 @@ from larmspider.index.schema import (
     shown_label,
     shown_title,
     stored_fields,
+    title_label,
     without_accents,
 )
 from larmspider.index.signs import signs
@@ -50,6 +52,7 @@ from larmspider.index.stems import Stems
 from larmspider.index.version import open_index, version_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
+from larmspider.search.completions import SMALL, WAIT_SECS, Asked, Labels, LookThrough
 from larmspider.search.facets import (
     Dates,
     Facets,
@@ -96,6 +99,8 @@ SPARE = 10  # matches that are asked for beyond those wanted: some are copies
 FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 """Pages whose copies are looked up one by one, and likenesses that are read in the time of one."""
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
+TITLES = 30
+"""Pages whose titles are read where labels are not looked through in time: 0.1 ms each."""
 FLAG_SHARE = 100
 """``-x`` is a flag where at least one in so many of the pages with "x" has it."""
 
@@ -136,6 +141,7 @@ class Searcher:
         self.own_facets = own_facets if self.knows_fields else ()
         self._ranking = Ranking(index.schema, self._stems, version=version)
         self._access, self._newest = EVERYTHING, _Newest()
+        self._labels, self._crowded = Labels(), dict[tuple[str, int], int]()
         self._synonyms = NO_SYNONYMS
         self._shows = True
 
@@ -535,22 +541,66 @@ class Searcher:
         """A better query, where this one has words that the index does not know."""
         return did_you_mean(self, query, filters, self._synonyms)
 
-    def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
+    def completions(
+        self, typed: str, limit: int = 8, until: float | None = None
+    ) -> list[tuple[str, int]]:
         """Texts of links and titles that begin with what is typed, in lower case, and how many
         pages have each, most first. What is typed without accents may have them; with accents,
-        those that have the same come before others. 0.2 ms."""
-        head, found = typed_head(typed), dict[str, int]()
-        if len(head) < SHORTEST_HEAD or not self._current:
-            return []
+        those that have the same come before others. 0.2 ms; where very many begin so, who asks
+        first has some of them ``until`` then (`time.monotonic`): completions.py."""
+        until = time.monotonic() + WAIT_SECS if until is None else until
+        found = dict[str, int]()
         with self.reading() as searcher:
-            for beginning in dict.fromkeys((head, without_accents(head))):
+            for asked in self._beginnings(searcher, typed, limit):
                 if len(found) >= limit:
                     break
-                for term, _ in searcher.terms_with_prefix("labels", beginning, limit=limit):
-                    # of a page that is gone a text may still be there
-                    if pages := count_of(searcher, Query.term_query(self.schema, "labels", term)):
-                        found.setdefault(_closed(shown_label(term)), pages)
+                for term, pages in self._labels.most_frequent(asked, until):
+                    found.setdefault(_closed(shown_label(term)), pages)
         return [*found.items()][:limit]
+
+    def look_ahead(self, typed: str, limit: int = 8) -> None:
+        """Begin to look for `completions`, which are asked for next."""
+        with self.reading() as searcher:
+            for asked in self._beginnings(searcher, typed, limit)[:1]:
+                self._labels.look_ahead(asked)
+
+    def _beginnings(self, searcher: tantivy.Searcher, typed: str, limit: int) -> list[Asked]:
+        head = typed_head(typed)
+        if len(head) < SHORTEST_HEAD or not self._current:
+            return []
+
+        def pages(label: str) -> int:
+            if isinstance(searcher, Limited):
+                return searcher.doc_freq("labels", label)
+            # of a page that is gone a text may still be there
+            return count_of(searcher, Query.term_query(self.schema, "labels", label))
+
+        return [
+            Asked(
+                beginning,
+                limit,
+                self._newest.seen,
+                _looks_through(everyone := statistics(searcher)),
+                None if everyone is searcher else self._access,
+                _looks_through(searcher),
+                pages,
+                partial(self._titles, searcher, beginning),
+                at_once=self.documents() <= SMALL,
+            )
+            for beginning in dict.fromkeys((head, without_accents(head)))
+        ]
+
+    def _titles(self, searcher: tantivy.Searcher, head: str) -> tuple[Iterator[str], bool]:
+        """Labels that begin with ``head``, of pages with the first of these in the alphabet, 50 of
+        each segment of the index; and whether there are other pages, seen or not."""
+        first = Query.phrase_prefix_query(self.schema, "labels", [head])
+        hits = searcher.search(first, TITLES, count=False, weight_by_field="prior").hits
+        of_all = hits if len(hits) == TITLES else statistics(searcher).search(first, TITLES).hits
+        labels = (title_label(self.stored_of(searcher, address)["title"]) for _, address in hits)
+        of_head = (
+            one for one in labels if one.startswith(head) or without_accents(one).startswith(head)
+        )
+        return of_head, len(of_all) == TITLES
 
     def words(self, text: str) -> list[str]:
         """The words of ``text`` as the index writes them."""
@@ -589,15 +639,15 @@ class Searcher:
     def few_beginning_with(self, head: str, most: int) -> list[str] | None:
         """The words that begin with ``head``, also those of pages that are not seen, so look up in
         `frequencies` what is shown; None where they are more than ``most``. Tantivy looks through
-        all of them (80 ms for 200,000), so heads of too many are remembered until the next
-        commit."""
+        all of them (80 ms for 200,000), so heads of too many are remembered until the index has
+        fewer pages."""
         with self.reading() as searcher:
-            crowded = self._newest.crowded
-            if (head, most) in crowded:
+            pages = self._crowded.get((head, most))
+            if pages is not None and pages <= self.documents():
                 return None
             words = statistics(searcher).terms_with_prefix("exact", head, limit=most + 1)
             if len(words) > most:
-                crowded.add((head, most))
+                self._crowded[head, most] = self.documents()
                 return None
             return [word for word, _ in words]
 
@@ -699,9 +749,8 @@ class _Newest:
     def renew(self, seen: tuple[int, int] | None) -> None:
         """For a commit, which is known again by ``seen``."""
         self.seen = seen
-        self.hidden: dict[Access, Query | None] = {}
+        self.hidden: dict[Access, Hidden | None] = {}
         self.documents: int | None = None
-        self.crowded = set[tuple[str, int]]()
         self.side_by_side: dict[tuple[Access, tuple[str, ...]], bool] = {}
         self.dates: Dates | None = None
         self.copies: dict[Access, dict[int, int]] = {}
@@ -770,6 +819,10 @@ def count_of(searcher: tantivy.Searcher, query: Query) -> int:
     kind. To order them by date and count them takes half as long again."""
     found = searcher.aggregate(query, {"pages": {"value_count": {"field": FILTER_FIELDS["type"]}}})
     return int(found["pages"]["value"])
+
+
+def _looks_through(searcher: tantivy.Searcher | Limited) -> LookThrough:
+    return lambda head, most: searcher.terms_with_prefix("labels", head, limit=most)
 
 
 def typed_head(typed: str) -> str:

@@ -26,6 +26,7 @@ from tantivy import Occur, Query
 from larmspider.index.access import Access, statistics
 from larmspider.index.copies import Groups
 from larmspider.index.schema import without_accents
+from larmspider.search.completions import WAIT_SECS
 from larmspider.search.facets import Facets, count_facets
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
@@ -353,10 +354,16 @@ class WorkersSearcher(Searcher):
                 hits.append(hit_of(stored, found.match.score, maker, len(others)))
         return Results(len(hits), hits, time.perf_counter() - started)
 
-    def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
+    def completions(
+        self, typed: str, limit: int = 8, until: float | None = None
+    ) -> list[tuple[str, int]]:
+        """As of one index; all are looked through at a time."""
         total, head = Counter[str](), typed_head(typed)
+        until = time.monotonic() + WAIT_SECS if until is None else until
         for shard in self._shards:
-            total.update(dict(shard.completions(typed, limit)))
+            shard.look_ahead(typed, limit)
+        for shard in self._shards:
+            total.update(dict(shard.completions(typed, limit, until)))
         found = total.most_common()
         if head != without_accents(head):
             found.sort(key=lambda one: not one[0].startswith(head))

@@ -7,7 +7,7 @@ import pytest
 from tantivy import Query
 
 from larmspider.errors import QueryError
-from larmspider.index.access import Limited
+from larmspider.index.access import Hidden, Limited
 from larmspider.index.schema import FILES, KINDS, kind_of, last_modified, tongue_of
 from larmspider.search.facets import MAX_VALUES, Facets, count_facets, merge
 from larmspider.search.query import DAYS, NO_FILTERS, Filters, since_time, until_time
@@ -143,7 +143,9 @@ def test_dates_that_are_of_one_period_are_not_read(searcher, monkeypatch, later,
 
     monkeypatch.setattr(Limited, "aggregate", aggregate)
     with searcher.reading() as reader:
-        recorded = Limited(reader, searcher.schema, Query.empty_query())
+        recorded = Limited(
+            reader, searcher.schema, Hidden(Query.empty_query(), Query.empty_query())
+        )
         now, dates = NOW + later * DAY, searcher.dates()
         count_facets(recorded, searcher.schema, Query.all_query(), NO_FILTERS, now, (), dates)
     assert [("date" in wanted) for wanted in aggregated] == [asked]

@@ -317,7 +317,7 @@ def test_words_two_mistakes_away_are_looked_for_where_few_begin_alike_or_not_at_
 def test_an_index_says_where_few_words_begin_alike(
     searcher, writer, make_page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And looks through many words once a commit."""
+    """And looks through many words once, until there are fewer pages."""
     workers = WorkersSearcher([searcher, searcher], lambda: nullcontext(Deduplicator()))
     words = ["license", "listening", "libraries"]
     for some in (searcher, workers):
@@ -334,6 +334,9 @@ def test_an_index_says_where_few_words_begin_alike(
     assert looked_through == []
     writer.add(make_page("new", "a new page"))
     writer.commit()
+    assert searcher.few_beginning_with("li", 2) is None
+    assert looked_through == []
+    monkeypatch.setattr(type(searcher), "documents", lambda _: 1)
     assert searcher.few_beginning_with("li", 2) is None
     assert looked_through == [""]
 

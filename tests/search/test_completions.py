@@ -1,0 +1,220 @@
+"""However many labels begin alike, they are looked through once a commit, and nobody waits long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from contextlib import nullcontext
+from dataclasses import replace
+from time import monotonic
+
+import pytest
+
+from larmspider.index.access import Access, Limited
+from larmspider.search import searcher as searching
+from larmspider.search.completions import KEPT, LOOKED_UP, MAX_THREADS, Asked, Counted, Labels
+from larmspider.search.searcher import TITLES, Searcher
+from larmspider.search.shards import Deduplicator, WorkersSearcher
+
+LONG = 20.0
+MANY = [(f"guide {n:04}", 9) for n in range(400, 400 + KEPT)]
+
+
+class Dictionary:
+    """Labels in memory, and which beginnings were looked through; that waits while ``open`` is not
+    set."""
+
+    def __init__(self, labels: Counted, gone: set[str] = frozenset()) -> None:  # type: ignore[assignment]
+        self.labels, self.gone = dict(labels), gone
+        self.looked_through, self.looked_up = list[str](), list[str]()
+        self.open = threading.Event()
+        self.open.set()
+        self.begun = threading.Semaphore(0)
+
+    def asked(self, head: str, commit: object = 1, reader: Hashable = None) -> Asked:
+        return Asked(
+            head, 3, commit, self._through, reader, self._seen, self._pages, lambda: ([], True)
+        )
+
+    def _through(self, head: str, most: int) -> Counted:
+        self.looked_through.append(head)
+        self.begun.release()
+        assert self.open.wait(LONG)
+        found = [one for one in self.labels.items() if one[0].startswith(head)]
+        return sorted(found, key=lambda one: (-one[1], one[0]))[:most]
+
+    def _seen(self, head: str, most: int) -> Counted:
+        return [one for one in self._through(head, KEPT + 10**6) if one[0] not in self.gone][:most]
+
+    def _pages(self, label: str) -> int:
+        self.looked_up.append(label)
+        return 0 if label in self.gone else self.labels.get(label, 0)
+
+
+def late() -> float:
+    return monotonic()
+
+
+def in_time() -> float:
+    return monotonic() + LONG
+
+
+def test_what_was_looked_through_is_remembered_for_longer_beginnings() -> None:
+    """Where the list has enough of them, or all."""
+    words = Dictionary([*MANY, ("guide", 20), ("guide 0900 x", 1), ("guide 0900 yz", 1)])
+    labels = Labels()
+    first = labels.most_frequent(words.asked("gu"), in_time())
+    assert first == [("guide", 20), ("guide 0400", 9), ("guide 0401", 9)]
+    assert labels.most_frequent(words.asked("guide 05"), in_time())[0] == ("guide 0500", 9)
+    assert words.looked_through == ["gu"]
+    assert len(labels.most_frequent(words.asked("guide 0900"), in_time())) == 2
+    assert labels.most_frequent(words.asked("guide 0900 y"), in_time()) == [("guide 0900 yz", 1)]
+    assert words.looked_through == ["gu", "guide 0900"]
+
+
+def test_a_new_commit_is_looked_through_anew_and_who_asks_first_has_what_was_known() -> None:
+    """With the numbers of today."""
+    words, labels = Dictionary([("guide", 20), ("guild", 5)]), Labels()
+    labels.most_frequent(words.asked("gu"), in_time())
+    words.labels |= {"guide": 30, "gull": 9}
+    words.gone = {"guild"}
+    words.open.clear()
+    assert labels.most_frequent(words.asked("gu", 2), late()) == [("guide", 30)]
+    words.open.set()
+    assert labels.most_frequent(words.asked("gu", 2), in_time()) == [("guide", 30), ("gull", 9)]
+    assert words.looked_through == ["gu", "gu"]
+
+
+def test_who_asks_too_early_has_some_titles_and_nothing_is_looked_through_twice() -> None:
+    """Nor what is typed on meanwhile, nor more than a few beginnings at a time."""
+    words, labels = Dictionary([*MANY, ("guide", 20)]), Labels()
+    words.open.clear()
+    titles = replace(words.asked("gu"), titles=lambda: (["guide 0401", "gone", "guide"], True))
+    for _ in range(2):
+        assert labels.most_frequent(titles, late()) == [("guide", 20), ("guide 0401", 9)]
+    assert labels.most_frequent(words.asked("guide"), late()) == []
+    for head in ("in", "java", "py"):
+        assert labels.most_frequent(words.asked(head), late()) == []
+    for _ in range(MAX_THREADS):
+        assert words.begun.acquire(timeout=LONG)
+    assert sorted(words.looked_through) == ["gu", "in"]
+    words.open.set()
+    assert labels.most_frequent(titles, in_time())[0] == ("guide", 20)
+    assert len(words.looked_through) == MAX_THREADS
+
+
+def test_who_types_on_meanwhile_has_a_list_of_his_own_where_the_other_does_not_do() -> None:
+    """A longer beginning waits for a shorter one first."""
+    words, labels = Dictionary([*MANY, ("guide 0900 x", 1)]), Labels()
+    words.open.clear()
+    labels.look_ahead(words.asked("gu"))
+    threading.Timer(0.05, words.open.set).start()
+    assert labels.most_frequent(words.asked("guide 0900"), in_time()) == [("guide 0900 x", 1)]
+    assert words.looked_through == ["gu", "guide 0900"]
+
+
+def test_few_that_begin_so_are_found_while_others_are_looked_through() -> None:
+    words, labels = Dictionary([*MANY, ("java", 1)]), Labels()
+    words.open.clear()
+    for head in ("gu", "in"):
+        labels.most_frequent(words.asked(head), late())
+        assert words.begun.acquire(timeout=LONG)
+    few = Dictionary([("java", 1)])
+    asked = replace(few.asked("ja"), titles=lambda: ([], False))
+    assert labels.most_frequent(asked, late()) == [("java", 1)]
+    words.open.set()
+
+
+def test_who_sees_few_of_the_pages_has_a_list_of_his_own() -> None:
+    """Where those of most pages are hidden from him; of these a bounded number is looked up."""
+    words, labels = Dictionary([*MANY, ("guide", 20), ("guide 0900 x", 1)]), Labels()
+    words.gone = {label for label, _ in MANY}
+    asked = words.asked("gu", reader="him")
+    assert labels.most_frequent(asked, in_time()) == [("guide", 20), ("guide 0900 x", 1)]
+    assert len(words.looked_up) <= LOOKED_UP + 3 + 2
+    assert len(words.looked_through) == 2
+    assert labels.most_frequent(asked, in_time()) == [("guide", 20), ("guide 0900 x", 1)]
+    assert len(words.looked_through) == 2
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Nothing is looked through before this is called."""
+    go = threading.Event()
+
+    def looks_through(searcher: Limited) -> Callable[[str, int], Counted]:
+        def look(head: str, most: int) -> Counted:
+            assert go.wait(LONG)
+            return searcher.terms_with_prefix("labels", head, limit=most)
+
+        return look
+
+    monkeypatch.setattr(searching, "SMALL", 0)
+    monkeypatch.setattr(searching, "WAIT_SECS", 0.0)
+    monkeypatch.setattr(searching, "_looks_through", looks_through)
+
+    def release() -> None:
+        go.set()
+        monkeypatch.setattr(searching, "WAIT_SECS", LONG)
+
+    return release
+
+
+@pytest.mark.parametrize("access", [Access(), Access(("*.hr.example",))])
+def test_the_first_answer_has_titles_of_the_best_known_pages(
+    writer, make_page, slow, access
+) -> None:
+    """And as little of hidden pages as the others."""
+    for n in range(TITLES):
+        writer.add(make_page(f"{n}", title=f"Guide {n:02} | Intranet", body=b"%d" % n))
+        writer.add(make_page(f"http://a.hr.example/{n}", title=f"Guide {n:02} pay"))
+    writer.add_anchors("http://a.example/", {("http://wiki.example/17", "Guide of the house")})
+    writer.add_anchors("http://b.example/", {("http://wiki.example/17", "Guide of the house")})
+    writer.commit()
+    writer.add(make_page("17", title="Guide 17 | Intranet", body=b"17"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory).seen_by(access)
+    first = searcher.completions("guide", limit=5)
+    assert len(first) == 5
+    assert first[0] == ("guide 17", 1)
+    found = searcher.completions("guide", limit=200)
+    assert any(" pay" in text for text, _ in found) is not bool(access.restricted)
+    slow()
+    found = searcher.completions("guide", limit=200)
+    assert ("guide of the house", 1) in found
+    assert any(" pay" in text for text, _ in found) is not bool(access.restricted)
+
+
+def test_labels_of_few_pages_are_found_behind_those_of_hidden_ones(writer, make_page) -> None:
+    for n in range(LOOKED_UP + 10):
+        for copy in "ab":
+            writer.add(make_page(f"http://{copy}.hr.example/{n}", title=f"Guide {n:02}"))
+    writer.add(make_page("a", title="Guide to all"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    limited = searcher.seen_by(Access(("*.hr.example",)))
+    assert searcher.completions("guide")[0] == ("guide 00", 2)
+    assert limited.completions("guide") == [("guide to all", 1)]
+
+
+def test_all_workers_look_through_their_labels_at_a_time(
+    tmp_path, writer, make_page, monkeypatch
+) -> None:
+    """Each waits until the other has begun."""
+    writer.add(make_page("a", title="Guide"))
+    writer.commit()
+    both = threading.Barrier(2, timeout=LONG / 4)
+
+    def looks_through(searcher: Limited) -> Callable[[str, int], Counted]:
+        def look(head: str, most: int) -> Counted:
+            both.wait()
+            return searcher.terms_with_prefix("labels", head, limit=most)
+
+        return look
+
+    monkeypatch.setattr(searching, "SMALL", 0)
+    monkeypatch.setattr(searching, "_looks_through", looks_through)
+    monkeypatch.setattr("larmspider.search.shards.WAIT_SECS", LONG)
+    shards = [Searcher.open(writer.directory) for _ in range(2)]
+    searcher = WorkersSearcher(shards, lambda: nullcontext(Deduplicator()))
+    assert searcher.completions("gu") == [("guide", 2)]
