@@ -6,7 +6,8 @@ something::
 
     did_you_mean(searcher, "lisence server")     # Suggestion("license server", 12)
 
-A word that pages have in another form or as a flag (``-Werror``) is right, and so is one with
+Where no word is one letter away, two words that were typed as one are taken apart, if pages have
+them side by side. A word that pages have in another form or as a flag (``-Werror``) is right, and so is one with
 related words. A flag with a mistake becomes a flag of the index and nothing else, and keeps its
 dash. Capital letters stay. Digits of a word are never wrong.
 
@@ -211,8 +212,11 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
     if known:
         # a word of the index may be a mistake too, where another is far more frequent
         candidates = {other: n for other, n in candidates.items() if n >= _RARE * known}
-    elif not (candidates or sign) and len(word) >= _TWO_ERRORS:
-        candidates = two_errors(dictionary, word)
+    elif not (candidates or sign):
+        if apart := _two_words(dictionary, word):
+            return _in_case_of(doubtful.typed, apart)
+        if len(word) >= _TWO_ERRORS:
+            candidates = two_errors(dictionary, word)
     # who mistypes "the" misses nothing, and who looks for "haus" is not helped by "has", nor who
     # types a number by another one
     digits = _digits(word)
@@ -240,6 +244,19 @@ def _making_a_name(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
         name = (*doubtful.before, other, *doubtful.behind)
         if _digits(other) == _digits(word) and dictionary.has_side_by_side(name):
             return other
+    return None
+
+
+def _two_words(dictionary: Dictionary, word: str) -> str | None:
+    """The two words that were typed as one, if pages have them side by side."""
+    if len(word) < _SURE or not word.isalpha():
+        return None
+    parts = [(word[:end], word[end:]) for end in range(2, len(word) - 1)]
+    known = dictionary.frequencies({part for both in parts for part in both})
+    likely = sorted(parts, key=lambda both: min(known.get(part, 0) for part in both), reverse=True)
+    for both in likely[:_TRIED]:
+        if known.keys() >= {*both} and dictionary.has_side_by_side(both):
+            return " ".join(both)
     return None
 
 

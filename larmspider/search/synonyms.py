@@ -169,16 +169,18 @@ def _have(known: Words, text: str) -> bool:
 
 
 def _other_spelling(text: str, following: Clause | None) -> tuple[str, int]:
-    """Another spelling of a word, or of it and a number behind it, and how many clauses it has."""
+    """Another spelling of a word, or of it and the one behind it, and how many clauses it has."""
     text = text.rstrip(_MARKS)
     if _HYPHENED.fullmatch(text) and not signs(text):
         return text.replace("-", ""), 1
     if parts := _APART.fullmatch(text):
         return f"{parts[1]}-{parts[2]}" if parts[1] else f"{parts[3]} {parts[4]}", 1
     if following and following.plain and not following.also and _LETTERS.fullmatch(text):
-        number = following.text.rstrip(_MARKS)
-        if number.isdecimal() and text.lower() not in all_stops():
-            return text + number, 2
+        other, stops = following.text.rstrip(_MARKS), all_stops()
+        if text.lower() not in stops and (
+            other.isdecimal() or (_LETTERS.fullmatch(other) and other.lower() not in stops)
+        ):
+            return text + other, 2
     return "", 1
 
 

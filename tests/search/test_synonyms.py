@@ -124,6 +124,7 @@ def spelled(writer: IndexWriter, make_page: Callable[..., Page]) -> Searcher:
         "within": "It stands within the letter.",
         "long": "A long event of a vent and e. Along it.",
         "threads": "It is multithreaded",
+        "bedroom": "A bedroom with a lamp, inbed and into.",
     }.items():
         writer.add(make_page(name, text))
     writer.commit()
@@ -140,6 +141,9 @@ def spelled(writer: IndexWriter, make_page: Callable[..., Page]) -> Searcher:
         ("rfc-1034", ("rfc1034",), {"e-mail", "number", "rfc"}),
         ("rfc1034", ("rfc 1034",), {"e-mail", "rfc"}),
         ("multi-threaded", ("multithreaded",), {"threads"}),
+        ("bed room", ("bedroom",), {"bedroom"}),
+        ("the lamp bed room", ("bedroom",), {"bedroom"}),
+        ("in bed", (), set()),
         ("within", (), {"within"}),
         ("event", (), {"long"}),
         ("along", (), {"long"}),
