@@ -7,9 +7,9 @@ something::
     did_you_mean(searcher, "lisence server")     # Suggestion("license server", 12)
 
 Where no word is one letter away, two words that were typed as one are taken apart, if pages have
-them side by side. A word that pages have in another form or as a flag (``-Werror``) is right, and so is one with
-related words. A flag with a mistake becomes a flag of the index and nothing else, and keeps its
-dash. Capital letters stay. Digits of a word are never wrong.
+them side by side. A word that pages have in another form or as a flag (``-Werror``) is right, and
+so is one with related words. A flag with a mistake becomes a flag of the index and nothing else,
+and keeps its dash. Capital letters stay. Digits of a word are never wrong.
 
 One letter: of the first four each possible word is looked up, 1 us each; behind them, the words
 that begin with the same four are looked through. Two letters: these words, and those that begin
