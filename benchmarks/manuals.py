@@ -161,7 +161,9 @@ KINDS = {
         "::",
     ),
     "gtkdoc": Kind(
-        _gtkdoc, re.compile(r"api-index-full"), re.compile(r"api-index-.*|annotation-glossary")
+        _gtkdoc,
+        re.compile(r"api-index-full|ix01"),  # ix01: in "XML mode"
+        re.compile(r"api-index-.*|ix\d\d|annotation-glossary"),
     ),
 }  # fmt: skip
 
