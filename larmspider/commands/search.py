@@ -205,4 +205,5 @@ def _print(query: str, results: Results, offset: int, suggestion: Suggestion | N
             print(f"     {snippet}")
     print(found_line(results, f"{results.seconds * 1000:.1f} ms"))
     if suggestion is not None and results.instead is None:
-        print(f"Did you mean: {printable(suggestion.query)}  ({suggestion.total:,} found)")
+        total = suggestion.total_all or suggestion.total
+        print(f"Did you mean: {printable(suggestion.query)}  ({total:,} found)")

@@ -39,7 +39,7 @@ where pages are hidden 0.1, and 1 for a label of more than 100 pages."""
 Counted: TypeAlias = list[tuple[str, int]]
 """Labels, and how many pages have each, most first."""
 LookThrough: TypeAlias = Callable[[str, int], Counted]
-"""All labels that begin so, of which those of most pages are given; replaced pages count, too."""
+"""All labels that begin so, of which those of most pages are given."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,8 @@ class _Terms(NamedTuple):
     these Tantivy adds up and counts fastest; ``beside`` is what pages so found earn more;
     ``needed`` finds those that a page with all words is among, nothing of one that says little,
     ``enough`` those that have a related word in its place, too. ``telling`` is neither such a word
-    nor a widespread one. ``pages`` have it, about; 0: it was not counted."""
+    nor a widespread one. ``pages`` have it, about; 0: it was not counted. ``words`` are those that
+    are needed: several of a term with synonyms."""
 
     earned: list[Query]
     beside: list[Query]
@@ -123,6 +124,7 @@ class _Terms(NamedTuple):
     enough: list[Query]
     telling: bool
     pages: int = 0
+    words: int = 1
 
 
 class Ranking:
@@ -282,7 +284,7 @@ class Ranking:
         every = _every(needed) if needed else matching
         if self._pages() >= MANY_PAGES:
             return _in_parts(found, beside, matching, every)
-        if len(needed) > 1:
+        if sum(each.words for each in found if each.needed) > 1:
             enough = _every([query for each in found for query in each.enough])
             beside.append(Query.const_score_query(enough, ALL_WORDS_BONUS))
         return Built((_with([matching], beside),), matching, every)
@@ -344,7 +346,7 @@ class Ranking:
                 whole = _every(needed or [_any(earned)])
                 either = Query.const_score_query(_any([whole, *also]), 0.0)
                 found = Query.boost_query(_any([*earned, *also]), 0.0)
-                yield _Terms([found], [best], [either], [either], telling)
+                yield _Terms([found], [best], [either], [either], telling, words=len(needed))
             elif earned:
                 yield _Terms(earned, beside, needed, enough, telling, pages)
             at += clauses[at].covers
@@ -597,7 +599,7 @@ def _in_parts(
     if telling and others:
         ranked, behind = _with([_with([_any(telling)], others)], beside), ranked
     needed = [query for each in words for query in each.needed]
-    if len(needed) < 2:
+    if sum(each.words for each in words if each.needed) < 2:
         return Built((ranked,), matching, every, behind)
     bonus = Query.const_score_query(Query.all_query(), ALL_WORDS_BONUS)
     idle = [query for each in words if not each.needed for query in each.earned]

@@ -212,9 +212,9 @@ class Searcher:
         return replace(found, also=also, seconds=time.perf_counter() - started)
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
-        """`Results.total` and `Results.total_all` of a ``verbatim`` search, without its hits."""
+        """`Results.total` and `Results.total_all`, without hits and without a better query."""
         filters.check(self.has_field)
-        clauses = self._clauses(query, verbatim=True)
+        clauses = self._clauses(query)
         with self.reading() as searcher:
             built = self._ranking.build(clauses)
             narrowing = list(filters.queries(self.schema).values())
@@ -580,9 +580,9 @@ class Searcher:
                 beginning,
                 limit,
                 self._newest.seen,
-                _looks_through(everyone := statistics(searcher)),
+                _looks_through(everyone := statistics(searcher), self.documents()),
                 None if everyone is searcher else self._access,
-                _looks_through(searcher),
+                _looks_through(searcher, self.documents()),
                 pages,
                 partial(self._titles, searcher, beginning),
                 at_once=self.documents() <= SMALL,
@@ -821,8 +821,12 @@ def count_of(searcher: tantivy.Searcher, query: Query) -> int:
     return int(found["pages"]["value"])
 
 
-def _looks_through(searcher: tantivy.Searcher | Limited) -> LookThrough:
-    return lambda head, most: searcher.terms_with_prefix("labels", head, limit=most)
+def _looks_through(searcher: tantivy.Searcher | Limited, pages: int) -> LookThrough:
+    """``pages`` with those that are gone, which Tantivy counts where there is no filter."""
+    look = partial(searcher.terms_with_prefix, "labels")
+    if not isinstance(searcher, Limited) and searcher.num_docs < pages:
+        look = partial(look, filter_query=Query.all_query())
+    return lambda head, most: look(head, limit=most)
 
 
 def typed_head(typed: str) -> str:
@@ -919,7 +923,12 @@ def results_json(
         "offset": offset,
         "more": results.more,
         "seconds": round(results.seconds, 6),
-        "suggestion": suggestion and {"query": suggestion.query, "total": suggestion.total},
+        "suggestion": suggestion
+        and {
+            "query": suggestion.query,
+            "total": suggestion.total,
+            "total_all": suggestion.total_all,
+        },
         "filters": _filters(filters),
         "hits": [hit_json(hit, opens) for hit in results.hits],
         "facets": None if results.facets is None else _facets(results.facets),

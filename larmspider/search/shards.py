@@ -277,7 +277,8 @@ class WorkersSearcher(Searcher):
         return len(hits), sorted(hits, key=lambda hit: hit.url)[:limit]
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
-        found = self.search(query, 1, filters=filters, verbatim=True)
+        filters.check(self.has_field)
+        found = self._search(self._clauses(query), 1, 0, filters, False, False, False)
         return found.total, found.total_all
 
     def marker(self, query: str) -> SnippetMaker:

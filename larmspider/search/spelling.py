@@ -61,7 +61,7 @@ class Dictionary(Protocol):
     """The words of an index, or of several, whose counts add up."""
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
-        """Pages that a query finds as it is typed, and those of them with all words that matter.
+        """Pages that a query finds, with synonyms, and those of them with all words that matter.
         Raises QueryError."""
 
     def clauses(self, query: str) -> list[Clause]:
@@ -227,8 +227,14 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
     }
     if not candidates:
         return None
-    # the first letter is seldom wrong
-    best = max(sorted(candidates), key=lambda c: candidates[c] * (10 if c[0] == word[0] else 1))
+    letters = sorted(word)
+
+    def likely(other: str) -> int:
+        """The first letter is seldom wrong, and often letters have changed places."""
+        moved = 2 if sorted(other) == letters else 1
+        return candidates[other] * moved * (10 if other[0] == word[0] else 1)
+
+    best = max(sorted(candidates), key=likely)
     return _in_case_of(doubtful.typed, best)
 
 

@@ -59,6 +59,7 @@ _FOLDING = (
 )
 _MARKS = "?!.,;:"  # behind a word
 _HYPHENED = re.compile(r"[^\W\d_]+(?:-[^\W_]+)+")
+_PARTICLES = frozenset(("in", "out", "up", "on", "off", "down", "over"))  # log in, login
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _APART = re.compile(r"(e)([^\W\d_]{3,})|([^\W\d_]{2,})([0-9]+)", re.IGNORECASE)
 _STEMMED = stemmed_analyzer("english")
@@ -177,8 +178,11 @@ def _other_spelling(text: str, following: Clause | None) -> tuple[str, int]:
         return f"{parts[1]}-{parts[2]}" if parts[1] else f"{parts[3]} {parts[4]}", 1
     if following and following.plain and not following.also and _LETTERS.fullmatch(text):
         other, stops = following.text.rstrip(_MARKS), all_stops()
+        last = other.lower()
         if text.lower() not in stops and (
-            other.isdecimal() or (_LETTERS.fullmatch(other) and other.lower() not in stops)
+            other.isdecimal()
+            or last in _PARTICLES
+            or (_LETTERS.fullmatch(other) and last not in stops)
         ):
             return text + other, 2
     return "", 1

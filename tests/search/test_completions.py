@@ -142,7 +142,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Nothing is looked through before this is called."""
     go = threading.Event()
 
-    def looks_through(searcher: Limited) -> Callable[[str, int], Counted]:
+    def looks_through(searcher: Limited, pages: int) -> Callable[[str, int], Counted]:
         def look(head: str, most: int) -> Counted:
             assert go.wait(LONG)
             return searcher.terms_with_prefix("labels", head, limit=most)
@@ -205,7 +205,7 @@ def test_all_workers_look_through_their_labels_at_a_time(
     writer.commit()
     both = threading.Barrier(2, timeout=LONG / 4)
 
-    def looks_through(searcher: Limited) -> Callable[[str, int], Counted]:
+    def looks_through(searcher: Limited, pages: int) -> Callable[[str, int], Counted]:
         def look(head: str, most: int) -> Counted:
             both.wait()
             return searcher.terms_with_prefix("labels", head, limit=most)
@@ -218,3 +218,16 @@ def test_all_workers_look_through_their_labels_at_a_time(
     shards = [Searcher.open(writer.directory) for _ in range(2)]
     searcher = WorkersSearcher(shards, lambda: nullcontext(Deduplicator()))
     assert searcher.completions("gu") == [("guide", 2)]
+
+
+@pytest.mark.parametrize("number", [100, 2_100])
+def test_labels_of_pages_that_are_gone_stand_before_no_others(writer, make_page, number) -> None:
+    """In an index that is looked through at once, and in a larger one."""
+    for n in range(number):
+        writer.add(make_page(f"p{n}", f"text {n}", title=f"Guide {n:04}"))
+    writer.commit()
+    for n in range(90):
+        writer.remove(f"http://wiki.example/p{n}")
+    writer.commit()
+    found = Searcher.open(writer.directory).completions("gu", until=in_time())
+    assert found == [(f"guide {n:04}", 1) for n in range(90, 98)]

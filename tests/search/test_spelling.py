@@ -13,6 +13,7 @@ from larmspider.search.query import Filters
 from larmspider.search.searcher import Searcher
 from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.search.spelling import Suggestion, distance, edits, one_error, two_errors
+from larmspider.search.synonyms import parse_synonyms
 
 
 @pytest.fixture
@@ -24,6 +25,7 @@ def searcher(writer, make_page) -> Searcher:
         writer.add(make_page(f"relief{n}", "we relieve you"))
     for n in range(5):
         writer.add(make_page(f"hall{n}", "the hall"))
+        writer.add(make_page(f"hail{n}", "hail and hal"))
     writer.add(make_page("typo", "we recieve mail"))
     writer.add(make_page("lies", "license plates"))
     writer.add(make_page("ru", "пожарная сирена", language="ru"))
@@ -55,6 +57,7 @@ def searcher(writer, make_page) -> Searcher:
         ("mall", "mail"),
         ("lisence, lisence?", "license, license?"),
         ("Licenseserver", "License server"),
+        ("hlal", "hall"),  # as hail, on as many pages
         ("listeningto", "listening to"),
     ],
 )
@@ -221,10 +224,11 @@ def test_a_suggestion_finds_something_with_the_filters(searcher) -> None:
 )
 @pytest.mark.parametrize("kinds", [[], ["html"], ["pdf"]])
 def test_totals_are_those_of_a_search(searcher, query: str, kinds: list[str]) -> None:
-    """In one index, and in several."""
-    filters = Filters.of(kinds=kinds)
+    """In one index, and in several; with synonyms."""
+    filters, (synonyms, _) = Filters.of(kinds=kinds), parse_synonyms(["plates, certificate"])
     for one in (searcher, WorkersSearcher([searcher], lambda: nullcontext(Deduplicator()))):
-        found = one.search(query, filters=filters, verbatim=True)
+        one = one.widened_by(synonyms)
+        found = one.search(query, filters=filters)
         assert one.totals(query, filters) == (found.total, found.total_all)
 
 

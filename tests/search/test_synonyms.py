@@ -15,7 +15,7 @@ from larmspider.search.query import parse_query
 from larmspider.search.searcher import Searcher
 from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.search.synonyms import MAX_ALSO, parse_synonyms, with_related
-from larmspider.search.why import OR_RELATED
+from larmspider.search.why import ALL_WORDS, OR_RELATED
 
 LINES = """\
 # names of ours
@@ -124,7 +124,7 @@ def spelled(writer: IndexWriter, make_page: Callable[..., Page]) -> Searcher:
         "within": "It stands within the letter.",
         "long": "A long event of a vent and e. Along it.",
         "threads": "It is multithreaded",
-        "bedroom": "A bedroom with a lamp, inbed and into.",
+        "bedroom": "A bedroom with a lamp, inbed, lampin and into.",
     }.items():
         writer.add(make_page(name, text))
     writer.commit()
@@ -144,6 +144,7 @@ def spelled(writer: IndexWriter, make_page: Callable[..., Page]) -> Searcher:
         ("bed room", ("bedroom",), {"bedroom"}),
         ("the lamp bed room", ("bedroom",), {"bedroom"}),
         ("in bed", (), set()),
+        ("lamp in", ("lampin",), {"bedroom"}),
         ("within", (), {"within"}),
         ("event", (), {"long"}),
         ("along", (), {"long"}),
@@ -264,3 +265,17 @@ def test_each_line_of_related_words_is_good() -> None:
     synonyms, problems = parse_synonyms(text.splitlines())
     assert problems == []
     assert synonyms.others["change",] == ("alter", "modify", "edit", "adjust")
+
+
+def test_a_page_with_both_words_has_all_though_they_are_one_elsewhere(writer, make_page) -> None:
+    """Or with the one: else a page that says one of them often comes first."""
+    for n in range(20):
+        writer.add(make_page(f"other{n}", f"Something else {n}."))
+    writer.add(make_page("stamps", "Stamp, stamp and stamp again."))
+    writer.add(make_page("both", "The time, and then of the stamp. " + "So. " * 9))
+    writer.add(make_page("joined", "A timestamp. " + "So. " * 9))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    names = ("both", "joined", "stamps")
+    found = searcher.examined("time stamp", [f"http://wiki.example/{name}" for name in names])
+    assert [ALL_WORDS in one.parts for one in found.values()] == [True, True, False]
