@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider.extraction.novelty import Bloom, Sketch, rows_of
+from larmspider.extraction.novelty import Bloom, Sketch, apart_of, rows_of
 from larmspider.frontier.dispatch import schedule
 from larmspider.frontier.strategies import LATER, level_of
 from larmspider.frontier.traps import MAX_LEVEL, NEW, SOME, Budgets, ClassRecord, HostTraps, Met
@@ -266,6 +266,9 @@ class TrapWatch:
         rows, own = rows_of(page), met.records[0]
         is_part = met.named and page.url.startswith(page.from_page)  # /mail/7/raw of /mail/7/
         share = known.shown.share(rows, of_any=is_part)
+        # where pages have parameters, lists and views are links for the most part, too
+        if not known.traps.views and (apart := apart_of(page)) is not None:
+            share = max(share, known.shown.share_apart(apart, rows.size, of_any=is_part))
         if share >= NEW and own.params:
             known.shown_by[known.shown.mark] = met.records[:-1], rows.size
             if len(known.shown_by) > MARKS:

@@ -2,24 +2,22 @@
 
 A page's *likeness* is 64 bits: the simhash of its main text (extraction/fingerprint.py), or a hash
 of its bytes where it has little text. Of a page whose main text is mostly links (a menu in a plain
-``div``) it is that xor the simhash of what is no link: the bits that differ in either differ, so
-copies are alike in both. Copies differ in at most `NEAR` of them. Six differing bits
-leave one of four blocks of 16 bits as it is, or change two of them by one bit each, so at least one
-of any three. The blocks are terms of the search index, so pages that may be copies have one of 52
-terms: a block as it is, or one of the first three with one bit changed. There are
-no groups to be kept: what a page is a copy of is asked when somebody looks, and right after every
+``div``) it is that xor the simhash of what is no link (outside_links.py): the bits that differ in
+either differ, so copies are alike in both. Copies differ in at most `NEAR` of them. Six differing
+bits leave one of four blocks of 16 bits as it is, or change two of them by one bit each, so at
+least one of any three. The blocks are terms of the search index, so pages that may be copies have
+one of 52 terms: a block as it is, or one of the first three with one bit changed. There are no
+groups to be kept: what a page is a copy of is asked when somebody looks, and right after every
 commit::
 
     near(0x0123456789ABCDEF, 0x0123456789ABCDEE)     # True
     groups = Groups()
     [groups.place(likeness) for likeness in found]   # [0, 1, 0, 2]: two are copies
-
-    outside_links(page)  # "Printers - Intranet  The one on the second floor ..."; "" for most pages
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import combinations
 from typing import Any
@@ -27,15 +25,8 @@ from typing import Any
 import tantivy
 from tantivy import DocAddress, Occur, Query
 
-from larmspider.items import Page
-
 NEAR = 6
 """Bits in which copies may differ: about 1 word in 70."""
-LEAST_TEXT = 200
-"""Characters of a main text that is compared as such."""
-MOSTLY_LINKS = 0.6
-"""Share of a main text that is in links, from which on the rest of it says whether it is a copy: of
-two pages with so much in common simhashes differ in 19 bits."""
 MOST = 1_000
 """Copies of a page that are counted."""
 MANY_PAGES = 100_000
@@ -46,11 +37,6 @@ _BLOCK = 16
 _PLACES = tuple(enumerate(range(0, 64, _BLOCK)))
 _LOOKED_AT = 3  # blocks that are looked for with one bit changed
 _ONE_BIT = tuple(1 << bit for bit in range(_BLOCK))
-_NOWHERE = (1 << 62, 1 << 62)
-_LONGEST_LINKS = 100  # characters of a main text for each link of a page that is mostly links
-_MOST_LINKS = 10_000  # of such a page, which then takes 4 ms; one of Erlang's manuals has 5,000
-_REACH = 500  # characters behind a link in which the next one is looked for, at first
-_MOST_IN_VAIN = 1_000_000  # looked through for links that are not there
 _FEW = 100  # copies of a page, as a rule
 _SEVENTHS = tuple((number, 9 * number, 0x3FF if number == NEAR else 0x1FF) for number in range(7))
 _PAIRS = tuple(
@@ -87,68 +73,6 @@ def pairs(likeness: int) -> list[str]:
 def of_bytes(digest: str) -> int:
     """The likeness of a page with little text, as a signed number, as all are."""
     return int.from_bytes(blake2b(digest.encode(), digest_size=8).digest(), signed=True)
-
-
-def outside_links(page: Page) -> str:
-    """The title of a page that is mostly links, and its main text outside of them; "" for another
-    one. 0.3 us a link of the former."""
-    rest, text, links = page.rest, page.text, page.links
-    size = len(text) - sum([end - start for start, end in rest])
-    if not LEAST_TEXT <= size <= _LONGEST_LINKS * len(links) or len(links) > _MOST_LINKS:
-        return ""
-    anchors = [link.anchor for link in links if link.anchor]
-    least = MOSTLY_LINKS * size
-    if sum(map(len, anchors)) - (len(text) - size) <= least:
-        return ""
-    outside = _between(text, anchors)
-    if rest:
-        outside = [*_without(outside, rest)]
-    pieces = [text[start:end] for start, end in outside if end > start + 3]  # not " | "
-    if sum(map(len, pieces)) >= size - least:
-        return ""
-    return " ".join([page.title, *pieces])
-
-
-def _between(text: str, anchors: Sequence[str]) -> list[tuple[int, int]]:
-    """What of a text is in none of these, which it has in this order, but for images and what is
-    hidden."""
-    find, follows, outside = text.find, text.startswith, list[tuple[int, int]]()
-    at = in_vain = 0
-    reach = _REACH
-    is_sure = True
-    for anchor in anchors:
-        if follows(anchor, at + 1):  # a space
-            at += len(anchor) + 1
-            reach, is_sure = _REACH, True
-            continue
-        found = find(anchor, at, at + reach + len(anchor))
-        if found < 0 and not is_sure and (found := find(anchor, outside[-1][0], at)) >= 0:
-            at, _ = outside.pop()  # the last one was taken for another place
-        if found >= 0:
-            outside.append((at, found))
-            at, reach, is_sure = found + len(anchor), _REACH, False
-            continue
-        in_vain += reach
-        reach += _REACH
-        if in_vain > _MOST_IN_VAIN:
-            break
-    outside.append((at, len(text)))
-    return outside
-
-
-def _without(
-    spans: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """What of spans is in none of the others, both in order."""
-    left = iter(others)
-    begin, behind = next(left, _NOWHERE)
-    for start, end in spans:
-        while start < end:
-            while behind <= start:
-                begin, behind = next(left, _NOWHERE)
-            if start < begin:
-                yield start, min(end, begin)
-            start = behind if begin < end else end
 
 
 class Groups:

@@ -30,8 +30,9 @@ import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
-from larmspider.index.copies import blocks, of_bytes, outside_links
+from larmspider.index.copies import blocks, of_bytes
 from larmspider.index.normal import normalized
+from larmspider.index.outside_links import outside_links
 from larmspider.index.sections import LONG_TEXT, kept_sections
 from larmspider.index.signs import signs
 from larmspider.items import Page, Part, part_url
@@ -319,7 +320,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
     if page.core:
         stored["core"] = page.core
     if outside := outside_links(page):
-        stored["outside"] = outside
+        stored["outside"] = " ".join(outside)
     stored["parts"] = [_part_fields(part, stored, page.fetched) for part in page.parts]
     return stored
 

@@ -37,7 +37,7 @@ import tantivy
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
-from larmspider.index.copies import LEAST_TEXT
+from larmspider.index.outside_links import LEAST_TEXT
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
     REST_LIMIT,

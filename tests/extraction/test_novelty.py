@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from itertools import chain
 
-from larmspider.extraction.novelty import Rows, Sketch, rows_of
-from larmspider.items import Page
+from larmspider.extraction.novelty import Rows, Sketch, apart_of, rows_of
+from larmspider.items import Link, Page
 
 _DRAW = random.Random(18)
 WORDS = ["".join(_DRAW.choices("abcdefghijklmnop", k=6)) for _ in range(6_000)]
@@ -43,3 +45,56 @@ def test_how_often_a_page_was_said_is_counted() -> None:
     one[40] = "changed"
     assert shown.times_said(rows(one), 0.2, 3) == 3
     assert [shown.times_said(rows(other), 0.2, 3) for _ in range(4)] == [0, 1, 2, 3]
+
+
+def apart(
+    shown: Sketch, *lines: Sequence[str], menu: Sequence[str] = WORDS[4_000:4_800]
+) -> tuple[float, float]:
+    """How new a page with a menu of so many links is, and what it says outside of links: lines
+    with a link between each."""
+    text = " ".join([*menu, *(f"{' '.join(line)} item" for line in lines)])
+    page = Page("http://wiki/page", text=text)
+    page.links = [Link("http://wiki/x", anchor=word) for word in [*menu, *["item"] * len(lines)]]
+    found, of_all = apart_of(page), rows_of(page)
+    share = shown.share(of_all)
+    return share, shown.share_apart(found, of_all.size) if found else 0.0
+
+
+def test_few_words_beside_a_long_menu_are_new_by_themselves() -> None:
+    """Once: a page that says the same, or a part of it, is not."""
+    shown = Sketch()
+    apart(shown, WORDS[:40])
+    for at in range(100, 1_000, 100):
+        of_all, outside = apart(shown, WORDS[at : at + 40])
+        assert of_all < 0.2 < 0.9 < outside
+    assert apart(shown, WORDS[100:140])[1] == 0.0
+    assert apart(shown, WORDS[110:130])[1] == 0.0
+
+
+def test_a_list_of_links_that_are_chosen_and_sorted_says_nothing_outside_of_them() -> None:
+    """Nor does a table without links in its lines, whose rows of words are others each time."""
+    shown, draw = Sketch(), random.Random(5)
+    lines = [WORDS[at : at + 5] for at in range(0, 200, 5)]
+    for _ in range(5):
+        apart(shown, *draw.sample(lines, 20))
+        apart(shown, [*chain(*draw.sample(lines, 20))])
+    for size in range(5, 40, 5):
+        assert apart(shown, *draw.sample(lines, size))[1] == 0.0
+        assert apart(shown, [*chain(*draw.sample(lines, size))])[1] == 0.0
+
+
+def test_prices_and_hours_outside_of_links_are_no_text() -> None:
+    shown, draw = Sketch(), random.Random(5)
+    line = WORDS[:40]
+    apart(shown, line)
+    for _ in range(9):
+        numbers = [f"{draw.randrange(10**6)}" for _ in range(40)]
+        assert apart(shown, line, *(numbers[at : at + 5] for at in range(0, 40, 5)))[1] < 0.2
+
+
+def test_of_a_part_of_a_longer_page_only_what_that_page_has_shown_is_asked_for() -> None:
+    """One row in four was remembered of the longer one, which is not mostly links."""
+    shown = Sketch()
+    shown.share(rows(WORDS[:300]))
+    assert apart(shown, WORDS[100:140])[1] == 0.0
+    assert apart(shown, WORDS[1_100:1_140])[1] > 0.9

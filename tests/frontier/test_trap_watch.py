@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,28 @@ def test_the_class_that_is_the_content_is_never_held(backend: LmdbBackend) -> No
     assert any("/wiki?do=edit&id=* are held" in news for news in walk.news)
     states = {r.text: r.state for r in walk.traps.known("h:80").records.values()}
     assert states["/wiki?id=*"] is ClassState.OPEN
+
+
+def words(number: int, many: int) -> str:
+    """Such as no other number has."""
+    draw = random.Random(number)
+    return " ".join("".join(draw.choices("abcdefghijklmnop", k=7)) for _ in range(many))
+
+
+MENU = " ".join(f'<a href="/page{n}">{words(1_000 + n, 2)}</a>' for n in range(300))
+
+
+def glossary(target: str) -> Reply:
+    """300 short pages that name each other in a plain ``div``."""
+    own = words(int(target.removeprefix("/page") or 0), 40) if target != "/" else ""
+    html = f"<title>A glossary</title><div>{MENU}</div><p>{own}</p>"
+    return Reply(headers={"Content-Type": "text/html"}, body=html.encode())
+
+
+def test_short_pages_with_a_long_menu_are_no_trap(backend: LmdbBackend) -> None:
+    walk = Walk(glossary, backend).run()
+    assert len(walk.fetched) == 301
+    assert backend.counts().held == 0
 
 
 def archive(target: str) -> Reply:
