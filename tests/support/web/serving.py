@@ -213,7 +213,7 @@ QUERIES = (
     "/control/why?q={text}&u={text}",
     "/control/why?q=siren&u={text}&sort={text}",
     "/control/search?said={text}",
-    "/control/queries?format={text}",
+    "/control/queries?sort={text}",
     "/mirrors?said={text}",
     "/links?show={text}&format={text}&page={text}",
 )
