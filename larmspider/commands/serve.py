@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from larmspider.status.crawl_view import Source
     from larmspider.web.server import Binding
 
+NOBODY_SIGNS_IN = (
+    "there is no token, so nobody can sign in and see the pages of hosts with credentials: set"
+    " LARM_WEB_TOKEN"
+)
+
 
 class Command(LarmCommand):
     def syntax(self) -> str:
@@ -112,7 +117,8 @@ class Command(LarmCommand):
             for path in named
             if not any(_is_same(path, served) for served in paths)
         ]
-        for line in (*unserved, *source.unsearched):
+        keyless = source.is_private and not (token() or binding.readers.groups)
+        for line in (*unserved, *[NOBODY_SIGNS_IN] * keyless, *source.unsearched):
             print(f"scrapy serve: {printable(line)}", file=sys.stderr)
         print(server.url, flush=True)
         await stopped.wait()

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import pytest
 
-from larmspider.commands.serve import collection_names
+from larmspider.commands.serve import NOBODY_SIGNS_IN, collection_names
 from larmspider.errors import ConfigError
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
@@ -214,6 +214,22 @@ def test_a_name_for_a_directory_that_is_not_served_is_told(tmp_path: Path) -> No
     assert said == (
         "scrapy serve: LARM_COLLECTIONS: /srv/hr\ufffd is none of the directories that are served\n"
     )
+
+
+def test_where_nobody_can_sign_in_it_is_told(tmp_path: Path) -> None:
+    """The search is open, and a crawl with credentials left no token; groups need none."""
+    manifest = {"format": 1, "seeds": [], "credentials": ["https://hr.example"], "settings": {}}
+    (tmp_path / "crawl.json").write_text(json.dumps(manifest))
+    groups = [
+        'LARM_SEARCH_GROUPS={"staff": ["hr.example"]}',
+        *("LARM_SEARCH_GROUPS_HEADER=X-Groups", "LARM_TRUSTED_PROXIES=::1"),
+    ]
+    said = []
+    for settings in ([], ["LARM_WEB_TOKEN=" + "x" * 32], groups):
+        options = [part for one in (*settings, "LARM_WEB_OPEN=/search") for part in ("-s", one)]
+        with (tmp_path / "err").open("w") as err, serving(tmp_path, *options, ".", err=err):
+            said.append((tmp_path / "err").read_text())
+    assert said == [f"scrapy serve: {NOBODY_SIGNS_IN}\n", "", ""]
 
 
 @pytest.mark.parametrize("damaged", ["meta.json", "*.idx", "*.store", "larmspider-index.json"])
