@@ -36,6 +36,7 @@ SITE: dict[str, Any] = {
     "/vpn": "<title>VPN</title>how to log in <a href=/docs.zip>the guide</a>",
     "/docs.zip": (200, {"Content-Type": "application/zip"}, zipped({"guide/start.md": b"# Start"})),
 }
+PROFILED = "--site postgresql-doc-15 --pages 60"
 ELSEWHERE = {
     r"make test|\.ci/run": "a run of the tests",
     r"scrapy search -s LARM_DIR=crawl-demo": "tests/examples/test_first_crawl.py",
@@ -275,3 +276,27 @@ def test_the_profile_names_functions_that_exist() -> None:
     for path, _ in (*profile_page._OURS, *profile_page._SCRAPYS, *profile_page._FETCH):
         module, _, names = path.partition(":")
         assert callable(attrgetter(names)(importlib.import_module(module))), path
+
+
+@pytest.mark.acceptance
+def test_the_profile_sees_each_page_in_each_step() -> None:
+    """Steps that no page comes through any more would be measured as nothing."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.profile_page", *PROFILED.split()],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    steps = dict(re.findall(r"(?m)^(\S.*?) {2,}[\d.]+ +[\d.-]+%[ ]+([\d.]+)$", done.stdout))
+    named = {step for _, step in (*profile_page._OURS, *profile_page._FETCH)}
+    assert {step for step in named if isinstance(step, str)} <= {*steps} | {"frontier: checkpoint"}
+    often = {step: float(calls) for step, calls in steps.items()}
+    assert often["extraction"] == pytest.approx(1, abs=0.2), often
+    assert often["filters"] > 0.1, often
+    (pages,) = re.findall(r"(?m)^([\d,]+) pages, ", done.stdout)
+    assert 50 <= int(pages) < 120
+    (formed,) = re.findall(r"canonical form remembered: ([\d.]+)%", done.stdout)
+    assert 10 < float(formed) < 100
