@@ -205,5 +205,7 @@ def _print(query: str, results: Results, offset: int, suggestion: Suggestion | N
             print(f"     {snippet}")
     print(found_line(results, f"{results.seconds * 1000:.1f} ms"))
     if suggestion is not None and results.instead is None:
-        total = suggestion.total_all or suggestion.total
-        print(f"Did you mean: {printable(suggestion.query)}  ({total:,} found)")
+        found = f"{suggestion.total_all:,} found"
+        if not suggestion.total_all:
+            found = f"{suggestion.total:,} with any of the words"
+        print(f"Did you mean: {printable(suggestion.query)}  ({found})")

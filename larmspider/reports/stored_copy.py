@@ -18,7 +18,15 @@ from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.charset import decode
 from larmspider.extraction.markup_guard import is_costly
-from larmspider.extraction.page_builder import BLOCKS, BREAKS, HIDDEN, REGIONS
+from larmspider.extraction.page_builder import (
+    BLOCKS,
+    BREAKS,
+    HIDDEN,
+    NAVIGATION,
+    REGIONS,
+    Attributes,
+    is_permalink,
+)
 from larmspider.formatting import size
 
 MAX_WORDS = 20
@@ -149,10 +157,15 @@ def _blocks(root: etree._Element) -> Iterator[Block]:
             yield from ended()
             kind = "h" if tag in _HEADINGS else "pre" if tag == "pre" else kinds[-1]
             kinds.append(kind)
-        if tag in _SKIPPED:
+        if tag in _SKIPPED or _is_navigation(element.attrib):
             walk.skip_subtree()
-        else:
+        elif tag != "a" or not is_permalink(element.attrib, element.text or ""):
             pieces.append(element.text or "")
+
+
+def _is_navigation(attributes: Attributes) -> bool:
+    classes = (attributes.get("class") or "").split()
+    return attributes.get("role") == "navigation" or not NAVIGATION.isdisjoint(classes)
 
 
 def text_blocks(text: str) -> Iterator[Block]:

@@ -139,6 +139,9 @@ def did_you_mean(
     suggested = "".join((*pieces, query[end:]))
     try:
         total, total_all = dictionary.totals(suggested, filters)
+        if filters != NO_FILTERS:  # pages that have the word may not pass them
+            before, before_all = dictionary.totals(query, filters)
+            total = total if total > before or total_all > before_all else 0
     except QueryError:  # a word became longer than a query may be
         return None
     return Suggestion(suggested, total, total_all, tuple(replaced)) if total else None

@@ -126,6 +126,9 @@ def _handler(page: PageView) -> Handler:
 
 def _page(page: PageView, request: WebRequest) -> WebResponse:
     if not page.without_crawl and not request.source.exists():
+        if request.text("format") == "json":
+            missing = CrawlDirError(request.source.run_state.sentence)
+            return json_response({"error": request.told(missing)}, 404)
         return request.render("no_crawl.html", 404)
     return page.answer(request)
 

@@ -52,6 +52,9 @@ def test_the_text_of_a_page_in_blocks() -> None:
         ("pre", " a\n  b"), ("p", "1"), ("p", "2"), ("p", "tail"), ("p", "line ü end"),
         ("p", "name"),
     ]  # fmt: skip
+    markup = """<div class=related role=navigation>next</div><p class="navheader x">up</p>
+    <h2>Calls<a class=headerlink href=#calls>&para;</a></h2><p>see <a href=#>&sect;</a> <a>¶</a>"""
+    assert [block.text for block in html_blocks(markup.encode())] == ["Calls", "see ¶"]
     assert html_blocks(b"") == html_blocks(b"<!-- -->") == []
     assert html_blocks(b"<b>" * 100_000) == []
 

@@ -216,6 +216,8 @@ def test_a_suggestion_finds_something_with_the_filters(searcher) -> None:
     """A word of another language's pages is no help among the Russian ones."""
     assert searcher.suggestion("lisence", Filters.of(languages=["ru"])) is None
     assert searcher.suggestion("пажарная", Filters.of(languages=["ru"])) is not None
+    assert searcher.suggestion("пожарная lisence", Filters.of(languages=["ru"])) is None
+    assert searcher.suggestion("пожарная lisence").query == "пожарная license"
 
 
 @pytest.mark.parametrize(

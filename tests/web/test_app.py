@@ -65,6 +65,8 @@ def test_an_empty_directory_says_so(served: Callable[..., Served], tmp_path: Pat
     """And so does one that is not there, or no crawl's."""
     site = served(tmp_path / "crawl")
     assert "is no directory" in site.get("/").text
+    missing = site.get("/search?q=vpn&format=json")
+    assert (missing.status, [*missing.json]) == (404, ["error"])
     (tmp_path / "crawl").mkdir()
     assert "no crawl has written here yet" in site.get("/").text
     (tmp_path / "crawl" / "x").touch()

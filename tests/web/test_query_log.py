@@ -244,6 +244,9 @@ def test_a_frequent_query_is_suggested_to_those_who_find_something(
     assert site.get("/search/suggest?q=op").json == ["op", ["ópens canteen"]]
     assert site.get("/search/suggest?q=Can").json == ["Can", ["canteen opens"]]
     assert site.get("/search/suggest?q=can", **BEARER).json[1] == ["canary sings", "canteen opens"]
+    for query in ("-canary", "-url:canary", "host:wiki.example host:canary", "canary" * 20):
+        typed_often(log, clock, f"canteen {query}")
+    assert site.get("/search/suggest?q=canteen").json[1] == ["canteen opens"]
     assert site.get("/control/queries").status == 401
     assert "canary" not in site.get("/control/queries", Accept="text/html").text
 

@@ -137,7 +137,9 @@
       box.select();
     } else if (event.key === "j" || (event.key === "ArrowDown" && at >= 0)) {
       (hits[at + 1] || hits[at])?.focus();
-    } else if ((event.key === "k" || event.key === "ArrowUp") && at >= 0) {
+    } else if (event.key === "k" && at >= 0) {
+      (hits[at - 1] || hits[at]).focus(); // in the box the next k would be typed
+    } else if (event.key === "ArrowUp" && at >= 0) {
       (hits[at - 1] || box)?.focus();
     } else {
       return;

@@ -17,9 +17,11 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from larmspider.errors import CrawlDirError, HttpError, QueryError
+from larmspider.index.schema import WORD_LIMIT_BYTES
 from larmspider.reports.stored_copy import (
     HTML_TYPES,
     Block,
@@ -42,7 +44,9 @@ MAX_PAGES = 100
 SIMILAR_HITS = 10
 FACET_VALUES = 10
 MAX_FREQUENT = 3
-"""Frequent queries that are looked at for a suggestion, each a search."""
+"""Frequent queries that are looked at for a suggestion, each a search,"""
+ASKED_FOR = 30
+"""and of so many the first that may be suggested."""
 MAX_TYPED = 60
 """Characters of which more are suggested."""
 SUGGESTIONS_TYPE = "application/x-suggestions+json; charset=utf-8"
@@ -305,12 +309,25 @@ def _frequent(request: WebRequest, searcher: Searcher, typed: str) -> list[str]:
     if len(typed.strip()) < SHORTEST_HEAD:
         return []
     found = []
-    for query in request.query_log.suggested(typed, MAX_FREQUENT):
-        with suppress(QueryError):  # limits were others when it was typed
-            _, total_all = searcher.totals(query)
-            if total_all:
+    queries = request.query_log.suggested(typed, ASKED_FOR)
+    for query in islice((one for one in queries if _shows_all(searcher, one)), MAX_FREQUENT):
+        with suppress(QueryError):
+            if searcher.totals(query)[1]:
                 found.append(query)
     return found
+
+
+def _shows_all(searcher: Searcher, query: str) -> bool:
+    """Whether pages with all words of a query have all that was typed: not what is excluded, one of
+    two hosts, or a word too long for the index."""
+    try:
+        clauses = searcher.clauses(query)
+    except QueryError:  # limits were others when it was typed
+        return False
+    return not any(
+        clause.excluded or clause.field or len(clause.text.encode()) >= WORD_LIMIT_BYTES
+        for clause in clauses
+    )
 
 
 def _count(request: WebRequest) -> int:
