@@ -34,6 +34,7 @@ from larmspider.extraction.page_builder import (
     END,
     HIDDEN,
     LANDMARKS,
+    LONG_BEGINNING,
     MAX_ANCHOR,
     MAX_LINKS,
     NAVIGATION,
@@ -199,14 +200,16 @@ def _landmarks_in(markup: bytes) -> str:
     found = [_TEXINFO] if has_texinfo_header(beginning) else []
     if _MAY_HAVE_CLASS.may_find(beginning) and _HAS_CLASS.search(beginning):
         found.append(_CLASSES)
-    at = beginning.find(b"role=")  # an expression takes longer
+    end = BEGINNING
+    at = markup.find(b"role=", 0, end)  # an expression takes longer
     while at >= 0:
-        if _ROLE.match(beginning, at):
-            tag = _TAG.match(beginning, beginning.rfind(b"<", 0, at) + 1)
+        if _ROLE.match(markup, at):
+            tag = _TAG.match(markup, markup.rfind(b"<", 0, at) + 1)
             if tag and tag[0].lower().decode() not in REGIONS:
                 found.append("body [role]")
                 break
-        at = beginning.find(b"role=", at + 1)
+            end = LONG_BEGINNING
+        at = markup.find(b"role=", at + 1, end)
     return ", ".join(found)
 
 

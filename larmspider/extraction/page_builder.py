@@ -97,7 +97,9 @@ NAVIGATION = frozenset(
 )
 """And by its class, as DocBook, Texinfo, Doxygen, GTK-Doc and Bootstrap write it."""
 BEGINNING = 20_000
-"""Bytes of a page that are looked through for landmarks: 0.02 ms."""
+"""Bytes of a page that are looked through for landmarks: 0.02 ms;"""
+LONG_BEGINNING = 200_000
+"""so many where a ``nav`` or the like among these has a role: others stand behind a long menu."""
 TEXINFO = frozenset(("header", "contents", "shortcontents"))
 """Classes of navigation in Texinfo up to version 6.8, which others give to anything."""
 _TEXINFO_BEGINS = b'<div class="header">'

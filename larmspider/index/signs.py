@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 MAX_SIGNS = 2_000
-"""Of one text."""
+"""Of one text, different ones."""
 
 # Each pattern is looked for from its rarest character on: a search for a literal is ten times as
 # fast as one that begins with a class.
@@ -28,7 +28,7 @@ _LANGUAGES = (
 
 
 def signs(text: str) -> list[str]:
-    """The signs of a normalized text in lower case, as often as they occur; up to `MAX_SIGNS`."""
+    """The signs of a normalized text in lower case, each once; the first `MAX_SIGNS`."""
     found: list[str] = []
     if "-" in text:
         for match in _DASHED.finditer(text):
@@ -42,7 +42,7 @@ def signs(text: str) -> list[str]:
     for sign, pattern in _LANGUAGES:
         if sign[0] in text and sign in text:
             found += (letter + sign for letter in pattern.findall(text))
-    return [sign.lower() for sign in found[:MAX_SIGNS]]
+    return list(dict.fromkeys(map(str.lower, found)))[:MAX_SIGNS]
 
 
 def operator_sign(text: str) -> str:

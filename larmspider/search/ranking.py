@@ -411,7 +411,7 @@ class Ranking:
         """What a word earns in each field, and its forms, times ``weight``; [] where it has no
         letter. And what its pages earn beside that."""
         exact = self._exact.analyze(clause.text)
-        typed = list(dict.fromkeys(signs(clause.text))) if self._current else []
+        typed = signs(clause.text) if self._current else []
         if clause.fuzzy and exact:
             fuzzy = Query.fuzzy_term_query
             return [

@@ -213,8 +213,10 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
     else:
         candidates = one_error(dictionary, word)
     if known:
-        # a word of the index may be a mistake too, where another is far more frequent
-        candidates = {other: n for other, n in candidates.items() if n >= _RARE * known}
+        # a word of the index may be a mistake too, where another is far more frequent; in a flag
+        # that no page has, where one with another is as frequent
+        least = known if sign else _RARE * known
+        candidates = {other: n for other, n in candidates.items() if n >= least}
     elif not (candidates or sign):
         if apart := _two_words(dictionary, word):
             return _in_case_of(doubtful.typed, apart)

@@ -560,6 +560,8 @@ TEXINFO = """<div class="header">
 <p>
 Next: <a href="b.html" accesskey="n" rel="next">b</a>, Up: <a href="#Top">Top</a>"""
 
+MENU = "<li><a href=a>a</a>" * 5_000
+
 
 @pytest.mark.parametrize(
     ("markup", "main"),
@@ -577,6 +579,10 @@ Next: <a href="b.html" accesskey="n" rel="next">b</a>, Up: <a href="#Top">Top</a
         (f"crumbs<div role=main><div role=search>find</div>{LONG}</div>after", LONG),
         (f"<main role=main>{LONG}</main><nav role=navigation>menu</nav>after", LONG),
         (f"<nav role=navigation>menu</nav><div role=banner>head</div>{LONG}", LONG),
+        (
+            f"<nav role=search>{MENU}</nav><p role=banner>a</p>{LONG}<div role=main>{LONG}</div>",
+            LONG,
+        ),
         (f'<div class="navheader x">Prev Up</div>{LONG}<div class="navfooter">Up</div>', LONG),
         (f'<table class="navigation" id=top><td>Prev</table>{LONG}', LONG),
         (f'<p class="navy breadcrumbless">a</p>{LONG}', f"a {LONG}"),

@@ -138,6 +138,7 @@ def flags(writer, make_page) -> Searcher:
         writer.add(make_page(f"{n}", "an error of the compiler"))
     for n in range(2):
         writer.add(make_page(f"flag{n}", "gcc -Werror --enable-shared turns __init__ into faults"))
+    writer.add(make_page("typo", "how it was shraed"))
     writer.commit()
     return Searcher.open(writer.directory)
 
@@ -156,7 +157,7 @@ def test_a_word_that_pages_have_as_a_flag_is_right(flags, query: str) -> None:
     [
         ("-Wrror", "-Werror"),
         ("-WERRRO", "-WERROR"),
-        ("--enable-Shraed", "--enable-Shared"),
+        ("--enable-Shraed", "--enable-Shared"),  # though a page has the word
         ("--enabel-shared eror", "--enable-shared error"),
         ("-Werror errro", "-Werror error"),
         ("__inti__", "__init__"),
