@@ -113,11 +113,12 @@ def _doxygen(tree: LexborHTMLParser) -> Found:
 
 def _gtkdoc(tree: LexborHTMLParser) -> Found:
     for item in tree.css("div.index dt"):
-        link = item.css_first("a.link")
-        if link is not None:
+        text = _clean(item.text())
+        if link := item.css_first("a.link"):
             name = _clean(link.text())
-            qualifier = _clean(item.text()).removeprefix(name).strip(", ")
-            yield name, qualifier, [link.attributes.get("href") or ""]
+            yield name, text.removeprefix(name).strip(", "), [link.attributes.get("href") or ""]
+        elif link := item.css_first("a.indexterm"):  # as DocBook makes it
+            yield text.partition(",")[0], "", [link.attributes.get("href") or ""]
 
 
 @dataclass(frozen=True)
@@ -162,8 +163,8 @@ KINDS = {
     ),
     "gtkdoc": Kind(
         _gtkdoc,
-        re.compile(r"api-index-full|ix01"),  # ix01: in "XML mode"
-        re.compile(r"api-index-.*|ix\d\d|annotation-glossary"),
+        re.compile(r"api-index-full|ix01|index-all"),  # ix01: in "XML mode"
+        re.compile(r"(?:api-)?index-.*|ix\d\d|annotation-glossary"),
     ),
 }  # fmt: skip
 
@@ -184,13 +185,21 @@ class Manual:
     def of(cls, name: str, directory: Path) -> Manual | None:
         """The manual in ``directory``, None where it has no index of a known kind."""
         files = list(_files(directory))
-        for kind in KINDS.values():
-            if any(kind.pages.fullmatch(page) for page, _ in files):
-                return cls(name, directory, kind)
+        named = [
+            kind for kind in KINDS.values() if any(kind.pages.fullmatch(page) for page, _ in files)
+        ]
+        if len(named) > 1:  # cairo has GTK-Doc's index under the name of Javadoc's
+            named = [kind for kind in named if cls(name, directory, kind).has_any()] or named
+        if named:
+            return cls(name, directory, named[0])
         for kind in KINDS.values():
             if any(kind.is_index(page, path) for page, path in files):
                 return cls(name, directory, kind)
         return None
+
+    def has_any(self) -> bool:
+        """Whether an entry of the index is understood."""
+        return any(any(self.kind.read(_tree(path))) for _, path in self.indexes())
 
     def indexes(self) -> list[tuple[str, Path]]:
         """The index pages that are read."""
@@ -220,8 +229,7 @@ class Manual:
         found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         for name, path in self.indexes():
             here = f"{self.base}{name}.html"
-            tree = LexborHTMLParser(path.read_bytes().decode("utf-8", "replace"))
-            for text, qualifier, links in self.kind.read(tree):
+            for text, qualifier, links in self.kind.read(_tree(path)):
                 urls = {unquote(urljoin(here, link).partition("#")[0]) for link in links}
                 if text:
                     found[text, qualifier] |= urls & known
@@ -230,6 +238,10 @@ class Manual:
             for (name, qualifier), urls in sorted(found.items())
             if urls
         ]
+
+
+def _tree(path: Path) -> LexborHTMLParser:
+    return LexborHTMLParser(path.read_bytes().decode("utf-8", "replace"))
 
 
 TUNED, HELD_OUT = "tuned", "held out"

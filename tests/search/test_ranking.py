@@ -168,6 +168,8 @@ INDEXES = {
         href="a.html#index-join">join</a>:</td><td><a href="a.html">Lists</a></td></tr></table>""",
     "api-index-full": """<div class="index"><dl><dt><a class="link" href="a.html#join">join</a>,
         function in <a class="link" href="b.html">Queue</a></dt></dl></div>""",
+    "index-all, GTK-Doc": """<div class="index"><dl><dt id="x">join, <a class="indexterm"
+        href="a.html#join">join ()</a></dt></dl></div>""",
     "functions_j": """<ul><li>join() : <a class="el" href="a.html#1">std::list&lt; T &gt;</a>
         , <a class="el" href="c.html">std::deque</a></li></ul>""",
 }
@@ -185,6 +187,7 @@ INDEXES = {
         ("Macro-index", {("join", "", "a")}),
         ("manual_377", {("join", "", "a")}),
         ("api-index-full", {("join", "function in Queue", "a")}),
+        ("index-all, GTK-Doc", {("join", "", "a")}),
         ("functions_j", {("join()", "std::list", "a"), ("join()", "std::deque", "c")}),
     ],
 )
