@@ -136,6 +136,16 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
     return clauses
 
 
+def each_once(clauses: Iterable[Clause]) -> list[Clause]:
+    """The clauses without phrases, fields, fuzzy and excluded words that were typed before. Words
+    stay: "line by line" is a name."""
+    found: dict[object, Clause] = {}
+    for number, clause in enumerate(clauses):
+        same = (clause.text.lower(), clause.field, clause.phrase, clause.excluded, clause.fuzzy)
+        found.setdefault(number if clause.plain else same, clause)
+    return list(found.values())
+
+
 def _means(text: str) -> bool:
     """Whether something can be looked for: not so for ``*``."""
     return any(map(str.isalnum, text)) or bool(signs(text) or operator_sign(text))

@@ -46,8 +46,10 @@ SHORT, LONG = 600, 12_600
 """from so many characters on, up to so many."""
 
 PASSAGE_CHARS = 200
-MAX_OCCURRENCES = 30
-"""Of each word, that are looked at,"""
+MAX_OCCURRENCES, LEAST_OCCURRENCES = 30, 10
+"""Of each word, that are looked at: as many for up to 20 words, the fewer the more words there
+are,"""
+_OCCURRENCES_OF_ALL = 600
 MAX_PLACES = 300
 """and of the letters that its forms begin with."""
 _K1 = 1.2  # BM25's
@@ -65,7 +67,7 @@ _SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
 _LOWER = "lower"  # beside what is stored of a page
 PLACES = "places"
 """There too: where words of its text in lower case begin so, all places or the first
-`MAX_OCCURRENCES` at least. A snippet need not look for them again."""
+`LEAST_OCCURRENCES` at least. A snippet need not look for them again."""
 
 
 class Reranker:
@@ -172,9 +174,10 @@ class Reranker:
         places: dict[int, int] = {}
         known = self._known
         find, word_at = body.find, _WORD.match
+        share = max(LEAST_OCCURRENCES, _OCCURRENCES_OF_ALL // len(self._rarities))
         for beginning in self._beginnings:
             size, starts = len(beginning), list[int]()
-            at, left = find(beginning), MAX_OCCURRENCES
+            at, left = find(beginning), min(MAX_OCCURRENCES, share)
             for _ in range(MAX_PLACES):
                 if at < 0 or not left:
                     break

@@ -65,6 +65,7 @@ from larmspider.search.query import (
     NO_FILTERS,
     Clause,
     Filters,
+    each_once,
     narrowed,
     parse_query,
     straight,
@@ -478,7 +479,7 @@ class Searcher:
         return max(found, len(group) - 1)
 
     def _clauses(self, query: str, *, verbatim: bool = False) -> list[Clause]:
-        clauses = self._resolved(self.clauses(query))
+        clauses = each_once(self._resolved(self.clauses(query)))
         if verbatim:
             return clauses
         return respelled(with_related(self._synonyms.widened(clauses)), self)

@@ -278,7 +278,8 @@ class WorkersSearcher(Searcher):
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
         filters.check(self.has_field)
-        found = self._search(self._clauses(query), 1, 0, filters, False, False, False)
+        bare = self.without_snippets()
+        found = bare._search(self._clauses(query), 1, 0, filters, False, False, False)
         return found.total, found.total_all
 
     def marker(self, query: str) -> SnippetMaker:

@@ -10,6 +10,7 @@ from larmspider.search.query import (
     MAX_QUERY_CHARS,
     MAX_WORDS,
     Clause,
+    each_once,
     parse_query,
 )
 
@@ -122,3 +123,10 @@ def test_any_string_is_clauses_or_a_query_error(query: str) -> None:
         assert parse_query(query)
     except QueryError as error:
         assert str(error)  # noqa: PT017 - either outcome is right
+
+
+def test_what_is_typed_twice_is_taken_once() -> None:
+    """But for words, whose order says something, and what differs in more than capital letters."""
+    typed = '"log in" "Log In" -old title:vpn -old title:vpn -"log in" line by line wrod~ wrod~'
+    left = ["log in", "old", "vpn", "log in", "line", "by", "line", "wrod"]
+    assert [clause.text for clause in each_once(parse_query(typed))] == left

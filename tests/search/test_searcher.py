@@ -314,6 +314,14 @@ def test_a_flag_is_found_as_it_is(find, writer, make_page) -> None:
     assert find("prefix")[0] == "prefix"
 
 
+def test_a_phrase_typed_again_counts_once(writer, make_page) -> None:
+    writer.add(make_page("a", "Where to log in"))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    once, again = (searcher.search(query).hits for query in ('"log in"', '"log in" ' * 30))
+    assert [hit.score for hit in again] == [hit.score for hit in once]
+
+
 def test_question_words_do_not_decide(find, writer, make_page) -> None:
     """A page full of them is not the answer."""
     for n in range(5):

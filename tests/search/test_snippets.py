@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -236,6 +237,26 @@ def test_a_text_with_pages_names_the_page_that_is_about_the_words() -> None:
     assert make("tree", "\f".join(["tree", "no", *["tree tree"] * 5])).others == (4, 5, 6)
     assert make("absent", body, "about").page == 0
     assert make("supervisor", "one supervisor").page == 0
+
+
+def test_many_phrases_take_no_time_in_a_long_document() -> None:
+    """The first ones and the longest words choose the page."""
+    phrases = [f"to b{number}" for number in range(30)]
+    analyzers = ExactAnalyzer(), stemmed_analyzer("english")
+    maker = SnippetMaker(phrases, *analyzers, phrases=phrases)
+    pages = ["to be " * 700] * 350
+    pages[300] = "what to b1 is"
+    started = process_time()
+    assert maker.snippet("\f".join(pages), "").page == 301
+    assert process_time() - started < 0.5
+
+
+def test_of_many_words_the_longest_choose_the_page_of_a_long_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(snippets, "PAGES_CHARS", 0)
+    words = "or if yes but supervisor handover"
+    assert make(words, "or if yes but\fa handover\fa supervisor: the handover").page == 3
 
 
 TEXTS = [
