@@ -211,7 +211,10 @@ class Ranking:
         flags = [
             flag for clause in clauses if not clause.field for flag in self._flags(clause.text)
         ]
-        return SnippetMaker(words, self._exact, self._stems, parts, wanted, idle, phrases, flags)
+        name = _only_name(clauses)
+        return SnippetMaker(
+            words, self._exact, self._stems, parts, wanted, idle, phrases, flags, name
+        )
 
     def reranker(self, clauses: Iterable[Clause], pages: int) -> Reranker:
         """Looks at the first hits once more, by the words that matter; false without any.
@@ -232,9 +235,8 @@ class Ranking:
             for text, clause in zip(typed, clauses, strict=True)
             if (others := [other for other in clause.related if " " not in other])
         }
-        names = [text for text, counts in zip(typed, matter(typed), strict=True) if counts]
-        name = names[0] if len(names) == 1 else ""
-        return Reranker(found, self._stems, self._stems.in_most_titles, related, name)
+        most, name = self._stems.in_most_titles, _only_name(clauses)
+        return Reranker(found, self._stems, most, related, name)
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""
@@ -586,6 +588,15 @@ class Ranking:
         if self._boost is None:
             return query
         return Query.boost_query(query, self._boost(field, tokens))
+
+
+def _only_name(clauses: Iterable[Clause]) -> str:
+    """The only word that matters, as it is typed; "" where there are several."""
+    clauses = [c for c in clauses if not (c.excluded or c.field or c.fuzzy)]
+    typed = [clause.text.strip("?!.,;:") for clause in clauses]
+    counted = zip(typed, matter([text.lower() for text in typed]), strict=True)
+    names = [text for text, counts in counted if counts]
+    return names[0] if len(names) == 1 else ""
 
 
 def _in_parts(

@@ -101,7 +101,7 @@ class Reranker:
                 if found and numbers.keys().isdisjoint(found):
                     numbers |= dict.fromkeys(found, number)
                     looked_for.append(other)
-        self._anchor = f"\n{_as_anchor(name)}\n" if _COMPOUND.search(name) else ""
+        self._name = name if _COMPOUND.search(name) else ""
         self._beginnings = tuple({beginning_of(word, stems.analyze(word)) for word in looked_for})
         self._known: dict[str, int | None] = {}  # words of texts
         self._worths: dict[str, tuple[float, float]] = {}  # of headings, which pages share
@@ -130,10 +130,8 @@ class Reranker:
             yield self._worth([w for w in words if w[0] in ours or not self._said_by_all(w[0])])
         if not sections:
             return
-        if self._anchor:
-            anchors = "\n".join(["", *(anchor for _, anchor, _ in sections), ""])
-            if self._anchor in _as_anchor(anchors):
-                yield 1.0, 1.0
+        if self._name and section_called(self._name, sections) is not None:
+            yield 1.0, 1.0
         headings = "\n".join([heading for _, _, heading in sections]).lower()
         seen = set[int]()
         for beginning in self._beginnings:
@@ -215,8 +213,21 @@ class Reranker:
         return self._known[word]
 
 
+def section_called(name: str, sections: Sequence[Sequence[Any]]) -> int | None:
+    """The number of the section whose anchor is ``name``, rather with the same capital letters:
+    "g-list-append" is g_list_append() too."""
+    anchors = _as_anchor("\n".join(["", *(anchor for _, anchor, _ in sections), ""]))
+    wanted = _as_anchor(name)
+    if f"\n{wanted}\n".lower() not in anchors.lower():
+        return None
+    each = anchors.split("\n")[1:-1]
+    if wanted in each:
+        return each.index(wanted)
+    return [anchor.lower() for anchor in each].index(wanted.lower())
+
+
 def _as_anchor(text: str) -> str:
-    return text.lower().replace("_", "-").replace("::", ".").replace("()", "")
+    return text.replace("_", "-").replace("::", ".").replace("()", "")
 
 
 def lower_of(stored: dict[str, Any]) -> str:

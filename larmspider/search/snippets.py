@@ -26,7 +26,14 @@ from larmspider.index.normal import Offsets, normalized, offset_in
 from larmspider.index.packed import BEGINNING_CHARS, has_more, text_of
 from larmspider.index.schema import PAGE_BREAK, TEXT_LIMIT
 from larmspider.items import Section
-from larmspider.search.rerank import LEAST_OCCURRENCES, PLACES, beginning_of, lower, lower_of
+from larmspider.search.rerank import (
+    LEAST_OCCURRENCES,
+    PLACES,
+    beginning_of,
+    lower,
+    lower_of,
+    section_called,
+)
 
 HEAD = 200
 """Characters at the beginning of a page, whose section is the page."""
@@ -131,12 +138,15 @@ class SnippetMaker:
         idle: Iterable[str] = (),
         phrases: Iterable[str] = (),
         flags: Iterable[str] = (),
+        name: str = "",
     ) -> None:
         """``words`` are those of the query, as typed, ``wanted`` those of them that matter,
         ``idle`` those that do not: they are marked, but no passage is chosen for them. ``stems``
         are others that are marked; the analyzers are the index's. A passage with all words of one
         of the ``phrases`` side by side is better than any other, and one with one of the ``flags``
-        (``-u``, C-x), which are of the words, as it is. A letter that is a flag is no word."""
+        (``-u``, C-x), which are of the words, as it is. A letter that is a flag is no word.
+        ``name`` is the only word that matters, as it is typed."""
+        self.name = name
         self.flags = [_Flag(flag) for flag in flags]
         of_flags = {part for flag in self.flags for part in _PART.findall(flag.text)}
         letters = {part for part in of_flags if len(part) == 1}
@@ -450,9 +460,10 @@ def _beginning_of(text: str) -> str:
 def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Section | None]:
     """The snippet of a page, and the section that it stands in; None: the page as a whole.
 
-    A section whose heading names what is looked for counts more than the passage with most of the
-    words. Of words that the page's title has, no heading need have any. A page with next to no main
-    text shows its core, unless the words stand in what is around it alone.
+    A section with the only word as its anchor, or whose heading names what is looked for, counts
+    more than the passage with most of the words. Of words that the page's title has, no heading
+    need have any. A page with next to no main text shows its core, unless the words stand in what
+    is around it alone.
     """
     body, description = stored["body"], stored["description"]
     if core := stored.get("core"):
@@ -462,6 +473,9 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
     left = maker.not_in(stored["title"].lower()) if sections else []
+    if maker.name and (at := section_called(maker.name, sections)) is not None:
+        start, end = sections[at][0], _end_of(sections, at)
+        return _found(maker.snippet(text_of(stored, end)[start:end], ""), sections[at])
     if left and (at := _named(left, maker, sections)) is not None:
         start = sections[at][0]
         end = start + _SECTION_CHARS
@@ -509,6 +523,14 @@ def _named(
         for at, name in found
     ]
     return min(having)[-1] if having else None
+
+
+def _end_of(sections: Sequence[Sequence[Any]], at: int) -> int:
+    """Where the text of a section ends; what is next to nothing has the next one's, too."""
+    start: int = sections[at][0]
+    behind = (section[0] for section in sections[at + 1 :])
+    longest = start + _SECTION_CHARS
+    return next((end for end in behind if end >= start + SNIPPET_LENGTH // 4), longest)
 
 
 def _having(words: Iterable[str], text: str) -> int:

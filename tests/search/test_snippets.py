@@ -102,6 +102,37 @@ def test_of_a_name_the_section_that_is_called_so_is_shown(writer, make_page) -> 
     assert "MAX_CONTENT_LENGTH" in marked.text
 
 
+@pytest.mark.parametrize(
+    ("query", "anchor"),
+    [
+        ("re.sub", "re.sub"),
+        ("re.sub()", "re.sub"),
+        ("what does RE.SUB do?", "re.sub"),
+        ("time.time", "time.time"),
+        ("Policy.compat", "Policy.compat"),
+        ("policy.compat", "policy.compat"),
+        ("g_list_copy", "g-list-copy"),
+    ],
+)
+def test_a_name_leads_to_the_section_that_has_it_as_its_anchor(
+    writer, make_page, query: str, anchor: str
+) -> None:
+    """Whatever headings and the title have; the snippet is of this section."""
+    anchors = ["re.Pattern.sub", "re.sub", "re.subn", "time.time", "policy.compat"]
+    anchors += ["Policy.compat", "g-list-copy-deep", "g-list-copy"]
+    text, sections = f"re, time, policy, g, list, sub, compat, copy. {FILL}", []
+    for number, name in enumerate(anchors):
+        heading = name.rpartition(".")[2] + "(of, which, there, are, many)" * (number % 2)
+        sections.append(Section(len(text), name, heading))
+        text += f"{heading} is number {number}. More of re.sub, policy.compat, g_list_copy. {FILL}"
+    writer.add(make_page("a", text, title="time", sections=sections))
+    writer.commit()
+    [hit] = Searcher.open(writer.directory).search(query).hits
+    assert hit.section == sections[anchors.index(anchor)]
+    others = [f"number {number}" for number, name in enumerate(anchors) if name != anchor]
+    assert not any(other in hit.snippet.text for other in others)
+
+
 FILL = "Nothing of use is said here. " * 20
 OF_FLAGS = (
     f"daemon: users, uses. {FILL} daemon [-u user] [-U limit] {FILL} Of the daemon: "
