@@ -60,8 +60,9 @@ _WITHOUT_SPACES = "\u2e80"  # scripts from here on, about
 
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
 _PART = re.compile(r"[^\W_]+(?:\+\+|#)?")  # of a name such as max_content_length
-_ENDS = re.compile(r"[.!?\u2026][\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]")
-_ABBREVIATION = re.compile(r"(?<!\w)(?:\w|[A-Z]\w|[0-9]+)\Z")  # a dot behind it ends no sentence
+_ENDS = re.compile(r"[.!?\u2026][\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]|\n\s*")
+# a dot behind it ends no sentence; most numbers with one are those of headings, or German dates
+_ABBREVIATION = re.compile(r"(?<!\w)(?:\w|[A-Z]\w|[0-9]+)\Z")
 _LONGEST_ABBREVIATION = 20
 
 # C0 and C1 controls, the marks that turn the direction of writing, and characters for private use,
@@ -199,7 +200,8 @@ class SnippetMaker:
             window = self._window(plain, plain.lower(), {})
             window = window and (offset_in(body, window[0]), offset_in(body, window[1]))
         if window is None:
-            passage = _beginning_of(description or body)
+            # an index has the first sentence for pages without a description
+            passage = _beginning_of(body if body.startswith(description) else description)
             return Snippet(one_line(passage), self._highlights(passage))
         passage = _sentences(body, *window)
         return Snippet(one_line(passage), self._highlights(passage), page, others, window[0])
@@ -427,15 +429,16 @@ def _sentences(body: str, first: int, last: int) -> str:
         if end < len(body):
             space = body.rfind(" ", last, end)
             end, after = space if space > 0 else end, f" {_CUT}"
-    text = body[start:end].strip(" ")
+    text = body[start:end].strip(" \n")
     return f"{before}{text}{after}"
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Where sentences end, with the white space behind them."""
+    """Where sentences end, with the white space behind them; that of a heading with its line."""
     for found in _ENDS.finditer(text):
         at, following = found.start(), text[found.end() : found.end() + 1]
-        if text[at] == "." and (following.islower() or _is_abbreviation(text, at)):
+        is_end = text[at] != "." or "\n" in found[0]
+        if not is_end and (following.islower() or _is_abbreviation(text, at)):
             continue
         yield found.end()
 

@@ -6,7 +6,7 @@ from time import process_time
 import pytest
 
 from larmspider.formatting import readable
-from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
+from larmspider.index.schema import ExactAnalyzer, first_sentence, stemmed_analyzer
 from larmspider.index.stems import Stems
 from larmspider.items import Section
 from larmspider.search import snippets
@@ -59,7 +59,7 @@ def test_html_is_escaped() -> None:
 def test_control_characters_do_not_reach_a_terminal() -> None:
     """Escape sequences, C1 controls and direction marks become spaces."""
     snippet = make("join", "\x1b[31m join\x9b2J \u202egnp.exe\x00\n")
-    assert snippet.marked("", "") == " [31m join 2J  gnp.exe  "
+    assert snippet.marked("", "") == " [31m join 2J  gnp.exe "
 
 
 def test_icons_of_fonts_are_not_shown() -> None:
@@ -236,6 +236,43 @@ def test_sentences_are_whole(words: str, begins: str, ends: str) -> None:
 
 def test_a_page_that_was_found_otherwise_begins_with_whole_sentences() -> None:
     assert make("vpn", BOOK).text.endswith("東京です。")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4. Memcheck: a memory error detector",
+        "Valgrind User Manual 2. Using and understanding it",
+        "All of this is told in section 4.1. Overview of Memcheck",
+        "In 19. Jahrhundert and on 5. March",
+    ],
+)
+def test_a_number_with_a_dot_ends_no_sentence(writer, make_page, text: str) -> None:
+    """Nor where the page has not the words and shows its first sentence."""
+    assert make("vpn", f"{text} {'and more ' * 20}. Not this.").text.startswith(text)
+    writer.add(make_page("a", f"{text} and so on. {FILL}"))
+    writer.commit()
+    shown = Searcher.open(writer.directory).search("wiki").hits[0].snippet.text
+    assert shown.startswith(f"{text} and so on.")
+    assert first_sentence(f"{text} and so on. More.") == f"{text} and so on."
+
+
+@pytest.mark.parametrize(
+    "words, shown",
+    [
+        (
+            "overview",
+            "Overview of it\nMemcheck finds leaks, e.g. lost blocks\nand so on\n4.1. Using it",
+        ),
+        ("lost", "Memcheck finds leaks, e.g. lost blocks\nand so on\n4.1. Using it"),
+        ("using", "4.1. Using it"),
+    ],
+)
+def test_a_heading_or_a_paragraph_ends_with_its_line(words: str, shown: str) -> None:
+    """With or without a dot; it is shown as a space."""
+    body = f"{'x ' * 150}\nOverview of it\nMemcheck finds leaks, e.g. lost blocks\nand so on\n"
+    body += f"4.1. Using it\n{'y ' * 150}"
+    assert make(words, body).text == shown.replace("\n", " ")
 
 
 def test_without_the_words_the_description_or_the_beginning() -> None:
