@@ -198,11 +198,14 @@ class Ranking:
     def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
         clauses = [c for c in clauses if not c.excluded and c.field in (None, "title")]
-        words = [text for clause in clauses for text in (clause.text, *clause.also)]
+        words = [clause.text for clause in clauses]
+        synonyms = [text for clause in clauses for text in clause.also]
         if any(map(operator_sign, words)) and not any(map(self._exact.analyze, words)):
             words = ["operator"]
         words += [other for word in words for other in self._stems.spellings(word)]
-        parts = [term for word in words for term in self._compounds(word)]
+        synonyms += [other for word in synonyms for other in self._stems.spellings(word)]
+        singles = [*words, *(word for word in synonyms if " " not in word)]
+        parts = [term for word in singles for term in self._compounds(word)]
         typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
         counted = [*zip(typed, matter(typed), strict=True)]
         wanted = [word for word, counts in counted if counts]
@@ -213,7 +216,16 @@ class Ranking:
         ]
         name = _only_name(clauses)
         return SnippetMaker(
-            words, self._exact, self._stems, parts, wanted, idle, phrases, flags, name
+            words,
+            self._exact,
+            self._stems,
+            parts,
+            wanted,
+            idle,
+            phrases,
+            flags,
+            name,
+            synonyms,
         )
 
     def reranker(self, clauses: Iterable[Clause], pages: int) -> Reranker:

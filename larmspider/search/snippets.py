@@ -140,22 +140,26 @@ class SnippetMaker:
         phrases: Iterable[str] = (),
         flags: Iterable[str] = (),
         name: str = "",
+        synonyms: Iterable[str] = (),
     ) -> None:
         """``words`` are those of the query, as typed, ``wanted`` those of them that matter,
         ``idle`` those that do not: they are marked, but no passage is chosen for them. ``stems``
         are others that are marked; the analyzers are the index's. A passage with all words of one
         of the ``phrases`` side by side is better than any other, and one with one of the ``flags``
         (``-u``, C-x), which are of the words, as it is. A letter that is a flag is no word.
-        ``name`` is the only word that matters, as it is typed."""
+        ``name`` is the only word that matters, as it is typed. One of the ``words`` in a passage
+        counts more than all ``synonyms``; one of several words is marked where they stand side by
+        side."""
         self.name = name
         self.flags = [_Flag(flag) for flag in flags]
         of_flags = {part for flag in self.flags for part in _PART.findall(flag.text)}
         letters = {part for part in of_flags if len(part) == 1}
-        self._phrases = [
-            _Phrase(found)
-            for phrase in phrases
-            if len(found := re.findall(r"\w+", phrase.lower())) > 1
-        ]
+        self._phrases = [_Phrase(found) for text in phrases if len(found := _words(text)) > 1]
+        apart = [(text, _words(text)) for text in map(normalized, synonyms)]
+        several = [found for _, found in apart if len(found) > 1 and max(found) < _WITHOUT_SPACES]
+        self._synonyms: dict[str, _Phrase | None]
+        """Those of several words; None for one, by its beginning."""
+        self._synonyms = {" ".join(found): _Phrase(found) for found in several}
         self.names = [
             name for typed in wanted for name in re.findall(r"\w+", typed.lower()) if "_" in name
         ]
@@ -173,14 +177,18 @@ class SnippetMaker:
         self._beginnings = dict.fromkeys(self._stems)
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
         idle = {found for typed in idle for found in _PART.findall(typed)}
-        for word, alone in (one for typed in words for one in _parts(typed.lower())):
-            if word in letters:
-                continue
-            self._tokens.update(self._exact_words(word))
-            stems = stemmed.analyze(word) if word[-1] not in "+#" else []
-            self._stems.update(stems)
-            if word not in idle and alone:
-                self._beginnings[beginning_of(word, stems)] = None
+        singles = [text for text, found in apart if found not in several]
+        others: dict[str, None] = {}
+        for texts, beginnings in ((words, self._beginnings), (singles, others)):
+            for word, alone in (one for text in texts for one in _parts(text.lower())):
+                if word in letters:
+                    continue
+                self._tokens.update(self._exact_words(word))
+                stems = stemmed.analyze(word) if word[-1] not in "+#" else []
+                self._stems.update(stems)
+                if word not in idle and alone:
+                    beginnings[beginning_of(word, stems)] = None
+        self._synonyms |= {word: None for word in others if word not in self._beginnings}
         self._initials = {word[:1] for word in (*self._tokens, *self._stems)}
 
     def snippet(self, body: str, description: str, stored: dict[str, Any] | None = None) -> Snippet:
@@ -232,20 +240,22 @@ class SnippetMaker:
         wholes: list[_Phrase | _Flag] = [*self._phrases, *self.flags]
         wholes = wholes[: (most + 1) // 2]
         beginnings = sorted(self._beginnings, key=len, reverse=True)[: most - len(wholes)]
-        self._left_of_pages -= (len(wholes) + len(beginnings)) * len(body)
+        synonyms = [*self._synonyms.items()][: most - len(wholes) - len(beginnings)]
+        self._left_of_pages -= (len(wholes) + len(beginnings) + len(synonyms)) * len(body)
         pages = body.split(PAGE_BREAK)
         found: list[tuple[int, int, int]] = []
         for number, page in enumerate(pages, 1):
             lower = page.lower()
             counts = [lower.count(beginning) for beginning in beginnings]
             words = sum(map(bool, counts)) + sum(whole.is_in(lower) for whole in wholes)
-            if words:
-                found.append((-words, -sum(counts), number))
+            alike = [one.count(lower) if one else lower.count(word) for word, one in synonyms]
+            if worth := words * (1 + len(alike)) + sum(map(bool, alike)):
+                found.append((-worth, -sum(counts) - sum(alike), number))
         found.sort()
         if not found:
             return 1, pages[0], ()
         most, _, best = found[0]
-        others = [number for words, _, number in found[1 : OTHER_PAGES + 1] if words == most]
+        others = [number for worth, _, number in found[1 : OTHER_PAGES + 1] if worth == most]
         return best, pages[best - 1], tuple(sorted(others))
 
     def marked(self, text: str) -> Snippet:
@@ -263,6 +273,8 @@ class SnippetMaker:
         ]
         if self.flags:
             wanted = self._with_flags(plain, wanted)
+        if any(self._synonyms.values()):
+            wanted = self._with_synonyms(plain, wanted)
         if plain is passage:
             return tuple(wanted)
         offsets = Offsets(passage)
@@ -278,6 +290,14 @@ class SnippetMaker:
                 wanted = [word for word in wanted if word[1] <= start or word[0] >= end]
             wanted += places
         return sorted(wanted)
+
+    def _with_synonyms(self, plain: str, wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The words to be marked and those of synonyms, side by side."""
+        lower, marked = plain.lower(), {*wanted}
+        for phrase in filter(None, self._synonyms.values() if len(lower) == len(plain) else ()):
+            for start, end in phrase.places(lower):
+                marked.update(found.span() for found in _WORD.finditer(plain, start, end))
+        return sorted(marked)
 
     def _flag(self, body: str, lower: str) -> tuple[int, int] | None:
         """Where a flag is that has most of the other words around it; rather as it is typed, and
@@ -298,8 +318,9 @@ class SnippetMaker:
     def _window(
         self, body: str, lower: str, known: Mapping[str, Sequence[int]]
     ) -> tuple[int, int] | None:
-        """Where the first stretch of text is in which most of the query's words begin: the first of
-        them, and the last. Of some it may be ``known`` where in ``lower`` they begin."""
+        """Where the first stretch of text is in which most of the query's words begin, or synonyms
+        where there are none: the first of them, and the last. Of some it may be ``known`` where in
+        ``lower`` they begin."""
         if len(lower) != len(body):  # one letter that became two moves all others
             lower, known = body, {}
         for phrase in self._phrases:
@@ -311,36 +332,38 @@ class SnippetMaker:
             if (at := lower.find(name)) >= 0:
                 return at, at + len(name)
         places: list[tuple[int, str]] = []
-        enough = _OCCURRENCES if len(self._beginnings) > 1 else 1
-        for beginning in self._beginnings:
-            if beginning in known and beginning[0] < _WITHOUT_SPACES:
-                places += [(at, beginning) for at in known[beginning][:enough]]
-                continue
-            at, found = lower.find(beginning), 0
-            while at >= 0 and found < enough:
-                # a word begins here, or the script has no spaces between words
-                if at == 0 or not lower[at - 1].isalnum() or beginning[0] >= _WITHOUT_SPACES:
-                    places.append((at, beginning))
-                    found += 1
-                at = lower.find(beginning, at + len(beginning))
+        worths = dict.fromkeys(self._beginnings, 1 + len(self._synonyms))
+        worths |= dict.fromkeys(self._synonyms, 1)
+        enough = _OCCURRENCES if len(worths) > 1 else 1
+        for word in worths:
+            starts: Iterable[int]
+            if word in known and word[0] < _WITHOUT_SPACES:
+                starts = known[word]
+            elif several := self._synonyms.get(word):
+                starts = (start for start, _ in several.places(lower))
+            else:
+                starts = _beginnings_in(lower, word)
+            places += [(at, word) for at in islice(starts, enough)]
         if not places:
             return None
         places.sort()
         span = SNIPPET_LENGTH - _LEAD
-        most = len({word for _, word in places})
-        best, last, best_count, first = 0, 0, 0, 0
-        inside: dict[str, int] = {}
+        most = sum(worths[word] for word in {word for _, word in places})
+        best, last, best_worth, worth, first = 0, 0, 0, 0, 0
+        inside = dict.fromkeys(worths, 0)
         for at, word in places:  # ``inside`` are the words between first and at, at most a span
-            inside[word] = inside.get(word, 0) + 1
+            if not inside[word]:
+                worth += worths[word]
+            inside[word] += 1
             while places[first][0] <= at - span:
                 out = places[first][1]
                 inside[out] -= 1
                 if not inside[out]:
-                    del inside[out]
+                    worth -= worths[out]
                 first += 1
-            if len(inside) > best_count:
-                best, last, best_count = places[first][0], at, len(inside)
-                if best_count == most:
+            if worth > best_worth:
+                best, last, best_worth = places[first][0], at, worth
+                if best_worth == most:
                     break
         return best, last
 
@@ -365,6 +388,19 @@ def _parts(typed: str) -> list[tuple[str, bool]]:
     return [(part, len(part) > 1 or longest == 1) for part in parts]
 
 
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _beginnings_in(lower: str, beginning: str) -> Iterator[int]:
+    """Where words begin so, or, in a script without spaces between words, it stands."""
+    at = lower.find(beginning)
+    while at >= 0:
+        if at == 0 or not lower[at - 1].isalnum() or beginning[0] >= _WITHOUT_SPACES:
+            yield at
+        at = lower.find(beginning, at + len(beginning))
+
+
 class _Phrase:
     """Words side by side, in lower case."""
 
@@ -376,9 +412,15 @@ class _Phrase:
 
     def place(self, text: str) -> tuple[int, int] | None:
         """The first one."""
-        if all(word in text for word in self._words) and (found := self._whole.search(text)):
-            return found.span()
-        return None
+        return next(self.places(text), None)
+
+    def places(self, text: str) -> Iterator[tuple[int, int]]:
+        if all(word in text for word in self._words):
+            for found in self._whole.finditer(text):
+                yield found.span()
+
+    def count(self, text: str) -> int:
+        return sum(1 for _ in self.places(text))
 
     def is_in(self, text: str) -> bool:
         return self.place(text) is not None

@@ -102,6 +102,23 @@ def test_of_a_name_the_section_that_is_called_so_is_shown(writer, make_page) -> 
     assert "MAX_CONTENT_LENGTH" in marked.text
 
 
+def test_a_synonym_of_several_words_stands_side_by_side() -> None:
+    """Else its words are not marked. Where the typed word stands it is shown, and not its
+    synonyms, however many."""
+    analyzers = ExactAnalyzer(), stemmed_analyzer("english")
+    maker = SnippetMaker(["memcheck"], *analyzers, synonyms=["leak finder", "leakage", "purify"])
+    filler = "filler. " * 60
+    apart = f"Find some leaks, and the finder. {filler}"
+    beside = f"This leak-finder leaks no leak. {filler}"
+    many = f"Purify, a leak finder for leakage. {filler}"
+    shown = maker.snippet(apart + beside, "").marked("*", "*")
+    assert shown.startswith("This *leak*-*finder* leaks no leak.")
+    assert maker.snippet(apart + beside + many, "").text.startswith("Purify")
+    assert "Memcheck does." in maker.snippet(f"{apart}{many}Memcheck does. {filler}", "").text
+    pages = [apart, beside, many, "Memcheck", apart]
+    assert [maker.snippet("\f".join(pages[:size]), "").page for size in (2, 3, 5)] == [2, 3, 4]
+
+
 @pytest.mark.parametrize(
     ("query", "anchor"),
     [

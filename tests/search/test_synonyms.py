@@ -87,6 +87,9 @@ def test_a_word_with_synonyms_is_no_mistake(searcher: Searcher) -> None:
 def test_snippets_mark_the_synonym(searcher: Searcher) -> None:
     (hit,) = searcher.search("payslip").hits
     assert hit.snippet.marked("*", "*") == "the *Café*"
+    mark = searcher.marker("heimarbeit").marked
+    assert mark("access by remote").highlights == ()
+    assert mark("by remote access").marked("*", "*") == "by *remote* *access*"
 
 
 def test_a_synonym_opens_nothing_that_a_reader_may_not_see(searcher: Searcher) -> None:
