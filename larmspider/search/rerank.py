@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from larmspider.index.normal import normalized
 from larmspider.index.packed import BEGINNING_CHARS
+from larmspider.search.folding import folded
 from larmspider.search.stops import all_stops
 
 if TYPE_CHECKING:
@@ -59,14 +60,9 @@ _GAINS = [after - before for before, after in pairwise(_EARNED)]
 _WORD = re.compile(r"[^\W_]+")
 _QUALIFYING = re.compile(r"([^\W_]+)(\.(?=\w)|::)?")  # "pandas" in pandas.merge, "std" in std::move
 _COMPOUND = re.compile(r"\w(?:[._-]|::)\w")
-_ASCII = bytes(range(128))
-_EACH = 50  # characters, one of which is looked at
-_OTHERS = 0.03  # bytes of UTF-8 for a character more than one, from which on str.lower is faster
-_CAPITALS = 30  # different ones, each of which is looked for, and as much
-_SIGMA = "\N{GREEK CAPITAL LETTER SIGMA}"
-_LOWER = "lower"  # beside what is stored of a page
+_FOLDED = "folded"  # beside what is stored of a page
 PLACES = "places"
-"""There too: where words of its text in lower case begin so, all places or the first
+"""There too: where words of its folded text begin so, all places or the first
 `LEAST_OCCURRENCES` at least. A snippet need not look for them again."""
 
 
@@ -88,7 +84,7 @@ class Reranker:
         self._rarities: list[float] = []
         self._numbers: dict[str, int] = {}  # of the query's words, by stem
         for word, rarity in words.items():
-            found = stems.analyze(word)
+            found = _stems_of(word, stems)
             if found and self._numbers.keys().isdisjoint(found):
                 self._numbers |= dict.fromkeys(found, len(self._rarities))
                 self._rarities.append(rarity)
@@ -97,7 +93,7 @@ class Reranker:
         for word, others in related.items():
             number = next((numbers[s] for s in stems.analyze(word) if s in numbers), -1)
             for other in others if number >= 0 else ():
-                found = stems.analyze(other)
+                found = _stems_of(other, stems)
                 if found and numbers.keys().isdisjoint(found):
                     numbers |= dict.fromkeys(found, number)
                     looked_for.append(other)
@@ -117,14 +113,16 @@ class Reranker:
         worth += COVERED_WEIGHT * max((share for _, share in named), default=0.0)
         worth += LENGTH_WEIGHT * log(max(1.0, min(len(body) + SHORT, LONG) / SHORT))
         if len(self._rarities) > 1:
-            worth += PASSAGE_WEIGHT * self._passage(lower_of(stored), stored.setdefault(PLACES, {}))
+            worth += PASSAGE_WEIGHT * self._passage(
+                folded_text(stored), stored.setdefault(PLACES, {})
+            )
         return exp(worth)
 
     def _named(
         self, title: str, sections: Sequence[tuple[int, str, str]]
     ) -> Iterator[tuple[float, float]]:
         """F1 and share of the query, of the title and of each heading with a word of it."""
-        words = _QUALIFYING.findall(normalized(title).lower())
+        words = _QUALIFYING.findall(folded(normalized(title)))
         ours = {one for one, _ in words if self._number(one) is not None}
         if ours:
             yield self._worth([w for w in words if w[0] in ours or not self._said_by_all(w[0])])
@@ -132,7 +130,7 @@ class Reranker:
             return
         if self._name and section_called(self._name, sections) is not None:
             yield 1.0, 1.0
-        headings = "\n".join([heading for _, _, heading in sections]).lower()
+        headings = folded("\n".join([heading for _, _, heading in sections]))
         seen = set[int]()
         for beginning in self._beginnings:
             at = headings.find(beginning)
@@ -226,40 +224,28 @@ def section_called(name: str, sections: Sequence[Sequence[Any]]) -> int | None:
     return [anchor.lower() for anchor in each].index(wanted.lower())
 
 
+def _stems_of(word: str, stems: Stems) -> list[str]:
+    """Also of the word as folded texts have it."""
+    found = stems.analyze(word)
+    return found if word.isascii() else [*found, *stems.analyze(folded(word))]
+
+
 def _as_anchor(text: str) -> str:
     return text.replace("_", "-").replace("::", ".").replace("()", "")
 
 
-def lower_of(stored: dict[str, Any]) -> str:
-    """The beginning of a page's text in lower case, made once."""
-    found: str | None = stored.get(_LOWER)
+def folded_text(stored: dict[str, Any]) -> str:
+    """The beginning of a page's text, folded, made once."""
+    found: str | None = stored.get(_FOLDED)
     if found is None:
-        found = stored[_LOWER] = lower(stored["body"][:BEGINNING_CHARS])
-    return found
-
-
-def lower(text: str) -> str:
-    """As `str.lower`, which looks up each character of a text that is not ASCII alone."""
-    if text.isascii():
-        return text.lower()
-    some = text[::_EACH]
-    if len(some.encode()) > (1 + _OTHERS) * len(some):
-        return text.lower()
-    plain = text.encode()
-    others = {*plain.translate(None, _ASCII).decode()}
-    if _SIGMA in others:  # at the end of a word it has a form of its own
-        return text.lower()
-    capitals = [(char, small) for char in others if (small := char.lower()) != char]
-    if len(capitals) > _CAPITALS:
-        return text.lower()
-    found = plain.lower().decode()
-    for char, small in capitals:
-        found = found.replace(char, small)
+        found = stored[_FOLDED] = folded(stored["body"][:BEGINNING_CHARS])
     return found
 
 
 def beginning_of(word: str, stems: Sequence[str]) -> str:
-    """The common beginning of a word's forms: "librar" for libraries and library."""
-    beginnings = [stem for found in stems if word.startswith(stem := found.removesuffix("i"))]
+    """The common beginning of a word's forms, folded: "librar" for libraries and library."""
+    word = folded(word)
+    stems = [folded(stem).removesuffix("i") for stem in stems]
+    beginnings = [stem for stem in stems if word.startswith(stem)]
     stem = min(beginnings, key=len, default=word)
     return stem if len(stem) >= 3 else word

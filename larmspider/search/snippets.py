@@ -26,12 +26,12 @@ from larmspider.index.normal import Offsets, normalized, offset_in
 from larmspider.index.packed import BEGINNING_CHARS, has_more, text_of
 from larmspider.index.schema import PAGE_BREAK, TEXT_LIMIT
 from larmspider.items import Section
+from larmspider.search.folding import folded
 from larmspider.search.rerank import (
     LEAST_OCCURRENCES,
     PLACES,
     beginning_of,
-    lower,
-    lower_of,
+    folded_text,
     section_called,
 )
 
@@ -161,9 +161,9 @@ class SnippetMaker:
         """Those of several words; None for one, by its beginning."""
         self._synonyms = {" ".join(found): _Phrase(found) for found in several}
         self.names = [
-            name for typed in wanted for name in re.findall(r"\w+", typed.lower()) if "_" in name
+            name for typed in wanted for name in re.findall(r"\w+", folded(typed)) if "_" in name
         ]
-        """Names with underscores, in lower case, which are looked for as they are typed."""
+        """Names with underscores, folded, which are looked for as they are typed."""
         self._wanted_beginnings = [
             beginning_of(word, stemmed.analyze(word))
             for typed in wanted
@@ -174,7 +174,7 @@ class SnippetMaker:
         self._exact, self._stemmed = exact, stemmed
         self._tokens: set[str] = set()
         self._stems = set(stems)
-        self._beginnings = dict.fromkeys(self._stems)
+        self._beginnings = dict.fromkeys(map(folded, self._stems))
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
         idle = {found for typed in idle for found in _PART.findall(typed)}
         singles = [text for text, found in apart if found not in several]
@@ -201,11 +201,11 @@ class SnippetMaker:
             stored = None
         else:
             body = body[:BEGINNING_CHARS]
-        small = lower_of(stored) if stored else lower(body)
+        small = folded_text(stored) if stored else folded(body)
         window = self._window(body, small, stored.get(PLACES, {}) if stored else {})
         if window is None and (plain := normalized(body)) is not body:
             # the words are there in another form: with accents apart, or soft hyphens
-            window = self._window(plain, plain.lower(), {})
+            window = self._window(plain, folded(plain), {})
             window = window and (offset_in(body, window[0]), offset_in(body, window[1]))
         if window is None:
             # an index has the first sentence for pages without a description
@@ -223,12 +223,12 @@ class SnippetMaker:
         return True
 
     def not_in(self, lower: str) -> list[str]:
-        """Those words that matter which a text in lower case has not, as their forms begin."""
+        """Those words that matter which a folded text has not, as their forms begin."""
         missing = [word for word in self._wanted_beginnings if word not in lower]
         return missing + [flag.text for flag in self.flags if flag.find(lower) < 0]
 
     def find(self, word: str, lower: str) -> int:
-        """Where a text in lower case has a word that matters first; -1: nowhere."""
+        """Where a folded text has a word that matters first; -1: nowhere."""
         flag = next((flag for flag in self.flags if flag.text == word), None)
         return flag.find(lower) if flag else lower.find(word)
 
@@ -245,7 +245,7 @@ class SnippetMaker:
         pages = body.split(PAGE_BREAK)
         found: list[tuple[int, int, int]] = []
         for number, page in enumerate(pages, 1):
-            lower = page.lower()
+            lower = folded(page)
             counts = [lower.count(beginning) for beginning in beginnings]
             words = sum(map(bool, counts)) + sum(whole.is_in(lower) for whole in wholes)
             alike = [one.count(lower) if one else lower.count(word) for word, one in synonyms]
@@ -282,7 +282,7 @@ class SnippetMaker:
 
     def _with_flags(self, plain: str, wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """The words to be marked and the flags, which have some of them."""
-        lower = plain.lower()
+        lower = folded(plain)
         for flag in self.flags if len(lower) == len(plain) else ():
             size = len(flag.text)
             places = [(at, at + size) for at in flag.places(lower)]
@@ -293,7 +293,7 @@ class SnippetMaker:
 
     def _with_synonyms(self, plain: str, wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """The words to be marked and those of synonyms, side by side."""
-        lower, marked = plain.lower(), {*wanted}
+        lower, marked = folded(plain), {*wanted}
         for phrase in filter(None, self._synonyms.values() if len(lower) == len(plain) else ()):
             for start, end in phrase.places(lower):
                 marked.update(found.span() for found in _WORD.finditer(plain, start, end))
@@ -389,7 +389,7 @@ def _parts(typed: str) -> list[tuple[str, bool]]:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
+    return re.findall(r"\w+", folded(text))
 
 
 def _beginnings_in(lower: str, beginning: str) -> Iterator[int]:
@@ -402,7 +402,7 @@ def _beginnings_in(lower: str, beginning: str) -> Iterator[int]:
 
 
 class _Phrase:
-    """Words side by side, in lower case."""
+    """Words side by side, in folded texts."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = sorted({*words}, key=len, reverse=True)
@@ -430,11 +430,11 @@ class _Flag:
     """A flag, or a key chord, as it is typed; what goes on behind it is another one."""
 
     def __init__(self, typed: str) -> None:
-        self.typed, self.text = typed, typed.lower()
+        self.typed, self.text = typed, folded(typed)
         self._whole = re.compile(rf"(?<![\w-]){re.escape(self.text)}(?![\w-])")
 
     def places(self, lower: str) -> Iterator[int]:
-        """In a text in lower case. `re` alone tries each character of it."""
+        """In a folded text. `re` alone tries each character of it."""
         at = lower.find(self.text)
         while at >= 0:
             if self._whole.match(lower, at):
@@ -517,7 +517,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
         if snippet.start >= 0 or maker.snippet(body, "").start < 0:
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
-    left = maker.not_in(stored["title"].lower()) if sections else []
+    left = maker.not_in(folded(stored["title"])) if sections else []
     if maker.name and (at := section_called(maker.name, sections)) is not None:
         start, end = sections[at][0], _end_of(sections, at)
         return _found(maker.snippet(text_of(stored, end)[start:end], ""), sections[at])
@@ -526,7 +526,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
         end = start + _SECTION_CHARS
         return _found(maker.snippet(text_of(stored, end)[start:end], description), sections[at])
     snippet = maker.snippet(body, description, stored)
-    if has_more(stored) and (late := maker.not_in(lower_of(stored))):
+    if has_more(stored) and (late := maker.not_in(folded_text(stored))):
         snippet = _late(stored, maker, late) or snippet
     if not left or snippet.start < 0:
         return snippet, None
@@ -539,7 +539,7 @@ def _late(stored: dict[str, Any], maker: SnippetMaker, words: Sequence[str]) -> 
     if not maker.has_left(stored["size"]):
         return None
     text = text_of(stored, TEXT_LIMIT)
-    small = lower(text[BEGINNING_CHARS:])
+    small = folded(text[BEGINNING_CHARS:])
     start = min((at for word in words if (at := maker.find(word, small)) >= 0), default=-1)
     if start < 0:
         return None
@@ -554,10 +554,10 @@ def _named(
     """Of sections that with the shortest heading and anchor that have all the words, and most of
     those that matter, in what names the section itself too."""
     names = [f"{heading} {anchor}" for _, anchor, heading in sections]
-    everything = "\n".join(names).lower()
+    everything = folded("\n".join(names))
     if any(word not in everything for word in words):
         return None
-    lower = [(number, name.lower()) for number, name in enumerate(names)]
+    lower = [(number, folded(name)) for number, name in enumerate(names)]
     found = [one for one in lower if all(word in one[1] for word in words)]
     for flag in maker.flags if len(found) > 1 else ():
         found = [one for one in found if flag.find(one[1]) >= 0] or found
@@ -585,7 +585,7 @@ def _having(words: Iterable[str], text: str) -> int:
 def _own(section: Sequence[Any]) -> str:
     """What names a section itself: "date" of flask.Request.date."""
     _, anchor, heading = section
-    return f"{heading} {anchor.rpartition('.')[2]}".lower()
+    return folded(f"{heading} {anchor.rpartition('.')[2]}")
 
 
 def _found(snippet: Snippet, section: Sequence[Any]) -> tuple[Snippet, Section | None]:

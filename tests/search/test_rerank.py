@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from larmspider.index.stems import Stems
 from larmspider.items import Section
-from larmspider.search.rerank import MAX_OCCURRENCES, MAX_PLACES, Reranker, lower
+from larmspider.search.rerank import MAX_OCCURRENCES, MAX_PLACES, Reranker
 from larmspider.search.searcher import Searcher
 from larmspider.search.why import REREAD
 
@@ -74,48 +72,6 @@ def test_a_section_with_the_name_as_its_anchor_is_what_is_looked_for(anchor, nam
     plain = Reranker(WORDS, Stems("english"), "".__contains__, name="reset")
     sections = {"sections": [(9, "reset", "Here")]}
     assert plain.factor({"title": "", "body": OTHER, **sections}) == factor(**sections)
-
-
-@given(st.text(st.characters(exclude_categories=["Cs"])))
-@example("ÄÖÜ “Quoted” İstanbul \N{ANGSTROM SIGN}")
-@example("ΟΔΟΣ ΟΔΟΣ")
-def test_lower_case_is_that_of_python(text: str) -> None:
-    assert lower(text) == text.lower()
-    for long in (f"A{text}Z", f"A{text}Z" + 300 * "Word "):
-        assert lower(long) == long.lower()
-
-
-class _NotEncoded(str):
-    """A text that must not be read once more as bytes."""
-
-    __slots__ = ()
-
-    def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
-        raise AssertionError
-
-
-@pytest.mark.parametrize("words", ["Слово ", "Tiếng Việt ", "漢字", "a few words, then é, ä, ö "])
-def test_a_text_that_is_largely_not_ascii_is_left_to_python(words: str) -> None:
-    """Whose characters by themselves would take several times as long."""
-    text = _NotEncoded(words * 1_000)
-    assert lower(text) == text.lower()
-
-
-class _Lowered(str):
-    """A text that Python makes lower case of, as a whole."""
-
-    __slots__ = ()
-
-    def lower(self) -> str:
-        return "by Python"
-
-
-def test_a_table_of_capital_letters_is_left_to_python() -> None:
-    """Each of which would be looked for in the whole text."""
-    words, some = "word " * 9_000, "ÄÖÜ ЖЩ"
-    many = "".join(chr(0x410 + n) for n in range(32))
-    assert lower(_Lowered(words + some)) == words + some.lower()
-    assert lower(_Lowered(words + many)) == "by Python"
 
 
 def test_of_a_title_without_a_word_of_the_query_no_word_is_looked_up() -> None:

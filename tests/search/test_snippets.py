@@ -48,6 +48,22 @@ def test_no_passage_is_chosen_for_the_letter_of_a_word() -> None:
     assert make("e", body).marked("*", "*").startswith("Every egg")
 
 
+@pytest.mark.parametrize("typed", ["telecharger", "télécharger", "TÉLÉCHARGER", "téléchargé"])
+def test_accents_make_no_difference_for_what_is_shown(writer, make_page, typed: str) -> None:
+    """Nor for the section that a hit leads to."""
+    body = f"{'Rien à voir. ' * 150}Les fichiers Ici on peut télécharger des fichiers. {'x ' * 60}"
+    at = body.index("Les fichiers")
+    sections = [Section(at - 13, "rien", "Rien"), Section(at, "dl", "Les fichiers")]
+    page = make_page("a", body, language="fr")
+    page.sections = sections
+    writer.add(page)
+    writer.commit()
+    (hit,) = Searcher.open(writer.directory).search(typed).hits
+    assert "*télécharger*" in hit.snippet.marked("*", "*")
+    assert hit.section is not None
+    assert hit.section.anchor == "dl"
+
+
 def test_html_is_escaped() -> None:
     """Markup in a page is shown, not obeyed."""
     snippet = make("join alert", '<script>alert("1")</script> & join')

@@ -1,0 +1,66 @@
+"""Texts as they are looked through: in lower case, and Latin letters without their accents.
+
+    folded("Häuser, ÇA ET LÀ")      # "hauser, ca et la"
+
+Each character keeps its place, so what has no single letter in its place stays ("ß", "æ").
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from string import ascii_lowercase
+from typing import Any
+
+_ASCII = bytes(range(128))
+_SHORT, _EACH = 5_000, 50  # characters of a text of which all are looked at, else one of so many
+_OTHERS = 0.03  # bytes of UTF-8 for each character beyond one, from which on a table is faster
+_CHANGED = 30  # different characters, each of which is looked for, and as much
+_TWO_BYTES = 1 << 16
+_CASED = 0x3000
+"""All letters with two cases, but for some of scripts that died."""
+_LETTERS = {"ς": "σ", **dict(zip("øłđħŧı", "oldhti", strict=True))}
+"""One of two forms, and letters that are another one with a stroke, or without a dot."""
+
+
+def folded(text: str) -> str:
+    """29 KB take 0.01 ms in ASCII, 0.1 where few characters are not, else 0.05, by numpy, which
+    takes 0.1 s to load."""
+    if text.isascii():
+        return text.lower()
+    some = text if len(text) <= _SHORT else text[::_EACH]
+    if len(some.encode()) <= (1 + _OTHERS) * len(some):
+        plain = text.encode()
+        others = {*plain.translate(None, _ASCII).decode()}
+        changed = [(char, small) for char in others if (small := _letter(char)) != char]
+        if len(changed) <= _CHANGED:
+            found = plain.lower().decode()
+            for char, small in changed:
+                found = found.replace(char, small)
+            return found
+    if some is not text and len(coded := text.encode("utf-16-le")) == 2 * len(text):
+        import numpy
+
+        numbers = _table().take(numpy.frombuffer(coded, numpy.uint16))
+        return str(numbers.tobytes().decode("utf-16-le"))
+    return "".join(map(_letter, text))
+
+
+@cache
+def _letter(char: str) -> str:
+    """A character as it is in folded texts."""
+    small = char.lower()
+    parts = unicodedata.normalize("NFD", small)
+    if parts[:1] in ascii_lowercase and parts[1:] and all(map(unicodedata.combining, parts[1:])):
+        return parts[0]
+    return _LETTERS.get(small, small if len(small) == 1 else char)
+
+
+@cache
+def _table() -> Any:
+    """By the number of each character that of its letter; 4 ms."""
+    import numpy
+
+    table = numpy.arange(_TWO_BYTES, dtype=numpy.uint16)
+    table[:_CASED] = [ord(_letter(chr(number))) for number in range(_CASED)]
+    return table
