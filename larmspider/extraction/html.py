@@ -280,6 +280,8 @@ def _section_of(heading: LexborNode) -> str:
     if name := heading.id:
         return name
     first = heading.first_child
+    if first is not None and first.tag_id == _TEXT_ID and first.text().isspace():
+        first = first.next
     if first is not None and first.tag_id in _NAMED and (name := _name_of(first)):
         return name
     node = heading

@@ -679,6 +679,18 @@ def test_the_sign_by_which_a_heading_links_to_itself_is_no_text(heading, plain):
         assert found.title in (plain, "")
 
 
+@pytest.mark.parametrize(
+    ("markup", "anchors"),
+    [
+        ('<h2 class="title">\n<a name="a"></a>1.\xa0A</h2>', ["a"]),  # as DocBook writes it
+        ("<h2> <span id=a>A</span></h2>", ["a"]),
+        ("<h2>\n</h2><h2>A <a name=a></a></h2>", []),
+    ],
+)
+def test_white_space_before_the_name_of_a_heading_is_skipped(markup, anchors):
+    assert [section.anchor for section in page(markup).sections] == anchors
+
+
 def test_icons_are_not_in_titles_and_headings():
     found = page("<title>\ue800 T</title><h1 id=a>\uf015 H</h1>")
     assert (found.title, [section.heading for section in found.sections]) == ("T", ["H"])
