@@ -139,7 +139,8 @@ class Page:
     refresh redirects at once, to a link of type 2. ``author`` and ``modified`` (seconds since the
     epoch, or None) are what a document says of itself, ``parts`` what it holds. ``rest`` is what of
     ``text`` is not its main text, as (start, end) in order; ``sections`` begin in it, in order.
-    ``core``: what would be the main text if it were not too short; "" where nothing is too short.
+    ``core``: what would be the main text if it were not too short, or is without the table
+    of contents beside a short text; "" where nothing is too short.
     Pages of a PDF are parted by form feeds in ``text``. ``unread``: why extraction has not read the
     document, or not all of it, an Outcome and a message (``encrypted: needs a password``); "" for
     all others. ``fields`` are what LARM_FIELDS finds, values by name. ``headers`` are those of the

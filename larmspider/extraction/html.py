@@ -40,6 +40,7 @@ from larmspider.extraction.page_builder import (
     NAVIGATION,
     REGIONS,
     TEXINFO,
+    TOC,
     UNSEEN,
     Attributes,
     LinkColumns,
@@ -53,10 +54,13 @@ from larmspider.items import Page
 _HIDING = (b" hidden", b"display:none", b"display: none")
 _HIDING_LOOKED_AT, _LONG_TAG = 32, 500
 _ROLE = re.compile(rb"role=[\"']?(?:%s)\b" % b"|".join(name.encode() for name in LANDMARKS))
-_CLASS = rb"class=\"(?:%s)[\" ]" % b"|".join(name.encode() for name in sorted(NAVIGATION))
-_HAS_CLASS, _MAY_HAVE_CLASS = re.compile(_CLASS), Screen(_CLASS)
+_CLASS = 'class="(?:%s)[" ]'
+_HAS_CLASS = re.compile((_CLASS % "|".join(sorted(NAVIGATION))).encode())
+_HAS_TOC = re.compile((_CLASS % "|".join(sorted(TOC))).encode())
+_MAY_HAVE_CLASS = Screen((_CLASS % "|".join(sorted(NAVIGATION | TOC))).encode())
 _TEXINFO = ", ".join(f"body .{name}" for name in sorted(TEXINFO))
 _CLASSES = ", ".join(f"body .{name}" for name in sorted(NAVIGATION))
+_TOCS = ", ".join(f"body .{name}" for name in sorted(TOC))
 _TAG = re.compile(rb"[A-Za-z]+")
 _UNSEEN = "body [hidden], body [style*='display:none'], body [style*='display: none']"
 
@@ -198,8 +202,11 @@ def _landmarks_in(markup: bytes) -> str:
     for a page that does not begin with one."""
     beginning = markup[:BEGINNING]
     found = [_TEXINFO] if has_texinfo_header(beginning) else []
-    if _MAY_HAVE_CLASS.may_find(beginning) and _HAS_CLASS.search(beginning):
-        found.append(_CLASSES)
+    if _MAY_HAVE_CLASS.may_find(beginning):
+        if _HAS_CLASS.search(beginning):
+            found.append(_CLASSES)
+        if _HAS_TOC.search(beginning):
+            found.append(_TOCS)
     end = BEGINNING
     at = markup.find(b"role=", 0, end)  # an expression takes longer
     while at >= 0:

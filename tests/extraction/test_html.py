@@ -556,6 +556,11 @@ SHORT = "os.path.join puts paths together"
 LONG = "One sentence of the text. " * 10
 
 
+CHAPTER = "<h1>1. Guns</h1>{}" + f"<p>{LONG}</p>"
+DOCBOOK = '<div class="toc"><p>Table of Contents</p><dl class="toc"><dt>1.1. Loading</dl></div>'
+LIST = f'<div class="toc">{"".join(f"<li>1.{n}. Section" for n in range(30))}</div>'
+
+
 TEXINFO = """<div class="header">
 <p>
 Next: <a href="b.html" accesskey="n" rel="next">b</a>, Up: <a href="#Top">Top</a>"""
@@ -597,6 +602,11 @@ MENU = "<li><a href=a>a</a>" * 5_000
         (f"<nav>{LONG}</nav><main><article>{SHORT}</article></main>by", f"{SHORT} by"),
         (f"<nav>{LONG}</nav><div role=main>{SHORT}</div>", SHORT),
         (f"<nav>menu</nav><main>{SHORT}</main>{LONG}", f"{SHORT} {LONG}"),
+        (CHAPTER.format(DOCBOOK), f"1. Guns {LONG}"),
+        (CHAPTER.format('<div id="toc" class="toc2">1.1. Loading</div>'), f"1. Guns {LONG}"),
+        (f'<main>{LONG}<div class="toc">1. Guns</div></main>after', LONG),
+        (f"<nav>Up</nav>{LIST}{LONG * 20}", LONG * 20),
+        (f'<p class="tock toccata">1. Guns {LONG}', f"1. Guns {LONG}"),
     ],
 )
 def test_the_main_text_is_without_what_surrounds_it(markup, main):
@@ -621,6 +631,8 @@ def test_the_main_text_is_without_what_surrounds_it(markup, main):
         ("<nav>Home</nav>", ""),
         ("<nav>Home</nav><p hidden>unseen</p>a <button>Go</button>b", "a b"),
         ("short", ""),
+        (f"<nav>Up</nav><h1>Guns</h1>{DOCBOOK}", "Guns"),
+        (DOCBOOK, ""),
     ],
 )
 def test_the_core_is_what_is_too_short_for_a_main_text(markup, core):
@@ -628,6 +640,25 @@ def test_the_core_is_what_is_too_short_for_a_main_text(markup, core):
     found = page(markup)
     assert found.core.split() == core.split()
     assert not core or found.main == found.text
+
+
+@pytest.mark.parametrize("before", ["", f"<p>{LONG}", f"<p>{LONG * 3}"])
+def test_a_table_of_contents_beside_little_text_is_main_text_but_not_core(before):
+    """Its words find a page that is little else; without the navigation around it."""
+    found = page(f"<nav>Up</nav><h1>Guns</h1>{before}{LIST}")
+    text = f"Guns {before.removeprefix('<p>')}".split()
+    assert found.core.split() == text
+    assert found.main.split()[: len(text) + 2] == [*text, "1.0.", "Section"]
+    assert "Up" in found.text.split()
+    other = Page("http://h/")
+    deep_html.read(f"<nav>Up</nav><h1>Guns</h1>{before}{LIST}".encode()).fill(other)
+    assert (other.core, other.main) == (found.core, found.main)
+
+
+def test_a_long_text_is_the_main_text_without_any_table_of_contents():
+    text, contents = LONG * 40, LIST * 12
+    found = page(f"{contents}{text}")
+    assert (found.main, found.core) == (text.strip(), "")
 
 
 @pytest.mark.parametrize(
