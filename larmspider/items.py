@@ -119,7 +119,8 @@ def split_part(url: str) -> tuple[str, str]:
 
 
 class Section(NamedTuple):
-    """A part of a page that a link can lead to, as ``#anchor``: from ``start`` on in its text."""
+    """A part of a page that a link can lead to, as ``#anchor``: from ``start`` on in its text. What
+    extraction finds may have "" for the anchor: a heading alone."""
 
     start: int
     anchor: str

@@ -235,7 +235,7 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
             continue
         if role <= _HEADING:
             add(" ")
-            if role == _HEADING and (name := _section_of(node)):
+            if role == _HEADING and ((name := _section_of(node)) or node.tag_id != _DT):
                 builder.section(name, _only_text(node) or _heading_text(node))
             # The walk shows where an element begins, not where it ends. The space behind its text
             # is put into the tree, where the walk meets it. Most blocks end at another block or at

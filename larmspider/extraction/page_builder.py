@@ -47,7 +47,8 @@ MAX_TITLE = 1024
 MAX_DESCRIPTION = 1024
 """Characters kept of a meta description."""
 MAX_SECTIONS = 1_000
-"""Sections kept of a page, in document order."""
+"""Sections with an anchor kept of a page, in document order, and headings without one while there
+are less in all."""
 MAX_HEADING = 120
 """Characters kept of a section's heading."""
 MAX_ANCHOR = 512
@@ -150,8 +151,8 @@ _normalize_space = etree.XPath("normalize-space($text)", smart_strings=False)
 class PageBuilder:
     """Links, metadata and text of one page while a parser reads it."""
 
-    __slots__ = ("_refreshed", "base", "canonical", "description", "heading", "language", "links",
-                 "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
+    __slots__ = ("_linked", "_refreshed", "base", "canonical", "description", "heading", "language",
+                 "links", "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
                  "sections", "title")  # fmt: skip
 
     def __init__(self) -> None:
@@ -168,6 +169,7 @@ class PageBuilder:
         self.noindex = self.nofollow = self.moved = False
         self.sections: list[tuple[str, str]] = []
         """Anchor and heading of each."""
+        self._linked = 0  # sections with an anchor
         self._refreshed: set[bool] = set()
         self.links: list[tuple[str, int, str, bool]] = []
         """href, type, anchor before it is put on one line, nofollow."""
@@ -186,10 +188,15 @@ class PageBuilder:
         self.links.append((href or "", ORDINARY, text, nofollow))
 
     def section(self, anchor: str, heading: str) -> None:
-        """What follows can be linked to as ``#anchor``."""
-        if len(self.sections) < MAX_SECTIONS and len(anchor) <= MAX_ANCHOR:
-            self.pieces.append(f"{SECTION}{len(self.sections)}{HEADING}")
-            self.sections.append((anchor, one_line(without_icons(heading), MAX_HEADING)))
+        """What follows can be linked to as ``#anchor``; a heading without is noted if it is not
+        blank, and takes no place from those with one."""
+        count = self._linked if anchor else len(self.sections)
+        if count < MAX_SECTIONS and len(anchor) <= MAX_ANCHOR:
+            said = one_line(without_icons(heading), MAX_HEADING)
+            if anchor or said:
+                self._linked += anchor != ""
+                self.pieces.append(f"{SECTION}{len(self.sections)}{HEADING}")
+                self.sections.append((anchor, said))
 
     def area(self, attributes: Attributes) -> None:
         if "href" in attributes:

@@ -62,6 +62,7 @@ _BEGINNING_BYTES = 131_072  # that hold them, of most pages; of the others twice
 _LONG_BYTES = 400_000
 _ENTRY = 250  # bytes of a page beside its own: two dicts have it when they are full
 _SECTION = 240  # bytes of a section or more: a tuple, a number, two strings but for characters
+_NUMBER = 32  # bytes of a number, at most
 _BUFFER = 16_384
 """Bytes of msgpack's, in place of 256 KB that malloc gives back to the system."""
 _NAME = "pages-{}.zdict"
@@ -203,7 +204,8 @@ def _memory_of(fields: dict[str, Any]) -> int:
     own, sections = fields.get("own", {}).values(), fields.get("sections", ())
     each = (fields, *fields.values(), *own, *chain.from_iterable(own))
     chars = sum([len(anchor) + len(heading) for _, anchor, heading in sections])
-    return sum(map(getsizeof, each)) + _SECTION * len(sections) + 4 * chars
+    numbers = _NUMBER * len(fields.get("breaks", ()))
+    return sum(map(getsizeof, each)) + _SECTION * len(sections) + 4 * chars + numbers
 
 
 def _beginning_of(data: bytes) -> dict[str, Any] | None:

@@ -33,7 +33,7 @@ from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 from larmspider.index.copies import blocks, of_bytes
 from larmspider.index.normal import normalized
 from larmspider.index.outside_links import outside_links
-from larmspider.index.sections import LONG_TEXT, kept_sections
+from larmspider.index.sections import LONG_TEXT, breaks_of, kept_sections
 from larmspider.index.signs import signs
 from larmspider.items import Page, Part, part_url
 from larmspider.urls.media_types import reader_of
@@ -298,6 +298,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
     modified = _plausible(page.modified, page.fetched) or last_modified(
         page.last_modified, page.fetched
     )
+    body = page.main[:TEXT_LIMIT]
     stored = {
         "key": page.name,
         "url": page.url,
@@ -305,7 +306,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         "digest": digest,
         "title": page.title,
         "description": page.description or page.unread or first_sentence(page.main),
-        "body": page.main[:TEXT_LIMIT],
+        "body": body,
         "rest": _rest_of(page)[:REST_LIMIT],
         "author": page.author,
         "mime": page.mime,
@@ -318,8 +319,12 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
     }
     if modified is not None:
         stored["modified"] = modified
-    if page.sections and len(page.text) >= LONG_TEXT:
-        stored["sections"] = kept_sections(page.text, page.rest, page.sections)
+    if page.sections:
+        kept = kept_sections(page.text, page.rest, page.sections)
+        if len(page.text) >= LONG_TEXT:
+            stored["sections"] = [section for section in kept if section[1]]
+        if breaks := breaks_of(body, kept):
+            stored["breaks"] = breaks
     if page.core:
         stored["core"] = page.core
     if outside := outside_links(page):

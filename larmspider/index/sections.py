@@ -1,13 +1,22 @@
 """Sections of a long page, as the index keeps them: where they begin in the main text, by what
-anchor a link leads to them, and their headings (extraction/page_builder.py)."""
+anchor a link leads to them, and their headings (extraction/page_builder.py); and of any page where
+its headings part the text, which runs on there as if they were of a sentence::
+
+    text = "What a siren is A siren chops a stream of air."
+    breaks = breaks_of(text, [(0, "", "What a siren is")])
+    parted(text, breaks)   # "What a siren is\\nA siren chops a stream of air."
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 LONG_TEXT = 1_500
 """Characters of a text whose sections are kept."""
+_WHOLE_HEADING = 118
+"""Characters of a heading that has not been cut off."""
 _END = 1 << 62
 """Behind any text."""
 
@@ -33,3 +42,36 @@ def kept_sections(
         if at < start:
             kept.append((at - before if at > before else 0, anchor, heading))
     return kept
+
+
+def breaks_of(text: str, sections: Iterable[Sequence[Any]]) -> list[int]:
+    """The places of the spaces before and behind the headings of ``text``, in order. A heading that
+    does not stand at its place has none, one that may have been cut off none behind it."""
+    breaks = set[int]()
+    for at, _, heading in sections:
+        if text.startswith(heading, at):
+            end = at + len(heading)
+            if at and text[at - 1] == " ":
+                breaks.add(at - 1)
+            if len(heading) <= _WHOLE_HEADING and text[end : end + 1] == " ":
+                breaks.add(end)
+    return sorted(breaks)
+
+
+def kept_breaks(text: str, spans: Sequence[tuple[int, int]], breaks: Iterable[int]) -> list[int]:
+    """The breaks of ``text`` in what is left of it, as `kept_sections`."""
+    kept = kept_sections(text, spans, [(at, "", "") for at in breaks])
+    return [at for at, _, _ in kept if at]
+
+
+def parted(text: str, breaks: Sequence[int], start: int = 0) -> str:
+    """``text``, which stands at ``start`` in that of the ``breaks``, with a line end in place of
+    the space at each of them. Takes as long as there are breaks in it."""
+    first = bisect_left(breaks, start)
+    last = bisect_left(breaks, start + len(text), first)
+    pieces, end = [], 0
+    for at in breaks[first:last]:
+        pieces.append(text[end : at - start])
+        end = at - start + 1
+    pieces.append(text[end:])
+    return "\n".join(pieces)

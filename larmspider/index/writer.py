@@ -47,7 +47,7 @@ from larmspider.index.schema import (
     stored_fields,
     to_document,
 )
-from larmspider.index.sections import kept_sections
+from larmspider.index.sections import kept_breaks, kept_sections
 from larmspider.index.stems import Stems
 from larmspider.index.version import META_NAME, create_index
 from larmspider.index.waiting import WaitingPage, WaitingPages
@@ -537,5 +537,7 @@ def _move(text: dict[str, Any], spans: Sequence[tuple[int, int]]) -> None:
         text["body"] = "".join(body[a:b] for a, b in zip(starts, ends, strict=True)).strip()
         if "sections" in text:
             text["sections"] = kept_sections(body, spans, text["sections"])
+        if "breaks" in text:
+            text["breaks"] = kept_breaks(body, spans, text["breaks"])
         if body.startswith(text["description"]):  # the page gives none
             text["description"] = first_sentence(text["body"])

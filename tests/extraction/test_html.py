@@ -16,6 +16,7 @@ from larmspider.extraction.page_builder import (
     MAX_ANCHOR,
     MAX_DESCRIPTION,
     MAX_LINK_CHARS,
+    MAX_SECTIONS,
     MAX_TEXT,
     MAX_TITLE,
 )
@@ -719,7 +720,26 @@ def test_the_sign_by_which_a_heading_links_to_itself_is_no_text(heading, plain):
     ],
 )
 def test_white_space_before_the_name_of_a_heading_is_skipped(markup, anchors):
-    assert [section.anchor for section in page(markup).sections] == anchors
+    assert [section.anchor for section in page(markup).sections if section.anchor] == anchors
+
+
+def test_headings_that_nothing_leads_to_are_noted_without_an_anchor():
+    """Not terms of lists, of which there are too many, nor what is blank."""
+    found = page("<h1>A <b>a</b></h1>x<h2 id=b>B</h2><h3> <img></h3><dl><dt>C<dt id=d>D</dl><h6>E")
+    assert [(one.anchor, one.heading) for one in found.sections] == [
+        ("", "A a"), ("b", "B"), ("d", "D"), ("", "E")
+    ]  # fmt: skip
+    assert all(found.text.startswith(one.heading, one.start) for one in found.sections)
+    assert found.text == "A a x B C D E"
+
+
+def test_headings_that_nothing_leads_to_take_no_place_from_others():
+    sections = page("<h2>A</h2>" * MAX_SECTIONS + "<h2 id=b>B</h2><h2>C</h2>").sections
+    assert len(sections) == MAX_SECTIONS + 1
+    assert sections[-1][1:] == ("b", "B")
+    assert len(page("<h2 id=b>B</h2>" * MAX_SECTIONS + "<h2>C</h2><h2 id=d>D").sections) == (
+        MAX_SECTIONS
+    )
 
 
 def test_icons_are_not_in_titles_and_headings():

@@ -117,6 +117,7 @@ def test_a_page_that_a_search_looked_at_is_remembered(tmp_path: Path, monkeypatc
     {"title": "word " * 1_000, "rest": "é " * 1_000},
     {"sections": [[n, f"anchor{n}", f"Heading {n}"] for n in range(100)]},
     {"sections": [[9_000, "", "漢字"]] * 100},
+    {"breaks": [*range(1_000, 1_400)]},
 ])  # fmt: skip
 def test_what_is_remembered_takes_no_more_memory_than_said(
     tmp_path: Path, monkeypatch, more: dict[str, Any]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from larmspider.extraction.html import extract
-from larmspider.index.sections import kept_sections
+from larmspider.index.schema import page_fields
+from larmspider.index.sections import breaks_of, kept_breaks, kept_sections, parted
 from larmspider.index.writer import IndexWriter, _move
 from larmspider.search.searcher import Searcher, hit_json
 
@@ -62,3 +63,69 @@ def test_sections_stay_where_they_are_when_navigation_goes() -> None:
     _move(text, [(0, 11), span])
     assert text["body"][text["sections"][0][0] :].startswith("Ordering")
     assert [anchor for _, anchor, _ in text["sections"]] == ["old", "GUC a/b"]
+
+
+def test_headings_part_the_text_of_any_page(writer: IndexWriter) -> None:
+    """A short page has no sections to lead to; those of a long one are those with an anchor."""
+    short = (
+        b"<title>T</title><nav>Up</nav><h1 id=a>What a siren is</h1><p>It chops air.<h2>Use</h2>"
+    )
+    long = BODY.replace(b"<h2>filter()", b"<h2>filter()</h2><h3>Plain words</h3><h2>")
+    stored = {}
+    for name, body in (("short", short + FILL.encode()[:300]), ("long", long)):
+        page = extract(body, f"http://wiki.example/{name}", "text/html; charset=utf-8")
+        page.normalized, page.mime, page.fetched = page.url, "text/html", 1.7e9
+        stored[name] = page_fields(page, "")
+        writer.add(page)
+    writer.commit()
+    lines = parted(stored["short"]["body"], stored["short"]["breaks"]).splitlines()
+    assert lines[:3] == ["What a siren is", "It chops air.", "Use"]
+    assert "sections" not in stored["short"]
+    assert "Plain words" in parted(stored["long"]["body"], stored["long"]["breaks"]).splitlines()
+    assert [anchor for _, anchor, _ in stored["long"]["sections"]] == [
+        "top",
+        "filter",
+        "old",
+        "GUC a/b",
+    ]
+    searcher = Searcher.open(writer.directory)
+    assert searcher.search("plain words").hits[0].section.anchor == "filter"
+    assert searcher.search("siren chops").hits[0].section is None
+    document = searcher.get("http://wiki.example/long")
+    assert len(document.sections) == 4
+
+
+def test_only_what_is_a_heading_parts_a_text() -> None:
+    text = f"One two three four {'five ' * 30}six"
+    headings = [
+        *((0, "", "One"), (4, "", "two three"), (4, "", "two"), (8, "", "other")),
+        *((19, "", ("five " * 24).strip()), (len(text) - 3, "", "six"), (4_000, "", "x")),
+    ]
+    breaks = breaks_of(text, headings)
+    assert breaks == [3, 7, 13, 18, len(text) - 4]  # none behind what may have been cut off
+    assert parted(text, breaks).split("\n") == [
+        "One",
+        "two",
+        "three",
+        "four",
+        ("five " * 30).strip(),
+        "six",
+    ]
+    assert parted(text, []) == text
+    for start in range(len(text)):
+        assert (
+            parted(text[start : start + 9], breaks, start)
+            == parted(text, breaks)[start : start + 9]
+        )
+
+
+def test_breaks_stay_where_they_are_when_navigation_goes() -> None:
+    text = f"Menu Up Guns They fire. Use {FILL}Menu Down"
+    breaks = breaks_of(text, [(8, "", "Guns"), (24, "", "Use"), (len(text) - 9, "", "Menu")])
+    down = (len(text) - 10, len(text))
+    left = kept_breaks(text, [(0, 7), (13, 24), down], breaks)
+    assert parted("Guns Use Aim", left) == "Guns\nUse\nAim"
+    moved = {"body": text, "breaks": breaks, "description": ""}
+    _move(moved, [(0, 7), down])
+    lines = parted(moved["body"], moved["breaks"]).splitlines()
+    assert lines == ["Guns", "They fire.", "Use", FILL.strip()]
