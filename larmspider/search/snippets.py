@@ -20,11 +20,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
 from larmspider.index.packed import BEGINNING_CHARS, has_more, text_of
 from larmspider.index.schema import PAGE_BREAK, TEXT_LIMIT
+from larmspider.index.sections import parted
 from larmspider.items import Section
 from larmspider.search.folding import folded
 from larmspider.search.rerank import (
@@ -56,6 +57,8 @@ _OCCURRENCES = LEAST_OCCURRENCES  # of each word
 _FLAGS = 100  # occurrences of flags
 _LEAD = 40  # characters before the first word, where its sentence begins too far away
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
+_BETWEEN_LINES = " \N{MIDDLE DOT} "
+_LINE_END = re.compile(r"\s*\n\s*")
 _WITHOUT_SPACES = "\u2e80"  # scripts from here on, about
 
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
@@ -76,6 +79,20 @@ class Analyzer(Protocol):
     """Cuts a text into words as the index does."""
 
     def analyze(self, text: str) -> list[str]: ...
+
+
+class Breaks(NamedTuple):
+    """Where a text, which stands at ``start`` in that of a page, is parted by headings."""
+
+    places: Sequence[int] = ()
+    start: int = 0
+
+    def put_into(self, piece: str, at: int = 0) -> str:
+        """A piece that stands ``at`` a place of the text, with lines."""
+        return parted(piece, self.places, self.start + at) if self.places else piece
+
+
+NO_BREAKS = Breaks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +208,13 @@ class SnippetMaker:
         self._synonyms |= {word: None for word in others if word not in self._beginnings}
         self._initials = {word[:1] for word in (*self._tokens, *self._stems)}
 
-    def snippet(self, body: str, description: str, stored: dict[str, Any] | None = None) -> Snippet:
+    def snippet(
+        self,
+        body: str,
+        description: str,
+        stored: dict[str, Any] | None = None,
+        breaks: Breaks = NO_BREAKS,
+    ) -> Snippet:
         """The best passage of the body, or the description, or the beginning of the body: whole
         sentences, as far as they are not too long. ``stored`` is the page, if the body is all of
         its text: what the second look has found there is not looked for again."""
@@ -209,9 +232,12 @@ class SnippetMaker:
             window = window and (offset_in(body, window[0]), offset_in(body, window[1]))
         if window is None:
             # an index has the first sentence for pages without a description
-            passage = _beginning_of(body if body.startswith(description) else description)
+            if body.startswith(description):
+                passage = _beginning_of(body, breaks)
+            else:
+                passage = _beginning_of(description)
             return Snippet(one_line(passage), self._highlights(passage))
-        passage = _sentences(body, *window)
+        passage = _sentences(body, *window, breaks)
         return Snippet(one_line(passage), self._highlights(passage), page, others, window[0])
 
     def has_left(self, size: int) -> bool:
@@ -449,12 +475,12 @@ class _Flag:
         return self.find(lower) >= 0
 
 
-def _sentences(body: str, first: int, last: int) -> str:
+def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
     """The sentences from the place ``first`` to the place ``last``, and further ones while there is
     room; where one is too long it is cut between two words, and an ellipsis says so."""
     low, high = max(0, first - SNIPPET_LENGTH), min(len(body), first + LONGEST + _LEAD)
     ends = [0] if low == 0 else []
-    ends += [low + end for end in _ends(body[low:high])]
+    ends += [low + end for end in _ends(breaks.put_into(body[low:high], low))]
     ends += [high] if high == len(body) else []
     start = max((end for end in ends if end <= first), default=-1)
     before = after = ""
@@ -471,8 +497,13 @@ def _sentences(body: str, first: int, last: int) -> str:
         if end < len(body):
             space = body.rfind(" ", last, end)
             end, after = space if space > 0 else end, f" {_CUT}"
-    text = body[start:end].strip(" \n")
+    text = _shown(breaks.put_into(body[start:end], start))
     return f"{before}{text}{after}"
+
+
+def _shown(text: str) -> str:
+    """Lines on one line."""
+    return _LINE_END.sub(_BETWEEN_LINES, text.strip())
 
 
 def _ends(text: str) -> Iterator[int]:
@@ -492,14 +523,15 @@ def _is_abbreviation(text: str, end: int) -> bool:
     return bool(_ABBREVIATION.search(text, max(0, end - _LONGEST_ABBREVIATION), end))
 
 
-def _beginning_of(text: str) -> str:
+def _beginning_of(text: str, breaks: Breaks = NO_BREAKS) -> str:
     """The first sentences of ``text``; else its first words, whole ones where it has spaces."""
+    text = breaks.put_into(text[: LONGEST + 1])
     if len(text) <= SNIPPET_LENGTH:
-        return text.strip()
+        return _shown(text)
     if ends := [end for end in _ends(text[:LONGEST]) if end >= SNIPPET_LENGTH // 4]:
-        return text[: max((end for end in ends if end <= SNIPPET_LENGTH), default=ends[0])].strip()
+        return _shown(text[: max((end for end in ends if end <= SNIPPET_LENGTH), default=ends[0])])
     end = text.rfind(" ", SNIPPET_LENGTH // 2, SNIPPET_LENGTH + 1)
-    return f"{text[: end if end > 0 else SNIPPET_LENGTH].strip()} {_CUT}"
+    return f"{_shown(text[: end if end > 0 else SNIPPET_LENGTH])} {_CUT}"
 
 
 def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Section | None]:
@@ -517,15 +549,17 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
         if snippet.start >= 0 or maker.snippet(body, "").start < 0:
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
+    places: Sequence[int] = stored.get("breaks", ())
     left = maker.not_in(folded(stored["title"])) if sections else []
     if maker.name and (at := section_called(maker.name, sections)) is not None:
         start, end = sections[at][0], _end_of(sections, at)
-        return _found(maker.snippet(text_of(stored, end)[start:end], ""), sections[at])
+        text = text_of(stored, end)[start:end]
+        return _found(maker.snippet(text, "", breaks=Breaks(places, start)), sections[at])
     if left and (at := _named(left, maker, sections)) is not None:
         start = sections[at][0]
-        end = start + _SECTION_CHARS
-        return _found(maker.snippet(text_of(stored, end)[start:end], description), sections[at])
-    snippet = maker.snippet(body, description, stored)
+        text = text_of(stored, end := start + _SECTION_CHARS)[start:end]
+        return _found(maker.snippet(text, description, breaks=Breaks(places, start)), sections[at])
+    snippet = maker.snippet(body, description, stored, Breaks(places))
     if has_more(stored) and (late := maker.not_in(folded_text(stored))):
         snippet = _late(stored, maker, late) or snippet
     if not left or snippet.start < 0:
@@ -544,7 +578,8 @@ def _late(stored: dict[str, Any], maker: SnippetMaker, words: Sequence[str]) -> 
     if start < 0:
         return None
     start = max(0, BEGINNING_CHARS + start - SNIPPET_LENGTH)
-    found = maker.snippet(text[start : start + _SECTION_CHARS], "")
+    breaks = Breaks(stored.get("breaks", ()), start)
+    found = maker.snippet(text[start : start + _SECTION_CHARS], "", breaks=breaks)
     return replace(found, start=start + found.start) if found.start >= 0 else None
 
 

@@ -205,7 +205,7 @@ def test_the_section_of_a_flag_is_that_of_the_flag_itself(writer, make_page) -> 
     for section in sections:
         hit = searcher.search(f"daemon {section.heading}").hits[0]
         assert hit.section == section
-        assert hit.snippet.text.startswith(f"{section.heading} is a flag")
+        assert hit.snippet.text.startswith(f"{section.heading} · is a flag")
 
 
 def test_a_flag_that_comes_late_in_a_long_page_is_shown(writer, make_page) -> None:
@@ -293,19 +293,22 @@ def test_a_number_with_a_dot_ends_no_sentence(writer, make_page, text: str) -> N
 @pytest.mark.parametrize(
     "words, shown",
     [
-        (
-            "overview",
-            "Overview of it\nMemcheck finds leaks, e.g. lost blocks\nand so on\n4.1. Using it",
-        ),
-        ("lost", "Memcheck finds leaks, e.g. lost blocks\nand so on\n4.1. Using it"),
+        ("overview", "Overview of it · Memcheck finds leaks, e.g. lost blocks · 4.1. Using it"),
+        ("lost", "Memcheck finds leaks, e.g. lost blocks · 4.1. Using it"),
         ("using", "4.1. Using it"),
+        ("wiki", "x x x"),
     ],
 )
-def test_a_heading_or_a_paragraph_ends_with_its_line(words: str, shown: str) -> None:
-    """With or without a dot; it is shown as a space."""
-    body = f"{'x ' * 150}\nOverview of it\nMemcheck finds leaks, e.g. lost blocks\nand so on\n"
-    body += f"4.1. Using it\n{'y ' * 150}"
-    assert make(words, body).text == shown.replace("\n", " ")
+def test_a_heading_is_a_sentence(writer, make_page, words: str, shown: str) -> None:
+    """With or without a dot, an anchor, or much text; what stands beside it is parted from it."""
+    text = f"{'x ' * 150}Overview of it Memcheck finds leaks, e.g. lost blocks 4.1. Using it"
+    headings = [Section(text.index(one), "", one) for one in ("Overview of it", "4.1. Using it")]
+    for body in (f"{text} {'y ' * 150}", f"{text} {'y ' * 1_500}"):
+        writer.add(make_page("a", body, sections=headings))
+        writer.commit()
+        (hit,) = Searcher.open(writer.directory).search(words).hits
+        assert hit.snippet.text.startswith(shown)
+        assert hit.section is None
 
 
 def test_without_the_words_the_description_or_the_beginning() -> None:
