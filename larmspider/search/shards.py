@@ -128,13 +128,13 @@ class WorkersSearcher(Searcher):
         copies: bool,
         newest: bool,
     ) -> Results:
-        """As in one index. Raises QueryError, CrawlDirError."""
+        """As in one index; of a ``limit`` of 0 it only counts. Raises QueryError, CrawlDirError."""
         with ExitStack() as stack:
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
             asked = self._asked(readers, dedup, clauses, filters)
             totals, counted = self._counted(asked, dedup, filters, facets=facets)
-            size = min(offset + limit, _CHUNK)
+            size = min(max(1, offset + limit), _CHUNK)
             if newest:
                 streams, total_all = _by_date(asked, size)
             else:
@@ -142,7 +142,7 @@ class WorkersSearcher(Searcher):
                 streams, total_all = _by_score(asked, size, totals if one_word else None)
             outdated: list[_Found] = []
             stream = self._merged(asked, streams, dedup, outdated)
-            if not newest:
+            if limit and not newest:
                 rerankers = [one.ranking.reranker(clauses, one.shard.documents()) for one in asked]
                 stream = self._reranked(readers, stream, rerankers)
             doubtful = any(one.doubtful for one in asked)
@@ -278,8 +278,7 @@ class WorkersSearcher(Searcher):
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
         filters.check(self.has_field)
-        bare = self.without_snippets()
-        found = bare._search(self._clauses(query), 1, 0, filters, False, False, False)
+        found = self._search(self._clauses(query), 0, 0, filters, False, False, False)
         return found.total, found.total_all
 
     def marker(self, query: str) -> SnippetMaker:

@@ -89,6 +89,13 @@ def test_windows_and_totals(tmp_path: Path) -> None:
         ]
 
 
+def test_totals_look_at_no_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searcher = shards_of(tmp_path, [[page(f"h{part}", 1), page(f"h{part}", 2)] for part in (0, 1)])
+    expected = searcher.search("klaxon bell")
+    monkeypatch.setattr(Searcher, "stored_of", lambda *_: pytest.fail("a text was read"))
+    assert searcher.totals("klaxon bell") == (expected.total, expected.total_all) != (0, 0)
+
+
 def test_bad_questions_are_refused(tmp_path: Path) -> None:
     """As by one index."""
     searcher = shards_of(tmp_path, [[page("h", 1)]])
