@@ -105,9 +105,8 @@ stems (stems.py)."""
 
 # behind the first part of a title stands the name of the site: Queues — Python 3.11 documentation
 _TITLE_PARTS = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb\u2022-]|::)\s")
-_SENTENCE = re.compile(  # a dot behind a number ends none: "4. Overview"
-    rf".{{20,{LONGEST_SENTENCE}}}?(?:(?:(?<!\d)\.|[!?\u2026])(?=\s|$)|[\u3002\uff01\uff1f])",
-    re.DOTALL,
+_SENTENCE = re.compile(
+    rf".{{20,{LONGEST_SENTENCE}}}?(?:[.!?\u2026](?=\s|$)|[\u3002\uff01\uff1f])", re.DOTALL
 )
 _LONGEST_REMEMBERED = 300
 _LONGEST_DATE = 100

@@ -231,11 +231,7 @@ class SnippetMaker:
             window = self._window(plain, folded(plain), {})
             window = window and (offset_in(body, window[0]), offset_in(body, window[1]))
         if window is None:
-            # an index has the first sentence for pages without a description
-            if body.startswith(description):
-                passage = _beginning_of(body, breaks)
-            else:
-                passage = _beginning_of(description)
+            passage = _beginning_of(description) if description else _beginning_of(body, breaks)
             return Snippet(one_line(passage), self._highlights(passage))
         passage = _sentences(body, *window, breaks)
         return Snippet(one_line(passage), self._highlights(passage), page, others, window[0])
@@ -543,9 +539,10 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     is around it alone.
     """
     body, description = stored["body"], stored["description"]
+    if body.startswith(description):  # the index has the first sentence where a page has none
+        description = ""
     if core := stored.get("core"):
-        made_of_body = body.startswith(description)
-        snippet = maker.snippet(core, "" if made_of_body else description)
+        snippet = maker.snippet(core, description)
         if snippet.start >= 0 or maker.snippet(body, "").start < 0:
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
