@@ -118,6 +118,11 @@ def split_part(url: str) -> tuple[str, str]:
     return document, unquote(name) if mark else ""
 
 
+MAX_SECTIONS = 1_000
+"""Sections with an anchor kept of a page, in document order, and headings without one while there
+are less in all."""
+
+
 class Section(NamedTuple):
     """A part of a page that a link can lead to, as ``#anchor``: from ``start`` on in its text. What
     extraction finds may have "" for the anchor: a heading alone."""

@@ -28,7 +28,7 @@ from lxml import etree
 from w3lib.html import strip_html5_whitespace
 
 from larmspider.extraction.charset import query_encoder
-from larmspider.items import FRAME, ORDINARY, REDIRECT, Link, Page, Section
+from larmspider.items import FRAME, MAX_SECTIONS, ORDINARY, REDIRECT, Link, Page, Section
 from larmspider.urls.resolve import LinkResolver
 
 Attributes = Mapping[str, str | None]
@@ -46,9 +46,6 @@ MAX_TITLE = 1024
 """Characters kept of a title."""
 MAX_DESCRIPTION = 1024
 """Characters kept of a meta description."""
-MAX_SECTIONS = 1_000
-"""Sections with an anchor kept of a page, in document order, and headings without one while there
-are less in all."""
 MAX_HEADING = 120
 """Characters kept of a section's heading."""
 MAX_ANCHOR = 512

@@ -26,7 +26,7 @@ from larmspider.index.normal import Offsets, normalized, offset_in
 from larmspider.index.packed import BEGINNING_CHARS, has_more, text_of
 from larmspider.index.schema import PAGE_BREAK, TEXT_LIMIT
 from larmspider.index.sections import parted
-from larmspider.items import Section
+from larmspider.items import MAX_SECTIONS, Section
 from larmspider.search.folding import folded
 from larmspider.search.rerank import (
     LEAST_OCCURRENCES,
@@ -82,10 +82,12 @@ class Analyzer(Protocol):
 
 
 class Breaks(NamedTuple):
-    """Where a text, which stands at ``start`` in that of a page, is parted by headings."""
+    """Where a text, which stands at ``start`` in that of a page, is parted by headings; whether
+    that goes on behind it."""
 
     places: Sequence[int] = ()
     start: int = 0
+    goes_on: bool = False
 
     def put_into(self, piece: str, at: int = 0) -> str:
         """A piece that stands ``at`` a place of the text, with lines."""
@@ -252,7 +254,7 @@ class SnippetMaker:
     def find(self, word: str, lower: str) -> int:
         """Where a folded text has a word that matters first; -1: nowhere."""
         flag = next((flag for flag in self.flags if flag.text == word), None)
-        return flag.find(lower) if flag else lower.find(word)
+        return flag.find(lower) if flag else next(_beginnings_in(lower, word), -1)
 
     def _best_page(self, body: str) -> tuple[int, str, tuple[int, ...]]:
         """Number and text of the first page that has most of the query's words, and those most
@@ -477,7 +479,7 @@ def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
     low, high = max(0, first - SNIPPET_LENGTH), min(len(body), first + LONGEST + _LEAD)
     ends = [0] if low == 0 else []
     ends += [low + end for end in _ends(breaks.put_into(body[low:high], low))]
-    ends += [high] if high == len(body) else []
+    ends += [high] if high == len(body) and not breaks.goes_on else []
     start = max((end for end in ends if end <= first), default=-1)
     before = after = ""
     if start < 0 or last - start > LONGEST - _LEAD or first - start > SNIPPET_LENGTH - _LEAD:
@@ -485,12 +487,14 @@ def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
         if start:  # not in the middle of a word
             start = max(start, body.find(" ", start, first) + 1)
     whole = [end for end in ends if last < end <= start + LONGEST]
+    if whole and whole[-1] < start + _LEAD and whole[-1] < high:
+        whole = []  # no heading alone before a long sentence
     room = [end for end in whole if end <= start + SNIPPET_LENGTH]
     if whole:
         end = room[-1] if room else whole[0]
     else:
         end = min(len(body), start + SNIPPET_LENGTH)
-        if end < len(body):
+        if end < len(body) or breaks.goes_on:
             space = body.rfind(" ", last, end)
             end, after = space if space > 0 else end, f" {_CUT}"
     text = _shown(breaks.put_into(body[start:end], start))
@@ -550,19 +554,28 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     left = maker.not_in(folded(stored["title"])) if sections else []
     if maker.name and (at := section_called(maker.name, sections)) is not None:
         start, end = sections[at][0], _end_of(sections, at)
-        text = text_of(stored, end)[start:end]
-        return _found(maker.snippet(text, "", breaks=Breaks(places, start)), sections[at])
+        piece, breaks = _piece(stored, text_of(stored, end), start, end)
+        return _found(maker.snippet(piece, "", breaks=breaks), sections[at])
     if left and (at := _named(left, maker, sections)) is not None:
         start = sections[at][0]
-        text = text_of(stored, end := start + _SECTION_CHARS)[start:end]
-        return _found(maker.snippet(text, description, breaks=Breaks(places, start)), sections[at])
+        end = start + _SECTION_CHARS
+        piece, breaks = _piece(stored, text_of(stored, end), start, end)
+        return _found(maker.snippet(piece, description, breaks=breaks), sections[at])
     snippet = maker.snippet(body, description, stored, Breaks(places))
     if has_more(stored) and (late := maker.not_in(folded_text(stored))):
         snippet = _late(stored, maker, late) or snippet
     if not left or snippet.start < 0:
         return snippet, None
     at = bisect_right(sections, snippet.start, key=lambda section: section[0]) - 1
-    return _found(snippet, sections[at]) if at >= 0 else (snippet, None)
+    if at < 0 or at == MAX_SECTIONS - 1:  # behind the last one that is kept there may be others
+        return snippet, None
+    return _found(snippet, sections[at])
+
+
+def _piece(stored: dict[str, Any], text: str, start: int, end: int) -> tuple[str, Breaks]:
+    """A piece of a page's ``text``, and where it is parted."""
+    piece = text[start:end]
+    return piece, Breaks(stored.get("breaks", ()), start, goes_on=len(piece) == end - start)
 
 
 def _late(stored: dict[str, Any], maker: SnippetMaker, words: Sequence[str]) -> Snippet | None:
@@ -575,24 +588,24 @@ def _late(stored: dict[str, Any], maker: SnippetMaker, words: Sequence[str]) -> 
     if start < 0:
         return None
     start = max(0, BEGINNING_CHARS + start - SNIPPET_LENGTH)
-    breaks = Breaks(stored.get("breaks", ()), start)
-    found = maker.snippet(text[start : start + _SECTION_CHARS], "", breaks=breaks)
+    piece, breaks = _piece(stored, text, start, start + _SECTION_CHARS)
+    found = maker.snippet(piece, "", breaks=breaks)
     return replace(found, start=start + found.start) if found.start >= 0 else None
 
 
 def _named(
     words: Iterable[str], maker: SnippetMaker, sections: Sequence[Sequence[Any]]
 ) -> int | None:
-    """Of sections that with the shortest heading and anchor that have all the words, and most of
-    those that matter, in what names the section itself too."""
+    """Of sections that with the shortest heading and anchor that have all the words, flags as they
+    are, and most of those that matter, in what names the section itself too."""
     names = [f"{heading} {anchor}" for _, anchor, heading in sections]
     everything = folded("\n".join(names))
     if any(word not in everything for word in words):
         return None
     lower = [(number, folded(name)) for number, name in enumerate(names)]
     found = [one for one in lower if all(word in one[1] for word in words)]
+    found = [one for one in found if all(maker.find(word, one[1]) >= 0 for word in words)]
     for flag in maker.flags if len(found) > 1 else ():
-        found = [one for one in found if flag.find(one[1]) >= 0] or found
         found = [one for one in found if flag.typed in names[one[0]]] or found
     wanted = [*maker.not_in(""), *maker.names]
     having = [

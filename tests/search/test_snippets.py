@@ -8,7 +8,7 @@ import pytest
 from larmspider.formatting import readable
 from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
 from larmspider.index.stems import Stems
-from larmspider.items import Section
+from larmspider.items import MAX_SECTIONS, Section
 from larmspider.search import snippets
 from larmspider.search.rerank import PLACES, Reranker
 from larmspider.search.searcher import Searcher
@@ -206,6 +206,34 @@ def test_the_section_of_a_flag_is_that_of_the_flag_itself(writer, make_page) -> 
         hit = searcher.search(f"daemon {section.heading}").hits[0]
         assert hit.section == section
         assert hit.snippet.text.startswith(f"{section.heading} · is a flag")
+
+
+def test_the_section_of_a_flag_with_a_value(writer, make_page) -> None:
+    """Which the heading of another flag has in a word; a piece of a section ends with a word."""
+    text = f"{FILL}-fsan=<check> Checks are address, {'thread; ' * 300}"
+    sections = [Section(len(FILL), "fsan", "-fsan=<check>")]
+    sections.append(Section(len(text), "hw", "-fsan-hwaddress-abi"))
+    writer.add(make_page("a", f"{text}-fsan-hwaddress-abi {FILL}", sections=sections))
+    writer.commit()
+    (hit,) = Searcher.open(writer.directory).search("-fsan=address").hits
+    assert hit.section == sections[0]
+    assert hit.snippet.text.startswith("-fsan=<check> · Checks are address, thread")
+    assert hit.snippet.text.endswith("thread; …")
+
+
+def test_behind_the_last_section_that_is_kept_there_is_none(writer, make_page) -> None:
+    """For there may be others."""
+    heads = [f"{number:04}" for number in range(MAX_SECTIONS)]
+    sections = [Section(5 * number + 300, f"s{head}", head) for number, head in enumerate(heads)]
+    text = "x" * 299 + " " + " ".join(heads) + " " + FILL + "a needle here"
+    for url, kept in (("a", sections), ("b", sections[:-1])):
+        writer.add(make_page(url, text + url, sections=kept))
+    writer.commit()
+    hits = Searcher.open(writer.directory).search("needle", copies=True).hits
+    assert {hit.url[-1]: hit.section and hit.section.heading for hit in hits} == {
+        "a": None,
+        "b": heads[-2],
+    }
 
 
 def test_a_flag_that_comes_late_in_a_long_page_is_shown(writer, make_page) -> None:
