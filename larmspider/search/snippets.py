@@ -15,11 +15,11 @@ Of a long page it tells which section it is of (index/sections.py), so that a li
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
@@ -88,6 +88,11 @@ class Breaks(NamedTuple):
     places: Sequence[int] = ()
     start: int = 0
     goes_on: bool = False
+
+    def has(self, place: int) -> bool:
+        """Whether a heading begins or ends right before a place of the text."""
+        at = bisect_left(self.places, self.start + place - 1)
+        return at < len(self.places) and self.places[at] == self.start + place - 1
 
     def put_into(self, piece: str, at: int = 0) -> str:
         """A piece that stands ``at`` a place of the text, with lines."""
@@ -486,9 +491,10 @@ def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
         start, before = max(0, first - _LEAD), f"{_CUT} "
         if start:  # not in the middle of a word
             start = max(start, body.find(" ", start, first) + 1)
-    whole = [end for end in ends if last < end <= start + LONGEST]
-    if whole and whole[-1] < start + _LEAD and whole[-1] < high:
-        whole = []  # no heading alone before a long sentence
+    least = min(start + _LEAD, len(body))  # no heading alone before a long sentence
+    whole = [end for end in ends if max(last + 1, least) <= end <= start + LONGEST]
+    headings = {end for above, end in pairwise(ends) if breaks.has(above) and breaks.has(end)}
+    whole = [end for end in whole if end not in headings] or whole
     room = [end for end in whole if end <= start + SNIPPET_LENGTH]
     if whole:
         end = room[-1] if room else whole[0]
