@@ -493,11 +493,12 @@ def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
             start = max(start, body.find(" ", start, first) + 1)
     least = min(start + _LEAD, len(body))  # no heading alone before a long sentence
     whole = [end for end in ends if max(last + 1, least) <= end <= start + LONGEST]
+    room = [end for end in whole if end <= start + SNIPPET_LENGTH] or whole[:1]
     headings = {end for above, end in pairwise(ends) if breaks.has(above) and breaks.has(end)}
-    whole = [end for end in whole if end not in headings] or whole
-    room = [end for end in whole if end <= start + SNIPPET_LENGTH]
-    if whole:
-        end = room[-1] if room else whole[0]
+    while len(room) > 1 and room[-1] in headings:
+        room.pop()
+    if room:
+        end = room[-1]
     else:
         end = min(len(body), start + SNIPPET_LENGTH)
         if end < len(body) or breaks.goes_on:
