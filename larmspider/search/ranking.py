@@ -215,6 +215,12 @@ class Ranking:
             flag for clause in clauses if not clause.field for flag in self._flags(clause.text)
         ]
         name = _only_name(clauses)
+        fuzzy = {
+            word: clause.fuzzy
+            for clause in clauses
+            if clause.fuzzy
+            for word in self._exact.analyze(clause.text)
+        }
         return SnippetMaker(
             words,
             self._exact,
@@ -226,6 +232,7 @@ class Ranking:
             flags,
             name,
             synonyms,
+            fuzzy,
         )
 
     def reranker(self, clauses: Iterable[Clause], pages: int) -> Reranker:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import islice, pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
@@ -27,6 +28,7 @@ from larmspider.index.packed import BEGINNING_CHARS, has_more, text_of
 from larmspider.index.schema import PAGE_BREAK, TEXT_LIMIT
 from larmspider.index.sections import parted
 from larmspider.items import MAX_SECTIONS, Section
+from larmspider.search.distance import distance
 from larmspider.search.folding import folded
 from larmspider.search.rerank import (
     LEAST_OCCURRENCES,
@@ -54,6 +56,7 @@ query together: of a long document that is searched for many words the phrases a
 choose the page. 1.1 ms a million."""
 _LEAST_LOOKED_FOR = 3  # in each document
 _OCCURRENCES = LEAST_OCCURRENCES  # of each word
+_FUZZY_CHARS = 20_000  # of a text, among whose words those near a fuzzy one are
 _FLAGS = 100  # occurrences of flags
 _LEAD = 40  # characters before the first word, where its sentence begins too far away
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
@@ -165,6 +168,7 @@ class SnippetMaker:
         flags: Iterable[str] = (),
         name: str = "",
         synonyms: Iterable[str] = (),
+        fuzzy: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """``words`` are those of the query, as typed, ``wanted`` those of them that matter,
         ``idle`` those that do not: they are marked, but no passage is chosen for them. ``stems``
@@ -173,8 +177,10 @@ class SnippetMaker:
         (``-u``, C-x), which are of the words, as it is. A letter that is a flag is no word.
         ``name`` is the only word that matters, as it is typed. One of the ``words`` in a passage
         counts more than all ``synonyms``; one of several words is marked where they stand side by
-        side."""
-        self.name = name
+        side. Words that differ by so many letters at most from a ``fuzzy`` one are as good as it.
+        """
+        self.name, self._fuzzy = name, dict(fuzzy)
+        self._near: dict[str, str | None] = {}  # words of folded texts, and the one they are near
         self.flags = [_Flag(flag) for flag in flags]
         of_flags = {part for flag in self.flags for part in _PART.findall(flag.text)}
         letters = {part for part in of_flags if len(part) == 1}
@@ -361,7 +367,7 @@ class SnippetMaker:
             if (at := lower.find(name)) >= 0:
                 return at, at + len(name)
         places: list[tuple[int, str]] = []
-        worths = dict.fromkeys(self._beginnings, 1 + len(self._synonyms))
+        worths = dict.fromkeys((*self._beginnings, *self._fuzzy), 1 + len(self._synonyms))
         worths |= dict.fromkeys(self._synonyms, 1)
         enough = _OCCURRENCES if len(worths) > 1 else 1
         for word in worths:
@@ -373,6 +379,8 @@ class SnippetMaker:
             else:
                 starts = _beginnings_in(lower, word)
             places += [(at, word) for at in islice(starts, enough)]
+        if self._fuzzy:
+            places += self._near_places(lower)
         if not places:
             return None
         places.sort()
@@ -396,11 +404,34 @@ class SnippetMaker:
                     break
         return best, last
 
+    def _near_places(self, lower: str) -> Iterator[tuple[int, str]]:
+        """Where words begin that are near a fuzzy one; 3 ms for the first text, 1.3 for others."""
+        for found in _WORD.finditer(lower, 0, _FUZZY_CHARS):
+            if one := self._near_to(found[0]):
+                yield found.start(), one
+
+    def _near_to(self, word: str) -> str | None:
+        """The fuzzy word that a folded one may be."""
+        if word not in self._near:
+            letters = {*word}
+            near = (
+                one
+                for one, most in self._fuzzy.items()
+                if abs(len(one) - len(word)) <= most
+                and len(letters.symmetric_difference(one)) <= 2 * most  # cheaper to see
+                and distance(one, word, most) <= most
+            )
+            self._near[word] = next(near, None)
+        return self._near[word]
+
     def _exact_words(self, word: str) -> list[str]:
         alone = word[-1] in "+#" or (word.isascii() and word.isalnum())
         return [word.lower()] if alone else self._exact.analyze(word)
 
     def _wanted(self, word: str) -> bool:
+        if self._fuzzy and self._near_to(folded(word)):
+            self._known[word] = True
+            return True
         # the Dutch stemmer takes "ge" off ("gewerkt"): such a form is not marked
         maybe = word[0].lower() in self._initials or not (word.isascii() and word.isalnum())
         known = self._known[word] = maybe and not (

@@ -64,6 +64,22 @@ def test_accents_make_no_difference_for_what_is_shown(writer, make_page, typed: 
     assert hit.section.anchor == "dl"
 
 
+def test_words_that_differ_from_a_fuzzy_one_are_shown(writer, make_page) -> None:
+    """By as many letters as it says; a short text is looked through, a long one's beginning."""
+    text = f"{'Nothing here. ' * 90}The sanitizer finds leaks. {'Nor here. ' * 90} Größe too."
+    writer.add(make_page("a", text))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    for query, shown in (
+        ("sanitzer~1", "*sanitizer* finds leaks"),
+        ("sanizer~2", "*sanitizer* finds leaks"),
+        ("sanitzer~ leak", "*sanitizer* finds *leaks*"),
+        ("grosse~2", "*Größe* too"),
+    ):
+        (hit,) = searcher.search(query).hits
+        assert shown in hit.snippet.marked("*", "*")
+
+
 def test_html_is_escaped() -> None:
     """Markup in a page is shown, not obeyed."""
     snippet = make("join alert", '<script>alert("1")</script> & join')
