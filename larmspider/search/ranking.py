@@ -338,11 +338,10 @@ class Ranking:
         line" counts "line" once."""
         at, known = 0, set[tuple[str, int]]()
         while at < len(clauses):
-            also = [
-                Query.boost_query(query, SYNONYM_WEIGHT)
-                for text in clauses[at].also
-                if (query := self._synonym(text))
-            ]
+            covered = clauses[at : at + clauses[at].covers]
+            joined = "".join(clause.text for clause in covered) if len(covered) > 1 else ""
+            others = [self._synonym(text, joined) for text in clauses[at].also]
+            also = [Query.boost_query(query, SYNONYM_WEIGHT) for _, query in others if query]
             earned, beside, telling = list[Query](), list[Query](), False
             needed, enough, pages = list[Query](), list[Query](), 0
             for number in range(at, at + clauses[at].covers):
@@ -355,10 +354,10 @@ class Ranking:
                 beside += more
                 if terms and full[number]:
                     needed.append(self._whole_word(clauses[number], terms))
-                    others = list(self._related(clauses[number]))
-                    enough.append(_any([*needed[-1:], *others]))
-                    if others:
-                        best = Query.disjunction_max_query(others)
+                    related = list(self._related(clauses[number]))
+                    enough.append(_any([*needed[-1:], *related]))
+                    if related:
+                        best = Query.disjunction_max_query(related)
                         beside.append(Query.boost_query(best, RELATED_WEIGHT))
                     telling |= fuzzy > 0 or not self._widespread(text)
                     pages = 0 if fuzzy else self._having_all(self._exact.analyze(text))
@@ -366,8 +365,9 @@ class Ranking:
                 best = Query.disjunction_max_query([_with([_any(earned)], beside), *also])
                 whole = _every(needed or [_any(earned)])
                 either = Query.const_score_query(_any([whole, *also]), 0.0)
-                found = Query.boost_query(_any([*earned, *also]), 0.0)
-                yield _Terms([found], [best], [either], [either], telling, words=len(needed))
+                found = [*earned, *(query for terms, _ in others for query in terms)]
+                found = [Query.boost_query(query, 0.0) for query in found]
+                yield _Terms(found, [best], [either], [either], telling, words=len(needed))
             elif earned:
                 yield _Terms(earned, beside, needed, enough, telling, pages)
             at += clauses[at].covers
@@ -396,12 +396,14 @@ class Ranking:
     def _is_known(self, text: str) -> bool:
         return self._having_all(self._exact.analyze(text)) > 0
 
-    def _synonym(self, text: str) -> Query | None:
-        """A word as if it had been typed, several side by side."""
+    def _synonym(self, text: str, joined: str) -> tuple[list[Query], Query | None]:
+        """What finds pages with a word, or several side by side, and what they earn, as if it had
+        been typed. For words typed apart, ``joined``, pages that have both are found by these."""
         if len(self._exact.analyze(text)) > 1:
-            return self._required(Clause(text, phrase=True))
-        terms, beside = self._word(Clause(text))
-        return _with([_any(terms)], beside) if terms else None
+            phrase = self._required(Clause(text, phrase=True))
+            return [phrase] if phrase else [], phrase
+        terms, beside = self._word(Clause(text), has_parts=text == joined)
+        return terms, _with([_any(terms)], beside) if terms else None
 
     def _labels(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Link texts that are the query, or the query without words that say little around it."""
@@ -428,9 +430,11 @@ class Ranking:
                 weight = KNOWN_FORM_LABEL_WEIGHT if known else FORM_LABEL_WEIGHT
                 yield self._whole("labels", form, weight)
 
-    def _word(self, clause: Clause, weight: float = 1.0) -> tuple[list[Query], list[Query]]:
+    def _word(
+        self, clause: Clause, weight: float = 1.0, *, has_parts: bool = False
+    ) -> tuple[list[Query], list[Query]]:
         """What a word earns in each field, and its forms, times ``weight``; [] where it has no
-        letter. And what its pages earn beside that."""
+        letter. And what its pages earn beside that. ``has_parts``: these are looked for already."""
         exact = self._exact.analyze(clause.text)
         typed = signs(clause.text) if self._current else []
         if clause.fuzzy and exact:
@@ -465,7 +469,7 @@ class Ranking:
             fields = ("anchors",) if widespread else FORM_FIELDS
             for token in exact:
                 earned += self._forms(token, fields, share)
-        for text in spellings:
+        for text in spellings if not has_parts else ():
             if compounds := self._compounds(text):
                 earned += [self._found_by("body", term) for term in compounds]
                 best = Query.disjunction_max_query([self._term("body", t) for t in compounds])

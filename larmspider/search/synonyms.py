@@ -143,6 +143,10 @@ class Words(Protocol):
         """Whether a page has several words side by side; False where all of them are frequent."""
 
 
+FREQUENT_PAGES, JOINED_SHARE = 1_000, 0.01
+"""Of two words that are both on more pages, less than this share has them as one by chance."""
+
+
 def respelled(clauses: Sequence[Clause], known: Words) -> list[Clause]:
     """The clauses; ``e-mail`` has the synonym "email", ``RFC 1034`` "RFC1034", and the other way
     round, where pages have that; none that has others.
@@ -154,7 +158,13 @@ def respelled(clauses: Sequence[Clause], known: Words) -> list[Clause]:
         if clause.plain and not clause.also:
             number = found[at + 1] if at + 1 < len(found) else None
             other, width = _other_spelling(clause.text, number)
-            if other and _have(known, other):
+            if (
+                other
+                and _have(known, other)
+                and not (
+                    width > 1 and number and _by_chance(known, clause.text, number.text, other)
+                )
+            ):
                 found[at] = replace(clause, also=(other,), covers=width)
                 length = width
         at += length
@@ -167,6 +177,15 @@ def _have(known: Words, text: str) -> bool:
     if not words or len(known.frequencies(words)) < len(set(words)):
         return False
     return len(words) == 1 or known.has_side_by_side(words)
+
+
+def _by_chance(known: Words, one: str, other: str, joined: str) -> bool:
+    """Whether so few pages have two frequent words as one that it is another word, which takes
+    long to look for beside them among a million pages."""
+    pages = known.frequencies(word for text in (one, other, joined) for word in known.words(text))
+    together = min((pages.get(word, 0) for word in known.words(joined)), default=0)
+    apart = min(pages.get(word, 0) for text in (one, other) for word in known.words(text))
+    return apart > FREQUENT_PAGES and together < apart * JOINED_SHARE
 
 
 def _other_spelling(text: str, following: Clause | None) -> tuple[str, int]:

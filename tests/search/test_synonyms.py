@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from importlib.resources import files
 
@@ -14,7 +14,7 @@ from larmspider.items import Page
 from larmspider.search.query import parse_query
 from larmspider.search.searcher import Searcher
 from larmspider.search.shards import Deduplicator, WorkersSearcher
-from larmspider.search.synonyms import MAX_ALSO, parse_synonyms, with_related
+from larmspider.search.synonyms import MAX_ALSO, parse_synonyms, respelled, with_related
 from larmspider.search.why import ALL_WORDS, OR_RELATED
 
 LINES = """\
@@ -282,3 +282,33 @@ def test_a_page_with_both_words_has_all_though_they_are_one_elsewhere(writer, ma
     names = ("both", "joined", "stamps")
     found = searcher.examined("time stamp", [f"http://wiki.example/{name}" for name in names])
     assert [ALL_WORDS in one.parts for one in found.values()] == [True, True, False]
+
+
+class Pages(dict[str, int]):
+    """How many have each word."""
+
+    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
+        return {word: self[word] for word in words if word in self}
+
+    def words(self, text: str) -> list[str]:
+        return text.lower().split()
+
+    def has_side_by_side(self, words: Sequence[str]) -> bool:
+        raise AssertionError(words)
+
+
+@pytest.mark.parametrize(
+    "having, also",
+    [
+        ({"time": 5_000, "stamp": 1_000, "timestamp": 1}, ("timestamp",)),
+        ({"time": 5_000, "stamp": 2_000, "timestamp": 20}, ("timestamp",)),
+        ({"time": 5_000, "stamp": 2_000, "timestamp": 19}, ()),
+        ({"time": 5_000, "timestamp": 19}, ("timestamp",)),
+    ],
+)
+def test_two_frequent_words_are_one_by_chance(
+    having: dict[str, int], also: tuple[str, ...]
+) -> None:
+    """Where hardly a page of those that have them has it."""
+    time, _ = respelled(parse_query("time stamp"), Pages(having))
+    assert time.also == also
