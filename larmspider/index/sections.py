@@ -45,33 +45,40 @@ def kept_sections(
 
 
 def breaks_of(text: str, sections: Iterable[Sequence[Any]]) -> list[int]:
-    """The places of the spaces before and behind the headings of ``text``, in order. A heading that
-    does not stand at its place has none, one that may have been cut off none behind it."""
-    breaks = set[int]()
+    """Twice the places of the spaces before and behind the headings of ``text``, and one more where
+    a heading ends, in order. A heading that does not stand at its place has none, one that may have
+    been cut off none behind it."""
+    breaks = dict[int, int]()
     for at, _, heading in sections:
         if text.startswith(heading, at):
             end = at + len(heading)
             if at and text[at - 1] == " ":
-                breaks.add(at - 1)
+                breaks.setdefault(at - 1, 0)
             if len(heading) <= _WHOLE_HEADING and text[end : end + 1] == " ":
-                breaks.add(end)
-    return sorted(breaks)
+                breaks[end] = 1
+    return sorted(2 * at + ends for at, ends in breaks.items())
 
 
 def kept_breaks(text: str, spans: Sequence[tuple[int, int]], breaks: Iterable[int]) -> list[int]:
     """The breaks of ``text`` in what is left of it, as `kept_sections`."""
-    kept = kept_sections(text, spans, [(at, "", "") for at in breaks])
-    return [at for at, _, _ in kept if at]
+    kept = kept_sections(text, spans, [(at // 2, "", "x" * (at % 2)) for at in breaks])
+    return [2 * at + len(ends) for at, _, ends in kept if at]
 
 
 def parted(text: str, breaks: Sequence[int], start: int = 0) -> str:
     """``text``, which stands at ``start`` in that of the ``breaks``, with a line end in place of
     the space at each of them. Takes as long as there are breaks in it."""
-    first = bisect_left(breaks, start)
-    last = bisect_left(breaks, start + len(text), first)
+    first = bisect_left(breaks, 2 * start)
+    last = bisect_left(breaks, 2 * (start + len(text)), first)
     pieces, end = [], 0
     for at in breaks[first:last]:
-        pieces.append(text[end : at - start])
-        end = at - start + 1
+        pieces.append(text[end : at // 2 - start])
+        end = at // 2 - start + 1
     pieces.append(text[end:])
     return "\n".join(pieces)
+
+
+def ends_heading(breaks: Sequence[int], place: int) -> bool:
+    """Whether a heading ends at a place of the text."""
+    at = bisect_left(breaks, 2 * place + 1)
+    return at < len(breaks) and breaks[at] == 2 * place + 1

@@ -1,4 +1,4 @@
-"""Texts as they are looked through: in lower case, and Latin letters without their accents.
+"""Texts as they are looked through: in lower case, Latin and Greek letters without their accents.
 
     folded("Häuser, ÇA ET LÀ")      # "hauser, ca et la"
 
@@ -19,6 +19,7 @@ _CHANGED = 30  # different characters, each of which is looked for, and as much
 _TWO_BYTES = 1 << 16
 _CASED = 0x3000
 """All letters with two cases, but for some of scripts that died."""
+_GREEK = "αεηιουωρ"
 _LETTERS = {"ς": "σ", **dict(zip("øłđħŧı", "oldhti", strict=True))}
 """One of two forms, and letters that are another one with a stroke, or without a dot."""
 
@@ -51,7 +52,8 @@ def _letter(char: str) -> str:
     """A character as it is in folded texts."""
     small = char.lower()
     parts = unicodedata.normalize("NFD", small)
-    if parts[:1] in ascii_lowercase and parts[1:] and all(map(unicodedata.combining, parts[1:])):
+    is_letter = parts[:1] in ascii_lowercase or parts[:1] in _GREEK
+    if is_letter and parts[1:] and all(map(unicodedata.combining, parts[1:])):
         return parts[0]
     return _LETTERS.get(small, small if len(small) == 1 else char)
 

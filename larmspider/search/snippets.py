@@ -15,18 +15,18 @@ Of a long page it tells which section it is of (index/sections.py), so that a li
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from itertools import islice, pairwise
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
 from larmspider.index.packed import BEGINNING_CHARS, has_more, text_of
 from larmspider.index.schema import PAGE_BREAK, TEXT_LIMIT
-from larmspider.index.sections import parted
+from larmspider.index.sections import ends_heading, parted
 from larmspider.items import MAX_SECTIONS, Section
 from larmspider.search.distance import distance
 from larmspider.search.folding import folded
@@ -56,6 +56,7 @@ query together: of a long document that is searched for many words the phrases a
 choose the page. 1.1 ms a million."""
 _LEAST_LOOKED_FOR = 3  # in each document
 _OCCURRENCES = LEAST_OCCURRENCES  # of each word
+_LOOKED_AT = 50  # places where words begin so
 _FUZZY_CHARS = 20_000  # of a text, among whose words those near a fuzzy one are
 _FLAGS = 100  # occurrences of flags
 _LEAD = 40  # characters before the first word, where its sentence begins too far away
@@ -92,10 +93,9 @@ class Breaks(NamedTuple):
     start: int = 0
     goes_on: bool = False
 
-    def has(self, place: int) -> bool:
-        """Whether a heading begins or ends right before a place of the text."""
-        at = bisect_left(self.places, self.start + place - 1)
-        return at < len(self.places) and self.places[at] == self.start + place - 1
+    def ends_heading(self, end: int) -> bool:
+        """Whether a heading, with the space behind it, ends before a place of the text."""
+        return ends_heading(self.places, self.start + end - 1)
 
     def put_into(self, piece: str, at: int = 0) -> str:
         """A piece that stands ``at`` a place of the text, with lines."""
@@ -194,6 +194,8 @@ class SnippetMaker:
             name for typed in wanted for name in re.findall(r"\w+", folded(typed)) if "_" in name
         ]
         """Names with underscores, folded, which are looked for as they are typed."""
+        self.typed = {part for text in wanted for part in _PART.findall(folded(text))}
+        """The words that matter, folded."""
         self._wanted_beginnings = [
             beginning_of(word, stemmed.analyze(word))
             for typed in wanted
@@ -371,14 +373,13 @@ class SnippetMaker:
         worths |= dict.fromkeys(self._synonyms, 1)
         enough = _OCCURRENCES if len(worths) > 1 else 1
         for word in worths:
-            starts: Iterable[int]
-            if word in known and word[0] < _WITHOUT_SPACES:
-                starts = known[word]
-            elif several := self._synonyms.get(word):
-                starts = (start for start, _ in several.places(lower))
+            if several := self._synonyms.get(word):
+                starts = [start for start, _ in islice(several.places(lower), enough)]
+            elif word in known and word[0] < _WITHOUT_SPACES:
+                starts = self._of_words(body, known[word], enough)
             else:
-                starts = _beginnings_in(lower, word)
-            places += [(at, word) for at in islice(starts, enough)]
+                starts = self._of_words(body, _beginnings_in(lower, word), enough)
+            places += [(at, word) for at in starts]
         if self._fuzzy:
             places += self._near_places(lower)
         if not places:
@@ -403,6 +404,16 @@ class SnippetMaker:
                 if best_worth == most:
                     break
         return best, last
+
+    def _of_words(self, body: str, places: Iterable[int], enough: int) -> list[int]:
+        """The first places of words that are of the query, and do not only begin so; if there are
+        none, the first ones: "Reg" in "Regular"."""
+        some = [*islice(places, _LOOKED_AT)]
+        found = (at for at in some if (word := _WORD.match(body, at)) and self._is_wanted(word[0]))
+        return [*islice(found, enough)] or some[:enough]
+
+    def _is_wanted(self, word: str) -> bool:
+        return self._known[word] if word in self._known else self._wanted(word)
 
     def _near_places(self, lower: str) -> Iterator[tuple[int, str]]:
         """Where words begin that are near a fuzzy one; 3 ms for the first text, 1.3 for others."""
@@ -521,19 +532,20 @@ def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
     if start < 0 or last - start > LONGEST - _LEAD or first - start > SNIPPET_LENGTH - _LEAD:
         start, before = max(0, first - _LEAD), f"{_CUT} "
         if start:  # not in the middle of a word
-            start = max(start, body.find(" ", start, first) + 1)
-    least = min(start + _LEAD, len(body))  # no heading alone before a long sentence
+            space = body.find(" ", start, first)
+            start = space + 1 if space >= 0 else first
+    least = min(start + _LEAD, len(body))  # no few words alone before a long sentence
     whole = [end for end in ends if max(last + 1, least) <= end <= start + LONGEST]
+    whole = [end for end in whole if not breaks.ends_heading(end)]  # nor a heading
     room = [end for end in whole if end <= start + SNIPPET_LENGTH] or whole[:1]
-    headings = {end for above, end in pairwise(ends) if breaks.has(above) and breaks.has(end)}
-    while len(room) > 1 and room[-1] in headings:
-        room.pop()
     if room:
         end = room[-1]
     else:
         end = min(len(body), start + SNIPPET_LENGTH)
         if end < len(body) or breaks.goes_on:
             space = body.rfind(" ", last, end)
+            if space < 0:  # behind the last word, which is a long one
+                space = body.find(" ", max(last, end), start + LONGEST)
             end, after = space if space > 0 else end, f" {_CUT}"
     text = _shown(breaks.put_into(body[start:end], start))
     return f"{before}{text}{after}"
@@ -598,7 +610,9 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
         start = sections[at][0]
         end = start + _SECTION_CHARS
         piece, breaks = _piece(stored, text_of(stored, end), start, end)
-        return _found(maker.snippet(piece, description, breaks=breaks), sections[at])
+        snippet = maker.snippet(piece, description, breaks=breaks)
+        if snippet.highlights:  # else it only begins like a word of the query: "Elements"
+            return _found(snippet, sections[at])
     snippet = maker.snippet(body, description, stored, Breaks(places))
     if has_more(stored) and (late := maker.not_in(folded_text(stored))):
         snippet = _late(stored, maker, late) or snippet
@@ -646,10 +660,11 @@ def _named(
     for flag in maker.flags if len(found) > 1 else ():
         found = [one for one in found if flag.typed in names[one[0]]] or found
     wanted = [*maker.not_in(""), *maker.names]
-    having = [
-        (-_having(wanted, name), -_having(wanted, _own(sections[at])), len(name), at)
-        for at, name in found
-    ]
+    having = list[tuple[int, int, int, int, int]]()
+    for at, name in found:
+        own = _own(sections[at])
+        as_typed = -len(maker.typed.intersection(_PART.findall(own)))
+        having.append((-_having(wanted, name), as_typed, -_having(wanted, own), len(name), at))
     return min(having)[-1] if having else None
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from larmspider.extraction.html import extract
 from larmspider.index.schema import page_fields
-from larmspider.index.sections import breaks_of, kept_breaks, kept_sections, parted
+from larmspider.index.sections import breaks_of, ends_heading, kept_breaks, kept_sections, parted
 from larmspider.index.writer import IndexWriter, _move
 from larmspider.search.searcher import Searcher, hit_json
 
@@ -102,7 +102,9 @@ def test_only_what_is_a_heading_parts_a_text() -> None:
         *((19, "", ("five " * 24).strip()), (len(text) - 3, "", "six"), (4_000, "", "x")),
     ]
     breaks = breaks_of(text, headings)
-    assert breaks == [3, 7, 13, 18, len(text) - 4]  # none behind what may have been cut off
+    assert [at // 2 for at in breaks] == [3, 7, 13, 18, len(text) - 4]
+    assert [at % 2 for at in breaks] == [1, 1, 1, 0, 0]  # not behind what may have been cut off
+    assert [ends_heading(breaks, at) for at in (3, 7, 8, 18)] == [True, True, False, False]
     assert parted(text, breaks).split("\n") == [
         "One",
         "two",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from larmspider.search.folding import folded
 
+GREEK = "αεηιουωρ"
 STROKES = str.maketrans("øłđħŧıς", "oldhtiσ")
 
 
@@ -20,7 +21,11 @@ def slowly(text: str) -> str:
     for char in text:
         parts = unicodedata.normalize("NFD", char.lower())
         base, marks = parts[0], parts[1:]
-        plain = bool(marks) and base in ascii_lowercase and all(map(unicodedata.combining, marks))
+        plain = (
+            bool(marks)
+            and base in ascii_lowercase + GREEK
+            and all(map(unicodedata.combining, marks))
+        )
         found += base if plain else char.lower() if len(char.lower()) == 1 else char
     return found.translate(STROKES)
 
@@ -47,9 +52,10 @@ def test_letters_lose_their_accents_and_keep_their_place(text: str) -> None:
         ("漢字", "漢字"),
         ("ΟΔΟΣ οδος", "οδοσ οδοσ"),
         ("Straße", "straße"),
+        ("Λιμάνι ΆΪΰ", "λιμανι αιυ"),
         ("İ" * 9, "i" * 9),
     ],
 )
 def test_what_is_folded(text: str, expected: str) -> None:
-    """Latin letters alone; what is no single letter then stays."""
+    """Latin and Greek letters alone; what is no single letter then stays."""
     assert folded(text) == expected

@@ -357,6 +357,58 @@ def test_a_heading_is_a_sentence(writer, make_page, words: str, shown: str) -> N
         assert hit.section is None
 
 
+def test_a_long_heading_is_not_alone(writer, make_page) -> None:
+    """The sentence behind it is cut where it is too long."""
+    heading = "Row locking in wrappers of foreign data, and what it is for"
+    for url, size in (("a", 30), ("b", 90)):
+        text = f"{heading} If a wrapper locks, {'so it does, ' * size}it says so. More."
+        writer.add(make_page(url, text, sections=[Section(0, "", heading)]))
+    writer.commit()
+    for hit in Searcher.open(writer.directory).search("locking").hits:
+        assert hit.snippet.text.startswith(f"{heading} · If a wrapper locks, so it does,")
+
+
+@pytest.mark.parametrize(
+    "words, body, shown",
+    [
+        (
+            "begin long",
+            f"Begin {'a ' * 70}so {'longlong' * 9} all {'b ' * 400}",
+            f"so {'longlong' * 9} …",
+        ),
+        ("part", f"{'x' * 300} ({'y' * 60},part of it {'z ' * 400}", "… part of it z"),
+        ("re sub", f"Regular subjects. {'more ' * 200}so re.sub is it.", "re.sub is it."),
+        ("re", "Regular expressions.", "Regular expressions."),
+    ],
+)
+def test_words_are_whole(words: str, body: str, shown: str) -> None:
+    """At the ends of a snippet, and short ones of the query, if they stand anywhere."""
+    assert shown in make(words, body).text
+
+
+@pytest.mark.parametrize("typed, anchor", [("dumps", "json.dumps"), ("dump", "json.dump")])
+def test_the_section_of_a_bare_name_is_its_own(writer, make_page, typed: str, anchor: str) -> None:
+    text, sections = FILL, []
+    for name in ("json.dump", "json.dumps"):
+        sections.append(Section(len(text), name, f"{name}({'obj, ' * len(name)}skip)"))
+        text += f"{sections[-1].heading} writes JSON. {FILL}"
+    writer.add(make_page("a", text, sections=sections))
+    writer.commit()
+    (hit,) = Searcher.open(writer.directory).search(typed).hits
+    assert hit.section is not None
+    assert hit.section.anchor == anchor
+
+
+def test_a_heading_that_only_begins_like_a_word_shows_nothing(writer, make_page) -> None:
+    """Rather the text where the word stands."""
+    text = f"{FILL}ElementDeclHandler(name) {FILL}An element is there. {FILL}"
+    sections = [Section(len(FILL), "decl", "ElementDeclHandler(name)")]
+    writer.add(make_page("a", text, sections=sections))
+    writer.commit()
+    (hit,) = Searcher.open(writer.directory).search("element").hits
+    assert "An *element* is there." in hit.snippet.marked("*", "*")
+
+
 def test_without_the_words_the_description_or_the_beginning() -> None:
     """A page that was found by its links shows what it says of itself."""
     assert make("vpn", "Welcome to us", "Who we are") == Snippet("Who we are")
