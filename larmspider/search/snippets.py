@@ -408,12 +408,17 @@ class SnippetMaker:
     def _of_words(self, body: str, places: Iterable[int], enough: int) -> list[int]:
         """The first places of words that are of the query, and do not only begin so; if there are
         none, the first ones: "Reg" in "Regular"."""
-        some = [*islice(places, _LOOKED_AT)]
-        found = (at for at in some if (word := _WORD.match(body, at)) and self._is_wanted(word[0]))
-        return [*islice(found, enough)] or some[:enough]
-
-    def _is_wanted(self, word: str) -> bool:
-        return self._known[word] if word in self._known else self._wanted(word)
+        found, others, known = list[int](), list[int](), self._known
+        for at in islice(places, _LOOKED_AT):
+            begun = _WORD.match(body, at)
+            word = begun[0] if begun else ""
+            if word and (known[word] if word in known else self._wanted(word)):
+                found.append(at)
+                if len(found) == enough:
+                    break
+            else:
+                others.append(at)
+        return found or others[:enough]
 
     def _near_places(self, lower: str) -> Iterator[tuple[int, str]]:
         """Where words begin that are near a fuzzy one; 3 ms for the first text, 1.3 for others."""
@@ -650,11 +655,11 @@ def _named(
 ) -> int | None:
     """Of sections that with the shortest heading and anchor that have all the words, flags as they
     are, and most of those that matter, in what names the section itself too."""
-    names = [f"{heading} {anchor}" for _, anchor, heading in sections]
+    names = [f"{heading} {anchor}".replace("\n", " ") for _, anchor, heading in sections]
     everything = folded("\n".join(names))
     if any(word not in everything for word in words):
         return None
-    lower = [(number, folded(name)) for number, name in enumerate(names)]
+    lower = enumerate(everything.split("\n"))
     found = [one for one in lower if all(word in one[1] for word in words)]
     found = [one for one in found if all(maker.find(word, one[1]) >= 0 for word in words)]
     for flag in maker.flags if len(found) > 1 else ():
