@@ -89,7 +89,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory(prefix="screenshots-") as folder,
         DemoServer() as server,
-        Crawling(Path(folder), server.url, DOWNLOAD_DELAY="0.1") as crawl,
+        Crawling(Path(folder), server.url, DOWNLOAD_DELAY="0.3") as crawl,
         Browser() as browser,
     ):
         crawl.until(lambda: crawl.gauges["urls"].get("stored", 0) > ENOUGH, "enough pages")

@@ -600,12 +600,14 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     body, description = stored["body"], stored["description"]
     if body.startswith(description):  # the index has the first sentence where a page has none
         description = ""
+    places: Sequence[int] = stored.get("breaks", ())
     if core := stored.get("core"):
-        snippet = maker.snippet(core, description)
+        at = body.find(core)
+        breaks = Breaks(places, at) if at >= 0 else NO_BREAKS
+        snippet = maker.snippet(core, description, breaks=breaks)
         if snippet.start >= 0 or maker.snippet(body, "").start < 0:
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
-    places: Sequence[int] = stored.get("breaks", ())
     left = maker.not_in(folded(stored["title"])) if sections else []
     if maker.name and (at := section_called(maker.name, sections)) is not None:
         start, end = sections[at][0], _end_of(sections, at)

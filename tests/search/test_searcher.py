@@ -15,7 +15,7 @@ from larmspider.index import schema
 from larmspider.index.copies import of_bytes
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
-from larmspider.items import Page
+from larmspider.items import Page, Section
 from larmspider.search import ranking
 from larmspider.search import searcher as module
 from larmspider.search.collections import CollectionsSearcher
@@ -517,12 +517,14 @@ def test_a_short_main_text_is_shown_and_not_the_menu_before_it(writer, make_page
     """Where a word of the query is in it, or nowhere; all of the page is found, as it was."""
     core = "Siren H4 It has four rotors."
     text = f"Home | Wiki | Sirens | People {core} Imprint"
-    writer.add(make_page("h4", text, core=core, title="Loud"))
+    headings = [Section(text.index(core), "", "Siren H4")]
+    writer.add(make_page("h4", text, core=core, title="Loud", sections=headings))
+    parted = core.replace("H4 It", "H4 · It")
     for query, shown in {
-        "siren": core,
-        "rotors imprint": core,
-        "loud": core,
-        "people": text,
+        "siren": parted,
+        "rotors imprint": "It has four rotors.",
+        "loud": parted,
+        "people": text.replace(f" {core}", f" · {parted}"),
     }.items():
         (hit,) = searched(writer, query).hits
         assert hit.snippet.text.strip() == shown, query
