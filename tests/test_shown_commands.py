@@ -244,6 +244,20 @@ def test_a_benchmark_takes_the_options_shown(
             assert word in told, word
 
 
+def benchmarked(module: str, *words: str) -> str:
+    """What a benchmark prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{module}", *words],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "command",
@@ -259,16 +273,7 @@ def test_a_benchmark_runs_on_something_small(command: str, tmp_path: Path) -> No
     if "redis" in command and REDIS_SERVER is None:
         pytest.skip("redis-server is not installed")
     module, *words = command.format(folder=tmp_path).split()
-    done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{module}", *words],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+    assert benchmarked(module, *words)
 
 
 def test_the_profile_names_functions_that_exist() -> None:
@@ -281,22 +286,14 @@ def test_the_profile_names_functions_that_exist() -> None:
 @pytest.mark.acceptance
 def test_the_profile_sees_each_page_in_each_step() -> None:
     """Steps that no page comes through any more would be measured as nothing."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.profile_page", *PROFILED.split()],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    steps = dict(re.findall(r"(?m)^(\S.*?) {2,}[\d.]+ +[\d.-]+%[ ]+([\d.]+)$", done.stdout))
+    said = benchmarked("profile_page", *PROFILED.split())
+    steps = dict(re.findall(r"(?m)^(\S.*?) {2,}[\d.]+ +[\d.-]+%[ ]+([\d.]+)$", said))
     named = {step for _, step in (*profile_page._OURS, *profile_page._FETCH)}
     assert {step for step in named if isinstance(step, str)} <= {*steps} | {"frontier: checkpoint"}
     often = {step: float(calls) for step, calls in steps.items()}
     assert often["extraction"] == pytest.approx(1, abs=0.2), often
     assert often["filters"] > 0.1, often
-    (pages,) = re.findall(r"(?m)^([\d,]+) pages, ", done.stdout)
+    (pages,) = re.findall(r"(?m)^([\d,]+) pages, ", said)
     assert 50 <= int(pages) < 120
-    (formed,) = re.findall(r"canonical form remembered: ([\d.]+)%", done.stdout)
+    (formed,) = re.findall(r"canonical form remembered: ([\d.]+)%", said)
     assert 10 < float(formed) < 100
