@@ -144,9 +144,9 @@ class Page:
     the body's, in hex; ``etag`` and ``last_modified`` are those headers as sent. ``moved``: a meta
     refresh redirects at once, to a link of type 2. ``author`` and ``modified`` (seconds since the
     epoch, or None) are what a document says of itself, ``parts`` what it holds. ``rest`` is what of
-    ``text`` is not its main text, as (start, end) in order; ``sections`` begin in it, in order.
-    ``core``: what would be the main text if it were not too short, or is without the table
-    of contents beside a short text; "" where nothing is too short.
+    ``text`` is not its main text, as (start, end) in order, ``contents`` which of these, counted
+    from 0, are tables of contents; ``sections`` begin in ``text``, in order. ``core``: what would
+    be the main text if it were not too short; "" where it is not.
     Pages of a PDF are parted by form feeds in ``text``. ``unread``: why extraction has not read the
     document, or not all of it, an Outcome and a message (``encrypted: needs a password``); "" for
     all others. ``fields`` are what LARM_FIELDS finds, values by name. ``headers`` are those of the
@@ -191,6 +191,7 @@ class Page:
     links: list[Link] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     rest: list[tuple[int, int]] = field(default_factory=list)
+    contents: list[int] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     core: str = ""
     exact: str | None = None

@@ -54,11 +54,6 @@ LEAST_MAIN = 200
 """Characters of a main text,"""
 LEAST_IN_MAIN = 30
 """and of what is in ``main``, where nothing else is but navigation and the like."""
-CONTENTS_TIMES = 4
-"""A text that is so many times as long as its table of contents is the main text without it,"""
-ENOUGH_TEXT = 10_000
-"""and so is one of so many characters. Titles of 329 pages of PostgreSQL's manual that have a table
-find them with MRR 0.952; 0.943 if `LEAST_MAIN` characters are enough, 0.955 if none are."""
 LONGEST_LABEL = 200
 """Characters of a button's label; one with more was not closed."""
 MOVED_SECS = 1
@@ -267,7 +262,7 @@ class PageBuilder:
             for url, (_, kind, anchor, nofollow) in zip(urls, links, strict=False)
             if url.startswith("http") or is_link(url)
         ]
-        marked, rest, page.core = regions(page_text(self.pieces))
+        marked, rest, page.contents, page.core = regions(page_text(self.pieces))
         page.text, page.rest, page.sections = sections_in(marked, rest, self.sections)
         heading = _MARK.sub(" ", self.heading)
         for title in (self.title or "", heading, self.og_title):
@@ -370,21 +365,21 @@ def one_line(text: str, limit: int) -> str:
     return " ".join(text[: limit * _SLACK].split())[:limit].rstrip()
 
 
-def regions(marked: str) -> tuple[str, list[tuple[int, int]], str]:
-    """A text without its marks; what of it is not the main text, as (start, end) in order; and its
-    core, where the main text is too short to be one.
+def regions(marked: str) -> tuple[str, list[tuple[int, int]], list[int], str]:
+    """A text without its marks; what of it is not the main text, as (start, end) in order; which of
+    these are tables of contents; and the text's core, where the main text is too short to be one.
 
     The main text is that of ``main`` or ``article``, of one alone that has more than half of it;
     else all. It is without nav, header, footer, aside (REGIONS), and form unless half of it is in
     forms. Where that leaves less than `LEAST_MAIN` characters, and less than `LEAST_IN_MAIN` of
-    them in a ``main``, all is main text, and they are its core. Tables of contents are left out
-    beside a long text; beside a short one they are main text, and the text is its core. Labels of
-    controls are left out, and what is not seen, unless that is most of the page: a script shows it
-    then.
+    them in a ``main``, all is main text, and they are its core. A table of contents counts there
+    and is left out then; beside less than `LEAST_IN_MAIN` characters it is main text, and they are
+    the core. Labels of controls are left out, and what is not seen, unless that is most of the
+    page: a script shows it then.
     """
     pieces = _parted(marked)
     if len(pieces) == 1:
-        return marked, [], ""
+        return marked, [], [], ""
     found = list(_stretches(pieces))
     unseen = sum(len(stretch.text) for stretch in found if stretch.unseen)
     all_seen = 2 * unseen >= sum(len(stretch.text) for stretch in found)
@@ -486,8 +481,8 @@ def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:
             yield _Stretch(piece, mains, main, aside, contents, form, control, unseen)
 
 
-def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int]], str]:
-    """What is not the main text, and the core."""
+def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int]], list[int], str]:
+    """What is not the main text, which of it are tables of contents, and the core."""
     wanted = [stretch for stretch in stretches if not stretch.aside]
     outside = [stretch for stretch in wanted if not stretch.form]
     if 2 * sum(len(s.text) for s in outside) > sum(len(s.text) for s in wanted):
@@ -503,25 +498,23 @@ def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int
         # the innermost that has most of it; it was opened last
         alone = max((main for main in sizes if 2 * sizes[main] > size), default=None)
         wanted = [stretch for stretch in inside if alone is None or alone in stretch.mains]
-    core = ""
     others = [stretch for stretch in wanted if not stretch.contents]
-    if len(others) < len(wanted):
-        size, left = (sum(len(stretch.text) for stretch in part) for part in (wanted, others))
-        if left >= max(LEAST_MAIN, min(CONTENTS_TIMES * (size - left), ENOUGH_TEXT)):
-            wanted = others
-        else:
-            core = _core(text, others)
     if said < LEAST_IN_MAIN and sum(len(stretch.text) for stretch in wanted) < LEAST_MAIN:
-        parts = [part for part in (inside, others) if len(part) < len(stretches)]
-        return [], core or next(filter(None, (_core(text, part) for part in parts)), "")
-    rest, at, length = [], 0, len(text)
+        named = [stretch for stretch in inside if not stretch.contents]
+        parts = [part for part in (named, others) if len(part) < len(stretches)]
+        return [], [], next(filter(None, (_core(text, part) for part in parts)), "")
+    is_all = sum(len(stretch.text) for stretch in others) < LEAST_IN_MAIN
+    rest, contents, at, length = list[tuple[int, int]](), list[int](), 0, len(text)
     for stretch in wanted:
         if stretch.start > at:
             rest.append((at, stretch.start))
         at = min(length, stretch.end)
+        if stretch.contents and not is_all:
+            contents.append(len(rest))
+            rest.append((min(length, stretch.start), at))
     if at < length:
         rest.append((at, length))
-    return rest, core
+    return rest, contents, _core(text, others) if is_all and len(others) < len(wanted) else ""
 
 
 def _core(text: str, stretches: Sequence[_Stretch]) -> str:

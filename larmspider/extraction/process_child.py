@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from larmspider.extraction.own_fields import OwnFields, Rules
 
 FIELDS = ("charset", "title", "text", "description", "language", "canonical", "noindex", "nofollow",
-          "moved", "author", "modified", "unread", "fields", "core")  # fmt: skip
+          "moved", "author", "modified", "unread", "fields", "core", "contents")  # fmt: skip
 """The fields of a Page that extraction sets, and that need no conversion."""
 COLUMNS = ("url", "type", "anchor", "nofollow")
 """The fields of a Link that extraction sets."""

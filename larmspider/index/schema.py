@@ -297,7 +297,10 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
     modified = _plausible(page.modified, page.fetched) or last_modified(
         page.last_modified, page.fetched
     )
-    body = page.main[:TEXT_LIMIT]
+    body, rest = page.main[:TEXT_LIMIT], page.rest
+    if page.contents:
+        tables = {*page.contents}
+        rest = [span for at, span in enumerate(rest) if at not in tables]
     stored = {
         "key": page.name,
         "url": page.url,
@@ -306,7 +309,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         "title": page.title,
         "description": page.description or page.unread or first_sentence(page.main),
         "body": body,
-        "rest": _rest_of(page)[:REST_LIMIT],
+        "rest": _joined(page.text, rest),
         "author": page.author,
         "mime": page.mime,
         "language": page.language or "",
@@ -324,6 +327,8 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
             stored["sections"] = [section for section in kept if section[1]]
         if breaks := breaks_of(body, kept):
             stored["breaks"] = breaks
+    if page.contents:
+        stored["contents"] = _joined(page.text, [page.rest[at] for at in page.contents])
     if page.core:
         stored["core"] = page.core
     if outside := outside_links(page):
@@ -352,8 +357,8 @@ def first_sentence(text: str) -> str:
     return found[0] if found else text[:LONGEST_SENTENCE].rpartition(" ")[0]
 
 
-def _rest_of(page: Page) -> str:
-    return " ".join(page.text[start:end].strip() for start, end in page.rest)
+def _joined(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    return " ".join([text[start:end].strip() for start, end in spans])[:REST_LIMIT]
 
 
 def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[str, Any]:
@@ -390,6 +395,8 @@ def to_document(
     kept.pop("named", None)
     kept.pop("outside", None)  # nobody asked for simhashes
     plain = {name: normalized(kept[name]) for name in SEARCHED}
+    if contents := kept.get("contents"):
+        plain["body"] = f"{plain['body']} {normalized(contents)}"
     texts = anchors = links.texts
     if not all(map(str.isascii, texts)):
         texts = list(map(normalized, texts))

@@ -170,7 +170,7 @@ def _pages_in(directory: Path, packed: PackedPages) -> dict[str, WaitingPage]:
 
 def _chars(stored: dict[str, Any] | None) -> int:
     texts = (stored, *stored.get("parts", ())) if stored else ()
-    return sum([len(text["body"]) + len(text.get("rest", "")) for text in texts])
+    return sum([len(text.get(name, "")) for text in texts for name in ("body", "rest", "contents")])
 
 
 def _unpacked(pieces: list[bytes], packed: PackedPages) -> dict[str, Any] | None:

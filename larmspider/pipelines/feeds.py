@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 _LEFT_OUT = frozenset((
-    "headers", "links", "parts", "sections", "core",
+    "headers", "links", "parts", "sections", "core", "contents",
     "stored_at", "body_file", "file_bytes", "requisites",
 ))  # fmt: skip
 _NAMES = tuple(field.name for field in fields(Page) if field.name not in _LEFT_OUT)

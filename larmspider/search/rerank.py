@@ -9,8 +9,8 @@ best passage have of the query's words, and by their length::
 
 A heading is worth its F1: how much of the query it has, by the rarity of words, and how much of
 the heading the query has; of ``pandas.Series.isna`` the last word counts most. A passage is worth
-BM25 of 200 characters. The weights were chosen as those of ranking.py were, and on 67 questions
-that persons would ask.
+BM25 of 200 characters; a table of contents has passages too, the first one with the title. The
+weights were chosen as those of ranking.py were, and on 67 questions that persons would ask.
 """
 
 from __future__ import annotations
@@ -107,15 +107,18 @@ class Reranker:
 
     def factor(self, stored: dict[str, Any]) -> float:
         """At least 1, for a page as the index has stored it."""
-        body = stored["body"]
+        contents = stored.get("contents", "")
         named = list(self._named(stored["title"], stored.get("sections", ())))
         worth = NAMED_WEIGHT * max((f1 for f1, _ in named), default=0.0)
         worth += COVERED_WEIGHT * max((share for _, share in named), default=0.0)
-        worth += LENGTH_WEIGHT * log(max(1.0, min(len(body) + SHORT, LONG) / SHORT))
+        length = len(stored["body"]) + len(contents)
+        worth += LENGTH_WEIGHT * log(max(1.0, min(length + SHORT, LONG) / SHORT))
         if len(self._rarities) > 1:
-            worth += PASSAGE_WEIGHT * self._passage(
-                folded_text(stored), stored.setdefault(PLACES, {})
-            )
+            passage = self._passage(folded_text(stored), stored.setdefault(PLACES, {}))
+            if contents:
+                listed = folded(f"{stored['title']} {contents}")
+                passage = max(passage, self._passage(listed, {}))
+            worth += PASSAGE_WEIGHT * passage
         return exp(worth)
 
     def _named(

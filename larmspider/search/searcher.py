@@ -514,7 +514,7 @@ class Searcher:
             if not hits:
                 return None
             stored = self.stored_of(searcher, hits[0][1], whole=True)
-        for name in ("core", "apart", "breaks"):
+        for name in ("core", "contents", "apart", "breaks"):
             stored.pop(name, None)
         return Document(
             normalized=stored.pop("key"),

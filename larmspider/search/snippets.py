@@ -595,7 +595,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     A section with the only word as its anchor, or whose heading names what is looked for, counts
     more than the passage with most of the words. Of words that the page's title has, no heading
     need have any. A page with next to no main text shows its core, unless the words stand in what
-    is around it alone.
+    is around it alone; a table of contents shows words that stand nowhere else.
     """
     body, description = stored["body"], stored["description"]
     if body.startswith(description):  # the index has the first sentence where a page has none
@@ -623,6 +623,9 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     snippet = maker.snippet(body, description, stored, Breaks(places))
     if has_more(stored) and (late := maker.not_in(folded_text(stored))):
         snippet = _late(stored, maker, late) or snippet
+    if snippet.start < 0 and (contents := stored.get("contents")):
+        listed = maker.snippet(contents, "")
+        return (replace(listed, start=-1) if listed.start >= 0 else snippet), None
     if not left or snippet.start < 0:
         return snippet, None
     at = bisect_right(sections, snippet.start, key=lambda section: section[0]) - 1

@@ -643,23 +643,32 @@ def test_the_core_is_what_is_too_short_for_a_main_text(markup, core):
     assert not core or found.main == found.text
 
 
-@pytest.mark.parametrize("before", ["", f"<p>{LONG}", f"<p>{LONG * 3}"])
-def test_a_table_of_contents_beside_little_text_is_main_text_but_not_core(before):
-    """Its words find a page that is little else; without the navigation around it."""
-    found = page(f"<nav>Up</nav><h1>Guns</h1>{before}{LIST}")
-    text = f"Guns {before.removeprefix('<p>')}".split()
-    assert found.core.split() == text
-    assert found.main.split()[: len(text) + 2] == [*text, "1.0.", "Section"]
-    assert "Up" in found.text.split()
+def contents_of(found: Page) -> list[str]:
+    spans = [found.rest[at] for at in found.contents]
+    return " ".join(found.text[start:end] for start, end in spans).split()
+
+
+@pytest.mark.parametrize("before", ["", f"<p>{LONG}", f"<p>{LONG * 50}"])
+def test_a_table_of_contents_is_no_main_text_and_known_as_one(before):
+    heading = "Guns, and how they are loaded at sea"
+    found = page(f"<nav>Up</nav><h1>{heading}</h1>{before}{LIST}<footer>imprint</footer>")
+    assert found.main.split() == f"{heading} {before.removeprefix('<p>')}".split()
+    listed = contents_of(found)
+    assert listed[:2] == ["1.0.", "Section"]
+    assert not {"Up", "imprint", "Guns,"} & set(listed)
+    assert found.core == ""
     other = Page("http://h/")
-    deep_html.read(f"<nav>Up</nav><h1>Guns</h1>{before}{LIST}".encode()).fill(other)
-    assert (other.core, other.main) == (found.core, found.main)
+    markup = f"<nav>Up</nav><h1>{heading}</h1>{before}{LIST}<footer>imprint</footer>"
+    deep_html.read(markup.encode()).fill(other)
+    assert (other.contents, other.rest) == (found.contents, found.rest)
 
 
-def test_a_long_text_is_the_main_text_without_any_table_of_contents():
-    text, contents = LONG * 40, LIST * 12
-    found = page(f"{contents}{text}")
-    assert (found.main, found.core) == (text.strip(), "")
+def test_a_table_of_contents_beside_next_to_nothing_is_main_text_but_not_core():
+    """Without the navigation around it."""
+    found = page(f"<nav>Up</nav><h1>Guns</h1>{LIST}")
+    assert (found.core, found.contents) == ("Guns", [])
+    assert found.main.split()[:3] == ["Guns", "1.0.", "Section"]
+    assert "Up" in found.text.split()
 
 
 @pytest.mark.parametrize(

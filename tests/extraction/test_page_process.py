@@ -21,7 +21,10 @@ MEMORY = 1 << 30
 FILLED = b"<!-- " + b"x" * LEAST_BYTES + b" -->"
 BODY = FILLED + (
     b"<html lang=de><title>T</title><meta name=description content=d><nav>menu</nav>"
-    b"<main><h2 id=first>One</h2>" + b"a long text " * 30 + b"<h2 id=second>Two</h2></main>"
+    b'<main><h2 id=first>One</h2><div class="toc">1. One</div>'
+    + b"a long text "
+    * 30
+    + b"<h2 id=second>Two</h2></main>"
     b"<a href=/x rel=nofollow>caf\xc3\xa9</a><iframe src=/f></iframe>\xed\xa0\x80 text"
 )
 NESTED = b"<i>" * 20_000 + b"</u>" * 1_000_000  # seconds
@@ -56,6 +59,7 @@ def test_finds_what_the_crawl_itself_would_find(process: Process) -> None:
     page = run(process, read(process))
     own = html.extract(BODY, "http://h/x", "text/html")
     assert own.rest
+    assert own.contents
     assert len(own.sections) == 2
     assert page == own
 

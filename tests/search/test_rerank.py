@@ -28,6 +28,9 @@ def factor(words: dict[str, float] = WORDS, said_by_all: str = "", **stored: obj
     ({"sections": [(0, "", "A"), (9, "", "Reset a PASSWORD")]}, {"sections": [(9, "", "Reset")]}),
     ({"body": f"resets the password {OTHER}"}, {"body": f"reset {OTHER} password"}),
     ({"body": OTHER + OTHER}, {}),
+    ({"contents": "1. To reset it 2. A password"}, {"contents": f"1. To reset it {OTHER}"}),
+    ({"title": "Reset of all", "contents": "passwords"}, {"title": "Reset of all"}),
+    ({"contents": OTHER}, {}),
 ])  # fmt: skip
 def test_a_page_that_fits_as_a_whole_counts_more(better: dict[str, object], worse) -> None:
     """By its title, a heading, a passage, its length; of a name its last part counts most."""

@@ -503,6 +503,28 @@ def test_what_stands_around_the_main_text_counts_little(writer, make_page) -> No
     assert page.text.startswith("All about lions")
 
 
+def test_a_table_of_contents_is_searched_as_the_text_and_shown_for_its_own_words(
+    writer, make_page
+) -> None:
+    table = "1. Zebras 2. Lions at night"
+    text = "All about animals of the savanna, and what they eat."
+    listed = make_page("listed", f"Home {table} {text}", rest=[(0, 5), (5, 6 + len(table))])
+    listed.contents = [1]
+    writer.add(listed)
+    writer.add(make_page("around", f"{table} {text}", rest=[(0, len(table) + 1)]))
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    hits = {hit.title: hit for hit in searcher.search("zebras animals").hits}
+    assert hits["around"].score < hits["listed"].score
+    assert hits["listed"].snippet.text == text
+    hit = searcher.search("zebras").hits[0]
+    assert (hit.title, hit.snippet.text) == ("listed", table)
+    assert hit.section is None
+    page = searcher.get("http://wiki.example/listed")
+    assert page is not None
+    assert (page.text, page.rest) == (text, "Home")
+
+
 def test_what_is_done_to_a_hit_changes_no_other(writer, make_page) -> None:
     writer.add(make_page("a", "of the canteen", fields={"room": ["7"]}))
     writer.commit()
