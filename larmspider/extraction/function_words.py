@@ -46,6 +46,8 @@ _SMALL = bytes(
 """For bytes.translate(): small letters, spaces, and a capital for all else."""
 _FEWEST = 8
 """Words of its language in a text."""
+_FEWEST_OF_USUAL, _SHORT = 3, 40
+"""In a text of less than so many words in small letters."""
 _DIFFERENT = 5
 """Of them; code has "for" and "if"."""
 _SHARE = 0.2
@@ -57,8 +59,10 @@ _BEYOND_ASCII = 1.1
 """Bytes in UTF-8 for each character; of French 1.04."""
 
 
-def language_of(text: str) -> str | None:
-    """The language of which the text has function words enough, as an ISO 639 code."""
+def language_of(text: str, usual: str | None = None) -> str | None:
+    """The language of which the text has function words enough, as an ISO 639 code. Of one that is
+    ``usual`` where the text is from, fewer will do in a short text, if it has none of another
+    language."""
     if not text.isascii() and len(text.encode("utf-8", "replace")) > _BEYOND_ASCII * len(text):
         return None
     words = _words(text)
@@ -67,6 +71,8 @@ def language_of(text: str) -> str | None:
     numbers = {language: said.count(language) for language in _WORDS}
     language = max(numbers, key=numbers.__getitem__)
     number = numbers.pop(language)
+    if language == usual and len(found) < _SHORT and not any(numbers.values()):
+        return usual if number >= max(_FEWEST_OF_USUAL, _SHARE * len(found)) else None
     if number < max(_FEWEST, _SHARE * len(found)) or max(numbers.values()) > _FOREIGN * number:
         return None
     if len(_WORDS_OF[language].intersection(words)) < _DIFFERENT:

@@ -127,7 +127,7 @@ class Languages:
         usual, times = self._row.get(page.url.split("/", 3)[2], ("", 0))
         if times < USUAL or page.language is not None or page.parts or len(page.text) < SHORTEST:
             return None
-        return usual if language_of(_sample_of(page)) == usual else None
+        return usual if language_of(_sample_of(page), usual) == usual else None
 
     def _spell(self, page: Page) -> None:
         """Note the language of what is written in letters of one language, however short."""

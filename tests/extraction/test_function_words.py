@@ -52,6 +52,28 @@ def test_what_is_not_certain_has_none(text: str) -> None:
     assert language_of(text) is None
 
 
+BROWSER = "JavaScript is disabled on your browser. No usage of javax.print.PrintService"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        (BROWSER, "en"),
+        ("Kontakt und Impressum der Werke zu Köln", "de"),
+        ("JavaScript is off. No usage", None),
+        (f"{BROWSER} und", None),
+        (f"{BROWSER} {POLISH * 3}", None),
+        (ENGLISH * 2 + POLISH * 4, None),
+    ],
+)
+def test_of_the_usual_language_a_few_words_will_do_in_a_short_text(
+    text: str, language: str | None
+) -> None:
+    assert language_of(text, language or "en") == language
+    assert language_of(text, "fr") is None
+    assert language_of(text) is None
+
+
 def test_words_are_those_between_spaces_that_are_small_letters() -> None:
     """Whatever ASCII has, as in a text with other letters."""
     characters = "".join(map(chr, range(128)))
