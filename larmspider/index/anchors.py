@@ -101,7 +101,7 @@ class AnchorTable:
                 f"{directory}: the anchor table cannot be opened: {error}"
             ) from error
         self._directory = directory
-        self._waiting: dict[str, Collection[tuple[str, str]]] = {}
+        self._waiting: dict[str, str] = {}  # links of a page, each on a line
         self._lock = threading.Lock()
         self._growing = threading.Lock()  # LMDB's map, while nobody reads
         self.unlinked: list[str] = []
@@ -110,8 +110,9 @@ class AnchorTable:
     def add(self, page: str, links: Collection[tuple[str, str]]) -> None:
         """Take in (canonical target, anchor text) of a page's links to other pages, in place of
         those that it had; `flush` writes them, each once."""
+        written = _written(links)
         with self._lock:
-            self._waiting[page] = links
+            self._waiting[page] = written
 
     def __len__(self) -> int:
         """Pages since the last `flush`."""
@@ -156,7 +157,7 @@ class AnchorTable:
     def _write(
         self,
         txn: Any,
-        waiting: Mapping[str, Collection[tuple[str, str]]],
+        waiting: Mapping[str, str],
         indexed: Mapping[str, int | None],
         stood: Mapping[str, Standing],
     ) -> None:
@@ -164,7 +165,7 @@ class AnchorTable:
         counts: Counter[bytes] = Counter()
         for page, links in waiting.items():
             key = page_key(page)
-            new = set(map(ids.__getitem__, links))
+            new = set(map(ids.__getitem__, links.split("\n")))
             new.discard(b"")
             counts.update(new)
             if (before := txn.get(key, db=self._pages)) is not None:
@@ -443,15 +444,16 @@ def _earlier(env: Any, txn: Any) -> _Content | None:
         _, copies = _EARLIER_HEADER.unpack_from(record)
         url, *lines = record[_EARLIER_HEADER.size :].decode().split("\n")
         for text, number in zip(lines[::2], lines[1::2], strict=True):
-            counts[ids[url, text]] += int(number)
+            counts[ids[_written([(url, text)])]] += int(number)
         if copies != 0xFFFF:
             indexed[url] = copies
     counts.pop(b"", None)
     return _Content(counts, ids.texts, ids.urls, indexed)
 
 
-class _Ids(dict[tuple[str, str], bytes]):
-    """Of (target, anchor text), each made once a flush; b"" for a text that says nothing."""
+class _Ids(dict[str, bytes]):
+    """Of a target and an anchor text, as `_written`, each made once a flush; b"" for a text that
+    says nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -459,8 +461,8 @@ class _Ids(dict[tuple[str, str], bytes]):
         self.urls: dict[bytes, str] = {}
         self._keys: dict[str, bytes] = {}
 
-    def __missing__(self, pair: tuple[str, str]) -> bytes:
-        target, anchor = pair
+    def __missing__(self, line: str) -> bytes:
+        target, _, anchor = line.partition("\t")
         text = " ".join(anchor.split())
         found = b""
         if len(text) <= MAX_TEXT and (text[:1].isalnum() or any(map(str.isalnum, text))):
@@ -471,8 +473,19 @@ class _Ids(dict[tuple[str, str], bytes]):
             encoded = text.encode("utf-8", "replace")
             found = key + zlib.crc32(encoded).to_bytes(4, "big")
             self.texts[found] = encoded
-        self[pair] = found
+        self[line] = found
         return found
+
+
+def _written(links: Collection[tuple[str, str]]) -> str:
+    """Targets and anchor texts, each pair on a line and once. Thousands of pages wait: one string
+    for each takes half as much memory as its pairs do, and leaves theirs to the next page."""
+    pairs = {*links}
+    written = "\n".join(map("\t".join, pairs))
+    if written.count("\t") != len(pairs) or written.count("\n") != len(pairs) - 1:
+        pairs = {(target, " ".join(text.split())) for target, text in pairs}
+        written = "\n".join(map("\t".join, pairs))
+    return written
 
 
 def _copies(pages: int) -> int:
