@@ -46,10 +46,10 @@ _SMALL = bytes(
 """For bytes.translate(): small letters, spaces, and a capital for all else."""
 _FEWEST = 8
 """Words of its language in a text."""
-_FEWEST_OF_USUAL, _SHORT = 3, 40
-"""In a text of less than so many words in small letters."""
 _DIFFERENT = 5
 """Of them; code has "for" and "if"."""
+_DIFFERENT_OF_USUAL, _SHORT = 3, 40
+"""In a text of less than so many words in small letters; Dutch has "is", too."""
 _SHARE = 0.2
 """Of the words in small letters, without punctuation; English prose has 0.4, German 0.5."""
 _SHARE_OF_QUARTER = 0.1
@@ -71,11 +71,13 @@ def language_of(text: str, usual: str | None = None) -> str | None:
     numbers = {language: said.count(language) for language in _WORDS}
     language = max(numbers, key=numbers.__getitem__)
     number = numbers.pop(language)
+    different = len(_WORDS_OF[language].intersection(words))
     if language == usual and len(found) < _SHORT and not any(numbers.values()):
-        return usual if number >= max(_FEWEST_OF_USUAL, _SHARE * len(found)) else None
+        enough = different >= _DIFFERENT_OF_USUAL and number >= _SHARE * len(found)
+        return usual if enough else None
     if number < max(_FEWEST, _SHARE * len(found)) or max(numbers.values()) > _FOREIGN * number:
         return None
-    if len(_WORDS_OF[language].intersection(words)) < _DIFFERENT:
+    if different < _DIFFERENT:
         return None
     size = -(-len(found) // 4)
     quarters = [found[at : at + size] for at in range(0, len(found), size)]

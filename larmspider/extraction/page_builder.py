@@ -408,7 +408,7 @@ def sections_in(
     begins."""
     if SECTION not in marked:
         return marked, rest, []
-    pieces, starts, removed, sections = [], [], [0], list[Section]()
+    pieces, starts, lengths, removed, sections = [], [], [0], [0], list[Section]()
     end = length = 0
     for mark in _SECTION.finditer(marked):
         piece = marked[end : mark.start()]
@@ -416,13 +416,15 @@ def sections_in(
         length += len(piece)
         end = mark.end()
         starts.append(mark.start())
+        lengths.append(length)
         removed.append(end - length)
         if mark[1] and (number := int(mark[1])) < len(named):
             sections.append(Section(length, *named[number]))
     pieces.append(marked[end:])
 
     def place(at: int) -> int:
-        return at - removed[bisect_left(starts, at)]
+        number = bisect_left(starts, at)
+        return max(at - removed[number], lengths[number])  # it may be in a mark
 
     return "".join(pieces), [(place(start), place(stop)) for start, stop in rest], sections
 
@@ -442,6 +444,11 @@ class _Stretch:
     unseen: bool
     start: int = 0
     end: int = 0
+
+    @property
+    def size(self) -> int:
+        """Characters of it in the text of the page."""
+        return self.end - self.start
 
 
 def _parted(marked: str) -> list[str]:
@@ -485,25 +492,26 @@ def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int
     """What is not the main text, which of it are tables of contents, and the core."""
     wanted = [stretch for stretch in stretches if not stretch.aside]
     outside = [stretch for stretch in wanted if not stretch.form]
-    if 2 * sum(len(s.text) for s in outside) > sum(len(s.text) for s in wanted):
+    if 2 * sum(s.size for s in outside) > sum(s.size for s in wanted):
         wanted = outside
     sizes: Counter[int] = Counter()
     for stretch in wanted:
         for main in stretch.mains:
-            sizes[main] += len(stretch.text)
+            sizes[main] += stretch.size
     inside = [stretch for stretch in wanted if stretch.mains]
-    size = sum(len(stretch.text) for stretch in inside)
-    said = sum(len(stretch.text) for stretch in inside if stretch.main)
+    size = sum(stretch.size for stretch in inside)
+    said = sum(stretch.size for stretch in inside if stretch.main)
     if size >= LEAST_MAIN:
         # the innermost that has most of it; it was opened last
         alone = max((main for main in sizes if 2 * sizes[main] > size), default=None)
         wanted = [stretch for stretch in inside if alone is None or alone in stretch.mains]
     others = [stretch for stretch in wanted if not stretch.contents]
-    if said < LEAST_IN_MAIN and sum(len(stretch.text) for stretch in wanted) < LEAST_MAIN:
+    if said < LEAST_IN_MAIN and sum(stretch.size for stretch in wanted) < LEAST_MAIN:
         named = [stretch for stretch in inside if not stretch.contents]
         parts = [part for part in (named, others) if len(part) < len(stretches)]
         return [], [], next(filter(None, (_core(text, part) for part in parts)), "")
-    is_all = sum(len(stretch.text) for stretch in others) < LEAST_IN_MAIN
+    core = _core(text, others) if len(others) < len(wanted) else ""
+    is_all = len(core) < LEAST_IN_MAIN
     rest, contents, at, length = list[tuple[int, int]](), list[int](), 0, len(text)
     for stretch in wanted:
         if stretch.start > at:
@@ -514,7 +522,7 @@ def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int
             rest.append((min(length, stretch.start), at))
     if at < length:
         rest.append((at, length))
-    return rest, contents, _core(text, others) if is_all and len(others) < len(wanted) else ""
+    return rest, contents, core if is_all else ""
 
 
 def _core(text: str, stretches: Sequence[_Stretch]) -> str:

@@ -309,7 +309,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         "title": page.title,
         "description": page.description or page.unread or first_sentence(page.main),
         "body": body,
-        "rest": _joined(page.text, rest),
+        "rest": _joined(page.text, rest)[:REST_LIMIT],
         "author": page.author,
         "mime": page.mime,
         "language": page.language or "",
@@ -328,7 +328,8 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         if breaks := breaks_of(body, kept):
             stored["breaks"] = breaks
     if page.contents:
-        stored["contents"] = _joined(page.text, [page.rest[at] for at in page.contents])
+        contents = _joined(page.text, [page.rest[at] for at in page.contents])
+        stored["contents"] = contents[:TEXT_LIMIT]
     if page.core:
         stored["core"] = page.core
     if outside := outside_links(page):
@@ -358,7 +359,7 @@ def first_sentence(text: str) -> str:
 
 
 def _joined(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    return " ".join([text[start:end].strip() for start, end in spans])[:REST_LIMIT]
+    return " ".join([text[start:end].strip() for start, end in spans])
 
 
 def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[str, Any]:
@@ -395,8 +396,10 @@ def to_document(
     kept.pop("named", None)
     kept.pop("outside", None)  # nobody asked for simhashes
     plain = {name: normalized(kept[name]) for name in SEARCHED}
-    if contents := kept.get("contents"):
-        plain["body"] = f"{plain['body']} {normalized(contents)}"
+    exact = [plain["title"], plain["body"] or plain["description"]]
+    if contents := normalized(kept.get("contents", "")):
+        exact.append(contents)  # no phrase of the text goes on there
+        plain["body"] = f"{plain['body']} {contents}"
     texts = anchors = links.texts
     if not all(map(str.isascii, texts)):
         texts = list(map(normalized, texts))
@@ -417,7 +420,7 @@ def to_document(
         "rest": spaced(plain["rest"]),
         "labels": _labels(kept["url"], [_own_part(plain["title"]), *texts]),
         # a document that could not be read is found by the words that say why
-        "exact": [spaced(plain["title"]), spaced(plain["body"] or plain["description"])],
+        "exact": list(map(spaced, exact)),
         "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
         "prior": prior(kept["url"], links.number),
         _PAGE: as_packed if as_packed is not None and kept == given else packed.pack(kept),

@@ -104,13 +104,13 @@ class _Queued:
     def __post_init__(self) -> None:
         if self.stored is not None:
             texts = (self.stored, *self.stored.get("parts", ()))
-            self.chars = sum([len(text["body"]) for text in texts])
+            self.chars = sum([len(_compared(text)) for text in texts])
 
     @property
     def texts(self) -> Iterator[dict[str, Any]]:
         """The page and its parts, as far as they are to be compared by their text."""
         for text in (self.stored, *self.stored.get("parts", ())) if self.stored else ():
-            if "likeness" not in text and len(text["body"]) >= LEAST_TEXT:
+            if "likeness" not in text and len(_compared(text)) >= LEAST_TEXT:
                 yield text
 
     @property
@@ -404,7 +404,7 @@ class IndexWriter:
         if self._simhashes is not None:
             texts, asked = list[tuple[dict[str, Any], bool]](), list[tuple[str, str]]()
             for text in (text for page in pages for text in page.texts):
-                asked.append((_host_of(text), text["body"]))
+                asked.append((_host_of(text), _compared(text)))
                 if outside := text.get("outside", ""):
                     asked.append(("", outside))
                 texts.append((text, bool(outside)))
@@ -527,17 +527,36 @@ def _host_of(text: dict[str, Any]) -> str:
     return str(text["host"]) if is_page else ""
 
 
+def _compared(text: dict[str, Any]) -> str:
+    """What of a page is compared with others: its main text, behind it its table of contents."""
+    body: str = text["body"]
+    return f"{body} {text['contents']}" if "contents" in text else body
+
+
 def _move(text: dict[str, Any], spans: Sequence[tuple[int, int]]) -> None:
-    """From the main text to what stands around it."""
-    body = text["body"]
-    if spans and len(body) - sum(end - start for start, end in spans) >= LEAST_TEXT:
-        moved = [body[start:end] for start, end in spans]
-        text["rest"] = " ".join([text.get("rest", ""), *moved])[:REST_LIMIT].strip()
-        starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(body)]
-        text["body"] = "".join(body[a:b] for a, b in zip(starts, ends, strict=True)).strip()
-        if "sections" in text:
-            text["sections"] = kept_sections(body, spans, text["sections"])
-        if "breaks" in text:
-            text["breaks"] = kept_breaks(body, spans, text["breaks"])
-        if body.startswith(text["description"]):  # the page gives none
-            text["description"] = first_sentence(text["body"])
+    """From the main text, and a table of contents, to what stands around it."""
+    if not spans:
+        return
+    whole, body = _compared(text), text["body"]
+    own = [(start, min(end, len(body))) for start, end in spans if start < len(body)]
+    left = _without(body, own)
+    if not left or len(whole) - sum(end - start for start, end in spans) < LEAST_TEXT:
+        return
+    moved = [whole[start:end] for start, end in spans]
+    text["rest"] = " ".join([text.get("rest", ""), *moved])[:REST_LIMIT].strip()
+    text["body"] = left
+    if "contents" in text:
+        at = len(body) + 1
+        listed = [(max(0, start - at), end - at) for start, end in spans if end > at]
+        text["contents"] = _without(text["contents"], listed)
+    if "sections" in text:
+        text["sections"] = kept_sections(body, own, text["sections"])
+    if "breaks" in text:
+        text["breaks"] = kept_breaks(body, own, text["breaks"])
+    if body.startswith(text["description"]):  # the page gives none
+        text["description"] = first_sentence(left)
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
+    return "".join(text[a:b] for a, b in zip(starts, ends, strict=True)).strip()

@@ -116,7 +116,7 @@ class Reranker:
         if len(self._rarities) > 1:
             passage = self._passage(folded_text(stored), stored.setdefault(PLACES, {}))
             if contents:
-                listed = folded(f"{stored['title']} {contents}")
+                listed = folded(f"{stored['title']} {contents[:BEGINNING_CHARS]}")
                 passage = max(passage, self._passage(listed, {}))
             worth += PASSAGE_WEIGHT * passage
         return exp(worth)

@@ -259,6 +259,14 @@ class SnippetMaker:
         self._left -= size
         return True
 
+    def lacks(self, passage: Snippet) -> list[_Phrase | _Flag] | None:
+        """The phrases and flags that a passage has not; None: it has no word at all."""
+        if not passage.highlights:
+            return None
+        wholes: list[_Phrase | _Flag] = [*self._phrases, *self.flags]
+        lower = folded(passage.text)
+        return [one for one in wholes if not one.is_in(lower)]
+
     def not_in(self, lower: str) -> list[str]:
         """Those words that matter which a folded text has not, as their forms begin."""
         missing = [word for word in self._wanted_beginnings if word not in lower]
@@ -595,7 +603,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     A section with the only word as its anchor, or whose heading names what is looked for, counts
     more than the passage with most of the words. Of words that the page's title has, no heading
     need have any. A page with next to no main text shows its core, unless the words stand in what
-    is around it alone; a table of contents shows words that stand nowhere else.
+    is around it alone; a table of contents shows words, phrases and flags that stand nowhere else.
     """
     body, description = stored["body"], stored["description"]
     if body.startswith(description):  # the index has the first sentence where a page has none
@@ -623,9 +631,11 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     snippet = maker.snippet(body, description, stored, Breaks(places))
     if has_more(stored) and (late := maker.not_in(folded_text(stored))):
         snippet = _late(stored, maker, late) or snippet
-    if snippet.start < 0 and (contents := stored.get("contents")):
+    if (contents := stored.get("contents")) and (lacking := maker.lacks(snippet)) != []:
         listed = maker.snippet(contents, "")
-        return (replace(listed, start=-1) if listed.start >= 0 else snippet), None
+        there = folded(listed.text)
+        if listed.start >= 0 and (lacking is None or any(one.is_in(there) for one in lacking)):
+            return replace(listed, start=-1), None
     if not left or snippet.start < 0:
         return snippet, None
     at = bisect_right(sections, snippet.start, key=lambda section: section[0]) - 1

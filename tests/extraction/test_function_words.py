@@ -61,6 +61,7 @@ BROWSER = "JavaScript is disabled on your browser. No usage of javax.print.Print
         (BROWSER, "en"),
         ("Kontakt und Impressum der Werke zu Köln", "de"),
         ("JavaScript is off. No usage", None),
+        ("Het kantoor is dicht. Het loket is open. De lift is stuk, bel de portier.", None),
         (f"{BROWSER} und", None),
         (f"{BROWSER} {POLISH * 3}", None),
         (ENGLISH * 2 + POLISH * 4, None),
@@ -72,6 +73,10 @@ def test_of_the_usual_language_a_few_words_will_do_in_a_short_text(
     assert language_of(text, language or "en") == language
     assert language_of(text, "fr") is None
     assert language_of(text) is None
+
+
+def test_one_word_three_times_may_be_of_another_language() -> None:
+    assert language_of("Dice que no viene. Parece que llueve. Espero que nos veamos", "fr") is None
 
 
 def test_words_are_those_between_spaces_that_are_small_letters() -> None:

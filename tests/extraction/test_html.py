@@ -663,6 +663,29 @@ def test_a_table_of_contents_is_no_main_text_and_known_as_one(before):
     assert (other.contents, other.rest) == (found.contents, found.rest)
 
 
+@pytest.mark.parametrize("size", range(24, 36))
+def test_both_extractors_count_the_same_characters_beside_a_table_of_contents(size: int) -> None:
+    markup = f"<h1 id=a>{'x' * 9}</h1><h2 id=b>{'y' * (size - 10)}</h2>{LIST}"
+    found, other = page(markup), Page("http://h/")
+    deep_html.read(markup.encode()).fill(other)
+    assert bool(found.contents) == (size >= 30)
+    assert (other.contents, other.core) == (found.contents, found.core)
+
+
+@pytest.mark.parametrize("markup", [
+    "<h2 id=top></h2><main><h1>Title</h1><p>{}</main>",
+    "<a id=b0></a><dl><dt id=d1></dt></dl><main><p>{}</main>",
+    "<dl><dt id=q></dt></dl><nav>menu</nav><p>{}",
+    '<h2 id=top></h2><div class="toc">1. One</div><p>{}',
+])  # fmt: skip
+def test_a_region_right_behind_an_empty_heading_begins_where_it_does(markup: str) -> None:
+    found = page(markup.format(LONG))
+    assert LONG.strip() in found.main
+    assert "menu" not in found.main
+    assert found.rest == sorted(found.rest)
+    assert all(0 <= start <= end for start, end in found.rest)
+
+
 def test_a_table_of_contents_beside_next_to_nothing_is_main_text_but_not_core():
     """Without the navigation around it."""
     found = page(f"<nav>Up</nav><h1>Guns</h1>{LIST}")

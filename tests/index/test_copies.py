@@ -352,6 +352,35 @@ def test_navigation_is_no_main_text(writer, make_page) -> None:
     assert "site map" in searcher.get("http://wiki.example/map").text
 
 
+def test_navigation_is_learned_in_tables_of_contents_too(writer, make_page) -> None:
+    """As a menu in any other element."""
+    menu, own = "|menu of all things|", "What the page is about in so many words "
+    for n in range(3):
+        text = f"{own}{menu} 1. Item{n} " + " ".join(f"w{n}x{m}" for m in range(99))
+        listed = (len(own), text.index(f" w{n}x0"))
+        page = make_page(f"{n}", text, rest=[listed])
+        page.contents = [0]
+        writer.add(page)
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    assert searcher.search("menu").total == 3
+    assert not any("menu" in hit.snippet.text for hit in searcher.search("menu").hits)
+    page = searcher.get("http://wiki.example/0")
+    assert page.rest == menu
+    assert page.text.startswith(f"{own} w0x0 ")
+    (hit,) = searcher.search("item2").hits
+    assert hit.snippet.text == "1. Item2"
+
+
+def test_pages_with_other_tables_of_contents_are_no_copies(writer, make_page) -> None:
+    head = " ".join(WORDS[:60])
+    for name, table in (("a", WORDS[100:160]), ("b", WORDS[200:260]), ("c", WORDS[100:160])):
+        page = make_page(name, f"{head} {' '.join(table)}", rest=[(len(head), 2_000)])
+        page.contents = [0]
+        writer.add(page)
+    assert sorted(hits(writer).values()) == [0, 1]
+
+
 def test_among_many_pages_copies_that_differ_everywhere_are_not_found_quickly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -525,6 +525,49 @@ def test_a_table_of_contents_is_searched_as_the_text_and_shown_for_its_own_words
     assert (page.text, page.rest) == (text, "Home")
 
 
+TABLE = "1. The deep wombats 2. The flag --prefix 3. All that is listed"
+SENTENCE = "Here wombats sleep, and a prefix of them runs."
+
+
+@pytest.mark.parametrize(("query", "shown"), [
+    ("wombats", SENTENCE),
+    ("flag wombats", SENTENCE),
+    ('"deep wombats"', TABLE),
+    ("--prefix", TABLE),
+    ("flag", TABLE),
+    ("listed", "Wombats are listed."),
+])  # fmt: skip
+def test_a_table_of_contents_is_shown_for_what_it_has_alone(query, shown, writer, make_page):
+    """Phrases and flags as well as words, but for those of the description."""
+    page = make_page("a", f"{TABLE} {SENTENCE}", rest=[(0, len(TABLE) + 1)])
+    page.contents, page.description = [0], "Wombats are listed."
+    writer.add(page)
+    writer.commit()
+    (hit,) = Searcher.open(writer.directory).search(query).hits
+    assert hit.snippet.text == shown
+
+
+def test_no_phrase_goes_on_in_the_table_of_contents(writer, make_page) -> None:
+    page = make_page("a", f"{TABLE} {SENTENCE}", rest=[(0, len(TABLE) + 1)])
+    page.contents = [0]
+    writer.add(page)
+    writer.commit()
+    searcher = Searcher.open(writer.directory)
+    assert searcher.search('"deep wombats"').instead is None
+    assert searcher.search('"runs 1 the"').instead is not None
+
+
+def test_all_of_a_long_table_of_contents_is_searched(writer, make_page) -> None:
+    table = " ".join(f"entry{n}x" for n in range(20_000))
+    page = make_page(
+        "a", f"{SENTENCE} {table}", rest=[(len(SENTENCE), len(SENTENCE) + 1 + len(table))]
+    )
+    page.contents = [0]
+    writer.add(page)
+    writer.commit()
+    assert Searcher.open(writer.directory).search("entry19999x wombats").total_all == 1
+
+
 def test_what_is_done_to_a_hit_changes_no_other(writer, make_page) -> None:
     writer.add(make_page("a", "of the canteen", fields={"room": ["7"]}))
     writer.commit()
