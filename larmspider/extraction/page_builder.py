@@ -263,7 +263,8 @@ class PageBuilder:
             if url.startswith("http") or is_link(url)
         ]
         marked, rest, page.contents, page.core = regions(page_text(self.pieces))
-        page.text, page.rest, page.sections = sections_in(marked, rest, self.sections)
+        page.text, rest, page.sections = sections_in(marked, rest, self.sections)
+        page.rest = _parting(page.text, rest)
         heading = _MARK.sub(" ", self.heading)
         for title in (self.title or "", heading, self.og_title):
             page.title = page.title or one_line(without_icons(title), MAX_TITLE)
@@ -427,6 +428,24 @@ def sections_in(
         return max(at - removed[number], lengths[number])  # it may be in a mark
 
     return "".join(pieces), [(place(start), place(stop)) for start, stop in rest], sections
+
+
+def _parting(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """``spans`` of a text, as far as it goes, without the space that parts what stands before and
+    behind them."""
+    lasts = [stop for _, stop in spans]  # where those end that go on right behind it
+    for number in range(len(spans) - 2, -1, -1):
+        if spans[number + 1][0] <= spans[number][1]:
+            lasts[number] = lasts[number + 1]
+    found, end, behind = list[tuple[int, int]](), -1, 0
+    for (start, stop), last in zip(spans, lasts, strict=True):
+        is_first = start > max(end, 0)
+        if is_first and start < last < len(text) and " " not in (text[start - 1], text[last]):
+            start += text[start] == " "
+        start = min(max(start, behind), len(text))
+        behind, end = min(max(start, stop), len(text)), stop
+        found.append((start, behind))
+    return found
 
 
 @dataclass(slots=True)

@@ -307,7 +307,7 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
         "host": hostname_of(page.url),
         "digest": digest,
         "title": page.title,
-        "description": page.description or page.unread or first_sentence(page.main),
+        "description": page.description or page.unread or first_sentence(body),
         "body": body,
         "rest": _joined(page.text, rest)[:REST_LIMIT],
         "author": page.author,

@@ -75,6 +75,7 @@ _SMALL = 16_000  # pages; all segments below are of one size
 _REPLACED = 8  # of so many pages one was replaced: it pays to have them merged
 _LAST_SECS = 1.0  # for pages that wait when a crawl is stopped
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
+_LEAST_LEFT = 30  # characters of a main text beside a table of contents
 _COMPARED = 32  # pages whose likeness is asked for together
 
 
@@ -540,7 +541,9 @@ def _move(text: dict[str, Any], spans: Sequence[tuple[int, int]]) -> None:
     whole, body = _compared(text), text["body"]
     own = [(start, min(end, len(body))) for start, end in spans if start < len(body)]
     left = _without(body, own)
-    if not left or len(whole) - sum(end - start for start, end in spans) < LEAST_TEXT:
+    if len(whole) - sum(end - start for start, end in spans) < LEAST_TEXT:
+        return
+    if own and len(left) < _LEAST_LEFT:
         return
     moved = [whole[start:end] for start, end in spans]
     text["rest"] = " ".join([text.get("rest", ""), *moved])[:REST_LIMIT].strip()

@@ -18,6 +18,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html import escape
 from itertools import islice
 from types import MappingProxyType
@@ -259,13 +260,19 @@ class SnippetMaker:
         self._left -= size
         return True
 
-    def lacks(self, passage: Snippet) -> list[_Phrase | _Flag] | None:
-        """The phrases and flags that a passage has not; None: it has no word at all."""
-        if not passage.highlights:
-            return None
-        wholes: list[_Phrase | _Flag] = [*self._phrases, *self.flags]
+    def lacks(self, passage: Snippet) -> list[Callable[[str], bool]]:
+        """What of the query a passage has not, as questions to another folded text: phrases and
+        flags; and the words that matter, if it has none of them."""
         lower = folded(passage.text)
-        return [one for one in wholes if not one.is_in(lower)]
+        wholes: list[_Phrase | _Flag] = [*self._phrases, *self.flags]
+        asked: list[Callable[[str], bool]]
+        asked = [one.is_in for one in wholes if not one.is_in(lower)]
+        words = self._wanted_beginnings
+        if not any(word in lower for word in words):
+            asked += [partial(_has, word=word) for word in words]
+            if not (words or passage.highlights):
+                asked.append(bool)
+        return asked
 
     def not_in(self, lower: str) -> list[str]:
         """Those words that matter which a folded text has not, as their forms begin."""
@@ -631,10 +638,10 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     snippet = maker.snippet(body, description, stored, Breaks(places))
     if has_more(stored) and (late := maker.not_in(folded_text(stored))):
         snippet = _late(stored, maker, late) or snippet
-    if (contents := stored.get("contents")) and (lacking := maker.lacks(snippet)) != []:
+    if (contents := stored.get("contents")) and (lacking := maker.lacks(snippet)):
         listed = maker.snippet(contents, "")
         there = folded(listed.text)
-        if listed.start >= 0 and (lacking is None or any(one.is_in(there) for one in lacking)):
+        if listed.start >= 0 and any(is_there(there) for is_there in lacking):
             return replace(listed, start=-1), None
     if not left or snippet.start < 0:
         return snippet, None
@@ -694,6 +701,10 @@ def _end_of(sections: Sequence[Sequence[Any]], at: int) -> int:
     behind = (section[0] for section in sections[at + 1 :])
     longest = start + _SECTION_CHARS
     return next((end for end in behind if end >= start + SNIPPET_LENGTH // 4), longest)
+
+
+def _has(text: str, word: str) -> bool:
+    return word in text
 
 
 def _having(words: Iterable[str], text: str) -> int:

@@ -686,6 +686,23 @@ def test_a_region_right_behind_an_empty_heading_begins_where_it_does(markup: str
     assert all(0 <= start <= end for start, end in found.rest)
 
 
+@pytest.mark.parametrize("between", [
+    "<nav><h2 id=n></h2></nav>",
+    "<nav>menu</nav>",
+    "<nav>menu</nav><aside>more</aside>",
+    '<div class="toc">1. One</div>',
+    '<nav>menu</nav><div class="toc">1. One</div>',
+    "<header><dl><dt id=n></dt></dl></header>",
+])  # fmt: skip
+@pytest.mark.parametrize("around", ["<p>alpha</p>{}<p>{}", "<div>alpha{}{}</div>"])
+def test_what_stands_on_both_sides_of_a_region_stays_apart(around: str, between: str) -> None:
+    markup = around.format(between, f"beta {LONG}")
+    found, other = page(markup), Page("http://h/")
+    deep_html.read(markup.encode()).fill(other)
+    assert found.main.split()[:2] == other.main.split()[:2] == ["alpha", "beta"]
+    assert "alpha  beta" not in found.main
+
+
 def test_a_table_of_contents_beside_next_to_nothing_is_main_text_but_not_core():
     """Without the navigation around it."""
     found = page(f"<nav>Up</nav><h1>Guns</h1>{LIST}")

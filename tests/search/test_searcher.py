@@ -536,6 +536,8 @@ SENTENCE = "Here wombats sleep, and a prefix of them runs."
     ("--prefix", TABLE),
     ("flag", TABLE),
     ("listed", "Wombats are listed."),
+    ("how are the flags", TABLE),
+    ("is of a sleep", SENTENCE),
 ])  # fmt: skip
 def test_a_table_of_contents_is_shown_for_what_it_has_alone(query, shown, writer, make_page):
     """Phrases and flags as well as words, but for those of the description."""
