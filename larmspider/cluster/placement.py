@@ -140,7 +140,8 @@ class BusyHosts:
         )
 
     def _is_busy(self, host: Host, now: float) -> bool:
-        if host.paused or not (host.ticket or host.in_flight or host.leaving):
+        waits = host.group is not None and host.group.waits(host)
+        if host.paused or not (host.ticket or waits or host.in_flight or host.leaving):
             return False
         if host.ticket and host.next_fetch_time > now + SOON_SECS:
             return False

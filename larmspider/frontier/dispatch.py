@@ -17,7 +17,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from larmspider.formatting import counted
-from larmspider.frontier.hosts import Group, Host, HostState, Lease, name_of
+from larmspider.frontier.group import Group
+from larmspider.frontier.hosts import Host, HostState, Lease, name_of
 from larmspider.frontier.slots import KINDS, Kind, SlotPool
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
 from larmspider.items import REQUISITE
@@ -180,44 +181,54 @@ def next_ready_time(frontier: Frontier, now: float) -> float | None:
 
 def schedule(frontier: Frontier, host: Host) -> None:
     """Set when the host may be asked next; it leaves the ready queue while there is nothing to do.
-
-    For a member of a group all members are scheduled.
-    """
-    if host.group is None:
-        _put(frontier, host, next_fetch_time(frontier, host))
+    O(log hosts), for a member of a group as well."""
+    at, group = next_fetch_time(frontier, host), host.group
+    if group is None:
+        _put(frontier, host, at)
+        return
+    now, record = frontier.clock(), host.record
+    group.next_time = max(group.next_time, record.next_time)
+    if at is not None and at <= max(_shared_time(frontier, group, host), now):
+        group.wait(host, kind_of(frontier.slots, host), at)
     else:
-        schedule_group(frontier, host.group)
+        group.release(host)
+        _put(frontier, host, at)
+    settle(frontier, group)
 
 
-def schedule_group(frontier: Frontier, group: Group) -> None:
-    """Schedule all members, by the order and the gaps that hosts.Group describes. O(members).
+def _shared_time(frontier: Frontier, group: Group, host: Host) -> float:
+    """When the gaps of a group allow a request to this member."""
+    return max(group.next_time, group.last + frontier.politeness.gap_seconds(host.record))
 
-    The limit of requests at once is the smallest of the members that are asked or could be.
-    """
-    now = frontier.clock()
-    group.next_time = max([group.next_time, *(host.record.next_time for host in group)])
-    own = {host: next_fetch_time(frontier, host) for host in group}
-    times: dict[Host, float] = {}  # of those whom only the group holds up
-    for host, at in own.items():
-        gap = frontier.politeness.gap_seconds(host.record)
-        shared = max(group.next_time, group.last + gap)
-        if at is not None and at <= max(shared, now):
-            times[host] = max(at, shared)
-    limits = [host.rule.connections or 1 for host in own if host in times or host.in_flight]
-    in_flight, limit = group.in_flight, min(limits, default=1)
-    earliest = 0.0
-    for host, at in own.items():
-        if at is not None and in_flight >= min(limit, host.rule.connections or 1):
+
+def settle(frontier: Frontier, group: Group) -> None:
+    """Put the waiting members whose turn comes next into the ready queue, by the order and the gaps
+    that group.py describes, and take the others from it."""
+    heads, limit, earliest = group.heads(), group.limit, 0.0
+    for host in group.front:
+        if host not in heads and group.waits(host):
+            _put(frontier, host, None)
+    for host in heads:
+        if group.in_flight >= min(limit, host.rule.connections or 1):
             frontier.ready.drop(host)  # until a slot is released; its demand is what it was
-        elif host in times:
-            earliest = max(earliest, times[host])
-            _put(frontier, host, earliest, len(times))
         else:
-            _put(frontier, host, at)
+            shared = _shared_time(frontier, group, host)
+            earliest = max(earliest, group.own_time(host), shared)
+            _put(frontier, host, earliest)
+    group.front = heads
 
 
-def _put(frontier: Frontier, host: Host, at: float | None, share: int = 1) -> None:
-    """``share``: so many hosts together have the slots that one of them would need."""
+def _has_turn(frontier: Frontier, group: Group, host: Host, now: float) -> bool:
+    """Whether a member that the ready queue gave may be asked. One that had a time of its own may
+    not where the group holds it up by now: it waits for its turn."""
+    if group.waits(host):
+        return host in group.front
+    return group.in_flight < min(group.limit, host.rule.connections or 1) and not (
+        group.front or _shared_time(frontier, group, host) > now
+    )
+
+
+def _put(frontier: Frontier, host: Host, at: float | None) -> None:
     ready, slots, record = frontier.ready, frontier.slots, host.record
     if at is None and host.in_flight:
         ready.drop(host)
@@ -229,7 +240,7 @@ def _put(frontier: Frontier, host: Host, at: float | None, share: int = 1) -> No
     demand = 0
     if record.state is HostState.READY and at is not None:
         gap = frontier.politeness.gap_seconds(record)
-        demand = slots.demand(record.slot_secs, gap, host.rule.connections or 1) // share
+        demand = slots.demand(record.slot_secs, gap, host.rule.connections or 1)
     if demand != host.demand:
         slots.change_demand(demand - host.demand)
         host.demand = demand
@@ -295,8 +306,9 @@ def forget(frontier: Frontier, host: Host) -> None:
     for hosts in frontier.resolving.values():
         if host in hosts:
             hosts.remove(host)
-    if host.group is not None:
-        host.group.remove(host)
+    if (group := host.group) is not None:
+        group.remove(host)
+        settle(frontier, group)
 
 
 # what the host is asked for
@@ -311,6 +323,8 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
     record, rule = host.record, host.rule
     frontier.hosts.touch(host)
     if host.paused or frontier.gate.is_probing(record.host) or not _is_resolved(frontier, host):
+        return None
+    if host.group is not None and not _has_turn(frontier, host.group, host, now):
         return None
     if rule.window is not None and rule.opens(now, frontier.hour_of) > now:
         return None
@@ -413,6 +427,7 @@ def _begin(
     record.next_time = now + frontier.politeness.gap_seconds(record)
     if host.group is not None:
         host.group.asked(host, now)
+        host.group.began(host)
     slot = frontier.slots.acquire(kind_of(frontier.slots, host), now)
     url = source or (record.robots_url if entry is None else entry.url)
     probe = record.slot_secs is None
@@ -457,4 +472,4 @@ def join_group(frontier: Frontier, host: Host, address: str) -> None:
         return
     frontier.groups.setdefault(address, Group(address)).join(host)
     if before is not None:
-        schedule_group(frontier, before)
+        settle(frontier, before)

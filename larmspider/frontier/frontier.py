@@ -31,15 +31,8 @@ from larmspider.frontier import dispatch
 from larmspider.frontier.control import Control
 from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.dispatch import AddressBook, ReadyQueue, schedule
-from larmspider.frontier.hosts import (
-    Group,
-    Host,
-    HostState,
-    HostTable,
-    Lease,
-    Logins,
-    local_hour,
-)
+from larmspider.frontier.group import Group
+from larmspider.frontier.hosts import Host, HostState, HostTable, Lease, Logins, local_hour
 from larmspider.frontier.links import (
     MAX_HOST,
     Added,
@@ -212,7 +205,7 @@ class Frontier:
                 wanted.append(entry)
         if self.merger is not None and wanted:
             wanted = self.merger.admit(wanted)
-        touched: dict[Host | Group, Host] = {}
+        touched: dict[Host, None] = {}
         for entry, new in zip(wanted, self.backend.add(wanted), strict=True):
             self.seen.add(entry.exact)
             if new:
@@ -220,8 +213,8 @@ class Frontier:
                 host = self.hosts.get(entry.host)
                 if host is None:
                     host = self.hosts.of(entry.host, entry.url.partition(":")[0].lower())
-                touched[host.group or host] = host
-        for host in touched.values():
+                touched[host] = None
+        for host in touched:
             schedule(self, host)
         return added
 
@@ -275,13 +268,9 @@ class Frontier:
             for _ in range(SLICES):
                 if not self.refresh.work(now) or self.ready:
                     break
-        joined: dict[Group, None] = {}  # scheduled once, not for each new member
         left = MAX_IN_VAIN
         while left > 0:
             host = dispatch.take(self, now)
-            if joined and (host is None or host.group in joined):
-                self._schedule_groups(joined)
-                continue
             if host is None and self.merger is not None and self.merger.work():
                 continue
             if host is None and self.traps is not None and self.traps.work():
@@ -291,22 +280,15 @@ class Frontier:
                 return None
             before, refused = host.group, len(self.refused) + self._passed
             lease = dispatch.lease(self, host, now)
-            if host.group is not before and host.group is not None:
-                joined[host.group] = None
-                continue
             schedule(self, host)
+            if host.group is not before:
+                continue
             if lease is not None:
                 break
             left -= 1 + len(self.refused) + self._passed - refused
         else:
             lease = None  # it is worth calling pop() again at once
-        self._schedule_groups(joined)
         return lease
-
-    def _schedule_groups(self, groups: dict[Group, None]) -> None:
-        for group in groups:
-            dispatch.schedule_group(self, group)
-        groups.clear()
 
     def _now(self) -> float:
         now, latest = self.clock(), self._latest
@@ -687,6 +669,8 @@ class Frontier:
         self.slots.release(lease.slot)
         lease.slot = None
         host.in_flight -= 1
+        if host.group is not None:
+            host.group.ended(host)
         lease.reached = min(self.clock(), lease.since + LATE_SECS)
         gap = self.politeness.gap_seconds(host.record)
         host.record.next_time = max(host.record.next_time, lease.reached + gap)
@@ -736,13 +720,12 @@ class Frontier:
     def _resume(self, hosts: Iterable[Host]) -> None:
         """Take hosts up whose times are by another clock: of an earlier run, or since set back."""
         now = self.clock()
-        groups: dict[Host | Group, Host] = {}
-        for host in hosts:
+        taken_up = list(hosts)
+        for host in taken_up:
             self.politeness.take_up(host.record, now, self.limits.robots_expires)
             if host.group is not None:
                 host.group.set_back(now)
-            groups[host.group or host] = host
-        for host in groups.values():
+        for host in taken_up:
             schedule(self, host)
 
     def seal(self) -> None:

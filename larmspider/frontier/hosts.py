@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
@@ -21,6 +21,7 @@ from math import inf
 from typing import Protocol
 
 from larmspider.errors import ConfigError
+from larmspider.frontier.group import Group
 from larmspider.frontier.slots import Slot
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl
@@ -356,60 +357,6 @@ class Lease:
     @property
     def is_robots(self) -> bool:
         return self.entry is None and not (self.is_source or self.is_login)
-
-
-class Group:
-    """Hosts that share their pace because their names resolve to one address.
-
-        wiki:80, docs:80 -> 10.0.0.7    one gap and one limit of requests at once over both
-
-    A member's next request comes a gap after the last request to any member: the larger gap of the
-    two hosts. Members take turns, the one that was asked longest ago first, and no member overtakes
-    one that only the gap holds up: else a host with a gap of 10 s would never have a turn beside
-    one with 2 s.
-
-    ``last``: when any member was asked last. ``next_time``: no member is asked before it, by the
-    gaps of the members that were asked. Both in seconds since the epoch.
-    """
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.last = self.next_time = 0.0
-        self._members: dict[Host, None] = {}
-
-    def __repr__(self) -> str:
-        return f"<Group {self.address}: {len(self._members)} hosts, {self.in_flight} in flight>"
-
-    def __iter__(self) -> Iterator[Host]:
-        """The member that was asked or joined longest ago comes first."""
-        return iter(self._members)
-
-    @property
-    def in_flight(self) -> int:
-        """Requests under way to all members."""
-        return sum(host.in_flight for host in self)
-
-    def join(self, host: Host) -> None:
-        """Take a host from its group, if it has one; its last request counts here too."""
-        if host.group is not None:
-            self.last = max(self.last, host.group.last)
-            del host.group._members[host]
-        self._members[host] = None
-        host.group = self
-
-    def remove(self, host: Host) -> None:
-        self._members.pop(host, None)
-        host.group = None
-
-    def asked(self, host: Host, at: float) -> None:
-        """A request went to a member; its next turn comes after those of the others."""
-        self.last = max(self.last, at)
-        del self._members[host]
-        self._members[host] = None
-
-    def set_back(self, now: float) -> None:
-        """The clock was set back; the members' times are new, and give the next one."""
-        self.last, self.next_time = min(self.last, now), 0.0
 
 
 def name_of(host: str) -> str:
