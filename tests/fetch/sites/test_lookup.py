@@ -463,7 +463,7 @@ def test_examples_are_accepted(
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 8
+    assert len(EXAMPLES) == 9
 
 
 def test_every_key_is_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -477,7 +477,7 @@ def test_every_key_is_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     read_sites_file(path)
     secrets = {"user", "password", "token", "client_key_password", "proxy_user", "proxy_password"}
     columns = " ".join(re.findall(r"^\| (.*?) \|", DOCS, re.MULTILINE)) + " `cookies` `headers`"
-    assert len(asked) == 19
+    assert len(asked) == 20
     for key in asked | secrets:
         assert f"`{key}`" in columns, key
 

@@ -1,0 +1,216 @@
+"""What a rendered page learns of other servers, with Debian's Chromium: nothing that the crawl's
+credentials open, unless the operator has said so."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from larmspider.index.access import Access
+from larmspider.search.searcher import Searcher
+from larmspider.workdir.manifest import restricted_in
+from tests.support.crawling import FAST, Ran, records
+from tests.support.other_user import scrapy_as_other
+from tests.support.servers.certificate import Authority
+from tests.support.servers.prying import HTML, Closed, Prying
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
+from tests.support.servers.signed_in import SignedInSite
+
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium"),
+]
+AWHILE = 3.0
+"""Seconds after which the prying page is there: the crawl has met the other hosts by then."""
+WORDS = {"basic": "wordofbasic", "login": "wordoflogin", "header": "wordofheader",
+         "cookie": "wordofcookie", "client": "wordofclient", "open": "wordofopen"}  # fmt: skip
+JOE = "Basic " + base64.b64encode(b"joe:canary").decode()
+OWN = """<title>own</title><p>Application<div id=o></div><script>
+const add = promise => promise.then(r => r.text()).then(t => o.append(t + ' '), () => 0);
+add(fetch('%(api)s/data.json'));
+add(fetch('%(api)s/data.json?2', {credentials: 'include'}));
+add(fetch('/data.json'));
+</script>"""
+
+
+@dataclass(frozen=True)
+class Pried:
+    """A crawl of all hosts of this file; ``servers`` by what they ask for."""
+
+    servers: Mapping[str, ScriptedServer]
+    prying: Prying
+    folder: Path
+    ran: Ran
+
+    def found(self, word: str, **which: object) -> list[str]:
+        """URLs of pages that have the word, for a searcher without any rights."""
+        manifest = json.loads((self.folder / "crawl/crawl.json").read_text())
+        searcher = Searcher.open(self.folder / "crawl/index")
+        if not which.get("everybody", True):
+            return [hit.url for hit in searcher.search(word).hits]
+        return [
+            hit.url for hit in searcher.seen_by(Access(restricted_in(manifest))).search(word).hits
+        ]
+
+
+@pytest.fixture(scope="module")
+def pried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pried]:
+    folder = tmp_path_factory.mktemp("pried")
+    authority = Authority(folder)
+    tls = authority.context("127.71.0.5")
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_verify_locations(authority.ca)
+    certificate, key = authority.issue("crawler")
+    site = SignedInSite({"/": f"<title>{WORDS['login']}</title><p>inside"})
+
+    def session(request: Request) -> bool:
+        return any(f"id={one}" in request.headers.get("cookie", "") for one in site.sessions)
+
+    behind = Closed(WORDS["login"], session)
+    closed = {
+        "basic": Closed(WORDS["basic"], lambda one: one.headers.get("authorization") == JOE),
+        "header": Closed(WORDS["header"], lambda one: one.headers.get("x-key") == "canary"),
+        "cookie": Closed(
+            WORDS["cookie"], lambda one: "sid=canary" in one.headers.get("cookie", "")
+        ),
+        "client": Closed(WORDS["client"], lambda _: True),
+    }
+
+    def login(request: Request) -> Reply:
+        return (behind if "." in request.path else site).answer(request)
+
+    def api(request: Request) -> Reply:
+        if request.path == "/robots.txt":
+            return Reply(404)
+        may = request.headers.get("authorization") == JOE
+        cors = {"Content-Type": "application/json", "Access-Control-Allow-Credentials": "true"}
+        if request.headers.get("origin") == servers["own"].url()[:-1]:
+            cors["Access-Control-Allow-Origin"] = request.headers["origin"]
+        return Reply(200 if may else 401, cors, b'"wordofapi"' if may else b"no")
+
+    def shared(request: Request) -> Reply:
+        if request.path == "/robots.txt":
+            return Reply(404)
+        return Reply(200, {"Access-Control-Allow-Origin": "*", "Content-Type": "application/json"},
+                     json.dumps(WORDS["open"]).encode())  # fmt: skip
+
+    def own(request: Request) -> Reply:
+        if request.path != "/":
+            return Reply(200, {"Content-Type": "text/plain"}, b"wordofown")
+        page = OWN % {"api": servers["api"].url()[:-1]}
+        return Reply(200, HTML, page.encode(), delay=AWHILE)
+
+    with ExitStack() as running:
+        routes = {name: one.answer for name, one in closed.items()} | {"login": login, "api": api}
+        routes |= {"open": shared, "own": own}
+        servers = {
+            name: running.enter_context(
+                ScriptedServer(
+                    {"*": route}, f"127.71.0.{number}", tls=tls if name == "client" else False
+                )
+            )
+            for number, (name, route) in zip((2, 3, 4, 5, 6, 7, 8, 9), routes.items(), strict=True)
+        }
+        prying = Prying([one.url()[:-1] for name, one in servers.items() if name != "own"], AWHILE)
+        servers["prying"] = running.enter_context(
+            ScriptedServer({"*": prying.answer}, "127.71.0.1")
+        )
+        at = {name: f"{one.host}:{one.port}" for name, one in servers.items()}
+        basic = 'auth = "basic"\nuser = "joe"\npassword = "canary"\nscheme = "http"\n'
+        tables = {
+            "prying": "render = true\n",
+            "basic": basic,
+            "login": site.toml + 'scheme = "http"\n',
+            "header": 'headers = { X-Key = "canary" }\nscheme = "http"\n',
+            "cookie": 'cookies = { sid = "canary" }\nscheme = "http"\n',
+            "client": f'ca_file = "{authority.ca}"\nclient_cert = "{certificate}"\nclient_key = "{key}"\n',
+            "api": basic,
+            "own": f'render = true\nrender_origins = ["http://{at["api"]}"]\nscheme = "http"\n',
+        }
+        sites = folder / "sites.toml"
+        sites.write_text(
+            "".join(f'[[site]]\nhosts = "{at[name]}"\n{keys}' for name, keys in tables.items())
+        )
+        for path in folder.iterdir():
+            path.chmod(0o644)
+        settings = FAST | {
+            "LARM_SITES_FILE": str(sites), "LARM_RENDER_SECS": "60",
+            "LARM_RENDER_REQUESTS": "1000", "LOG_LEVEL": "DEBUG",
+        }  # fmt: skip
+        words = [word for pair in settings.items() for word in ("-s", "=".join(pair))]
+        seeds = " ".join(one.url() for one in servers.values())
+        ran = scrapy_as_other("crawl", "intranet", "-a", f"start={seeds}", *words, cwd=folder)
+        if ran.status == 2 and "does not start with its sandbox" in ran.err:
+            pytest.skip("Chromium does not start in its sandbox here")
+        yield Pried(servers, prying, folder, ran)
+
+
+CLOSED = ("basic", "login", "header", "cookie", "client")
+
+
+@pytest.mark.parametrize("name", [*CLOSED, "api"])
+def test_a_rendered_page_learns_nothing_of_a_protected_host(pried: Pried, name: str) -> None:
+    """Neither its server nor an anonymous searcher has the word; the crawl's own visit has."""
+    word = WORDS.get(name, "wordofapi")
+    assert pried.ran.status == 0, pried.ran.err
+    asked = [one for one in pried.servers[name].log if "closed" in one.path or "back" in one.path]
+    assert asked or name == "client", "or this test shows nothing"
+    assert not [one for one in pried.prying.told if word in one]
+    assert pried.found(word) == []
+    assert pried.servers["prying"].url() not in pried.found(word, everybody=False)
+    if name in CLOSED:
+        assert pried.servers[name].url() in pried.found(word, everybody=False)
+
+
+@pytest.mark.parametrize("name", [*CLOSED, "api"])
+def test_nothing_secret_is_sent_for_a_rendered_page(pried: Pried, name: str) -> None:
+    """A server that asks for a client certificate does not even see the request."""
+    data = {"/closed.json", "/closed.js", "/back", "/data.json"}
+    asked = [one for one in pried.servers[name].log if one.path in data]
+    frames = pried.servers[name].requests("/closed.html")
+    secrets = {"authorization", "cookie", "x-key"}
+    with_secrets = [one for one in asked + frames if secrets & set(one.headers)]
+    if name == "api":
+        assert {one.path for one in with_secrets} == {"/data.json", "/closed.html"}
+    elif name == "client":
+        assert asked == []
+    else:  # a frame is a link, too: the crawl has visited it
+        assert [one.path for one in with_secrets] == ["/closed.html"]
+        assert len(frames) > 1
+
+
+def test_what_a_server_shows_to_all_pages_is_read(pried: Pried) -> None:
+    """Access-Control-Allow-Origin: *."""
+    how = [one.partition('"')[0] for one in pried.prying.told if WORDS["open"] in one]
+    assert {"fetch", "headers", "redirect"} <= set(how)
+    assert not {"include", "xhr"} & set(how), "not with credentials (Fetch Standard 4.10)"
+    assert pried.found(WORDS["open"])
+
+
+def test_a_named_origin_is_asked_with_its_credentials(pried: Pried) -> None:
+    """And the pages that may ask so are protected themselves."""
+    own, api = pried.servers["own"], pried.servers["api"]
+    asked = api.requests("/data.json")
+    assert {(one.headers.get("authorization"), one.headers.get("origin")) for one in asked} == {
+        (JOE, own.url()[:-1])
+    }
+    assert pried.found("wordofapi", everybody=False).count(own.url()) == 1
+    assert pried.found("wordofown", everybody=False) == [own.url()]
+    assert pried.found("wordofown") == []
+    noted = json.loads((pried.folder / "crawl/crawl.json").read_text())["credentials"]
+    assert f"{own.host}:{own.port}" in noted
+    assert f"{pried.servers['prying'].host}:{pried.servers['prying'].port}" not in noted
+
+
+def test_the_rendered_page_itself_is_public(pried: Pried) -> None:
+    stored = [one["url"] for one in records(pried.folder / "crawl/store.log")]
+    assert pried.servers["prying"].url() in stored
+    assert pried.found("prying") == [pried.servers["prying"].url()]
