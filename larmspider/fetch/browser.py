@@ -53,7 +53,7 @@ _ARGUMENTS = (
 )
 _WANTED = frozenset((FRAME, "script", "xhr", "fetch"))
 _HEADERS = ("content-security-policy", "x-content-type-options")
-"""Headers of an answer that confine what it may do. Chromium is told these, the type, and CORS's."""
+"""Headers that confine a page. Chromium gets these, the media type and the headers of CORS."""
 _INHERITS = ("", "about:blank", "about:srcdoc")
 """URLs of frames that have the origin of their parent."""
 _GO_THERE = '<meta http-equiv="refresh" content="0;url={}">'

@@ -43,8 +43,8 @@ class Asking:
 
     ``page`` is the page's origin, ``allowed`` are other origins that its site's ``render_origins``
     name. ``kind`` is Chromium's: document (a frame), script, fetch or xhr. ``origin`` is the header
-    Origin that Chromium adds to a request that a CORS check follows; "": there is none. ``by_page``:
-    a document of the page's own origin asks, no frame of another one.
+    Origin that Chromium adds to a request that a CORS check follows; "": there is none.
+    ``by_page``: a document of the page's own origin asks, no frame of another one.
     """
 
     url: str
@@ -108,9 +108,9 @@ class Asking:
 def answer_headers(asking: Asking, headers: Headers) -> dict[str, str] | None:
     """The CORS headers of the answer for Chromium; None: the page may not have the answer.
 
-    Playwright adds a permissive ``Access-Control-Allow-Origin`` where there is none. So there always
-    is one: the origin of the URL itself, which no CORS check accepts, as it is made for other
-    origins only.
+    Playwright adds a permissive ``Access-Control-Allow-Origin`` where there is none. So there is
+    always one: the origin of the URL itself. No CORS check accepts that, as browsers make the check
+    for other origins only.
     """
     named = b", ".join(headers.getlist("Access-Control-Allow-Origin")).decode("latin-1").strip()
     kept = {ALLOW_ORIGIN: named or _none(asking)}

@@ -638,8 +638,8 @@ class Frontier:
             schedule(self, found)
 
     def found_sources(self, urls: Iterable[str], how: str, by: str = "") -> None:
-        """Sitemaps and feeds that a page, or the robots.txt of the host ``by``, names. Those of
-        hosts that this crawl, or this worker, does not have are not asked."""
+        """Remember sitemaps and feeds that a page, or the robots.txt of the host ``by``, names.
+        Only hosts that this crawl, or this worker, has are asked."""
         if self.sources is None:
             return
         for url in urls:

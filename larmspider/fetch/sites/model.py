@@ -127,8 +127,8 @@ class SiteOptions:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether a stranger in the host's place would get a secret: ours, or that of an origin
-        that its pages may ask."""
+        """Whether a stranger in the host's place would get a secret: our own, or what another
+        origin shows to pages of this host (``render_origins``)."""
         return self.has_secrets or bool(self.render_origins)
 
     @property

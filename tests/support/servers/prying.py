@@ -75,7 +75,7 @@ class Prying:
     def __init__(self, hosts: Iterable[str], delay: float = 0.0) -> None:
         self.hosts, self.delay = list(hosts), delay
         self.told: list[str] = []
-        """What the page has sent to its server."""
+        """Texts that the page has sent to its server."""
 
     def answer(self, request: Request) -> Reply:
         query = unquote(request.target.partition("?")[2])
@@ -94,10 +94,11 @@ class Prying:
 
 
 class Closed:
-    """What a server shows to those for whom ``lets_in`` is True: pages and data with ``word``."""
+    """A server that shows pages and data with ``word`` where ``lets_in`` is True. All other paths have a page that runs one of its scripts and ends with ``more``."""
 
     def __init__(self, word: str, lets_in: Callable[[Request], bool]) -> None:
         self.word, self.lets_in = word, lets_in
+        self.more = ""
 
     def answer(self, request: Request) -> Reply:
         if request.path == "/robots.txt":
@@ -112,5 +113,6 @@ class Closed:
             ".html": (HTML, f"<title>inside</title><p>{self.word}"),
         }
         name = request.path.rpartition(".")[1:]
-        headers, body = bodies.get("".join(name), (HTML, f"<title>{self.word}</title><p>inside"))
+        page = f"<title>{self.word}</title><p>inside<script src=/closed.js></script>{self.more}"
+        headers, body = bodies.get("".join(name), (HTML, page))
         return Reply(200, headers, body.encode())
