@@ -27,7 +27,8 @@ from larmspider.fetch.browser import Browser, NotRendered, RenderLimits, find_br
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import TooBig
 from larmspider.fetch.same_origin import FRAME, Asking, is_script
-from larmspider.fetch.sites.lookup import Sites
+from larmspider.fetch.sites.lookup import Origin, Sites, origin_of
+from larmspider.fetch.sites.model import origin_text
 from larmspider.formatting import printable
 from larmspider.frontier.hosts import Host, HostState
 from larmspider.frontier.storage.records import host_of
@@ -45,6 +46,8 @@ MAX_HOPS = 5
 """Redirects of what a page asks for."""
 KEPT_BYTES = 32_000_000
 """Scripts that are kept for further pages."""
+MAX_TOLD = 20
+"""Warnings of hosts that pages ask without credentials."""
 
 
 class RenderMiddleware(WithScheduler):
@@ -54,6 +57,7 @@ class RenderMiddleware(WithScheduler):
         self._kept: OrderedDict[tuple[str, str, str], Response] = OrderedDict()
         """By Asking.shares."""
         self._kept_bytes = 0
+        self._told: set[tuple[Origin, Origin]] = set()
         self._closing: asyncio.Future[None] | None = None
 
     @classmethod
@@ -127,6 +131,7 @@ class RenderMiddleware(WithScheduler):
             if (left := bytes_left()) <= 0:
                 raise TooBig("other answers have used up LARM_RENDER_BYTES")
             request = _request(asking, headers, left)
+            self._tell_without(asking)
             try:
                 fetched = self.crawler.engine.downloader.fetch(request)
                 found = await maybe_deferred_to_future(fetched)
@@ -140,7 +145,11 @@ class RenderMiddleware(WithScheduler):
             if not (300 <= found.status < 400 and location):
                 self._keep(key, found)
                 return found
-            asking.redirected(resolve(url, location_of(location)) or "")
+            target = resolve(url, location_of(location)) or ""
+            if not target.startswith(("http://", "https://")):
+                self._refused(url, "it redirects to no web page")
+                return None
+            asking.redirected(target)
             if asking.kind == FRAME and asking.crossed:
                 return found
         return None
@@ -179,6 +188,29 @@ class RenderMiddleware(WithScheduler):
             self._kept_bytes += len(response.body)
             while self._kept_bytes > KEPT_BYTES:
                 self._kept_bytes -= len(self._kept.popitem(last=False)[1].body)
+
+    def _tell_without(self, asking: Asking) -> None:
+        """Name a host with credentials that a page asks without them, once for each page's host."""
+        at, page = origin_of(asking.url), asking.page
+        if (
+            asking.with_credentials
+            or not asking.by_page
+            or at is None
+            or page is None
+            or at == page
+        ):
+            return
+        pair = page, at
+        if pair in self._told or len(self._told) >= MAX_TOLD:
+            return
+        site = self.sites.for_url(asking.url)
+        if site is not None and site.options.sends_credentials:
+            self._told.add(pair)
+            logger.warning(
+                "Pages of %s ask %s. They get what it shows without credentials, unless"
+                " render_origins names it (docs/sites.md)",
+                *map(origin_text, pair),
+            )
 
     def _refused(self, url: str, why: str) -> None:
         self._count("refused")

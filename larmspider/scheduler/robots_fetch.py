@@ -9,7 +9,7 @@ address refused        no rules: each page is refused then, for its address; whe
                        there, unreachable
 
 A server that is crawled can so make the crawler ask none but hosts that are crawled anyway, and
-never with the credentials that the sites file has for another host.
+never with the credentials that the sites file has for another host or port.
 """
 
 from __future__ import annotations

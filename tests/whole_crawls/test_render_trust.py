@@ -125,7 +125,14 @@ def pried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pried]:
             ScriptedServer({"*": prying.answer}, "127.71.0.1")
         )
         # so that the other hosts are met before, and the script of this one is kept
-        closed["basic"].more = f"<a href={servers['prying'].url()}>go</a>"
+        opaque = f"fetch('{servers['basic'].url('/closed.json?opaque')}')"
+        closed["basic"].more = (
+            f"<a href={servers['prying'].url()}>go</a><script>fetch('/closed.json?own');"
+            f'new Worker("data:text/javascript,{opaque}")</script>'
+            f'<iframe src="data:text/html,<script>{opaque}</script>"></iframe>'
+            f'<iframe sandbox=allow-scripts src="/sandboxed"></iframe>'
+        )
+        servers["basic"].routes["/sandboxed"] = "<script>fetch('/closed.json?framed')</script>"
         at = {name: f"{one.host}:{one.port}" for name, one in servers.items()}
         basic = 'auth = "basic"\nuser = "joe"\npassword = "canary"\nscheme = "http"\n'
         tables = {
@@ -157,6 +164,8 @@ def pried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pried]:
         yield Pried(servers, prying, folder, ran)
 
 
+OF_BASIC = ("own", "opaque", "framed")
+"""Queries by which pages of the host with a password ask for its data."""
 CLOSED = ("basic", "login", "header", "cookie", "client")
 
 
@@ -179,6 +188,7 @@ def test_nothing_secret_is_sent_for_a_rendered_page(pried: Pried, name: str) -> 
     """A server that asks for a client certificate does not even see the request."""
     data = {"/closed.json", "/closed.js", "/back", "/data.json"}
     asked = [one for one in pried.servers[name].log if one.path in data]
+    asked = [one for one in asked if one.target.partition("?")[2] not in OF_BASIC]
     frames = pried.servers[name].requests("/closed.html")
     secrets = {"authorization", "cookie", "x-key"}
     with_secrets = [one for one in asked + frames if secrets & set(one.headers)]
@@ -191,6 +201,24 @@ def test_nothing_secret_is_sent_for_a_rendered_page(pried: Pried, name: str) -> 
         assert {one.path for one in with_secrets} == {"/closed.html"} | by_its_own
         assert len([one for one in with_secrets if one.path in by_its_own]) == len(by_its_own)
         assert len(frames) > 1
+
+
+def test_a_page_reads_its_own_host_and_what_it_confines_does_not(pried: Pried) -> None:
+    """A data: worker, a data: frame and a sandboxed frame have an origin that is like no other."""
+    asked: dict[str, list[str | None]] = {name: [] for name in OF_BASIC}
+    for one in pried.servers["basic"].requests("/closed.json"):
+        if (name := one.target.partition("?")[2]) in asked:
+            asked[name].append(one.headers.get("authorization"))
+    assert (asked["own"], asked["opaque"]) == ([JOE], [None, None])
+    assert set(asked["framed"]) == {None, JOE}, "the frame is a link, too, and a page by itself"
+
+
+def test_the_log_names_hosts_that_are_asked_without_credentials(pried: Pried) -> None:
+    """Once: an application may need its other host (render_origins)."""
+    page = pried.servers["prying"].url()[:-1]
+    for name, server in pried.servers.items():
+        said = f"Pages of {page} ask {server.url()[:-1]}. They get what it shows without cred"
+        assert pried.ran.err.count(said) == (name in (*CLOSED, "api"))
 
 
 def test_what_a_server_shows_to_all_pages_is_read(pried: Pried) -> None:

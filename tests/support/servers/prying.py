@@ -94,7 +94,10 @@ class Prying:
 
 
 class Closed:
-    """A server that shows pages and data with ``word`` where ``lets_in`` is True. All other paths have a page that runs one of its scripts and ends with ``more``."""
+    """A server that shows pages and data with ``word`` where ``lets_in`` is True.
+
+    All other paths are a page that runs one of its scripts and ends with ``more``.
+    """
 
     def __init__(self, word: str, lets_in: Callable[[Request], bool]) -> None:
         self.word, self.lets_in = word, lets_in
