@@ -59,7 +59,10 @@ CUT_BYTES = "larm_cut_bytes"
 """Request.meta: the body is cut after so many bytes, as if it were whole."""
 WITHOUT_SECRETS = "larm_without_secrets"
 """Request.meta: credentials, cookies, headers and client certificates of the sites file are not
-sent."""
+sent, nor are Authorization and Cookie, whoever has added them."""
+NOTHING_SECRET = {WITHOUT_SECRETS: True, "dont_merge_cookies": True, "dont_cache": True}
+"""Request.meta for a URL that another origin has named: nothing tells its server who we are. Its
+cookies are not kept (COOKIES_ENABLED), and its answer is no other request's (HTTPCACHE_ENABLED)."""
 PROOF = "larm_proof"
 """Request.meta of a host with a login: how often it had been proved, when this was sent, that
 somebody is signed in."""

@@ -11,7 +11,8 @@ from larmspider.fetch import errors
 from larmspider.fetch.archives import Archive
 from larmspider.fetch.blobs import Room, folder_of
 from larmspider.fetch.limits import Limits
-from larmspider.requests import BLOB, TIMING, VALIDATORS
+from larmspider.fetch.sites.lookup import Sites
+from larmspider.requests import BLOB, TIMING, VALIDATORS, WITHOUT_SECRETS
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -26,18 +27,22 @@ class ArchiveHandler:
     asks_servers = False
     """So no name is looked up (fetch/dns.py)."""
 
-    def __init__(self, archive: Archive, room: Room) -> None:
-        self._archive, self._room = archive, room
+    def __init__(self, archive: Archive, room: Room, sites: Sites | None = None) -> None:
+        self._archive, self._room, self._sites = archive, room, sites or Sites()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         limits = Limits.from_settings(crawler.settings)
         folder = folder_of(crawler.settings, limits)
         room = Room(limits.document_bytes, limits.blob_bytes, folder)
-        return cls(crawler.spider.archive, room)  # type: ignore[union-attr]
+        sites = Sites.from_settings(crawler.settings)
+        return cls(crawler.spider.archive, room, sites)  # type: ignore[union-attr]
 
     async def download_request(self, request: Request) -> Response:
         """Raises BadResponse, TooBig, CrawlDirError."""
+        site = self._sites.for_url(request.url) if WITHOUT_SECRETS in request.meta else None
+        if site is not None and site.options.sends_credentials:
+            raise errors.BadResponse("an archive does not know what its server shows to everybody")
         capture = self._archive.find(request.url)
         if capture is None:
             raise errors.BadResponse("the archive has no such page")

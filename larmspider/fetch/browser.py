@@ -6,8 +6,9 @@
 
 One process for the crawl, with its sandbox and never as root, a context of its own for each page.
 Scripts and data are asked through ``answer``; style sheets are empty, and pictures, fonts, films,
-sockets and all that is no GET are refused. Playwright drives it (larmspider[render]): a client of
-the protocol of our own would be shorter to install, and longer to keep up with Chromium.
+sockets, further windows and all that is no GET are refused. The same-origin policy holds
+(same_origin.py). Playwright drives it (larmspider[render]): a client of the protocol of our own
+would be shorter to install, and longer to keep up with Chromium.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
@@ -31,9 +32,11 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import TooBig
+from larmspider.fetch.same_origin import FRAME, Asking, answer_headers
+from larmspider.fetch.sites.lookup import Origin, origin_of
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Page, Route
+    from playwright.async_api import BrowserContext, Frame, Page, Route
     from playwright.async_api import Request as Asked
     from scrapy.http import Response
 
@@ -48,8 +51,12 @@ _ARGUMENTS = (
     "--disable-quic",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",  # or STUN asks any address
 )
-_WANTED = frozenset(("document", "script", "xhr", "fetch"))
-_HEADERS = ("content-type", "access-control-allow-origin", "access-control-allow-credentials")
+_WANTED = frozenset((FRAME, "script", "xhr", "fetch"))
+_HEADERS = ("content-security-policy", "x-content-type-options")
+"""Headers that confine a page. Chromium gets these, the media type and the headers of CORS."""
+_INHERITS = ("", "about:blank", "about:srcdoc")
+"""URLs of frames that have the origin of their parent."""
+_GO_THERE = '<meta http-equiv="refresh" content="0;url={}">'
 START_SECS = 120.0
 AFTER_SECS = 10.0
 """For reading the page, and for closing it, when its time is up."""
@@ -90,9 +97,10 @@ class Rendered:
     cut: list[str] = field(default_factory=list)
 
 
-Answer = Callable[[str, dict[str, str], Callable[[], int]], Awaitable["Response | None"]]
-"""From a URL, some headers and the bytes that are left when its turn has come; None: it is
-refused. Raises TooBig."""
+Answer = Callable[[Asking, dict[str, str], Callable[[], int]], Awaitable["Response | None"]]
+"""From a request, some headers and the bytes that are left when its turn has come; None: it is
+refused. A redirect is followed, and told to the Asking; that of a frame to another origin is the
+answer itself. Raises TooBig."""
 
 
 def find_browser() -> str:
@@ -142,8 +150,11 @@ class Browser:
         self._starting = asyncio.Lock()
         self._places = asyncio.Semaphore(TOGETHER)
 
-    async def render(self, response: Response, answer: Answer) -> Rendered:
-        """The page of a response, after its scripts have run. Raises NotRendered, Stopped."""
+    async def render(
+        self, response: Response, answer: Answer, allowed: Iterable[Origin] = ()
+    ) -> Rendered:
+        """The page of a response, after its scripts have run. ``allowed``: other origins that it
+        may ask with credentials. Raises NotRendered, Stopped."""
         from playwright.async_api import Error
 
         async with self._places:
@@ -152,7 +163,8 @@ class Browser:
                     raise Stopped("the crawl stops")
                 context = await self._context()
                 try:
-                    return await _Rendering(response, answer, self.limits).run(context)
+                    page = _Rendering(response, answer, self.limits, frozenset(allowed))
+                    return await page.run(context)
                 finally:
                     async with asyncio.timeout(AFTER_SECS):
                         await context.close()
@@ -207,8 +219,15 @@ class Browser:
 class _Rendering:
     """One page."""
 
-    def __init__(self, response: Response, answer: Answer, limits: RenderLimits) -> None:
+    def __init__(
+        self,
+        response: Response,
+        answer: Answer,
+        limits: RenderLimits,
+        allowed: frozenset[Origin] = frozenset(),
+    ) -> None:
         self.response, self.answer, self.limits = response, answer, limits
+        self.origin, self.allowed = origin_of(response.url), allowed
         self.rendered = Rendered()
         self.page: Page | None = None
         self._served = False
@@ -240,23 +259,61 @@ class _Rendering:
             await self._answer(route, route.request)
 
     async def _answer(self, route: Route, asked: Asked) -> None:
-        main = self.page is not None and asked.frame == self.page.main_frame
+        frame = self._frame_of(asked)
+        if frame is None:
+            await route.abort()
+            return
+        main = self.page is not None and frame == self.page.main_frame
         if main and asked.is_navigation_request():
             if self._served:
                 self._leads_to.append(asked.url)  # a link, that filters judge
                 await route.fulfill(status=204)  # so that the page stays
                 return
             self._served = True
-            await self._fulfill(route, self.response)
+            await self._fulfill(route, self.response, {})
             return
         if asked.resource_type == "stylesheet":
             await route.fulfill(status=200, content_type="text/css", body="")
             return
-        found = await self._ask(asked) if self._wants(asked) else None
-        if found is None:
+        asking = Asking(
+            asked.url,
+            self.origin,
+            self.allowed,
+            asked.resource_type,
+            asked.headers.get("origin", ""),
+            by_page=self._is_own(frame),
+        )
+        found = await self._ask(asking, asked) if self._wants(asked) else None
+        if found is not None and asking.kind == FRAME and asking.crossed:
+            # else the frame would have another origin's content, and this one's rights
+            there = _GO_THERE.format(escape(asking.url))
+            await route.fulfill(status=200, content_type="text/html", body=there)
+            return
+        headers = None if found is None else answer_headers(asking, found.headers)
+        if found is None or headers is None:
             await route.abort()
         else:
-            await self._fulfill(route, found)
+            await self._fulfill(route, found, headers)
+
+    def _frame_of(self, asked: Asked) -> Frame | None:
+        """The frame that asks; None for another window, which shows nothing of the page."""
+        from playwright.async_api import Error
+
+        try:
+            frame = asked.frame
+            return frame if self.page is None or frame.page == self.page else None
+        except Error:  # there is none yet
+            return None
+
+    def _is_own(self, frame: Frame | None) -> bool:
+        """Whether a frame and those around it have the origin of the page."""
+        main = None if self.page is None else self.page.main_frame
+        while frame is not None and frame != main:
+            url = frame.url.removeprefix("blob:")
+            if url not in _INHERITS and origin_of(url) != self.origin:
+                return False
+            frame = frame.parent_frame
+        return frame is not None
 
     def _wants(self, asked: Asked) -> bool:
         if asked.method != "GET" or asked.resource_type not in _WANTED:
@@ -270,11 +327,11 @@ class _Rendering:
             return time.monotonic() < self._until
         return False
 
-    async def _ask(self, asked: Asked) -> Response | None:
+    async def _ask(self, asking: Asking, asked: Asked) -> Response | None:
         headers = {"Accept": asked.headers.get("accept", "*/*")}
         try:
             async with asyncio.timeout(self._until - time.monotonic()):
-                found = await self.answer(asked.url, headers, self._bytes_left)
+                found = await self.answer(asking, headers, self._bytes_left)
         except TimeoutError:
             return None
         except TooBig:
@@ -287,13 +344,15 @@ class _Rendering:
     def _bytes_left(self) -> int:
         return self.limits.max_bytes - self.rendered.bytes
 
-    async def _fulfill(self, route: Route, response: Response) -> None:
+    async def _fulfill(self, route: Route, response: Response, cors: dict[str, str]) -> None:
         headers = {
-            name: value.decode("latin-1")
+            name: b", ".join(values).decode("latin-1")
             for name in _HEADERS
-            if (value := response.headers.get(name)) is not None
+            if (values := response.headers.getlist(name))
         }
-        await route.fulfill(status=response.status, headers=headers, body=response.body)
+        if (content_type := response.headers.get("content-type")) is not None:
+            headers["content-type"] = content_type.decode("latin-1")
+        await route.fulfill(status=response.status, headers=headers | cors, body=response.body)
 
     def _cut(self, limit: str) -> None:
         if limit not in self.rendered.cut:

@@ -271,6 +271,11 @@ class CurlHandler:
             transfer.dirty = True
             left = max(1, (limits.connect_secs - waited) * 1000)
             transfer.curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(min(left, LONGEST_MS)))
+        if WITHOUT_SECRETS in meta and self._has_doors(request.url):
+            # a connection that Negotiate or NTLM has opened speaks for who opened it
+            transfer.dirty = True
+            transfer.curl.setopt(pycurl.FRESH_CONNECT, 1)
+            transfer.curl.setopt(pycurl.FORBID_REUSE, 1)
         # the Content-Length of a HEAD is that of a body that does not come
         largest = document_bytes if blobs is None else limits.blob_bytes
         set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else largest)
@@ -290,6 +295,11 @@ class CurlHandler:
             if cookies:
                 headers = [*headers, b"Cookie: " + cookies]
             apply_site(transfer.curl, site, request.url, headers, proxy=not own_proxy)
+
+    def _has_doors(self, url: str) -> bool:
+        """Whether other requests for this host carry credentials."""
+        site = self.sites.for_url(url)
+        return site is not None and site.options.sends_credentials
 
     def _answer(
         self, transfer: Transfer, request: Request, code: int, words: str, total: float

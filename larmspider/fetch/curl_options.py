@@ -18,6 +18,7 @@ from larmspider.errors import ConfigError
 from larmspider.fetch import errors
 from larmspider.fetch.decoding import ACCEPTED
 from larmspider.fetch.limits import LONGEST_MS, Limits
+from larmspider.requests import WITHOUT_SECRETS
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -46,6 +47,9 @@ def check_method(method: str, where: str, features: int | None = None) -> None:
 _ACCEPT_ENCODING = b"Accept-Encoding: " + ACCEPTED.encode()
 _NOT_OURS = frozenset({b"Proxy-Authorization", b"Content-Length"})
 """Headers of a Request that are for the proxy, or that libcurl makes."""
+_SECRET = frozenset({b"Authorization", b"Cookie", b"Cookie2"})
+"""Headers that a Request without secrets may not have. Scrapy's own middlewares add them
+(http_user, COOKIES_ENABLED)."""
 
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 """Methods that have a body, were it empty."""
@@ -98,6 +102,8 @@ def header_lines(request: Request, *, decode: bool) -> list[bytes]:
     Raises BadUrl for a line break inside a header and a name that is no token. The list is that of
     other requests, too."""
     headers = tuple([(name, tuple(values)) for name, values in dict.items(request.headers)])
+    if WITHOUT_SECRETS in request.meta:
+        headers = tuple([one for one in headers if one[0] not in _SECRET])
     has_body = bool(request.body) or request.method in _WITH_BODY
     return _header_lines(headers, has_body, decode)
 

@@ -619,14 +619,18 @@ class Frontier:
         if (found := self.hosts.get(host)) is not None:
             schedule(self, found)
 
-    def found_sources(self, urls: Iterable[str], how: str) -> None:
-        """Sitemaps and feeds that robots.txt or a page names. Those of hosts that this crawl, or
-        this worker, does not have are not asked."""
+    def found_sources(self, urls: Iterable[str], how: str, by: str = "") -> None:
+        """Remember sitemaps and feeds that a page, or the robots.txt of the host ``by``, names.
+        Only hosts that this crawl, or this worker, has are asked."""
         if self.sources is None:
             return
         for url in urls:
             host = self.hosts.get(host_of(url)) if url.startswith(("http://", "https://")) else None
-            if host is not None and self.sources.found(host.record.host, [url], how):
+            if host is None:
+                continue
+            name = host.record.host
+            found_by = f"{how} of {by}" if by and by != name else how
+            if self.sources.found(name, [url], found_by):
                 schedule(self, host)
 
     def unlinked(self, names: Iterable[str]) -> None:

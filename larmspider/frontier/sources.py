@@ -41,11 +41,14 @@ LEAST_PRECISION = 0.05
 IN_VAIN = 3
 """Answers in a row with nothing in them after which a source is asked once in 30 days."""
 GUESSED = "/sitemap.xml"
+ROBOTS = "robots.txt"
+"""How a source was found: its own host's robots.txt names it, so that need not allow it, too."""
 
 
 @dataclass(slots=True)
 class Source:
-    """``how`` it was found: ``robots.txt``, ``guess``, ``feed`` or the URL of an index. ``answer``:
+    """``how`` it was found: ``robots.txt``, ``robots.txt of`` another host, ``guess``, ``feed`` or
+    the URL of an index. ``answer``:
     an HTTP status, a kind of failure, or what was wrong with the document. ``changed``: by its
     index, ``depth``: of indexes above it. ``true`` and ``false``: pages that it named as changed.
     """
@@ -159,7 +162,7 @@ class Sources:
         for source in sorted(mine.sources.values(), key=Source.due):
             if source.due() > now:
                 break
-            if source.how == "robots.txt" or allowed(source.url):
+            if source.how == ROBOTS or allowed(source.url):
                 self._out.add(host)
                 return source.url
             self.asked(source.url, now, "robots")

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 
 class LastCheckMiddleware:
-    """Refuses a request out of scope. Those for robots.txt pass."""
+    """Refuses a request out of scope. Those for robots.txt and of a login pass; of a sitemap or
+    feed it is asked only whether its URL acts."""
 
     def __init__(
         self,
@@ -76,6 +77,8 @@ class LastCheckMiddleware:
     def process_request(self, request: Request) -> None:
         lease = request.meta.get(LEASE)
         if request.callback is NO_CALLBACK or (lease is not None and lease.is_own):
+            if lease is not None and lease.is_source and self.sites is not None:
+                self._refuse(acts_signed_in(request.url, self.sites))
             return
         if lease is not None and lease.disallowed:
             raise Disallowed("not allowed by robots.txt any more")
@@ -90,6 +93,9 @@ class LastCheckMiddleware:
                 reason = acts_signed_in(request.url, self.sites)
         except InvalidURL as error:
             reason = str(error)
+        self._refuse(reason)
+
+    def _refuse(self, reason: str | None) -> None:
         if reason is not None:
             self.counters.inc_value(stats.LAST_CHECK_REJECTED)
             raise OutOfScope(f"out of scope: {reason}")

@@ -3,7 +3,8 @@
 What a page asks for while it is rendered is fetched by the crawl itself: as other requests it needs
 to be in scope, not to act where somebody is signed in, and to be allowed by robots.txt and
 LARM_DENY_ADDRESSES; it waits for its host's turn. A host that the crawl, or this worker, has not
-met is not asked.
+met is not asked. Another origin than the page's is asked without credentials, unless the site's
+``render_origins`` name it (fetch/same_origin.py).
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from larmspider import stats
 from larmspider.fetch.browser import Browser, NotRendered, RenderLimits, find_browser
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import TooBig
-from larmspider.fetch.sites.lookup import Sites
+from larmspider.fetch.same_origin import FRAME, Asking, is_script
+from larmspider.fetch.sites.lookup import Origin, Sites, origin_of
+from larmspider.fetch.sites.model import origin_text
 from larmspider.formatting import printable
 from larmspider.frontier.hosts import Host, HostState
 from larmspider.frontier.storage.records import host_of
-from larmspider.requests import LEASE, NOT_RENDERED, VALIDATORS
+from larmspider.requests import LEASE, NOT_RENDERED, NOTHING_SECRET, VALIDATORS
 from larmspider.scheduler.scheduler import WithScheduler
 from larmspider.urls.resolve import location_of, resolve
 
@@ -43,15 +46,18 @@ MAX_HOPS = 5
 """Redirects of what a page asks for."""
 KEPT_BYTES = 32_000_000
 """Scripts that are kept for further pages."""
-_SCRIPTS = (b"javascript", b"ecmascript")
+MAX_TOLD = 20
+"""Warnings of hosts that pages ask without credentials."""
 
 
 class RenderMiddleware(WithScheduler):
     def __init__(self, crawler: Crawler, sites: Sites, browser: Browser) -> None:
         super().__init__(crawler)
         self.sites, self.browser = sites, browser
-        self._kept: OrderedDict[str, Response] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, str], Response] = OrderedDict()
+        """By Asking.shares."""
         self._kept_bytes = 0
+        self._told: set[tuple[Origin, Origin]] = set()
         self._closing: asyncio.Future[None] | None = None
 
     @classmethod
@@ -80,7 +86,8 @@ class RenderMiddleware(WithScheduler):
             return response
         began = time.monotonic()
         try:
-            rendered = await self.browser.render(response, self._answer)
+            allowed = site.options.render_origins or ()
+            rendered = await self.browser.render(response, self._answer, allowed)
         except (NotRendered, Stopped) as error:
             self._count("failed", int(isinstance(error, NotRendered)))
             request.meta[NOT_RENDERED] = error
@@ -109,12 +116,13 @@ class RenderMiddleware(WithScheduler):
         self._closing = asyncio.ensure_future(self.browser.close())
 
     async def _answer(
-        self, url: str, headers: dict[str, str], bytes_left: Callable[[], int]
+        self, asking: Asking, headers: dict[str, str], bytes_left: Callable[[], int]
     ) -> Response | None:
         for _ in range(MAX_HOPS + 1):
-            if url in self._kept:
-                self._kept.move_to_end(url)
-                return self._kept[url]
+            url, key = asking.url, asking.shares
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
             host = self.lessor.frontier.hosts.get(host_of(url)) if url.startswith("http") else None
             if (why := self._why_not(url, host)) or host is None:
                 self._refused(url, why)
@@ -122,8 +130,8 @@ class RenderMiddleware(WithScheduler):
             await self._turn(host)
             if (left := bytes_left()) <= 0:
                 raise TooBig("other answers have used up LARM_RENDER_BYTES")
-            meta = {"download_maxsize": left, "dont_redirect": True, "handle_httpstatus_all": True}
-            request = Request(url, headers=headers, meta=meta, dont_filter=True)
+            request = _request(asking, headers, left)
+            self._tell_without(asking)
             try:
                 fetched = self.crawler.engine.downloader.fetch(request)
                 found = await maybe_deferred_to_future(fetched)
@@ -135,9 +143,15 @@ class RenderMiddleware(WithScheduler):
             assert not isinstance(found, Request)
             location = found.headers.get("Location")
             if not (300 <= found.status < 400 and location):
-                self._keep(url, found)
+                self._keep(key, found)
                 return found
-            url = resolve(url, location_of(location)) or ""
+            target = resolve(url, location_of(location)) or ""
+            if not target.startswith(("http://", "https://")):
+                self._refused(url, "it redirects to no web page")
+                return None
+            asking.redirected(target)
+            if asking.kind == FRAME and asking.crossed:
+                return found
         return None
 
     def _why_not(self, url: str, host: Host | None) -> str:
@@ -168,17 +182,35 @@ class RenderMiddleware(WithScheduler):
         shared = 0.0 if host.group is None else host.group.last + gap
         return max(host.record.next_time, shared)
 
-    def _keep(self, url: str, response: Response) -> None:
-        content_type = (response.headers.get("Content-Type") or b"").lower()
-        if (
-            url not in self._kept
-            and response.status == 200
-            and any(word in content_type for word in _SCRIPTS)
-        ):
-            self._kept[url] = response
+    def _keep(self, key: tuple[str, str, str], response: Response) -> None:
+        if key not in self._kept and response.status == 200 and is_script(response.headers):
+            self._kept[key] = response
             self._kept_bytes += len(response.body)
             while self._kept_bytes > KEPT_BYTES:
                 self._kept_bytes -= len(self._kept.popitem(last=False)[1].body)
+
+    def _tell_without(self, asking: Asking) -> None:
+        """Name a host with credentials that a page asks without them, once for each page's host."""
+        at, page = origin_of(asking.url), asking.page
+        if (
+            asking.with_credentials
+            or not asking.by_page
+            or at is None
+            or page is None
+            or at == page
+        ):
+            return
+        pair = page, at
+        if pair in self._told or len(self._told) >= MAX_TOLD:
+            return
+        site = self.sites.for_url(asking.url)
+        if site is not None and site.options.sends_credentials:
+            self._told.add(pair)
+            logger.warning(
+                "Pages of %s ask %s. They get what it shows without credentials, unless"
+                " render_origins names it (docs/sites.md)",
+                *map(origin_text, pair),
+            )
 
     def _refused(self, url: str, why: str) -> None:
         self._count("refused")
@@ -187,3 +219,12 @@ class RenderMiddleware(WithScheduler):
     def _count(self, event: str, number: int = 1) -> None:
         assert self.crawler.stats is not None
         self.crawler.stats.inc_value(stats.RENDER.format(event=event), number)
+
+
+def _request(asking: Asking, headers: dict[str, str], max_bytes: int) -> Request:
+    meta = {"download_maxsize": max_bytes, "dont_redirect": True, "handle_httpstatus_all": True}
+    if not asking.with_credentials:
+        meta |= NOTHING_SECRET
+    if asking.sent_origin:
+        headers = headers | {"Origin": asking.sent_origin}
+    return Request(asking.url, headers=headers, meta=meta, dont_filter=True)

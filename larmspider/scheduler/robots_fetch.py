@@ -9,7 +9,7 @@ address refused        no rules: each page is refused then, for its address; whe
                        there, unreachable
 
 A server that is crawled can so make the crawler ask none but hosts that are crawled anyway, and
-never with the credentials that the sites file has for another host.
+never with the credentials that the sites file has for another host or port.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from scrapy import Request
 
 from larmspider import signals, stats
 from larmspider.fetch.errors import DeniedAddress, kind_of, retry_after
+from larmspider.fetch.sites.lookup import origin_of
 from larmspider.formatting import printable
 from larmspider.frontier.hosts import name_of
 from larmspider.frontier.robots import MAX_BYTES
+from larmspider.frontier.sources import ROBOTS
 from larmspider.frontier.storage.records import host_of
-from larmspider.requests import CUT_BYTES, LEASE, WITHOUT_SECRETS
+from larmspider.requests import CUT_BYTES, LEASE, NOTHING_SECRET, WITHOUT_SECRETS
+from larmspider.urls.host_pattern import DEFAULT_PORTS
 from larmspider.urls.host_resolver import HostResolver, canonical_host
 from larmspider.urls.normalizer import host_resolver_from_settings
 from larmspider.urls.resolve import location_of, resolve
@@ -96,7 +99,7 @@ class RobotsFetch:
             "handle_httpstatus_all": True,
         }
         if not secrets:
-            meta[WITHOUT_SECRETS] = True
+            meta |= NOTHING_SECRET
         return Request(
             url or lease.url,
             callback=self.answered,
@@ -122,7 +125,7 @@ class RobotsFetch:
             body = response.body if 200 <= status < 300 else b""
             sitemaps = frontier.robots_loaded(lease, body, seconds, str(status))
             if sitemaps:
-                frontier.found_sources(sitemaps, "robots.txt")
+                frontier.found_sources(sitemaps, ROBOTS, lease.host.record.host)
                 self.scheduler.crawler.signals.send_catch_log(
                     signals.sitemaps_found, host=lease.host.record.host, urls=list(sitemaps)
                 )
@@ -167,7 +170,8 @@ class RobotsFetch:
         if why_not or url is None:
             return False
         began = response.meta[_BEGAN]
-        self.scheduler.hand_out(self.request(lease, url, hops, began, secrets=same))
+        secrets = same and response.meta.get(WITHOUT_SECRETS) is None and _is_bound(lease.url, url)
+        self.scheduler.hand_out(self.request(lease, url, hops, began, secrets=secrets))
         return True
 
     def _is_same(self, host: str, other: str) -> bool:
@@ -193,3 +197,12 @@ class RobotsFetch:
         assert counters is not None
         if number:
             counters.inc_value(key, number)
+
+
+def _is_bound(url: str, target: str) -> bool:
+    """Whether a redirect to another URL of the same host keeps to its port, or goes from http to
+    https: another port may be another server's, and its credentials are for those who ask there."""
+    was, now = origin_of(url), origin_of(target)
+    if was is None or now is None:
+        return False
+    return was[0::2] == now[0::2] or all(one[2] == DEFAULT_PORTS[one[0]] for one in (was, now))

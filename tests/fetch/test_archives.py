@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import os
 import sys
@@ -11,13 +12,17 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from scrapy import Request
 
 from larmspider.errors import ConfigError
+from larmspider.fetch.archive_handler import ArchiveHandler
 from larmspider.fetch.archives import Answer, Archive
 from larmspider.fetch.blobs import Room
 from larmspider.fetch.errors import BadResponse, TooBig
+from larmspider.fetch.sites.lookup import read_sites_file
 from larmspider.items import Page
 from larmspider.pipelines.warc_records import Original, info_record, page_records
+from larmspider.requests import NOTHING_SECRET
 
 NOON = 1_700_000_000.0
 
@@ -217,3 +222,19 @@ def test_warc_files_without_warcio(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "warcio.archiveiterator", None)
     with pytest.raises(ConfigError, match=r"read by warcio: pip install 'larmspider\[warc\]'"):
         Archive([tmp_path / "a.warc.gz"])
+
+
+def test_what_credentials_may_have_opened_is_not_for_pages_of_other_hosts(tmp_path: Path) -> None:
+    """A rendered page asks an archive, too, which holds what the crawl of then was shown."""
+    _warc(tmp_path / "1.warc.gz", Page("http://closed/a", body=b"x"), Page("http://open/a"))
+    path = tmp_path / "sites.toml"
+    path.write_text('[[site]]\nhosts = "http://closed"\nheaders = { X-Key = "1" }\n')
+    archive = Archive([tmp_path / "1.warc.gz"])
+    handler = ArchiveHandler(archive, Room(0), read_sites_file(path))
+
+    def answer(url: str, **meta: bool) -> int:
+        return asyncio.run(handler.download_request(Request(url, meta=meta))).status
+
+    assert answer("http://closed/a") == answer("http://open/a", **NOTHING_SECRET) == 200
+    with pytest.raises(BadResponse, match="does not know what its server shows to everybody"):
+        answer("http://closed/a", **NOTHING_SECRET)

@@ -21,6 +21,7 @@ from larmspider.fetch import curl_handler
 from larmspider.fetch.curl_handler import CurlHandler
 from larmspider.fetch.curl_options import bind_address_from
 from larmspider.fetch.errors import kind_of
+from larmspider.requests import NOTHING_SECRET
 from tests.support.fetch.fetching import Fetcher
 from tests.support.servers.nginx import Nginx
 from tests.support.servers.scripted import Raw, Reply, ScriptedServer
@@ -51,6 +52,22 @@ def test_a_response_is_what_the_server_sent(scripted_server: Start, fetcher: Mak
     assert response.ip_address == ip_address("127.0.0.1")
     assert response.protocol == "HTTP/1.1"
     assert response.certificate is None
+
+
+def test_a_request_without_secrets_has_a_connection_of_its_own(
+    scripted_server: Start, fetcher: Make, tmp_path: Path
+) -> None:
+    """Negotiate and NTLM sign in connections, so one that others have opened says who we are."""
+    server = scripted_server({"*": "x"})
+    sites = tmp_path / "sites.toml"
+    sites.write_text(
+        f'[[site]]\nhosts = "http://127.0.0.1:{server.port}"\nheaders = {{ X-Key = "1" }}\n'
+    )
+    own = fetcher(LARM_SITES_FILE=str(sites))
+    for meta in ({}, {}, NOTHING_SECRET, NOTHING_SECRET, {}):
+        own.get(server.url(), meta=dict(meta))
+    asked = [(one.connection, "x-key" in one.headers) for one in server.log]
+    assert asked == [(1, True), (1, True), (2, False), (3, False), (1, True)]
 
 
 def test_what_a_request_says_is_sent_and_nothing_else(

@@ -7,6 +7,7 @@ from scrapy import Request
 
 from larmspider.fetch.curl_options import header_lines, url_for_curl
 from larmspider.fetch.errors import BadUrl
+from larmspider.requests import NOTHING_SECRET
 
 
 @pytest.mark.parametrize(
@@ -54,6 +55,15 @@ def test_headers_that_are_not_the_requests(name: str) -> None:
     """For the proxy alone; and the length that libcurl counts itself."""
     lines = header_lines(Request("http://h/", headers={name: "1"}), decode=False)
     assert lines == [b"User-Agent:", b"Accept:"]
+
+
+@pytest.mark.parametrize("name", ["Authorization", "cookie"])
+def test_what_names_us_is_left_out_of_a_request_without_secrets(name: str) -> None:
+    """As Scrapy's middlewares add it: http_user of a spider, COOKIES_ENABLED."""
+    asked = Request("http://h/", headers={name: "1"})
+    assert f"{name.title()}: 1".encode() in header_lines(asked, decode=False)
+    asked.meta.update(NOTHING_SECRET)
+    assert header_lines(asked, decode=False) == [b"User-Agent:", b"Accept:"]
 
 
 @pytest.mark.parametrize("value", ["a\nb", "a\rb", "a\0b"])

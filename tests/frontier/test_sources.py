@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from larmspider.frontier.sources import EVERY_SECS, MAX_FEEDS, MAX_SOURCES, Sources
+from larmspider.frontier.sources import EVERY_SECS, MAX_FEEDS, MAX_SOURCES, ROBOTS, Sources
 from tests.support.frontier.memory_backend import MemoryBackend
 
 NOW = 1.8e9
@@ -52,6 +52,16 @@ def test_a_source_is_asked_once_a_day_and_after_the_first_page(
     later.host_answered(HOST, "http")
     assert everything(later, NOW + EVERY_SECS / 2) == []
     assert len(everything(later, NOW + EVERY_SECS)) == 2
+
+
+@pytest.mark.parametrize("how, asked", [(ROBOTS, [MAP]), (f"{ROBOTS} of other:80", [])])
+def test_what_another_host_names_is_asked_where_robots_txt_allows_it(
+    sources: Sources, how: str, asked: list[str]
+) -> None:
+    """A host's own robots.txt, which names a sitemap, need not allow it, too."""
+    sources.found(HOST, [MAP], how)
+    sources.host_answered(HOST, "http")
+    assert everything(sources, NOW, lambda url: False) == asked
 
 
 def test_a_clock_that_was_ahead_delays_no_source_by_more_than_a_day(

@@ -325,3 +325,22 @@ def test_each_worker_signs_in_to_its_hosts(tmp_path: Path) -> None:
     assert len(found) == len(set(found)) == len(servers) * len(TITLES)
     assert all(1 <= site.forms <= 2 for site in sites), "once by each worker that had the host"
     assert [site.changed for site in sites] == [[]] * len(sites)
+
+
+@pytest.mark.parametrize("who", ["itself", "another host"])
+def test_no_sitemap_that_acts_is_asked(scripted_server: Start, tmp_path: Path, who: str) -> None:
+    """Whoever names it in a robots.txt; a sitemap that only shows something is."""
+    site = SignedInSite(PAGES | {"/map.xml": "<urlset/>"})
+    signed_in = scripted_server({"*": site.answer}, "127.31.5.1")
+    named = "".join(f"Sitemap: {signed_in.url(path)}\n" for path in ("/p1/delete", "/map.xml"))
+    robots = Reply(200, {"Content-Type": "text/plain"}, named.encode(), delay=2.0)
+    other = scripted_server({"/": "other", "/robots.txt": robots}, "127.31.5.2")
+    if who == "itself":
+        signed_in.routes["/robots.txt"] = Reply(200, {"Content-Type": "text/plain"}, robots.body)
+    rule = f'[[site]]\nhosts = "http://127.31.5.1:{signed_in.port}"\n{site.toml}'
+    seeds = signed_in.url() if who == "itself" else f"{signed_in.url()} {other.url()}"
+    ran = crawl_with(rule, seeds, tmp_path, LARM_SITEMAPS="yes", DOWNLOAD_DELAY="0.4")
+    assert ran.status == 0, ran.err
+    assert signed_in.requests("/map.xml")
+    assert site.changed == []
+    assert "/p1/delete: scope, 0 URLs" in ran.err

@@ -22,6 +22,7 @@ from typing import Any
 from larmspider.errors import ConfigError
 from larmspider.fetch.curl_options import check_method
 from larmspider.fetch.sites.model import ClientCertificate, Credentials, Login, Proxy, Secret
+from larmspider.urls.host_pattern import DEFAULT_PORTS
 from larmspider.urls.host_resolver import canonical_host
 
 _FORMS = 'a string, { env = "NAME" } or { file = "PATH" }'
@@ -240,6 +241,32 @@ def read_login(table: SiteTable) -> Login | None:
     for name, secret in fields:
         check_text(table, f"login_fields.{name}", secret)
     return Login(url, fields, check)
+
+
+_ORIGIN = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[^\x00-\x20%*/?#@\\:\[\]]+)(?::(\d{1,5}))?")
+
+
+def read_render_origins(table: SiteTable) -> tuple[tuple[str, str, int], ...] | None:
+    """Scheme, host as can_ada writes it, port of each."""
+    texts = table.texts("render_origins")
+    if texts is None:
+        return None
+    if table.boolean("render") is not True:
+        raise table.refuse(
+            "render_origins", "is for pages that are rendered: expected render = true"
+        )
+    return tuple(dict.fromkeys(_origin(table, text) for text in texts))
+
+
+def _origin(table: SiteTable, text: str) -> tuple[str, str, int]:
+    found = _ORIGIN.fullmatch(text.lower())
+    host = None if found is None else canonical_host(found[2])
+    port = 0 if found is None else int(found[3] or DEFAULT_PORTS[found[1]])
+    if found is None or host is None or not 0 < port < 65_536:
+        shown = None if "@" in text else text  # a password may stand before it
+        wanted = "origins: https://host, or https://host:port, or http://; no path, no wildcard"
+        raise table.expected("render_origins", wanted, shown)
+    return found[1], host, port
 
 
 def check_user(table: SiteTable, key: str, user: Secret | None, method: str) -> None:

@@ -31,6 +31,7 @@ from larmspider.fetch.sites.fields import (
     read_headers,
     read_login,
     read_proxy,
+    read_render_origins,
     read_tls_min,
 )
 from larmspider.fetch.sites.model import Site, SiteOptions, SiteRule
@@ -73,7 +74,8 @@ class Sites:
     @property
     def protected(self) -> list[str]:
         """The patterns of hosts that are sent credentials, cookies, headers or a client
-        certificate, so that what is fetched may not be for everybody."""
+        certificate, or whose pages may ask others with theirs (``render_origins``), so that what is
+        fetched may not be for everybody."""
         opening = (rule.patterns for rule in self.rules if rule.options.opens_doors)
         return sorted({str(pattern) for patterns in opening for pattern in patterns})
 
@@ -189,11 +191,12 @@ def _rule(table: SiteTable) -> SiteRule:
         verify=table.boolean("verify"),
         proxy=read_proxy(table),
         render=table.boolean("render"),
+        render_origins=read_render_origins(table),
     )
     table.check_names()
     if options == SiteOptions():
         raise table.refuse("hosts", "stand alone: the table says nothing of them (docs/sites.md)")
-    if options.has_secrets:
+    if options.is_trusted:
         _check_bounds(table, patterns)
     rule = SiteRule(table.where, patterns, _schemes(table, schemes, patterns, options), options)
     login = options.login
@@ -221,9 +224,9 @@ def _check_bounds(table: SiteTable, patterns: Iterable[HostPattern]) -> None:
         if not pattern.is_bounded:
             raise table.refuse(
                 "hosts:",
-                f"{str(pattern)!r} cannot stand beside auth, cookies, headers or login: its last"
-                " part has a wildcard, so hosts of strangers match; expected a pattern such as"
-                " wiki.example, *.intra.example or 10.1.*",
+                f"{str(pattern)!r} cannot stand beside auth, cookies, headers, login or"
+                " render_origins: its last part has a wildcard, so hosts of strangers match;"
+                " expected a pattern such as wiki.example, *.intra.example or 10.1.*",
             )
 
 
@@ -236,7 +239,7 @@ def _schemes(
     """The schemes of patterns that name none."""
     if given is not None and (not given or not set(given) <= set(DEFAULT_PORTS)):
         raise table.expected("scheme", "http, https or both", given)
-    meant = frozenset(given or (("https",) if options.has_secrets else DEFAULT_PORTS))
+    meant = frozenset(given or (("https",) if options.is_trusted else DEFAULT_PORTS))
     reached: set[str] = set()
     for pattern in patterns:
         reached |= {pattern.scheme} if pattern.scheme else meant

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import NoReturn, final
 
-from larmspider.urls.host_pattern import HostPattern
+from larmspider.urls.host_pattern import DEFAULT_PORTS, HostPattern
+
+
+def origin_text(origin: tuple[str, str, int]) -> str:
+    """As the header Origin has it: https://app.example, http://app.example:8080."""
+    scheme, host, port = origin
+    return f"{scheme}://{host}" + ("" if port == DEFAULT_PORTS[scheme] else f":{port}")
 
 
 @final
@@ -105,6 +111,8 @@ class SiteOptions:
     verify: bool | None = None
     proxy: Proxy | None = None
     render: bool | None = None
+    render_origins: tuple[tuple[str, str, int], ...] | None = None
+    """Origins that a rendered page may ask with what they need, beside its own."""
 
     @property
     def has_secrets(self) -> bool:
@@ -113,9 +121,21 @@ class SiteOptions:
         return bool(self.credentials or self.cookies or self.headers or self.login)
 
     @property
-    def opens_doors(self) -> bool:
-        """Whether these may get pages that not everybody may see."""
+    def sends_credentials(self) -> bool:
+        """Whether a request with these says who we are."""
         return self.has_secrets or self.client_certificate is not None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether a stranger in the host's place would get a secret: our own, or what another
+        origin shows to pages of this host (``render_origins``)."""
+        return self.has_secrets or bool(self.render_origins)
+
+    @property
+    def opens_doors(self) -> bool:
+        """Whether these may get pages that not everybody may see. A page that may ask other origins
+        with their credentials is such a page itself."""
+        return self.sends_credentials or bool(self.render_origins)
 
     @property
     def needs_tls(self) -> bool:
@@ -154,6 +174,9 @@ class SiteOptions:
             parts.append(f"proxy {self.proxy.url}" if self.proxy.url else "no proxy")
         if self.render:
             parts.append("rendered by Chromium")
+        if self.render_origins:
+            named = ", ".join(map(origin_text, self.render_origins))
+            parts.append(f"its pages may ask {named} with credentials")
         return "; ".join(parts)
 
 

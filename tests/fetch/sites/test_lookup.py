@@ -24,6 +24,13 @@ from larmspider.fetch.sites.model import Credentials, Proxy, Secret, SiteOptions
 from larmspider.urls.host_pattern import HostPattern
 from tests.support.servers.certificate import Authority
 
+RENDER = "render = true\nrender_origins = "
+NO_ORIGINS = (
+    "api.example", "https://", "https://api.example/", "https://api.example/v1", "*",
+    "https://*.example", "https://api.example:0", "https://api.example:65536",
+    "https://api.example:x", "https://api.example:", "https://api.example?q", "https://api.example#a",
+    "ftp://api.example", "file:///etc", "null", "", "https://a b", "https://a%2fb", "https://a\\b",
+)  # fmt: skip
 WITH_KEY = SiteOptions(headers=(("Key", Secret("canary")),))
 
 
@@ -209,6 +216,20 @@ def read(tmp_path: Path) -> Read:
         ),
         ('hosts = "wiki*"\nauth = "negotiate"', "'wiki*' cannot stand beside auth"),
         ('hosts = "*"\ncookies = {a = "canary-7d1f"}', "'*' cannot stand beside auth"),
+        (f'hosts = "*"\n{RENDER}"https://a"', "'*' cannot stand beside auth"),
+        ('hosts = "h"\nrender_origins = "https://a"', "is for pages that are rendered: expected"),
+        (
+            'hosts = "h"\nrender = false\nrender_origins = "https://a"',
+            "render_origins is for pages that are rendered",
+        ),
+        (f'hosts = "h"\n{RENDER}7', "render_origins: expected a string or a list of strings"),
+        *(
+            (f'hosts = "h"\n{RENDER}["https://fine", {json.dumps(text)}]', "render_origins" + said)
+            for text, said in [
+                *((text, f" = {text!r}: expected origins") for text in NO_ORIGINS),
+                ("https://joe:canary-7d1f@api.example", ": expected origins"),
+            ]
+        ),
         ('hosts = "h"\nlogin = "/in"', "login_fields is missing or empty: login, login_fields, l"),
         (f'hosts = "h"\n{FIELDS}login_check = "x"', "login is missing or empty"),
         (f'hosts = "h"\n{FIELDS}login = "/in"\nlogin_check = ""', "login_check is missing"),
@@ -463,7 +484,7 @@ def test_examples_are_accepted(
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == 8
+    assert len(EXAMPLES) == 9
 
 
 def test_every_key_is_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -477,7 +498,7 @@ def test_every_key_is_documented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     read_sites_file(path)
     secrets = {"user", "password", "token", "client_key_password", "proxy_user", "proxy_password"}
     columns = " ".join(re.findall(r"^\| (.*?) \|", DOCS, re.MULTILINE)) + " `cookies` `headers`"
-    assert len(asked) == 19
+    assert len(asked) == 20
     for key in asked | secrets:
         assert f"`{key}`" in columns, key
 
@@ -538,3 +559,31 @@ def test_a_login_belongs_to_one_origin(read: Read) -> None:
     bare = sites.for_url("https://a/", secrets=False)
     assert bare is not None
     assert bare.options.login is None
+
+
+# render_origins: what the pages of a site may ask with credentials.
+
+
+def test_origins_are_read_as_urls_are(tmp_path: Path) -> None:
+    path = tmp_path / "sites.toml"
+    named = '["https://API.example", "http://b\u00fccher.example:80", "https://[::1]:8443", "https://api.example:443"]'
+    path.write_text(f'[[site]]\nhosts = "app.example"\n{RENDER}{named}')
+    site = read_sites_file(path).for_url("https://app.example/")
+    assert site is not None
+    urls = ("https://api.example/x", "http://b\u00fccher.example/", "https://[::1]:8443/")
+    assert site.options.render_origins == tuple(map(origin_of, urls))
+    assert "may ask https://api.example, http://xn--bcher-kva.example, https://[::1]:8443" in str(
+        site
+    )
+
+
+def test_a_site_whose_pages_ask_others_with_credentials_is_protected(tmp_path: Path) -> None:
+    """And for https alone, as a table with a password is."""
+    path = tmp_path / "sites.toml"
+    path.write_text(f'[[site]]\nhosts = ["app.example"]\n{RENDER}["https://api.example"]')
+    sites = read_sites_file(path)
+    assert sites.protected == ["app.example"]
+    assert sites.has_credentials
+    assert sites.for_url("http://app.example/") is None
+    path.write_text('[[site]]\nhosts = ["app.example"]\nrender = true\nrender_origins = []')
+    assert read_sites_file(path).protected == []
