@@ -133,7 +133,9 @@ def _unpacked(body: bytes) -> bytes:
 
 def _read_text(body: bytes, found: Signals) -> Signals:
     """A URL a line, in UTF-8."""
-    for raw in _LINE.finditer(body.removeprefix(b"\xef\xbb\xbf")):  # a list of 50 million may be GBs
+    for raw in _LINE.finditer(
+        body.removeprefix(b"\xef\xbb\xbf")
+    ):  # a list of 50 million may be GBs
         line = raw[0].strip()
         if not line:
             continue
