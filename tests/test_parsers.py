@@ -2,8 +2,8 @@
 
 What parses documents or containers runs in reader processes only. The crawl's own process parses
 HTML within markup_guard.py, plain text, robots.txt, sitemaps and feeds. A new caller of a parser
-fails until its row says in which process it runs and what bounds it. docs/hostile-web.md has the same
-in words.
+fails until its row says in which process it runs and what bounds it. docs/hostile-web.md has the
+same in words.
 """
 
 from __future__ import annotations
@@ -280,8 +280,8 @@ def test_every_caller_of_a_parser_is_listed() -> None:
     modules = (str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py")))
     new = {module: found for module in modules if (found := unlisted(module, found_in(module)))}
     assert not new, (
-        f"new callers of parsers: {new}. Say in WHERE of tests/test_parsers.py in which process each"
-        " runs and what bounds it. Documents and containers belong into extraction/documents/."
+        f"new callers of parsers: {new}. Say in WHERE of tests/test_parsers.py in which process"
+        " each runs and what bounds it. Documents and containers belong into extraction/documents/."
     )
 
 

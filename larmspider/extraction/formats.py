@@ -4,8 +4,8 @@
     media_type("text/html", b"%PDF-1.7\n...")                   # "application/pdf"
     media_type("application/octet-stream", b"PK\x03\x04...")    # docx, by what lies in it
 
-`media_type` is what the crawl's own process asks: it looks at both ends of a body and opens nothing.
-What a container holds may say more: documents/containers.py, for processes that read documents.
+The crawl's own process asks `media_type`, which looks at both ends of a body and opens nothing.
+Where documents are read documents/containers.py is asked, which opens OLE files.
 
 A new format is one module with an ``extract`` function and one line in urls/media_types.py.
 """

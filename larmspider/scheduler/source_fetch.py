@@ -123,8 +123,8 @@ class SourceFetch(RobotsFetch):
         self.scheduler.end_own(lease)
 
     async def _made_up(self, response: Response) -> Page | None:
-        """What the host says to a URL that nobody has, ``Page.unread`` where it cannot be read; None
-        where it says that there is none. Raises ExtractionStopped."""
+        """What the host says to a URL that nobody has, ``Page.unread`` where it cannot be read;
+        None where it says that there is none. Raises ExtractionStopped."""
         if 300 <= response.status < 400 and (location := response.headers.get("Location")):
             target = resolve(response.url, location_of(location))
             page = Page(response.url, status=response.status)

@@ -4,8 +4,8 @@ OLE files.
     document_type(body, "a/plan.doc")                   # "application/msword": a stream says so
     document_type(body, url, "application/msword")      # that of the header where nothing says so
 
-An OLE file has as many entries as its author likes: 1.5 MB as gzip took 4 s. The crawl's own process
-asks formats.media_type, which looks at both ends alone; its answer is replaced by this one.
+An OLE file has as many entries as its author likes: 1.5 MB of gzip took 4 s. The crawl's own
+process asks formats.media_type, which looks at both ends alone; this answer replaces that one.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from larmspider.extraction import process
-from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents import parts, spreadsheet
+from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread, date_of
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.process import ExtractionRefused, Readers
