@@ -4,15 +4,17 @@
     media_type("text/html", b"%PDF-1.7\n...")                   # "application/pdf"
     media_type("application/octet-stream", b"PK\x03\x04...")    # docx, by what lies in it
 
+The crawl's own process asks `media_type`, which looks at both ends of a body and opens nothing.
+Where documents are read documents/containers.py is asked, which opens OLE files.
+
 A new format is one module with an ``extract`` function and one line in urls/media_types.py.
 """
 
 from __future__ import annotations
 
-import io
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -74,23 +76,25 @@ _HTML = re.compile(
     rb"|br|p|!--|meta|link|frameset|ul|ol|pre)(?:[\t\n\f\r />]|-)",
     re.IGNORECASE,
 )
-_ZIP, _OLE = "application/zip", "application/x-ole-storage"
+ZIP, OLE = "application/zip", "application/x-ole-storage"
+"""Containers: what one is may depend on what it holds."""
 _SIGNATURES = (
     (b"%PDF-", "application/pdf"),
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
-    (b"PK\x03\x04", _ZIP),
-    (b"PK\x05\x06", _ZIP),  # an empty one
+    (b"PK\x03\x04", ZIP),
+    (b"PK\x05\x06", ZIP),  # an empty one
     (b"\x1f\x8b\x08", "application/gzip"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _OLE),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE),
     (b"{\\rtf", "application/rtf"),
     (b"BZh", "application/x-bzip2"),
     (b"\xfd7zXZ\x00", "application/x-xz"),
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
     (b"Rar!\x1a\x07", "application/vnd.rar"),
 )
+_CONTAINERS = tuple(start for start, mime in _SIGNATURES if mime in (ZIP, OLE))
 _EXCEL = "application/vnd.ms-excel"
 _OFTEN_PAGES = frozenset(("application/pdf", _EXCEL, "application/msword"))
 """What is said of a login form in place of a PDF, and of tables that are HTML."""
@@ -100,9 +104,10 @@ _HEAD_BYTES = 1445
 """WHATWG MIME Sniffing 5.2, "resource header"."""
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
-_TAIL_BYTES = 1 << 17
-"""Where a zip file lists its members, at its end."""
-_MAX_NAMES = 10_000
+END_BYTES = 1 << 16
+"""Of a zip file, at each end, that `media_type` looks at."""
+MAX_NAMES = 1_000
+"""Members of a zip file whose names it looks at."""
 _LENGTHS = struct.Struct("<HHH")
 _IN_ZIP = (
     (b"word/", OOXML + "wordprocessingml.document"),
@@ -111,14 +116,15 @@ _IN_ZIP = (
     (b"xl/", OOXML + "spreadsheetml.sheet"),
     (b"visio/", "application/vnd.ms-visio.drawing"),
 )
-_IN_OLE = (
-    ("__properties_version1.0", "application/vnd.ms-outlook"),
-    ("PowerPoint Document", "application/vnd.ms-powerpoint"),
-    ("WordDocument", "application/msword"),
-    ("Workbook", _EXCEL),
-    ("Book", _EXCEL),
-    ("VisioDocument", "application/vnd.visio"),
-)
+OLE_NAMES = {
+    "__properties_version1.0": "application/vnd.ms-outlook",
+    "PowerPoint Document": "application/vnd.ms-powerpoint",
+    "WordDocument": "application/msword",
+    "Workbook": _EXCEL,
+    "Book": _EXCEL,
+    "VisioDocument": "application/vnd.visio",
+}
+"""What an OLE file is in whose top folder such a name is; the first one counts."""
 _MIMETYPE = re.compile(
     rb"PK\x03\x04.{26}mimetype(application/[a-z.+-]+)(?=PK|[^a-z.+-])", re.DOTALL
 )
@@ -131,7 +137,9 @@ _MAIL = re.compile(
 )
 
 
-def media_type(content_type: str, body: bytes, name: str = "") -> str:
+def media_type(
+    content_type: str, body: bytes, name: str = "", look: Callable[[bytes], str] | None = None
+) -> str:
     """The media type of ``body`` in lower case, without parameters.
 
         media_type("", b"<!doctype html>...")          # "text/html"
@@ -144,16 +152,20 @@ def media_type(content_type: str, body: bytes, name: str = "") -> str:
     that begins as HTML does is a page (of a login, mostly). Where nothing is said, or what says
     nothing, the name counts if the content may be that. As in browsers (WHATWG MIME Sniffing 7)
     text/plain is not read as HTML; any other type is believed.
+
+    ``look`` says of a zip or OLE file which type it is. None: type_outside, which opens nothing and
+    may be wrong; documents/containers.py has one that opens them.
     """
+    look = look or type_outside
     mime = content_type.partition(";")[0].partition(",")[0].strip().lower()
     if mime in _READ_AS_TEXT:
-        return _by_signature(body) or (_plain(name) if mime == "text/plain" else mime)
+        return _by_signature(body, look) or (_plain(name) if mime == "text/plain" else mime)
     said = bool(_TYPE.fullmatch(mime)) and mime not in NO_TYPES
     if said and not reader_of(mime):
         return mime
-    found = _by_signature(body)
+    found = _by_signature(body, look)
     if found is not None:
-        generic = found in (_ZIP, _OLE)
+        generic = found in (ZIP, OLE)
         return mime if said and generic and is_read_apart(mime) else found
     head = body[:_HEAD_BYTES]
     if not body and not said and type_by_name(name):
@@ -194,51 +206,65 @@ def _text_for_office(head: bytes, said: str) -> str:
     return "text/tab-separated-values" if has_tabs else _OFTEN_TEXTS[said]
 
 
-def _by_signature(body: bytes) -> str | None:
+def _by_signature(body: bytes, look: Callable[[bytes], str]) -> str | None:
     if body.startswith(b"<"):
         return None
     for start, mime in _SIGNATURES:
         if body.startswith(start):
-            return _in_zip(body) if mime is _ZIP else _in_ole(body) if mime is _OLE else mime
+            return look(body) if mime in (ZIP, OLE) else mime
     return "application/x-tar" if body[257:262] == b"ustar" else None
 
 
-def _in_zip(body: bytes) -> str:
-    if (found := _MIMETYPE.match(body)) and reader_of(mime := found[1].decode()):
+def is_container(body: bytes) -> bool:
+    """Whether what it holds says what it is."""
+    return body.startswith(_CONTAINERS)
+
+
+def type_outside(body: bytes) -> str:
+    """What a zip or OLE file seems to be, by `END_BYTES` at each end and `MAX_NAMES` names."""
+    if body.startswith(b"PK"):
+        return type_in_zip(body, body[-END_BYTES:], END_BYTES, MAX_NAMES)
+    return type_of_ole({name for name in OLE_NAMES if _is_near_an_end(f"{name}\0\0", body)})
+
+
+def _is_near_an_end(name: str, body: bytes) -> bool:
+    wide = name.encode("utf-16-le")
+    return body.find(wide, 0, END_BYTES) >= 0 or body.find(wide, max(0, len(body) - END_BYTES)) >= 0
+
+
+def type_of_ole(names: Collection[str]) -> str:
+    """By what lies at the top of the file; ``application/x-ole-storage`` for any other one."""
+    return next((mime for name, mime in OLE_NAMES.items() if name in names), OLE)
+
+
+def type_in_zip(body: bytes, tail: bytes, end_bytes: int, max_names: int) -> str:
+    """By the names of its members: the first ``max_names`` of the list that begins in ``tail``, its
+    last bytes, else what stands in ``end_bytes`` at each end; ``application/zip`` for any other."""
+    if (found := _MIMETYPE.match(body, 0, end_bytes)) and reader_of(mime := found[1].decode()):
         return mime
-    if names := _names_in_zip(body):
-        if b"[Content_Types].xml" in names:
-            for start, mime in _IN_ZIP:
-                if any(name.startswith(start) for name in names):
-                    return mime
-        return _ZIP
-    ends = body[:_TAIL_BYTES], body[-_TAIL_BYTES:]  # its list is cut off, or of another kind
+    names = _names_in_zip(tail, max_names)
+    if b"[Content_Types].xml" in names:
+        for start, mime in _IN_ZIP:
+            if any(name.startswith(start) for name in names):
+                return mime
+    if 0 < len(names) < max_names:
+        return ZIP
+    ends = body[:end_bytes], body[-end_bytes:]  # its list is cut off, too long, or of another kind
     if any(b"[Content_Types].xml" in end for end in ends):
         for start, mime in _IN_ZIP:
             if any(start in end for end in ends):
                 return mime
-    return _ZIP
+    return ZIP
 
 
-def _names_in_zip(body: bytes) -> list[bytes]:
-    """The names that the list at the end of a zip file has; none where it cannot be found."""
-    end = body.rfind(b"PK\x05\x06", max(0, len(body) - _TAIL_BYTES))
-    at = end - int.from_bytes(body[end + 12 : end + 16], "little")
+def _names_in_zip(tail: bytes, most: int) -> list[bytes]:
+    """The first names of the list at the end of a zip file; none where it does not begin in
+    ``tail``, the file's last bytes."""
+    end = tail.rfind(b"PK\x05\x06")
+    at = end - int.from_bytes(tail[end + 12 : end + 16], "little")
     names: list[bytes] = []
-    while 0 <= at <= end - 46 and body.startswith(b"PK\x01\x02", at) and len(names) < _MAX_NAMES:
-        name, extra, comment = _LENGTHS.unpack_from(body, at + 28)
-        names.append(body[at + 46 : at + 46 + name])
+    while 0 <= at <= end - 46 and tail.startswith(b"PK\x01\x02", at) and len(names) < most:
+        name, extra, comment = _LENGTHS.unpack_from(tail, at + 28)
+        names.append(tail[at + 46 : at + 46 + name])
         at += 46 + name + extra + comment
     return names
-
-
-def _in_ole(body: bytes) -> str:
-    """By what lies at the top of the file, for a document may hold others."""
-    import olefile  # most crawls of pages have no such file
-
-    try:
-        with olefile.OleFileIO(io.BytesIO(body)) as file:
-            names = {entry.name for entry in file.root.kids}
-    except Exception:  # noqa: BLE001 - IndexError, struct.error and more, of a damaged one
-        names = {name for name, _ in _IN_OLE if f"{name}\0\0".encode("utf-16-le") in body}
-    return next((mime for name, mime in _IN_OLE if name in names), _OLE)

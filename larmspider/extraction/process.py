@@ -85,9 +85,12 @@ class ExtractionProcess(HelperProcess):
         return await loop.run_in_executor(self.pool, self.read_now, mime, body, url, content_type)
 
     def read_now(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        """`read` for a thread that may wait, one at a time."""
+        """`read` for a thread that may wait, one at a time. ``Page.mime`` is set
+        where what a container holds says that it is another than ``mime``."""
         answer = self._answer((mime, len(body), url, content_type, self.seconds, ""), body)
-        return page_of(answer["page"], url, body)
+        page = page_of(answer["page"], url, body)
+        page.mime = answer["mime"]
+        return page
 
     def member(self, mime: str, body: bytes, url: str, name: str) -> bytes:
         """The bytes of one part of a document. Raises ExtractionRefused."""
@@ -245,7 +248,7 @@ class Readers:
         extract = extractor_for(mime)
         if extract is None:
             return Page(url, body=body)
-        header = f"{mime}; charset={charset}" if charset else ""
+        header = f"{mime}; charset={charset}" if charset else mime
         try:
             if is_read_apart(mime):
                 page = self.documents.read_now(mime, body, url, header)

@@ -18,7 +18,7 @@ from dataclasses import astuple
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from larmspider.extraction.formats import column_extractor_for, extractor_for
+from larmspider.extraction.formats import column_extractor_for, extractor_for, is_container
 from larmspider.extraction.helper_child import keep_memory, receive, send
 from larmspider.items import Link, Outcome, Page, Part, Section
 from larmspider.urls.media_types import is_read_apart
@@ -82,13 +82,23 @@ def _read(
     mime: str, body: bytes, url: str, content_type: str, helpers: Helpers, own: OwnFields | None
 ) -> dict[str, Any]:
     columns = None
+    said, mime = mime, _final_type(mime, body, url, content_type)
     if extract := column_extractor_for(mime):
         page, columns = extract(body, url, content_type)
     else:
         page = _page(mime, body, url, content_type, helpers)
     if own is not None and own.are_on(mime, url):
         page.fields = own.of_page(body, url, content_type)
-    return {"page": answer_of(page, columns)}
+    return {"page": answer_of(page, columns), "mime": "" if mime == said else mime}
+
+
+def _final_type(mime: str, body: bytes, url: str, content_type: str) -> str:
+    """What a container holds says more than the crawl's process can see, which does not open it."""
+    if not is_read_apart(mime) or not is_container(body):
+        return mime
+    from larmspider.extraction.documents.containers import document_type
+
+    return document_type(body, url, content_type)
 
 
 def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers) -> Page:
@@ -144,6 +154,7 @@ def _member(mime: str, body: bytes, url: str, name: str) -> dict[str, Any]:
     from larmspider.extraction.documents import parts
     from larmspider.extraction.documents.reading import Unread
 
+    mime = _final_type(mime, body, url, mime)
     try:
         return {"member": parts.member(mime, body, parts.file_name(url), name)}
     except KeyError:

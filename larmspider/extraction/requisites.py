@@ -47,8 +47,10 @@ _IN_CSS = re.compile(
 
 def requisites_of_page(body: bytes, url: str, charset: str | None) -> list[str]:
     """Absolute URLs, each once; none of a page that is read in a process of its own."""
+    if is_large(body):
+        return []
     markup, charset = to_utf8(body, f"text/html; charset={charset}" if charset else None)
-    if is_large(body) or is_costly(markup):
+    if is_costly(markup):
         return []
     base, found = "", list[str]()
     for node in LexborHTMLParser(markup).css(_ELEMENTS):

@@ -13,6 +13,7 @@ can make large is bounded, and what was read until then counts.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import zlib
 from dataclasses import dataclass, field
@@ -31,8 +32,16 @@ MAX_URL = 2_048
 """Characters."""
 MAX_DEPTH = 64
 """Elements inside each other."""
+MAX_TAG_BYTES = 1 << 18
+"""Of a tag or comment: expat goes through it once for each piece that it is given of it."""
+_PIECE_BYTES = 1 << 16
 MAX_ROWS = 20_000
 """Of a directory listing."""
+MAX_SEARCHED = 20_000_000
+"""Characters of its text that are gone through, 10 ms: a text without these names would be gone
+through for each."""
+LARGE_BYTES = 64 * 1024
+"""A longer document is read in a thread."""
 AHEAD_SECS = 3 * 86_400.0
 """A time further in the future is none: a server's clock may be a day ahead, and time_of() another
 day and 14 hours."""
@@ -46,6 +55,8 @@ _TIMES = frozenset({"lastmod", "pubDate", "date", "updated", "published"})
 _W3C = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?"
 )
+_GZIP = b"\x1f\x8b"
+_LINE = re.compile(rb"[^\r\n]+")
 _FIRST = (b"<urlset", b"<sitemapindex", b"<rss", b"<feed", b"<rdf:RDF")
 _TITLE = re.compile(r"Index of |Directory (?:listing|Listing)")
 _ROW = re.compile(
@@ -103,8 +114,15 @@ def read(body: bytes, url: str, *, now: float) -> Signals:
     return found
 
 
+async def read_aside(body: bytes, url: str, *, now: float) -> Signals:
+    """`read` for an event loop: a large document in a thread."""
+    if len(body) <= LARGE_BYTES and not body.startswith(_GZIP):
+        return read(body, url, now=now)
+    return await asyncio.to_thread(read, body, url, now=now)
+
+
 def _unpacked(body: bytes) -> bytes:
-    if not body.startswith(b"\x1f\x8b"):
+    if not body.startswith(_GZIP):
         return body
     unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
@@ -115,8 +133,10 @@ def _unpacked(body: bytes) -> bytes:
 
 def _read_text(body: bytes, found: Signals) -> Signals:
     """A URL a line, in UTF-8."""
-    for raw in body.removeprefix(b"\xef\xbb\xbf").splitlines():
-        line = raw.strip()
+    for raw in _LINE.finditer(
+        body.removeprefix(b"\xef\xbb\xbf")
+    ):  # a list of 50 million may be GBs
+        line = raw[0].strip()
         if not line:
             continue
         if not line.startswith((b"http://", b"https://")) or b" " in line:
@@ -151,7 +171,12 @@ class _Reader:
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
         parser.EntityDeclHandler = self._entity
-        parser.Parse(body, True)
+        for at in range(0, len(body), _PIECE_BYTES):  # one call keeps all other threads waiting
+            piece = body[at : at + _PIECE_BYTES]
+            parser.Parse(piece, False)
+            if at + len(piece) - parser.CurrentByteIndex > MAX_TAG_BYTES:
+                raise _StopReading("broken")
+        parser.Parse(b"", True)
 
     def _entity(self, *_declared: object) -> None:
         raise _StopReading("entities")
@@ -243,11 +268,14 @@ def listed(page: Page, now: float) -> list[Entry]:
     """
     if not _TITLE.match(page.title):
         return []
-    found, at = [], 0
+    found, at, left = [], 0, MAX_SEARCHED
     for link in page.links[:MAX_ROWS]:
+        if left <= 0:
+            break
         if not link.anchor or not link.url.startswith(page.url.partition("?")[0]):
             continue
         place = page.text.find(link.anchor, at)
+        left -= (len(page.text) if place < 0 else place) - at
         if place < 0:
             continue
         at = place + len(link.anchor)

@@ -97,7 +97,8 @@ class Notice(NamedTuple):
 
 @dataclass(slots=True)
 class _Probe:
-    """The answer for a URL that nobody has. ``wanted``: it is to be asked for."""
+    """The answer for a URL that nobody has. ``wanted``: it is to be asked for. ``unread``: it was a
+    200 that no reader could read."""
 
     url: str
     wanted: bool = True
@@ -105,6 +106,7 @@ class _Probe:
     error: bytes = b""
     password: bool = False
     target: str = ""
+    unread: bool = False
 
 
 @dataclass(slots=True)
@@ -194,7 +196,8 @@ class DeleteGate:
             same = target == mine.probe.target
             return Observation.MOVED_TO_ONE if same else None
         if len(page.text) < LEAST_TEXT:
-            return None
+            # neither can be compared: the page stays as it was
+            return Observation.EMPTY if page.unread and mine.probe.unread else None
         error = error_signature(page)
         if error == mine.probe.error:
             return Observation.LOGIN if mine.probe.password else Observation.SOFT_404
@@ -232,7 +235,8 @@ class DeleteGate:
 
     def probe_answered(self, host: str, page: Page | None) -> None:
         """``page`` as read from a 200 or a redirect; None for any other answer, which says that the
-        host tells errors as such."""
+        host tells errors as such. A page that is ``unread`` says nothing of the host: no page that
+        cannot be read either is believed there."""
         probe = self._of(host).probe
         assert probe is not None
         probe.wanted = probe.out = False
@@ -241,6 +245,8 @@ class DeleteGate:
         probe.target = redirect_target(page)
         if page.status == 200 and len(page.text) >= LEAST_TEXT:
             probe.error, probe.password = error_signature(page), asks_password(page)
+        elif page.status == 200:
+            probe.unread = bool(page.unread)
 
     def probe_released(self, host: str) -> None:
         """The request was not made."""

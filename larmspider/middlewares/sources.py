@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from larmspider.extraction.sitemap import is_likely, listed, read
+from larmspider.extraction.sitemap import is_likely, listed, read_aside
 from larmspider.items import Page
 from larmspider.scheduler.scheduler import WithScheduler
 
@@ -43,7 +43,7 @@ class SourcesMiddleware(WithScheduler):
     async def _read(self, page: Page, scheduler: FrontierScheduler) -> AsyncIterator[Any]:
         frontier = scheduler.frontier
         assert frontier.sources is not None
-        found = read(page.body, page.url, now=page.fetched)
+        found = await read_aside(page.body, page.url, now=page.fetched)
         if not found.kind:
             return
         frontier.found_sources([page.url], "feed")

@@ -5,6 +5,9 @@
 A source is asked as robots.txt is: by the scheduler, in its host's turn, with redirects to the same
 host or to one that is crawled. It is no page: no store and no counter of URLs has it. New URLs pass
 the filters as links of a page do. A source that fails is asked again a day later.
+
+The made-up URL of a host is asked the same way (delete_gate.py). The answer is read as that of any
+page is: a document, and a large page, in a process of its own.
 """
 
 from __future__ import annotations
@@ -16,16 +19,20 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from scrapy.signals import engine_stopped
+
+from larmspider import signals as larm_signals
 from larmspider import stats
 from larmspider.errors import InvalidURL
 from larmspider.extraction.formats import extractor_for, media_type
-from larmspider.extraction.markup_guard import is_large
-from larmspider.extraction.sitemap import MAX_BYTES, Entry, Signals, read
+from larmspider.extraction.helper_process import ExtractionStopped
+from larmspider.extraction.process import ExtractionRefused, Readers
+from larmspider.extraction.sitemap import MAX_BYTES, Entry, Signals, read_aside
 from larmspider.fetch.errors import kind_of, retry_after
 from larmspider.formatting import counted, printable
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.records import host_of
-from larmspider.items import REDIRECT, Link, Page
+from larmspider.items import REDIRECT, Link, Outcome, Page
 from larmspider.requests import LEASE, page_request
 from larmspider.scheduler.robots_fetch import RobotsFetch, began_at
 from larmspider.urls.canonical import Forms
@@ -41,8 +48,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LARGE = 64 * 1024
-"""A longer document is read in a thread."""
 _BATCH = 200
 """URLs that are looked up at a time, with the event loop's turn between."""
 
@@ -58,6 +63,7 @@ class SourceFetch(RobotsFetch):
     def __init__(self, scheduler: FrontierScheduler) -> None:
         super().__init__(scheduler)
         self._forms: Callable[[str], Forms] | None = None
+        self._own_readers: Readers | None = None
 
     async def answered(  # type: ignore[override]
         self, response: Response, **kwargs: Any
@@ -68,14 +74,11 @@ class SourceFetch(RobotsFetch):
         status, seconds = response.status, time.monotonic() - began_at(response)
         wait, answer, found = None, f"http-{status}", Signals()
         if self.scheduler.frontier.gate.is_probe(lease.host.record.host, lease.url):
-            self._end_probe(lease, response, seconds)
+            await self._end_probe(lease, response, seconds)
             return
         if status == 200:
-            arguments, now = (response.body, response.url), self.scheduler.frontier.clock()
-            if len(response.body) > _LARGE:
-                found = await asyncio.to_thread(read, *arguments, now=now)
-            else:
-                found = read(*arguments, now=now)
+            now = self.scheduler.frontier.clock()
+            found = await read_aside(response.body, response.url, now=now)
             answer = found.trouble or ("200" if found.kind else "no-sitemap")
         elif 300 <= status < 400 and await self._follow(lease, response):
             return
@@ -105,26 +108,63 @@ class SourceFetch(RobotsFetch):
         )
         self.scheduler.end_own(lease)
 
-    def _end_probe(self, lease: Lease, response: Response, seconds: float) -> None:
-        """What the host says to a URL that nobody has; None where it says that there is none."""
-        page, headers = None, response.headers
-        if response.status == 200:
-            content_type = (headers.get("Content-Type") or b"").decode("latin-1")
-            extract = extractor_for(media_type(content_type, response.body))
-            if extract is not None and not is_large(response.body):
-                page = extract(response.body, response.url, content_type)
-                page.body = response.body
-        elif 300 <= response.status < 400 and (location := headers.get("Location")):
+    async def _end_probe(self, lease: Lease, response: Response, seconds: float) -> None:
+        frontier = self.scheduler.frontier
+        frontier.release_slot(lease)  # a document may wait for its reader
+        try:
+            page = await self._made_up(response)
+        except ExtractionStopped:
+            frontier.release(lease)
+            self.scheduler.end_own(lease)
+            return
+        self._count(stats.PROBES)
+        wait = retry_after(response.headers.get("Retry-After"), time.time())
+        frontier.source_read(lease, f"http-{response.status}", seconds, page=page, retry_after=wait)
+        self.scheduler.end_own(lease)
+
+    async def _made_up(self, response: Response) -> Page | None:
+        """What the host says to a URL that nobody has, ``Page.unread`` where it cannot be read;
+        None where it says that there is none. Raises ExtractionStopped."""
+        if 300 <= response.status < 400 and (location := response.headers.get("Location")):
             target = resolve(response.url, location_of(location))
             page = Page(response.url, status=response.status)
             page.links = [Link(target, type=REDIRECT)] if target else []
-        self._count(stats.PROBES)
-        frontier, wait = (
-            self.scheduler.frontier,
-            retry_after(headers.get("Retry-After"), time.time()),
-        )
-        frontier.source_read(lease, f"http-{response.status}", seconds, page=page, retry_after=wait)
-        self.scheduler.end_own(lease)
+            return page
+        if response.status != 200:
+            return None
+        content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
+        mime, body, url = media_type(content_type, response.body), response.body, response.url
+        extract = extractor_for(mime)
+        if extract is None:
+            return None
+        readers = self._readers()
+        try:
+            if readers.is_apart(mime, body, url):
+                page = await readers.read(mime, body, url, content_type)
+            else:
+                page = extract(body, url, content_type)
+        except ExtractionStopped:
+            raise
+        except ExtractionRefused as refused:
+            page = Page(url, unread=str(refused))
+        except Exception as error:  # as of a page: what an extractor raises ends no crawl
+            logger.exception("Extraction failed on %s", printable(url[:300]))
+            page = Page(url, unread=f"{Outcome.READER_DIED}: raised {error!r}"[:500])
+        page.body = body
+        if page.unread:
+            shown = printable(url[:300])
+            logger.warning("A URL that nobody has, %s: cannot be read (%s)", shown, page.unread)
+        return page
+
+    def _readers(self) -> Readers:
+        """Those of the spider; our own for one that has none."""
+        found = getattr(self.scheduler.crawler.spider, "readers", None) or self._own_readers
+        if not isinstance(found, Readers):
+            crawler = self.scheduler.crawler
+            found = self._own_readers = Readers.from_settings(crawler.settings)
+            for signal in (larm_signals.let_go, engine_stopped):
+                crawler.signals.connect(found.close, signal=signal)
+        return found
 
     def _take_index(self, lease: Lease, found: Signals) -> None:
         """The sitemaps that an index names are sources of their own."""

@@ -214,7 +214,7 @@ class IntranetSpider(Spider):
             self.logger.exception("Extraction failed on %s", response.url)
             self.crawler.stats.inc_value(stats.EXTRACTION_ERRORS)
             page = Page(response.url)
-        page.mime = mime
+        page.mime = page.mime or mime
         if page.unread:
             self._count_unread(page)
         return page

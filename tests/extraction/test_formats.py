@@ -6,8 +6,11 @@ from hypothesis import strategies as st
 
 from larmspider.extraction import html, plain_text
 from larmspider.extraction.documents import pdf
-from larmspider.extraction.formats import extractor_for, media_type
+from larmspider.extraction.documents.containers import document_type
+from larmspider.extraction.formats import END_BYTES, MAX_NAMES, extractor_for, media_type
 from larmspider.extraction.page_builder import MAX_TEXT
+from tests.support.documents.corpus import zipped
+from tests.support.documents.hostile import ole_of_many_entries
 
 
 @pytest.mark.parametrize(
@@ -108,6 +111,38 @@ def test_media_type(content_type, body, mime):
 )
 def test_the_name_counts_where_the_server_says_nothing(content_type, name, mime):
     assert media_type(content_type, b"words, more of them", name) == mime
+
+
+def test_a_container_is_not_opened():
+    """What lies far from both ends is for documents/containers.py."""
+    body = ole_of_many_entries(2_000)
+    assert media_type("", body) == "application/x-ole-storage"
+    assert media_type("application/vnd.visio", body) == "application/vnd.visio"
+    assert document_type(body, "", "application/vnd.visio") == "application/msword"
+
+
+def test_names_of_a_zip_file_have_a_limit():
+    names = {"[Content_Types].xml": "", **{f"a/{number}": "" for number in range(MAX_NAMES)}}
+    assert media_type("", zipped({**names, "word/a.xml": ""})).endswith("wordprocessingml.document")
+    far = {f"folder/{number:06}": "" for number in range(2_000)}
+    body = zipped({**far, "[Content_Types].xml": "", **dict.fromkeys(map(str, range(2_000)), "")})
+    assert media_type("", body) == "application/zip"
+    assert body.find(b"[Content_Types].xml") > END_BYTES
+
+
+def test_no_more_than_both_ends_is_looked_at():
+    class Watched(bytes):
+        def __contains__(self, _):
+            raise AssertionError("all of it")
+
+        def find(self, *place):
+            looked.append(place[1:])
+            return super().find(*place)
+
+    looked: list[tuple[int, ...]] = []
+    media_type("", Watched(ole_of_many_entries(2_000)))
+    size = len(ole_of_many_entries(2_000))
+    assert {place for place in looked} == {(0, END_BYTES), (size - END_BYTES,)}
 
 
 # Plain text is its own text.

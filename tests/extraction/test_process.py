@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 
 from larmspider.extraction import html
+from larmspider.extraction.formats import media_type
 from larmspider.extraction.helper_child import packed, receive, send
 from larmspider.extraction.helper_process import HelperProcess
 from larmspider.extraction.markup_guard import MAX_BYTES, MAX_TAGS, is_large
 from larmspider.extraction.process import ExtractionProcess, ExtractionRefused, ExtractionStopped
 from larmspider.items import Page
+from tests.support.documents.hostile import ole_of_many_entries
 
 MEMORY = 1 << 30
 BODY = (
@@ -44,6 +46,14 @@ def read(reader: ExtractionProcess, body: bytes, mime: str = "text/html"):
 def test_finds_what_the_crawl_itself_would_find(reader):
     """Every field, and the types of its values."""
     assert read(reader, BODY) == html.extract(BODY, "http://h/x", "text/html")
+
+
+def test_the_reader_says_what_a_container_is(reader):
+    """By what it holds, which the crawl does not look at; of others it says nothing new."""
+    body = ole_of_many_entries(2_000)
+    assert read(reader, body, media_type("", body)).mime == "application/msword"
+    assert read(reader, body, "application/msword").mime == ""
+    assert read(reader, b"a,b", "text/csv").mime == ""
 
 
 def test_one_process_reads_one_document_after_the_other(reader):

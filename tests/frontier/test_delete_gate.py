@@ -162,6 +162,21 @@ def test_a_soft_404_is_what_a_made_up_url_gives() -> None:
     assert gate.probe_due(HOST, lambda _url: True) == ""
 
 
+def test_where_made_up_urls_give_what_nobody_can_read_no_such_page_is_believed() -> None:
+    """Neither as gone, nor as changed; others are."""
+    gate = World().gate
+    old = before("<p>The price list of all printers")
+    unread = Page("http://h/p1", body=b"PK", unread="reader-died: ended with status -6")
+    assert gate.looks_like(HOST, unread, old) is WAIT
+    probed(gate, Page("", body=b"PK", unread=unread.unread))
+    assert gate.looks_like(HOST, unread, old) is Observation.EMPTY
+    assert gate.looks_like(HOST, page("p2", "<p>The new price list of printers"), old) is None
+    other = World().gate
+    other.looks_like(HOST, unread, old)
+    probed(other, None)
+    assert other.looks_like(HOST, unread, old) is None
+
+
 def test_a_login_form_is_one_where_there_was_none() -> None:
     gate = World().gate
     old = before("<p>The price list of all printers")

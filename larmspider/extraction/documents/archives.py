@@ -12,10 +12,10 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.ole import SIGNATURE, refuse_encrypted
 from larmspider.extraction.documents.parts import MAX_MEMBERS, Budget, Member, or_why
 from larmspider.extraction.documents.reading import Unread
-from larmspider.extraction.formats import media_type
 from larmspider.items import Outcome, Page
 
 _DAMAGES = (
@@ -66,7 +66,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
-    mime = media_type("", body)
+    mime = document_type(body)
     if mime == "application/zip":
         reader = ZipReader(body, budget)
         for info in reader.infos:
@@ -86,7 +86,7 @@ def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Mem
             data = budget.read(file)
     except _DAMAGES as error:
         raise Unread(Outcome.DAMAGED, f"it cannot be unpacked: {error}") from None
-    if media_type("", data) == "application/x-tar":
+    if document_type(data) == "application/x-tar":
         yield from _tar(data, budget, counted=True)
     else:
         stem, _, extension = name.rpartition(".")

@@ -18,8 +18,9 @@ from posixpath import splitext
 from typing import IO, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread
-from larmspider.extraction.formats import extractor_for, media_type, members_of
+from larmspider.extraction.formats import extractor_for, members_of
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT, one_line
 from larmspider.items import Link, Outcome, Page, Part
 from larmspider.urls.media_types import is_read_apart
@@ -163,7 +164,7 @@ def members(
         yield own, data
         if isinstance(data, Unread):
             continue
-        kind = media_type("", data, path)
+        kind = document_type(data, path)
         if (more := members_of(kind)) is None:
             continue
         try:
@@ -199,7 +200,7 @@ def _read_part(name: str, data: bytes | Unread, page: Page, helped: Helped) -> P
     """The part; its links are added to the page of the document."""
     if isinstance(data, Unread):
         return Part(name, unread=data.unread)
-    mime = media_type("", data, name)
+    mime = document_type(data, name)
     part = Part(name, mime, len(data), digest=sha1(data, usedforsecurity=False).hexdigest())
     extract, url = extractor_for(mime), _BASE + file_name(name)
     if extract is None:

@@ -14,6 +14,7 @@ login. Signed in is at most every AGAIN_SECS.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from html import escape
 from math import inf
@@ -27,6 +28,7 @@ from scrapy import Request
 from scrapy.http import TextResponse
 from scrapy.http.cookies import CookieJar
 
+from larmspider.extraction.markup_guard import MAX_BYTES, has_many_attributes, is_large
 from larmspider.fetch.sites.lookup import Origin, Sites, origin_of
 from larmspider.urls.resolve import location_of, resolve
 
@@ -46,6 +48,7 @@ MAX_SUSPECTS = 10_000
 """URLs of pages that were turned away and are remembered."""
 MAX_IN_VAIN = 20
 """Pages that only looked as if they were turned away; then a link to the form says no more."""
+_FORM = re.compile(rb"<form[\s>/]", re.IGNORECASE)
 _ENDED = (401, 403)
 _COOKIES = (b"Set-Cookie", b"Set-Cookie2")
 
@@ -311,14 +314,19 @@ class Sessions:
 
 
 def _form_in(response: Response, login: Login) -> Any:
-    """The form with all fields of the login; None where there is none. 1 us where a name is not in
-    the page."""
-    names = [name for name, _ in login.fields]
-    if not _is_html(response) or not all(escape(name).encode() in response.body for name in names):
+    """The form with all fields of the login; None where there is none, and where the markup is so
+    bad that it takes long to read. 1 us where a name is not in the page."""
+    names, body = [name for name, _ in login.fields], response.body
+    if not _is_html(response) or not all(escape(name).encode() in body for name in names):
         return None
-    parser = lxml.html.HTMLParser(encoding=_encoding(response))
     try:
-        root = lxml.html.document_fromstring(response.body, parser=parser)
+        markup = body.decode(_encoding(response), "replace").encode("utf-8", "replace")
+        if is_large(markup):  # its forms alone
+            first = _FORM.search(markup)
+            markup = markup[first.start() :][:MAX_BYTES] if first else b""
+        if is_large(markup) or has_many_attributes(markup):
+            return None
+        root = lxml.html.document_fromstring(markup, parser=lxml.html.HTMLParser(encoding="utf-8"))
     except (etree.ParserError, etree.XMLSyntaxError, LookupError):
         return None
     return next((form for form in root.forms if set(names) <= set(form.fields.keys())), None)

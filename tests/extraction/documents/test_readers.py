@@ -14,6 +14,7 @@ import pytest
 
 from larmspider.extraction import process
 from larmspider.extraction.documents import parts, spreadsheet
+from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread, date_of
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.process import ExtractionRefused, Readers
@@ -263,7 +264,7 @@ def test_a_document_that_is_cut_or_overwritten_has_text_or_an_outcome(sample, re
 
 def test_old_office_needs_a_second_reader(readers):
     body = corpus.ole({"WordDocument": b"x" * 5_000})
-    assert media_type("", body) == "application/msword"
+    assert document_type(body) == "application/msword"
     assert read(body, "x.doc", readers).unread.startswith("no-reader:")
 
 
@@ -346,8 +347,8 @@ def test_a_document_that_takes_too_long_or_too_much_memory_is_refused():
 def test_a_document_in_a_document_does_not_say_what_that_is(outer, mime):
     inner = {f"MBD01/{name}": b"x" for name in ("WordDocument", "Workbook", "PowerPoint Document")}
     body = ole({**inner, outer: b"x"})
-    assert media_type("", body) == mime
-    damaged = media_type("", ole({outer: b"x"})[:-600])
+    assert document_type(body) == mime
+    damaged = document_type(ole({outer: b"x"})[:-600])
     assert damaged == mime
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from math import inf
 
 import pytest
@@ -106,6 +107,41 @@ def test_why_a_host_waits(answers: list[Response], until: float, reason: str) ->
     assert "canary" not in trouble.reason
     assert session.proof == 0
     assert session.step == (Purpose.FORM, "http://wiki/in?do=login", None, "", 0)
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<p>" + "x" * 600_000 + FORM,
+        "<a>" * 20_000 + FORM,
+        f'<img src="data:{"A" * 200_000}">' + FORM,
+        FORM.replace("t1", "v" * 200_000),
+    ],
+    ids=["bytes", "tags", "picture", "value"],
+)
+def test_a_form_is_found_in_a_large_page(markup: str) -> None:
+    session = Session(ORIGIN, LOGIN)
+    assert session.answered(page("/in?do=login", markup), NOW) is None
+    assert session.step is not None
+    assert session.step.purpose is Purpose.SUBMIT
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<form " + " ".join(f"a{number}" for number in range(40_000)) + ">" + FORM,
+        "<form>" * 200_000 + FORM,
+    ],
+    ids=["attributes", "forms"],
+)
+def test_a_page_that_takes_long_to_read_has_no_form(markup: str) -> None:
+    """lxml took minutes for so many attributes, on the crawl's thread."""
+    session = Session(ORIGIN, LOGIN)
+    began = time.process_time()
+    trouble = session.answered(page("/in?do=login", markup), NOW)
+    assert trouble is not None
+    assert "no form with the fields u, p" in trouble.reason
+    assert time.process_time() - began < 1.0
 
 
 def test_a_form_that_is_never_there_is_given_up() -> None:

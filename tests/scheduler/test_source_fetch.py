@@ -1,0 +1,55 @@
+"""What a host answers to a URL that nobody has is read as a page is, a document by its reader."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy.http import Response
+
+from larmspider.extraction.markup_guard import MAX_BYTES
+from larmspider.extraction.process import Readers
+from larmspider.items import Page
+from larmspider.scheduler.source_fetch import SourceFetch
+from tests.support.documents.corpus import SAMPLES
+from tests.support.documents.hostile import xlsx_of_two_far_cells
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[Readers]:
+    with Readers() as readers:
+        yield readers
+
+
+def made_up(readers: Any, body: bytes, content_type: str = "", status: int = 200) -> Page | None:
+    crawler = SimpleNamespace(spider=SimpleNamespace(readers=readers))
+    fetch = SourceFetch(SimpleNamespace(crawler=crawler))  # type: ignore[arg-type]
+    headers = {"Content-Type": content_type} if content_type else {}
+    response = Response("http://h/larmspider-0", status=status, headers=headers, body=body)
+    return asyncio.run(fetch._made_up(response))
+
+
+def test_a_document_that_ends_its_reader_is_an_answer_that_nobody_can_read(readers: Any) -> None:
+    page = made_up(readers, xlsx_of_two_far_cells())
+    assert page is not None
+    assert page.unread.startswith("reader-died:")
+    assert page.text == ""
+
+
+def test_a_document_and_a_large_page_have_their_text(readers: Any) -> None:
+    sample = SAMPLES["docx"]
+    page = made_up(readers, sample.body)
+    assert page is not None
+    assert sample.phrase in page.text
+    large = b"<p>Nothing was found" + b" " * MAX_BYTES
+    page = made_up(readers, large, "text/html")
+    assert page is not None
+    assert (page.text, page.body) == ("Nothing was found", large)
+
+
+def test_what_has_no_reader_says_nothing(readers: Any) -> None:
+    assert made_up(readers, b"\x89PNG\r\n\x1a\n", "image/png") is None
+    assert made_up(readers, b"<p>Nothing was found", "text/html", status=404) is None

@@ -1,0 +1,330 @@
+"""Whose bytes are parsed in which process: each module that calls a parser has a row here.
+
+What parses documents or containers runs in reader processes only. The crawl's own process parses
+HTML within markup_guard.py, plain text, robots.txt, sitemaps and feeds. A new caller of a parser
+fails until its row says in which process it runs and what bounds it. docs/hostile-web.md has the
+same in words.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "larmspider"
+
+LIBRARIES = frozenset(
+    {"selectolax", "lxml", "parsel", "cssselect", "html.parser", "html5lib", "bs4", "xml.etree"}
+    | {"xml.parsers", "xml.dom", "xml.sax.expatreader", "olefile", "zipfile", "tarfile", "gzip"}
+    | {"bz2", "lzma", "zipimport", "pypdfium2", "python_calamine", "striprtf", "mailbox", "email"}
+    | {"iscc_tika", "warcio", "protego", "brotli", "PIL", "chardetng_py", "charset_normalizer"}
+    | {"pickle", "marshal", "shelve", "yaml", "docx", "openpyxl"}
+)
+"""To import one is to call it."""
+HARMLESS = frozenset(
+    {"email.utils", "zipimport.zipimporter", "larmspider.extraction.formats.media_type"}
+)
+"""Dates of a header; the egg that this package lies in."""
+CALLS = frozenset(
+    {"json.load", "json.loads", "msgpack.unpackb", "msgpack.Unpacker", "tomllib.load"}
+    | {"tomllib.loads", "csv.reader", "csv.DictReader", "zlib.decompress", "zlib.decompressobj"}
+    | {"compression.zstd.decompress", "compression.zstd.ZstdDecompressor", "shutil.unpack_archive"}
+    | {"isal.isal_zlib.decompress", "isal.isal_zlib.decompressobj"}
+)
+METHODS = frozenset({"css", "css_first", "xpath", "jmespath"})
+"""Of Scrapy's responses and of parsed pages."""
+_FORMATS = "larmspider.extraction.formats."
+OURS = frozenset(
+    {_FORMATS + name for name in ("extractor_for", "column_extractor_for", "members_of")}
+    | {"larmspider.extraction.sitemap.read", "larmspider.extraction.sitemap.read_aside"}
+    | {"larmspider.extraction.requisites.requisites_of_page"}
+    | {"larmspider.extraction.requisites.requisites_of_style"}
+    | {"larmspider.extraction.documents", "larmspider.extraction.html"}
+    | {"larmspider.extraction.deep_html", "larmspider.extraction.plain_text"}
+    | {"larmspider.reports.stored_copy.html_blocks"}
+)
+"""Doors to parsers, whoever opens them."""
+_LAST = {name.rpartition(".")[2] for name in CALLS}
+_IMPORTING = ("import_module", "__import__")
+
+
+class Row(NamedTuple):
+    """``process``: where the module's parsers run; ``bound``: what keeps bad input from harm."""
+
+    process: str
+    bound: str
+    parsers: frozenset[str]
+
+
+def row(process: str, bound: str, *parsers: str) -> Row:
+    return Row(process, bound, frozenset(parsers))
+
+
+DOCUMENTS = "reader of documents"
+PAGES = "reader of pages"
+CRAWL = "crawl"
+"""And a command, or the web server, that asks for the same."""
+SENDER = "sender of a receiver"
+OWN = "any"
+_LIMITS = "LARM_DOCUMENT_SECS, LARM_DOCUMENT_BYTES; a death costs one document"
+_GUARD = "is_large() goes to the reader of pages; is_costly() to a parser without a tree"
+_APART = "asks Readers.is_apart() first: a document or a large page goes to its reader"
+_WRITTEN = "files that this program has written"
+_TYPED = "written by the operator"
+
+WHERE: Mapping[str, Row] = {
+    # documents and containers
+    "extraction/documents/archives.py": row(
+        DOCUMENTS, _LIMITS, "bz2", "gzip", "lzma", "tarfile", "zipfile", "extraction.documents"
+    ),
+    "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile"),
+    "extraction/documents/epub.py": row(
+        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.html"
+    ),
+    "extraction/documents/mail.py": row(
+        DOCUMENTS, _LIMITS, "email", "extraction.documents", "extraction.html"
+    ),
+    "extraction/documents/markdown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/msg.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
+    "extraction/documents/ocr.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
+    "extraction/documents/office.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/ole.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
+    "extraction/documents/parts.py": row(
+        DOCUMENTS, _LIMITS, "extraction.documents", "extractor_for", "members_of"
+    ),
+    "extraction/documents/pdf.py": row(DOCUMENTS, _LIMITS, "pypdfium2", "extraction.documents"),
+    "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
+    "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "striprtf", "extraction.documents"),
+    "extraction/documents/spreadsheet.py": row(
+        DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
+    ),
+    "extraction/documents/text.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/tika.py": row(
+        DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
+    ),
+    "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/xml.py": row(
+        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.html"
+    ),
+    "extraction/process_child.py": row(
+        f"{DOCUMENTS}, {PAGES}",
+        "what a reader runs, behind its limits",
+        *("column_extractor_for", "extractor_for", "extraction.documents", "parsel"),
+    ),
+    "extraction/process.py": row(
+        CRAWL,
+        f"{_APART}; of documents/ it asks a Page, already read, for scans",
+        *("extractor_for", "extraction.documents"),
+    ),
+    "extraction/own_fields.py": row(
+        PAGES, "LARM_EXTRACTION_SECS; LARM_FIELDS is tried on `<p></p>`", "parsel", "xpath"
+    ),
+    # HTML
+    "extraction/html.py": row(
+        f"{CRAWL}, {PAGES}", _GUARD, "selectolax", "css", "css_first", "extraction.deep_html"
+    ),
+    "extraction/deep_html.py": row(f"{CRAWL}, {PAGES}", "no tree: linear in time", "lxml"),
+    "extraction/page_builder.py": row(f"{CRAWL}, {PAGES}", "XPath of one text, no markup", "lxml"),
+    "extraction/requisites.py": row(
+        CRAWL, "none of a page that is_large() or is_costly(); 2 MB of a style", "selectolax", "css"
+    ),
+    "fetch/sites/session.py": row(
+        CRAWL, "512 KB, 10,000 tags, has_many_attributes()", "lxml", "xpath"
+    ),
+    "reports/stored_copy.py": row("web server", "2 MB, is_costly()", "lxml"),
+    "web/views/search.py": row("web server", "2 MB, is_costly()", "html_blocks"),
+    # by media type
+    "extraction/formats.py": row(CRAWL, "64 KB at each end and 1,000 names; opens nothing"),
+    "extraction/page_process.py": row(
+        CRAWL, "bodies that are not apart, where the process beside ended", "extractor_for"
+    ),
+    "spiders/intranet.py": row(
+        CRAWL, _APART, "extractor_for", "requisites_of_page", "requisites_of_style"
+    ),
+    "scheduler/source_fetch.py": row(CRAWL, _APART, "extractor_for", "read_aside"),
+    # robots.txt, sitemaps, feeds, charsets
+    "extraction/sitemap.py": row(
+        CRAWL,
+        "a thread beyond 64 KB; 50 MB unpacked, 50,000 URLs, 64 levels, no entity, tags of 256 KB",
+        *("xml.parsers", "zlib.decompressobj"),
+    ),
+    "middlewares/sources.py": row(CRAWL, "as sitemap.py", "read_aside"),
+    "frontier/robots.py": row(CRAWL, "500 KiB, 5,000 wildcards", "protego"),
+    "extraction/charset.py": row(
+        f"{CRAWL}, {PAGES}, {DOCUMENTS}", "20 KB", "chardetng_py", "charset_normalizer"
+    ),
+    # HTTP
+    "fetch/decoding.py": row(
+        CRAWL,
+        "unpacked as it comes, to DOWNLOAD_MAXSIZE; five encodings, 1,000 members",
+        *("brotli", "zlib.decompressobj", "compression.zstd.ZstdDecompressor"),
+    ),
+    # archives that the operator names
+    "fetch/archives.py": row(
+        f"{CRAWL} of scrapy import",
+        "record by record, each body to its limit",
+        *("warcio", "zipfile", "zlib.decompressobj"),
+    ),
+    # JSON of others
+    "cluster/start_urls.py": row(CRAWL, "a line of the operator's Redis", "json.loads"),
+    "pipelines/outbox/opensearch.py": row(SENDER, "a reply of the operator's server", "json.loads"),
+    "web/opensearch.py": row("web server", "a request's body, 1 MB", "json.loads"),
+    "control/controller.py": row("web server", "the answer of a crawl of this user", "json.loads"),
+    # what is ours
+    "urls/backtracking.py": row(OWN, "the answer of a process of ours", "json.loads"),
+    "urls/backtracking_child.py": row(OWN, "what the crawl asks it", "json.load"),
+    "urls/equivalence.py": row(OWN, _TYPED, "json.loads"),
+    "options.py": row(OWN, _TYPED, "json.loads"),
+    "fetch/sites/lookup.py": row(OWN, _TYPED, "tomllib.loads"),
+    "web/words.py": row(OWN, _TYPED, "tomllib.loads"),
+    "extraction/helper_child.py": row(OWN, "messages of our processes", "msgpack.unpackb"),
+    "pipelines/outbox/sender.py": row(OWN, "lines of our processes", "json.loads"),
+    "requests.py": row(OWN, "meta of our Requests", "msgpack.unpackb"),
+}
+STATE: Mapping[str, frozenset[str]] = {
+    parser: frozenset(f"{name}.py" for name in names.split())
+    for parser, names in {
+        "json.loads": "extensions/notify pipelines/compaction pipelines/outbox/spool pipelines/warc"
+        " search/why search/searcher frontier/overrides crawl/log_index/index crawl/reader"
+        " control/deletes workdir/access workdir/directory status/totals status/crawl_workers"
+        " index/writer index/version cluster/worker cluster/joining",
+        "msgpack.unpackb": "cluster/commit cluster/redis_records cluster/write_ahead_log"
+        " extraction/fingerprint extraction/novelty frontier/aliases frontier/delete_gate"
+        " frontier/deletes frontier/revisiting frontier/sources frontier/traps index/packed"
+        " index/waiting pipelines/outbox/spool pipelines/search_index",
+        "msgpack.Unpacker": "index/packed",
+        "zlib.decompress": "cluster/redis_records",
+        "zlib.decompressobj": "pipelines/page_files",
+        "compression.zstd.ZstdDecompressor": "index/packed workdir/frames",
+        "compression.zstd.decompress": "workdir/frames",
+    }.items()
+}
+"""Modules that read what this program has written: files of LARM_DIR, and its records in Redis."""
+
+
+def parsers(tree: ast.AST) -> Iterator[str]:
+    """Each parser that a module calls, by its shortest name in the tables above."""
+    names: dict[str, str] = {}
+    nodes = list(_nodes(tree))
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                top = one.name.partition(".")[0]
+                names[one.asname or top] = one.name if one.asname else top
+                yield from _named(one.name)
+        elif isinstance(node, ast.ImportFrom):
+            for one in node.names:
+                names[one.asname or one.name] = f"{node.module}.{one.name}"
+                yield from _named(f"{node.module}.{one.name}")
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and node.attr in _LAST | METHODS:
+            if (found := _dotted(node, names)) in CALLS:
+                yield found
+            elif node.attr in METHODS:
+                yield node.attr
+        elif isinstance(node, ast.Name) and names.get(node.id) in CALLS:
+            yield names[node.id]
+        elif isinstance(node, ast.Call) and _dotted(node.func, names).endswith(_IMPORTING):
+            for word in node.args:
+                if isinstance(word, ast.Constant):
+                    yield from _named(str(word.value))
+
+
+def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """All but what only annotations need."""
+    if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr_context | ast.operator | ast.Constant):
+            yield from _nodes(child)
+
+
+def _named(name: str) -> Iterator[str]:
+    """The library or door that an imported name belongs to."""
+    if any(name == one or name.startswith(f"{one}.") for one in HARMLESS):
+        return
+    for one in LIBRARIES | OURS | CALLS:
+        if name == one or (one not in CALLS and name.startswith(f"{one}.")):
+            short = one.removeprefix(_FORMATS)
+            for home in ("larmspider.", "extraction.sitemap.", "extraction.requisites."):
+                short = short.removeprefix(home)
+            yield short.removeprefix("reports.stored_copy.")
+
+
+def _dotted(node: ast.AST, names: Mapping[str, str]) -> str:
+    if isinstance(node, ast.Name):
+        return names.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value, names)}.{node.attr}"
+    return ""
+
+
+@cache
+def found_in(module: str) -> frozenset[str]:
+    return frozenset(parsers(ast.parse((PACKAGE / module).read_text("utf-8"))))
+
+
+def unlisted(module: str, found: Iterable[str]) -> set[str]:
+    """The parsers of which no row says that the module calls them."""
+    listed = WHERE[module].parsers if module in WHERE else frozenset()
+    return {one for one in found if one not in listed and module not in STATE.get(one, ())}
+
+
+def test_every_caller_of_a_parser_is_listed() -> None:
+    modules = (str(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py")))
+    new = {module: found for module in modules if (found := unlisted(module, found_in(module)))}
+    assert not new, (
+        f"new callers of parsers: {new}. Say in WHERE of tests/test_parsers.py in which process"
+        " each runs and what bounds it. Documents and containers belong into extraction/documents/."
+    )
+
+
+def test_every_row_is_of_a_caller() -> None:
+    for module, listed in WHERE.items():
+        gone = listed.parsers - found_in(module)
+        assert not gone, f"{module} calls {gone} no more"
+    for parser, modules in STATE.items():
+        gone = {module for module in modules if parser not in found_in(module)}
+        assert not gone, f"{gone} call {parser} no more"
+
+
+def test_containers_and_documents_are_opened_by_readers_alone() -> None:
+    apart = {"olefile", "tarfile", "gzip", "bz2", "lzma", "pypdfium2", "python_calamine", "email"}
+    apart |= {"striprtf", "iscc_tika", "mailbox", "PIL", "parsel"}
+    for module, listed in WHERE.items():
+        if listed.parsers & apart:
+            assert "reader" in listed.process, module
+        assert listed.process == DOCUMENTS or "documents/" not in module
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import olefile", {"olefile"}),
+        ("def f(b):\n    from zipfile import ZipFile as Z\n    return Z(b)", {"zipfile"}),
+        ("import lxml.html as h", {"lxml"}),
+        ("import json as j\nx = j.loads(b)", {"json.loads"}),
+        ("from json import loads\nx = loads(b)", {"json.loads"}),
+        ("from json import loads as read\nx = list(map(read, b))", {"json.loads"}),
+        ("import zlib\nx = zlib.decompressobj(31)", {"zlib.decompressobj"}),
+        ("from zlib import crc32, decompress", {"zlib.decompress"}),
+        ("from email import message_from_bytes", {"email"}),
+        ("from builtins import __import__ as f\nf('tarfile')", {"tarfile"}),
+        ("def parse(response):\n    return response.css('a')", {"css"}),
+        ("from larmspider.extraction.formats import extractor_for", {"extractor_for"}),
+        ("from larmspider.extraction.documents import pdf", {"extraction.documents"}),
+        ("import larmspider.extraction.documents.pdf", {"extraction.documents"}),
+        ("from larmspider.extraction import html", {"extraction.html"}),
+        ("from larmspider.extraction.html import extract", {"extraction.html"}),
+        ("import json, zlib, email.utils\njson.dumps(zlib.crc32(b))", set()),
+        ("if TYPE_CHECKING:\n    from lxml import etree", set()),
+    ],
+)
+def test_a_new_caller_fails(source: str, found: set[str]) -> None:
+    assert unlisted("reports/new.py", parsers(ast.parse(source))) == found
