@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, TypeVar
 from larmspider import options
 from larmspider.crawl.reader import CrawlDir, StoredPage, last_visit
 from larmspider.errors import CrawlDirError, InvalidURL
-from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.process import Readers
 from larmspider.formatting import counted
 from larmspider.frontier.links import RecentlySeen
@@ -35,7 +34,6 @@ from larmspider.middlewares.filter_middleware import FilterMiddleware
 from larmspider.middlewares.follow import FollowMiddleware
 from larmspider.middlewares.visited import SeenFilter, VisitedFilter
 from larmspider.scheduler.scheduler import scheduler_of
-from larmspider.urls.media_types import is_read_apart
 from larmspider.urls.normalizer import forms_from_settings
 
 if TYPE_CHECKING:
@@ -249,7 +247,7 @@ class LinkReplay:
             body = self._crawl.body(stored)
         except CrawlDirError:
             return Page(url)
-        if is_read_apart(stored.mime) or is_large(body):
+        if readers.is_apart(stored.mime, body, url):
             return await asyncio.to_thread(readers.read_again, stored.mime, body, url)
         return readers.read_again(stored.mime, body, url)
 
