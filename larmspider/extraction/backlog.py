@@ -19,8 +19,6 @@ from dataclasses import dataclass
 
 LEAST_BYTES = 16_384
 """A body counts as so many at least: a response and its coroutine take as much."""
-MOST_HOSTS = 10_000
-"""Hosts of which is known how many bodies they gave back."""
 SHARE = 4
 """A host whose waiting bodies fill this part of the room (1/4) is held."""
 
@@ -32,6 +30,7 @@ class Waiting:
     host: str
     size: int
     give_back: Callable[[], None]
+    debt: Callable[[], float]
     begun: bool = False
 
 
@@ -50,18 +49,22 @@ class Backlog:
         self.most, self._hold = most, hold
         self._hosts: dict[str, _Host] = {}
         self._size = self._inside = 0
-        self._given_back: dict[str, int] = {}
-        """How many bodies of each host were given back since a reader had its last one."""
         self._to_refetch: dict[str, None] = {}
         """Hosts that are held because a body was given back; the first one goes on first."""
         self._held: set[str] = set()
 
     def enter(
-        self, host: str, size: int, give_back: Callable[[], None], *, begun: bool = False
+        self,
+        host: str,
+        size: int,
+        give_back: Callable[[], None],
+        debt: Callable[[], float] = float,
+        *,
+        begun: bool = False,
     ) -> Waiting:
         """``begun``: a reader has it already. Else ``give_back`` may be called, at once or until
-        `begin`."""
-        waiting = Waiting(host, max(size, LEAST_BYTES), give_back, begun)
+        `begin`. ``debt``: what the host has used more than others, as FairQueue has it."""
+        waiting = Waiting(host, max(size, LEAST_BYTES), give_back, debt, begun)
         self._inside += 1
         if not begun:
             self._hosts.setdefault(host, _Host()).bodies[waiting] = None
@@ -72,7 +75,6 @@ class Backlog:
 
     def begin(self, waiting: Waiting) -> None:
         """A reader has it."""
-        self._given_back.pop(waiting.host, None)
         self._end_wait(waiting)
 
     def leave(self, waiting: Waiting) -> None:
@@ -89,17 +91,15 @@ class Backlog:
         return len(self._hosts) == 1 and list(self._hosts[waiting.host].bodies) == [waiting]
 
     def _make_room(self) -> None:
-        """Give back the newest body of one host: of those that gave back fewest, the one that has
-        most bytes."""
+        """Give back the newest body of the host that has used most, and of several such hosts of
+        the one that has most bytes."""
 
-        def rank(name: str) -> tuple[int, int]:
-            return -self._given_back.get(name, 0), self._hosts[name].size
+        def rank(name: str) -> tuple[float, int]:
+            waiting = next(reversed(self._hosts[name].bodies))
+            return waiting.debt(), self._hosts[name].size
 
         host = max(self._hosts, key=rank)
         waiting = next(reversed(self._hosts[host].bodies))
-        if len(self._given_back) >= MOST_HOSTS:
-            self._given_back.clear()
-        self._given_back[host] = self._given_back.get(host, 0) + 1
         self._to_refetch[host] = None
         self._end_wait(waiting)
         waiting.give_back()

@@ -168,6 +168,13 @@ class FairQueue(Generic[T]):
         """A job that had no turn here: it ``failed`` as hostile ones do, went well, or None."""
         self._judge(self._find(host, group or host)[1], failed)
 
+    def debt(self, turn: Turn[T]) -> float:
+        """The seconds that the host of a job, or its group, has used more than the one that was
+        served last, and one for each job of it that has begun."""
+        group = max(0.0, turn.group.used - self._all.start) + turn.group.running
+        start = self._groups[turn.group.name].hosts.start
+        return group + max(0.0, turn.host.used - start) + turn.host.running
+
     def failures(self, host: str, group: str = "") -> int:
         """Failed jobs in a row."""
         found = self._groups.get(group or host)

@@ -12,6 +12,7 @@ memory, or ended their reader, the limit of their host is halved with each furth
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
@@ -67,7 +68,7 @@ class Sharing:
 
 
 def _netloc(url: str) -> str:
-    return without_userinfo(url).partition("//")[2].partition("/")[0].lower()
+    return re.split("[/?#]", without_userinfo(url).partition("//")[2], maxsplit=1)[0].lower()
 
 
 def limit_of(seconds: float, failures: int) -> float:
@@ -76,8 +77,8 @@ def limit_of(seconds: float, failures: int) -> float:
     >>> [limit_of(32.0, failures) for failures in (0, 2, 3, 4, 5, 6, 7)]
     [32.0, 32.0, 16.0, 8.0, 4.0, 2.0, 2.0]
     """
-    halved = max(0, failures - PATIENCE + 1)
-    return seconds / min(2 ** min(halved, 30), SHORTEST)
+    halved = min(max(0, failures - PATIENCE + 1), 30)
+    return seconds / min(1 << halved, SHORTEST)
 
 
 class ReaderPool(Generic[R]):
@@ -118,7 +119,10 @@ class ReaderPool(Generic[R]):
         def give_back() -> None:
             turns.refuse(turn, ExtractionPostponed("no room for documents that wait"))
 
-        waiting = backlog.enter(host, len(body), give_back, begun=turn.begun)
+        def debt() -> float:
+            return turns.queue.debt(turn)
+
+        waiting = backlog.enter(host, len(body), give_back, debt, begun=turn.begun)
         try:
             await turns.begin(turn)
             backlog.begin(waiting)

@@ -80,7 +80,8 @@ class RenderMiddleware(WithScheduler):
             return response
         began = time.monotonic()
         try:
-            rendered = await self.browser.render(response, self._answer)
+            group = self.lessor.group_of(host_of(request.url))
+            rendered = await self.browser.render(response, self._answer, group)
         except (NotRendered, Stopped) as error:
             self._count("failed", int(isinstance(error, NotRendered)))
             request.meta[NOT_RENDERED] = error
