@@ -308,8 +308,8 @@ LARM_OCR = ""
 # Seconds for the scanned pages of one PDF; those that were read until then are kept.
 LARM_OCR_SECS = 120.0
 
-# Bytes of documents that are fetched and not yet stored; while there are more, nothing new is
-# fetched.
+# Bytes of pages that are fetched and not yet stored; while there are more, nothing new is fetched.
+# Documents that wait for a reader have half as much room beside that (docs/documents.md).
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024
 
 # Stored pages of one host; 0 is no limit.

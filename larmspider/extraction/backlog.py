@@ -1,4 +1,4 @@
-"""Bodies that wait for a reader: at most so many bytes, and never so many of one host.
+"""Bodies that wait for a reader: a limit for all of them, and a smaller one for each host.
 
     backlog = Backlog(32_000_000, hold)
     waiting = backlog.enter("wiki:80", len(body), give_back)
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 LEAST_BYTES = 16_384
-"""A body counts as so many at least: a response and its coroutine take as much."""
+"""The least that a body counts: a response and its coroutine take as much."""
 SHARE = 4
 """A host whose waiting bodies fill this part of the room (1/4) is held."""
 
@@ -78,7 +78,7 @@ class Backlog:
         self._end_wait(waiting)
 
     def leave(self, waiting: Waiting) -> None:
-        """It was read, given back, or nobody waits for it any more."""
+        """The body was read or given back, or its fetch was cancelled."""
         self._end_wait(waiting)
         self._inside -= 1
         for host in list(self._to_refetch):

@@ -37,7 +37,7 @@ MOST_HOSTS = 10_000
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """A host's, or that of a group of hosts. ``used``: CPU seconds, counted from a common start.
+    """What a host, or a group of hosts, has used. ``used``: CPU seconds, from a common start.
     ``failures`` in a row; ``good``: whether the last job that says something went well."""
 
     name: str
@@ -99,7 +99,7 @@ class _Group:
 
 
 class FairQueue(Generic[T]):
-    """``places``: jobs at a time; ``each``: those of one host."""
+    """``places``: jobs that run at a time; ``each``: jobs of one host that run at a time."""
 
     def __init__(self, places: int, each: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.places, self.each, self._clock = places, max(1, each), clock
@@ -115,7 +115,7 @@ class FairQueue(Generic[T]):
         return sum(map(len, self._waiting.values()))
 
     def push(self, host: str, job: T, group: str = "") -> Turn[T]:
-        """``group``: hosts that share as one, such as those of one address; "": ``host`` alone."""
+        """``group``: hosts that share as one, such as the names of one address; "": no others."""
         found, account = self._find(host, group or host)
         now = self._clock()
         self._all.enter(found.account, now)
@@ -269,7 +269,7 @@ class Turns:
         self._go_on()
 
     def refuse(self, turn: Turn[asyncio.Future[None]], why: BaseException) -> None:
-        """Whoever waits for this turn gets ``why``, raised; nothing happens once it has begun."""
+        """`begin` raises ``why`` for this turn; nothing happens once the turn has begun."""
         if not (turn.begun or turn.job.done()):
             self.queue.drop(turn)
             turn.job.set_exception(why)

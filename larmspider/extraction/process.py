@@ -86,7 +86,7 @@ class ExtractionProcess(HelperProcess):
         self.seconds, self.helpers = seconds, helpers
         self.used = 0.0
         """CPU seconds that the last document took."""
-        self._reported = 0.0  # those of the process until then
+        self._reported = 0.0  # CPU seconds of the process before that document
 
     async def read(
         self, mime: str, body: bytes, url: str, content_type: str, seconds: float | None = None

@@ -56,8 +56,8 @@ R = TypeVar("R", bound=Reader)
 
 
 class Sharing:
-    """Whose a URL is. ``host_of``: the host whose account is charged. ``group_of``: hosts that
-    share as one, such as those of one address; "" for a host alone. ``count``: where stats go."""
+    """Which host is charged for a URL. ``host_of``: that host. ``group_of``: hosts that share as
+    one, such as the names of one address; "" for a host alone. ``count``: where stats go."""
 
     host_of: Callable[[str], str]
     group_of: Callable[[str], str]
@@ -72,7 +72,7 @@ def _netloc(url: str) -> str:
 
 
 def limit_of(seconds: float, failures: int) -> float:
-    """The limit of a document whose host had so many failed documents in a row.
+    """Seconds for a document whose host has a number of ``failures`` in a row.
 
     >>> [limit_of(32.0, failures) for failures in (0, 2, 3, 4, 5, 6, 7)]
     [32.0, 32.0, 16.0, 8.0, 4.0, 2.0, 2.0]
@@ -184,7 +184,7 @@ class ReaderPool(Generic[R]):
     def _shortened(
         self, refused: ExtractionRefused, limit: float, failures: int
     ) -> ExtractionRefused:
-        """The same, which says so where the limit was not that of the settings."""
+        """``refused``, with a reason where the limit was shorter than the setting."""
         if limit >= self.seconds or not str(refused).startswith(Outcome.TOO_LONG):
             return refused
         return ExtractionRefused(

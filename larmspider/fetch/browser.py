@@ -58,7 +58,7 @@ AFTER_SECS = 10.0
 TOGETHER = 3
 """Pages at a time,"""
 EACH = 2
-"""and those of one host: the place that is left is for another host."""
+"""and pages of one host at a time: one place is left for other hosts."""
 
 
 class NotRendered(DownloadFailedError):  # noqa: N818 - as those of fetch/errors.py

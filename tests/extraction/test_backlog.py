@@ -53,7 +53,7 @@ def test_what_has_no_room_is_given_back_by_the_host_that_has_most() -> None:
     newest = tried.enter("a", 0.3, "new")
     good = tried.enter("good", 0.2)
     assert tried.given_back == ["new"]
-    tried.backlog.leave(newest)  # whoever waited for it has heard of it
+    tried.backlog.leave(newest)  # as its coroutine ends
     assert "good" not in tried.held
     tried.backlog.leave(good)
 

@@ -91,7 +91,7 @@ def test_several_hostile_hosts_together_leave_a_place() -> None:
     assert fair.next() is not None
     assert fair.next() is None, "they have a place together"
     push(fair, GOOD, 1)
-    assert fair.next() is None, "a host that nobody knows, while others fail"
+    assert fair.next() is None, "an unknown host, while others fail"
     fair.judge(GOOD, failed=False)
     turn = fair.next()
     assert turn is not None
