@@ -273,12 +273,17 @@ LARM_EXTRACTION_BYTES = 1 << 30
 LARM_EXTRACTION_BESIDE = "auto"
 
 # CPU seconds for reading one document that is no page: PDF, Office, mail, archives
-# (docs/documents.md). They are read in another process of their own, one after the other. A
-# document that takes longer is stored without text and links, and `fetch.log` says so.
+# (docs/documents.md). They are read in other processes of their own. A document that takes longer
+# is stored without text and links, and `fetch.log` says so. A host with several such documents in a
+# row has less.
 LARM_DOCUMENT_SECS = 30.0
 
-# Memory of that process, with the same consequence. Not on Windows.
+# Memory of each of these processes, with the same consequence. Not on Windows.
 LARM_DOCUMENT_BYTES = 1 << 30
+
+# Documents that are read at a time, each in a process that is started when it is needed. 0: two
+# where the machine has two cores, else one. With two or more, one host never holds all of them.
+LARM_DOCUMENT_READERS = 0
 
 # Languages that pages without `lang` are guessed to be in (ISO 639), and pages of hosts that say a
 # wrong one (docs/search.md#languages). The fewer, the better the guess. Guessed is in a process of
@@ -303,8 +308,8 @@ LARM_OCR = ""
 # Seconds for the scanned pages of one PDF; those that were read until then are kept.
 LARM_OCR_SECS = 120.0
 
-# Bytes of documents that are fetched and not yet stored; while there are more, nothing new is
-# fetched.
+# Bytes of pages that are fetched and not yet stored; while there are more, nothing new is fetched.
+# Documents that wait for a reader have half as much room beside that (docs/documents.md).
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024
 
 # Stored pages of one host; 0 is no limit.

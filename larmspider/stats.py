@@ -124,6 +124,12 @@ EXTRACTION_ERRORS = "larm/extraction/errors"
 EXTRACTION_REFUSED = "larm/extraction/refused"
 """IntranetSpider: pages stored without title and links because extraction took too long or too much
 memory, or ended its process"""
+EXTRACTION_SHORTENED = "larm/extraction/shortened"
+"""ReaderPool: documents and large pages that had a shorter limit, as several in a row of their host
+took too long or too much memory (docs/documents.md#how-hosts-share-the-readers)"""
+EXTRACTION_POSTPONED = "larm/extraction/postponed"
+"""ReaderPool: documents and large pages that were given back to be fetched again later, as too many
+bytes waited for readers"""
 EXTRACTION_UNREAD = "larm/extraction/unread/{outcome}"
 """IntranetSpider: documents that were not read, or not all of them, by outcome
 (docs/documents.md#outcomes)"""

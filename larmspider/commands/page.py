@@ -117,7 +117,7 @@ class Command(LarmCommand):
         assert self.settings is not None
         with Readers.from_settings(self.settings) as readers:
             try:
-                return readers.documents.member(page.mime, body, page.url, part)
+                return readers.documents.first.member(page.mime, body, page.url, part)
             except ExtractionRefused as refused:
                 raise CrawlDirError(f"{page.url}: {refused}") from None
 

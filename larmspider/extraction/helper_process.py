@@ -14,6 +14,7 @@ import asyncio
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -94,6 +95,19 @@ class ExtractionStopped(LarmspiderError):  # noqa: N818 - nothing is wrong with 
     """The crawl ends before a document is read; when it is continued it fetches it again."""
 
 
+class ExtractionPostponed(ExtractionStopped):
+    """There is no room for a document that waits for a reader; it is fetched again later."""
+
+
+class ExtractionRefused(LarmspiderError):  # noqa: N818 - a decision, not a fault
+    """A document needs more time or memory than allowed, as the message says: as in
+    ``Page.unread``. ``is_costly``: it took all the time or memory, or ended its process."""
+
+    def __init__(self, message: str, *, is_costly: bool = False) -> None:
+        super().__init__(message)
+        self.is_costly = is_costly
+
+
 class HelperProcess:
     """A process of our own modules that answers messages, one after the other; for a thread that
     may wait (`pool`). It is started for the first message."""
@@ -106,6 +120,8 @@ class HelperProcess:
         self._child: subprocess.Popen[bytes] | None = None
         self.status: int | None = None
         """That of the last process which ended before it had answered."""
+        self.cpu_secs = 0.0
+        """CPU seconds of the process that ended last, and of those that it waited for."""
         self.closed = False
 
     def ask(self, message: Any, body: bytes = b"") -> Any:
@@ -161,11 +177,20 @@ class HelperProcess:
         child, self._child = self._child, None
         if child is None:
             return None
+        if child.returncode is None and hasattr(os, "killpg"):  # with what it has started
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
         child.kill()
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
                 with suppress(OSError):  # unwritten data
                     pipe.close()
+        self.cpu_secs = 0.0
+        if child.returncode is None and hasattr(os, "wait4"):
+            with suppress(ChildProcessError):  # another thread has waited for it
+                _, status, usage = os.wait4(child.pid, 0)
+                child.returncode = os.waitstatus_to_exitcode(status)
+                self.cpu_secs = usage.ru_utime + usage.ru_stime
         return child.wait()
 
 

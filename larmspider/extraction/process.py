@@ -4,12 +4,12 @@
     page = await readers.read("text/html", body, "http://wiki.example/all", "text/html")
     readers.close()
 
-One process reads large pages: 100,000 links take 0.6 s, hostile markup may take seconds or end a
-parser by a signal. Another one reads PDF, Office and the like (formats.py), which may take longer,
-has no network and is replaced from time to time. Each is started for its first document and kept.
-A document that takes longer or more memory than allowed is refused, and the process replaced.
-Documents are read one after the other. All other pages are extracted by the crawl's own thread,
-and by another process beside it where that has a core to itself (page_process.py).
+Some processes read large pages: 100,000 links take 0.6 s, hostile markup may take seconds or end a
+parser by a signal. Others read PDF, Office and the like (formats.py), which may take longer, have
+no network and are replaced from time to time. Each is started when it is needed and kept. A
+document that takes longer or more memory than allowed is refused, and the process replaced. Hosts
+share the processes (reader_pool.py). All other pages are extracted by the crawl's own thread, and
+by another process beside it where that has a core to itself (page_process.py).
 """
 
 from __future__ import annotations
@@ -20,18 +20,27 @@ import shutil
 import signal
 import subprocess
 import threading
+from collections.abc import Callable
 from importlib.util import find_spec
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.extraction.backlog import Backlog
 from larmspider.extraction.formats import extractor_for
-from larmspider.extraction.helper_process import WALL, ExtractionStopped, HelperProcess
+from larmspider.extraction.helper_process import (
+    WALL,
+    ExtractionRefused,
+    ExtractionStopped,
+    HelperProcess,
+)
 from larmspider.extraction.markup_guard import is_large
 from larmspider.extraction.own_fields import NONE as NO_FIELDS
 from larmspider.extraction.own_fields import OwnFields
-from larmspider.extraction.page_process import MODES, OFF, PageProcess
+from larmspider.extraction.page_process import MODES, OFF, PageProcess, cores
 from larmspider.extraction.process_child import NONE, PDF, Helpers, page_of
+from larmspider.extraction.reader_pool import ReaderPool, Sharing
 from larmspider.items import Outcome, Page, Part
 from larmspider.urls.media_types import is_read_apart
 from larmspider.urls.syntax import without_userinfo
@@ -39,6 +48,8 @@ from larmspider.urls.syntax import without_userinfo
 if TYPE_CHECKING:
     from larmspider.options import Settings
 
+
+__all__ = ["ExtractionProcess", "ExtractionRefused", "ExtractionStopped", "Readers"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +59,11 @@ _PROGRAM = (
     "from larmspider.extraction.process_child import Helpers, main;"
     " main({memory_bytes}, {most}, {helpers!r}, {fields!r})"
 )
+MOST_READERS = 64
+LEAST_WALL_SECS = 30.0
+"""Seconds by the clock that a shortened limit leaves: the start of a process may take some."""
 RECYCLED = 200
 """Documents that a process reads before another one takes its place: libraries may leak."""
-
-
-class ExtractionRefused(LarmspiderError):  # noqa: N818 - a decision, not a fault
-    """A document needs more time or memory than allowed, as the message says: as in
-    ``Page.unread``."""
 
 
 class ExtractionProcess(HelperProcess):
@@ -75,19 +84,30 @@ class ExtractionProcess(HelperProcess):
         )
         super().__init__(program, "extraction")
         self.seconds, self.helpers = seconds, helpers
+        self.used = 0.0
+        """CPU seconds that the last document took."""
+        self._reported = 0.0  # CPU seconds of the process before that document
 
-    async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
+    async def read(
+        self, mime: str, body: bytes, url: str, content_type: str, seconds: float | None = None
+    ) -> Page:
         """The Page that the extractor of ``mime`` makes of ``body``. Raises ExtractionRefused,
         ExtractionStopped."""
         if self.closed:
             raise ExtractionStopped("the crawl is being stopped")
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.pool, self.read_now, mime, body, url, content_type)
+        return await loop.run_in_executor(
+            self.pool, self.read_now, mime, body, url, content_type, seconds
+        )
 
-    def read_now(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        """`read` for a thread that may wait, one at a time. ``Page.mime`` is set
-        where what a container holds says that it is another than ``mime``."""
-        answer = self._answer((mime, len(body), url, content_type, self.seconds, ""), body)
+    def read_now(
+        self, mime: str, body: bytes, url: str, content_type: str, seconds: float | None = None
+    ) -> Page:
+        """`read` for a thread that may wait, one at a time. ``seconds``: in place of the usual
+        limit. ``Page.mime`` is set where what a container holds says that it is another than
+        ``mime``."""
+        limit = self.seconds if seconds is None else seconds
+        answer = self._answer((mime, len(body), url, content_type, limit, ""), body)
         page = page_of(answer["page"], url, body)
         page.mime = answer["mime"]
         return page
@@ -98,36 +118,49 @@ class ExtractionProcess(HelperProcess):
         found: bytes = answer["member"]
         return found
 
+    def started(self) -> subprocess.Popen[bytes]:
+        before, child = self._child, super().started()
+        if child is not before:
+            self._reported = 0.0
+        return child
+
     def _answer(self, request: tuple[str, int, str, str, float, str], body: bytes) -> Any:
+        self.used = 0.0
         self.started()
+        seconds = request[4]
         late = threading.Event()
 
         def stop() -> None:
             late.set()
             self.kill()
 
-        timer = threading.Timer(self.seconds * WALL, stop)
+        most = WALL * self.seconds
+        timer = threading.Timer(min(most, max(WALL * seconds, LEAST_WALL_SECS)), stop)
         timer.start()
         try:
             answer = self.ask(request, body)
         except (EOFError, OSError):
-            raise self._failure(late.is_set()) from None
+            self.used = max(0.0, self.cpu_secs - self._reported)
+            raise self._failure(late.is_set(), seconds) from None
         finally:
             timer.cancel()
+        self.used = max(0.0, answer["cpu"] - self._reported)
+        self._reported = answer["cpu"]
         if "ended" in answer:
             self.end()
         if "refused" in answer:
-            raise ExtractionRefused(answer["refused"])
+            raise ExtractionRefused(answer["refused"], is_costly="exhausted" in answer)
         return answer
 
-    def _failure(self, was_late: bool) -> LarmspiderError:
+    def _failure(self, was_late: bool, seconds: float) -> LarmspiderError:
         if self.closed:
             return ExtractionStopped("the crawl is being stopped")
         if was_late or self.status == -_SIGPROF:
-            return ExtractionRefused(f"{Outcome.TOO_LONG}: takes longer than {self.seconds:g} s")
-        return ExtractionRefused(
-            f"{Outcome.READER_DIED}: ended the extraction process with status {self.status}"
-        )
+            self.used = max(self.used, seconds)  # by the clock, if it did not take them of CPU
+            why = f"{Outcome.TOO_LONG}: takes longer than {seconds:g} s"
+        else:
+            why = f"{Outcome.READER_DIED}: ended the extraction process with status {self.status}"
+        return ExtractionRefused(why, is_costly=True)
 
 
 def helpers_from_settings(settings: Settings) -> Helpers:
@@ -161,7 +194,8 @@ def _check_tesseract(languages: str) -> None:
 
 
 class Readers:
-    """A process for large pages and one for documents, each started when it is needed."""
+    """Processes for large pages and for documents, each started when it is needed; hosts share
+    them."""
 
     def __init__(
         self,
@@ -172,16 +206,40 @@ class Readers:
         helpers: Helpers = NONE,
         fields: OwnFields = NO_FIELDS,
         beside: str = OFF,
+        places: int = 0,
+        room: float = inf,
     ) -> None:
-        """``beside``: as in PageProcess."""
+        """``beside``: as in PageProcess. ``places``: documents that are read at a time; 0: two
+        where there are two cores, else one. ``room``: bytes of bodies that may wait (`backlog`)."""
         self.fields = fields
         self.beside = PageProcess(page_secs, page_bytes, beside)
-        self.pages = ExtractionProcess(page_secs, page_bytes, fields=fields)
+        places = places or min(2, cores())
+        self.sharing = Sharing()
+        self.hold: Callable[[str, bool], None] = lambda _host, _held: None
+        """As in Backlog."""
+        self.backlog = Backlog(room, lambda host, held: self.hold(host, held))
+        self.pages = ReaderPool(
+            lambda: ExtractionProcess(page_secs, page_bytes, fields=fields),
+            min(2, places),
+            "LARM_EXTRACTION_SECS",
+            self.sharing,
+        )
         first = helpers._replace(ocr="")
-        self.documents = ExtractionProcess(document_secs, document_bytes, RECYCLED, first)
+        self.documents = ReaderPool(
+            lambda: ExtractionProcess(document_secs, document_bytes, RECYCLED, first),
+            places,
+            "LARM_DOCUMENT_SECS",
+            self.sharing,
+        )
         # scans take minutes, so they have a queue of their own, and the lowest priority
+        self.helpers = helpers
         secs = document_secs + helpers.ocr_secs
-        self.scans = ExtractionProcess(secs, document_bytes, RECYCLED, helpers)
+        self.scans = ReaderPool(
+            lambda: ExtractionProcess(secs, document_bytes, RECYCLED, helpers),
+            min(2, places),
+            "LARM_DOCUMENT_SECS and LARM_OCR_SECS",
+            self.sharing,
+        )
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -194,6 +252,8 @@ class Readers:
             helpers_from_settings(settings),
             OwnFields.from_settings(settings),
             options.choice(settings, "LARM_EXTRACTION_BESIDE", MODES),
+            options.integer(settings, "LARM_DOCUMENT_READERS", minimum=0, maximum=MOST_READERS),
+            options.integer(settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0) / 2,
         )
 
     def is_apart(self, mime: str, body: bytes, url: str) -> bool:
@@ -201,15 +261,17 @@ class Readers:
         return is_read_apart(mime) or is_large(body) or self.fields.are_on(mime, url)
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        """The Page of a document or a large page. Raises ExtractionRefused, ExtractionStopped."""
-        process = self.documents if is_read_apart(mime) else self.pages
+        """The Page of a document or a large page, once it is its host's turn. Raises
+        ExtractionRefused, ExtractionStopped, and ExtractionPostponed where bodies that wait have no
+        room."""
+        pool = self.documents if is_read_apart(mime) else self.pages
         try:
-            page = await process.read(mime, body, url, content_type)
+            page = await pool.read(mime, body, url, content_type, self.backlog)
         except ExtractionRefused as refused:
             page = self._without_fields(refused, mime, body, url, content_type)
         if self._has_scans(mime, page):
             try:
-                return await self.scans.read(mime, body, url, content_type)
+                return await self.scans.read(mime, body, url, content_type, self.backlog)
             except ExtractionRefused as refused:  # what was typed is worth having
                 page.unread = str(refused)
         return page
@@ -219,7 +281,7 @@ class Readers:
         pages and its rules. Raises ExtractionRefused, ExtractionStopped, and what an extractor
         raises."""
         page = await self.beside.read(mime, body, url, content_type)
-        return page or await self.pages.read(mime, body, url, content_type)
+        return page or await self.pages.read(mime, body, url, content_type, self.backlog)
 
     def _without_fields(
         self, refused: ExtractionRefused, mime: str, body: bytes, url: str, content_type: str
@@ -236,7 +298,7 @@ class Readers:
         pdfs: list[Page | Part] = [part for part in page.parts if part.mime == PDF]
         if mime == PDF:
             pdfs.append(page)
-        if not self.scans.helpers.ocr or not pdfs:
+        if not self.helpers.ocr or not pdfs:
             return False
         from larmspider.extraction.documents.ocr import is_wanted
 
@@ -269,8 +331,8 @@ class Readers:
 
     def close(self) -> None:
         """May be called twice."""
-        for process in (self.beside, self.pages, self.documents, self.scans):
-            process.close()
+        for one in (self.beside, self.pages, self.documents, self.scans):
+            one.close()
 
     def __enter__(self) -> Self:
         return self

@@ -194,17 +194,19 @@ def main(
                 if member:
                     answer = _member(mime, body, url, member)
                 else:
-                    answer = _read(mime, body, url, content_type, helpers, own)
+                    within = helpers._replace(ocr_secs=min(helpers.ocr_secs, seconds))
+                    answer = _read(mime, body, url, content_type, within, own)
                 _limit_time(0)
             except MemoryError:
                 # the body may not have been read whole, and not all memory is given back
                 why = f"{Outcome.TOO_LARGE}: needs more than {memory_bytes} bytes of memory"
-                answer = {"refused": why, "ended": 1}
+                answer = {"refused": why, "ended": 1, "exhausted": 1}
             except Exception as error:  # noqa: BLE001 - the crawl says so in its log
                 answer = {"refused": f"{Outcome.READER_DIED}: raised {error!r}"[:500]}
             done += 1
             if done == most:
                 answer["ended"] = 1
+            answer["cpu"] = sum(os.times()[:4])  # with the processes that it has started
             send(sink, answer)
             sink.flush()
 

@@ -20,8 +20,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -30,10 +30,12 @@ from scrapy.exceptions import DownloadFailedError
 
 from larmspider import options
 from larmspider.errors import ConfigError
+from larmspider.extraction.fair_queue import Turns
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import TooBig
 from larmspider.fetch.same_origin import FRAME, Asking, answer_headers
 from larmspider.fetch.sites.lookup import Origin, origin_of
+from larmspider.frontier.storage.records import host_of
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Page, Route
@@ -60,8 +62,10 @@ _GO_THERE = '<meta http-equiv="refresh" content="0;url={}">'
 START_SECS = 120.0
 AFTER_SECS = 10.0
 """For reading the page, and for closing it, when its time is up."""
-TOGETHER = 2
-"""Pages at a time."""
+TOGETHER = 3
+"""Pages at a time,"""
+EACH = 2
+"""and pages of one host at a time: one place is left for other hosts."""
 
 
 class NotRendered(DownloadFailedError):  # noqa: N818 - as those of fetch/errors.py
@@ -148,16 +152,32 @@ class Browser:
         self._driver: Any = None
         self._browser: Any = None
         self._starting = asyncio.Lock()
-        self._places = asyncio.Semaphore(TOGETHER)
+        self._turns = Turns(TOGETHER, EACH)
+
+    @asynccontextmanager
+    async def _place(self, host: str, group: str) -> AsyncIterator[None]:
+        """Hosts share the places by the seconds that their pages hold them."""
+        turn = self._turns.push(host, group)
+        await self._turns.begin(turn)
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._turns.end(turn, time.monotonic() - began)
 
     async def render(
-        self, response: Response, answer: Answer, allowed: Iterable[Origin] = ()
+        self,
+        response: Response,
+        answer: Answer,
+        allowed: Iterable[Origin] = (),
+        group: str = "",
     ) -> Rendered:
         """The page of a response, after its scripts have run. ``allowed``: other origins that it
-        may ask with credentials. Raises NotRendered, Stopped."""
+        may ask with credentials. ``group``: hosts that share as one, as in FairQueue. Raises
+        NotRendered, Stopped."""
         from playwright.async_api import Error
 
-        async with self._places:
+        async with self._place(host_of(response.url), group):
             try:
                 if self.stopped:
                     raise Stopped("the crawl stops")

@@ -251,7 +251,9 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
     record, connections = host.record, host.rule.connections or 1
     if record.state is HostState.LOADING or host.in_flight >= connections:
         return None
-    if host.resolving or host.leaving or host.paused or frontier.gate.is_probing(record.host):
+    if host.resolving or host.leaving or host.paused or host.held:
+        return None
+    if frontier.gate.is_probing(record.host):
         return None
     if frontier.logins is not None and frontier.logins.is_out(record):
         return None
@@ -322,7 +324,9 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
     """
     record, rule = host.record, host.rule
     frontier.hosts.touch(host)
-    if host.paused or frontier.gate.is_probing(record.host) or not _is_resolved(frontier, host):
+    if host.paused or host.held or frontier.gate.is_probing(record.host):
+        return None
+    if not _is_resolved(frontier, host):
         return None
     if host.group is not None and not _has_turn(frontier, host.group, host, now):
         return None

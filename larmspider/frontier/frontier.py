@@ -487,6 +487,14 @@ class Frontier:
         self._reopen_budget(host)
         schedule(self, host)
 
+    def hold_host(self, name: str, held: bool) -> None:
+        """While it is ``held`` the host is not asked: its documents wait for readers. Fetches in
+        flight go on."""
+        host = self.hosts.get(name)
+        if host is not None and host.held is not held:
+            host.held = held
+            schedule(self, host)
+
     def may_retry(self, lease: Lease, kind: str) -> bool:
         """Would failed() give the URL another try?"""
         entry, found = lease.entry, failure_kind(kind)

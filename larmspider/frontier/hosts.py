@@ -303,8 +303,8 @@ class Host:
     ``next_fetch_time`` and ``ticket`` belong to ReadyQueue (``ticket`` is 0 while the host is not
     in it), ``demand`` to SlotPool, ``turn`` to dispatch.py. ``group`` is None where hosts are not
     grouped, and until the host's address is known. A host has no fetch ahead while it is
-    ``resolving`` (waits for its address), ``leaving`` (for another worker) or ``paused`` (by the
-    operator).
+    ``resolving`` (waits for its address), ``leaving`` (for another worker), ``paused`` (by the
+    operator) or ``held`` (too many bytes of its documents wait for readers).
     """
 
     record: HostRecord
@@ -317,6 +317,7 @@ class Host:
     resolving: bool = False
     leaving: bool = False
     paused: bool = False
+    held: bool = False
     turn: int = 0
 
 

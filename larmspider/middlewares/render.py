@@ -87,7 +87,8 @@ class RenderMiddleware(WithScheduler):
         began = time.monotonic()
         try:
             allowed = site.options.render_origins or ()
-            rendered = await self.browser.render(response, self._answer, allowed)
+            group = self.lessor.group_of(host_of(request.url))
+            rendered = await self.browser.render(response, self._answer, allowed, group)
         except (NotRendered, Stopped) as error:
             self._count("failed", int(isinstance(error, NotRendered)))
             request.meta[NOT_RENDERED] = error

@@ -506,6 +506,17 @@ class FrontierScheduler:
         self.held = why
         self.wake()
 
+    def hold_host(self, name: str, held: bool) -> None:
+        """See Frontier.hold_host()."""
+        if not self.closed:
+            self.frontier.hold_host(name, held)
+            self.wake()
+
+    def group_of(self, name: str) -> str:
+        """The address that a host shares its pace by; "" where it does not (LARM_GROUP_BY)."""
+        host = self.frontier.hosts.get(name)
+        return "" if host is None or host.group is None else host.group.address
+
     def _on_resolved(self, name: str, address: str) -> None:
         self.frontier.on_resolved(name, address)
         self.wake()

@@ -10,6 +10,8 @@ import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Spider, signals
@@ -26,6 +28,7 @@ from larmspider.extraction.requisites import requisites_of_page, requisites_of_s
 from larmspider.fetch import limits
 from larmspider.fetch.blobs import Blob
 from larmspider.fetch.errors import kind_of, message_of
+from larmspider.frontier.storage.records import host_of
 from larmspider.items import (
     REDIRECT,
     REQUISITE,
@@ -41,6 +44,7 @@ from larmspider.middlewares.revisits import failed as failed_again
 from larmspider.middlewares.revisits import unread, visit_of
 from larmspider.pipelines.store import wants_requisites
 from larmspider.requests import BLOB, GIVE_BACK, PROOF, TOO_LARGE, page_request
+from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.urls.acting import without_tokens
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.file_urls import FileRoots, is_file
@@ -117,7 +121,19 @@ class IntranetSpider(Spider):
         for signal in (larm_signals.let_go, signals.engine_stopped):
             crawler.signals.connect(spider.readers.close, signal=signal)
             crawler.signals.connect(spider.languages.close, signal=signal)
+        crawler.signals.connect(spider.share_readers, signal=signals.spider_opened)
         return spider
+
+    def share_readers(self) -> None:
+        """Let the frontier know whose documents wait for readers, if it is ours: else no document
+        can be given back."""
+        readers, scheduler = self.readers, scheduler_of(self.crawler)
+        readers.sharing.count = self.crawler.stats.inc_value
+        if scheduler is None:
+            readers.backlog.most = inf
+        else:
+            readers.sharing.host_of, readers.sharing.group_of = host_of, scheduler.group_of
+            readers.hold = scheduler.hold_host
 
     async def start(self) -> AsyncIterator[Any]:
         if not options.text(self.settings, "LARM_REFRESH"):  # else it may never be needed
@@ -198,7 +214,8 @@ class IntranetSpider(Spider):
             return Page(response.url, mime=mime)
         try:
             if self.readers.is_apart(mime, body, response.url):
-                page = await self.readers.read(mime, body, response.url, content_type)
+                with self._apart(body):
+                    page = await self.readers.read(mime, body, response.url, content_type)
             elif self.readers.beside.takes(body):
                 self.crawler.stats.inc_value(stats.EXTRACTION_BESIDE)
                 page = await self.readers.read_beside(mime, body, response.url, content_type)
@@ -218,6 +235,23 @@ class IntranetSpider(Spider):
         if page.unread:
             self._count_unread(page)
         return page
+
+    @contextmanager
+    def _apart(self, body: bytes) -> Iterator[None]:
+        """A body that waits for a reader does not count in SCRAPER_SLOT_MAX_ACTIVE_SIZE meanwhile,
+        or it would hold up the fetches of all hosts. Readers has a limit of its own."""
+        slot, scheduler = self.crawler.engine.scraper.slot, scheduler_of(self.crawler)
+        if slot is None or scheduler is None:
+            yield
+            return
+        size, was_full = max(len(body), slot.MIN_RESPONSE_SIZE), slot.needs_backout()
+        slot.active_size -= size
+        if was_full:
+            scheduler.wake()
+        try:
+            yield
+        finally:
+            slot.active_size += size
 
     def _too_large(self, response: Response) -> Page:
         """A document without its body, which the fetch has not taken, or has not in memory."""

@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 from pathlib import Path
 
@@ -57,3 +58,27 @@ def test_it_does_not_start_with_its_sandbox(program: Path, script: str, reason: 
         browser.check_browser()
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_pages_of_one_host_leave_a_place_to_another() -> None:
+    """And the places go by the seconds that each host has held them."""
+    places = browser.Browser("chromium", browser.RenderLimits())
+    order: list[str] = []
+
+    async def render(host: str, ends: asyncio.Event) -> None:
+        async with places._place(host, ""):
+            order.append(host)
+            await ends.wait()
+
+    async def tried() -> None:
+        ends = asyncio.Event()
+        slow = [asyncio.ensure_future(render("slow:80", ends)) for _ in range(9)]
+        quick = [asyncio.ensure_future(render("quick:80", ends)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert order == ["slow:80"] * browser.EACH + ["quick:80"]
+        ends.set()
+        await asyncio.gather(*slow, *quick)
+
+    asyncio.run(tried())
+    assert len(order) == 12

@@ -384,3 +384,19 @@ def test_a_hundred_thousand_names_are_not_begun_in_one_go(grouped: bool) -> None
         assert len(world.asked) == round_ * MAX_IN_VAIN
         assert world.frontier.next_ready_time() == world.clock.now
     assert world.pops() == ["http://good/"]
+
+
+def test_a_host_whose_documents_wait_for_readers_is_not_asked() -> None:
+    world = World(robots=False)
+    frontier = world.frontier
+    frontier.add([frontier.entry(f"http://{name}/", f"http://{name}/") for name in ("a", "b")])
+    frontier.hold_host("a:80", True)
+    frontier.hold_host("unknown:80", True)
+    lease = frontier.pop()
+    assert lease is not None
+    assert lease.url == "http://b/"
+    assert frontier.pop() is None
+    frontier.hold_host("a:80", False)
+    lease = frontier.pop()
+    assert lease is not None
+    assert lease.url == "http://a/"

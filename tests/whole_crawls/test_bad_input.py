@@ -99,6 +99,8 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"DNSCACHE_ENABLED": "x"}, ["DNSCACHE_ENABLED=x: expected"]),
         (SEED, {"SCRAPER_SLOT_MAX_ACTIVE_SIZE": "16MB"}, ["SCRAPER_SLOT_MAX_ACTIVE_SIZE=16MB"]),
         (SEED, {"LARM_EXTRACTION_SECS": "1e300"}, ["LARM_EXTRACTION_SECS=1e300", "to 86400"]),
+        (SEED, {"LARM_DOCUMENT_READERS": "two"}, ["LARM_DOCUMENT_READERS=two: expected an int"]),
+        (SEED, {"LARM_DOCUMENT_READERS": "65"}, ["LARM_DOCUMENT_READERS=65: expected", "64"]),
         (SEED, {"DOWNLOADER_CLIENT_TLS_CIPHERS": "x"}, ["DOWNLOADER_CLIENT_TLS_CIPHERS=x: exp"]),
         (SEED, {"DOWNLOAD_BIND_ADDRESS": "wiki"}, ["DOWNLOAD_BIND_ADDRESS=wiki: expected"]),
         (SEED, {"DOWNLOAD_TLS_MIN_VERSION": "TLSv1.3", "DOWNLOAD_TLS_MAX_VERSION": "TLSv1.2"},

@@ -167,7 +167,7 @@ def test_members_of_one_name_are_parts_of_their_own(readers):
     assert [part.name for part in page.parts] == names
     for name, data in zip(names, bodies, strict=False):
         arguments = ("application/zip", made.getvalue(), "http://h/x.zip", name)
-        assert readers.documents.member(*arguments) == data
+        assert readers.documents.first.member(*arguments) == data
 
 
 def test_texts_of_all_parts_have_a_limit(monkeypatch):
@@ -195,10 +195,10 @@ def test_pages_without_text_are_no_text(readers):
 @each("zip", "tar", "tgz", "mbox", "gz")
 def test_a_part_can_be_had_by_its_name(sample, readers):
     name = f"sample.{sample.name}"
-    got = readers.documents.member(sample.mime, sample.body, f"http://h/{name}", sample.part)
+    got = readers.documents.first.member(sample.mime, sample.body, f"http://h/{name}", sample.part)
     assert sample.phrase.encode() in got
     with pytest.raises(ExtractionRefused, match="holds no"):
-        readers.documents.member(sample.mime, sample.body, f"http://h/{name}", "other")
+        readers.documents.first.member(sample.mime, sample.body, f"http://h/{name}", "other")
 
 
 def test_one_part_that_cannot_be_read_does_not_cost_the_others(readers):
@@ -301,20 +301,20 @@ def test_a_page_in_place_of_a_pdf_is_a_page():
 
 
 def test_a_document_that_kills_its_reader_costs_that_document(readers, monkeypatch):
-    ask = readers.documents.ask
+    ask = readers.documents.first.ask
 
     def killed(request, body):
-        os.kill(readers.documents.started().pid, signal.SIGKILL)
+        os.kill(readers.documents.first.started().pid, signal.SIGKILL)
         return ask(request, body)
 
     read(SAMPLES["pdf"].body, "x.pdf", readers)
-    pid = readers.documents._child.pid
-    monkeypatch.setattr(readers.documents, "ask", killed)
+    pid = readers.documents.first._child.pid
+    monkeypatch.setattr(readers.documents.first, "ask", killed)
     unread = read(SAMPLES["pdf"].body * 100, "x.pdf", readers).unread
     assert unread.startswith("reader-died:") or unread == ""  # it may have ended before
     monkeypatch.undo()
     assert read(SAMPLES["pdf"].body, "x.pdf", readers).title == "Harbour rules"
-    assert readers.documents._child.pid != pid
+    assert readers.documents.first._child.pid != pid
 
 
 def test_the_process_of_documents_is_replaced_from_time_to_time(monkeypatch):
@@ -323,7 +323,7 @@ def test_the_process_of_documents_is_replaced_from_time_to_time(monkeypatch):
         pids = []
         for _ in range(4):
             read(b"a,b", "x.csv", readers)
-            pids.append(readers.documents._child and readers.documents._child.pid)
+            pids.append(readers.documents.first._child and readers.documents.first._child.pid)
         assert pids[1] is pids[3] is None
         assert pids[0] != pids[2]
 
@@ -408,7 +408,10 @@ def test_a_member_whose_name_is_no_text_is_a_part(readers):
     assert [part.name for part in page.parts] == ["gr\ufffd\ufffde.txt", "ok.txt"]
     name = page.parts[0].name
     assert split_part(part_url("http://h/x.tar", name))[1] == name
-    assert readers.documents.member("application/x-tar", body, "http://h/x.tar", name) == b"hello"
+    assert (
+        readers.documents.first.member("application/x-tar", body, "http://h/x.tar", name)
+        == b"hello"
+    )
 
 
 def test_documents_that_are_stored_in_a_zip_are_its_parts(readers):

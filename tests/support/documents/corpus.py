@@ -64,6 +64,31 @@ def zipped(files: dict[str, str | bytes], stored: tuple[str, ...] = ()) -> bytes
 # PDF
 
 
+def slow_pdf(size: int = 0) -> bytes:
+    """A PDF that takes PDFium minutes: its page draws a form 3,000 times, that one another one as
+    often, and so on. 700 bytes, or ``size`` with a comment."""
+
+    def stream(head: bytes, content: bytes) -> bytes:
+        packed = zlib.compress(content, 9)
+        start = b"<<%b/Filter/FlateDecode/Length %d>>stream" % (head, len(packed))
+        return b"%b\n%b\nendstream" % (start, packed)
+
+    calls, form = b"/a Do " * 3_000, b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]"
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R"
+        b"/Resources<</XObject<</a 5 0 R>>>>>>",
+        stream(b"", calls),
+        stream(form + b"/Resources<</XObject<</a 6 0 R>>>>", calls),
+        stream(form, b"0 0 1 1 re f"),
+    ]
+    body = b"".join(b"%d 0 obj\n%b\nendobj\n" % item for item in enumerate(objects, 1))
+    end = b"trailer<</Root 1 0 R>>\n%%EOF"
+    comment = b"%" + b"x" * size + b"\n" if size else b""
+    return b"%PDF-1.4\n" + comment + body + end
+
+
 def pdf(
     pages: list[str],
     link: str = "",
