@@ -33,7 +33,8 @@ class Dictionary:
 
     def asked(self, head: str, commit: object = 1, reader: Hashable = None) -> Asked:
         return Asked(
-            head, 3, commit, self._through, reader, self._seen, self._pages, lambda: ([], True)
+            head, 3, commit, reader, self._seen if reader else self._through, self._pages,
+            lambda: ([], True),
         )
 
     def _through(self, head: str, most: int) -> Counted:
