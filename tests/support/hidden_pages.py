@@ -1,11 +1,11 @@
-"""Pages of a public host, and of a host that a reader may not see.
+"""Pages that a reader may see, and pages of a host that the reader may not see.
 
     write(folder / "index", hidden=True)
     for query in queries(): ...
 
-The public pages are the same with and without the hidden ones, whose words and numbers a reader
-would like to know. All pages have as many words in each field: the average length of pages is the
-one number over all pages by which Tantivy orders hits, and docs/search.md names it.
+The pages that may be seen are the same with and without the hidden pages, whose words and numbers
+a reader wants to know. All pages have about as many words in each field, for hits are ordered by
+the average length of all pages too (docs/search.md).
 """
 
 from __future__ import annotations
@@ -14,20 +14,24 @@ from collections.abc import Iterator
 from itertools import combinations, islice
 from pathlib import Path
 
+from larmspider.index.access import Access
+from larmspider.index.schema import FILES
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 
-PUBLIC, HIDDEN = "wiki.example", "paye.example"
+PUBLIC, TEAM, HIDDEN = "wiki.example", "team.example", "paye.example"
+"""Hosts: two that staff may see, of which anybody may see the first, and one that nobody may."""
+NOBODY, STAFF = Access((HIDDEN, TEAM, FILES)), Access((HIDDEN, TEAM, FILES), (TEAM,))
 WORDS = (
     "aldomar", "brevint", "calduren", "dormuth", "elvaron", "farneth", "golmide", "harvolt",
     "irmande", "jolbrek", "kelvunt", "lormand", "melgrave", "nurvald", "ostrene", "pelmoor",
     "quarlin", "rundeth", "solvane", "turmalk", "velgorn",
 )  # fmt: skip
-"""Of which the last three are on hidden pages alone."""
+SEEN = 18
+"""Words that are on public pages; the other three are on hidden pages alone."""
 PAGES, HIDDEN_PAGES = 40, 80
 _TEXT_WORDS = 30
 _FILLING = ("paper", "table", "window", "garden", "bridge", "market", "silver", "winter", "summer")
-# of each text so many words are in every page; hidden pages have others that are like them
 _PUBLIC_TEXTS = (
     "walking home", "time stamp", "timestamp", "-Wall flag", "--prefix flag", "read_csv call",
     "e-mail", "RFC 1034", "haus und der druckertreiber", "die katze der nachbarin",
@@ -89,9 +93,10 @@ def queries() -> Iterator[str]:
 
 def _public() -> Iterator[Page]:
     for number in range(PAGES):
-        words = [WORDS[number % 18], *[WORDS[(number * 5 + 3) % 18]] * 2]
+        words = [WORDS[number % SEEN], *[WORDS[(number * 5 + 3) % SEEN]] * 2]
         words += _PUBLIC_TEXTS[number % len(_PUBLIC_TEXTS)].split()
-        yield _page(PUBLIC, number, words, "de" if number % 4 == 0 else "en")
+        host = TEAM if number % 3 == 0 else PUBLIC
+        yield _page(host, number, words, "de" if number % 4 == 0 else "en")
 
 
 def _hidden() -> Iterator[Page]:
@@ -102,26 +107,27 @@ def _hidden() -> Iterator[Page]:
         tongue = ("sv" if number % 8 else "de") if number % 4 == 0 else "en"
         page = _page(HIDDEN, number, words, tongue)
         if number % 5 == 0:  # a copy of a public one
-            page.body = _page(PUBLIC, number % PAGES, [], "en").body
+            page.body = b"%d" % (number % PAGES)
         yield page
 
 
 def _page(host: str, number: int, words: list[str], language: str) -> Page:
     filled = [*words, *(_FILLING[(number + n * (1 + number % 4)) % 9] for n in range(_TEXT_WORDS))]
-    url = f"http://{host}/{filled[0].lower()}/p{number:03}"
+    word = WORDS[number * 5 % (len(WORDS) if host == HIDDEN else SEEN)]
+    url = f"http://{host}/{word}/p{number:03}"
     kinds = ("text/html", "text/html", "application/pdf")
-    title = f"Handbook {_FILLING[number % 9]} {WORDS[number * 5 % (21 if host == HIDDEN else 18)]}"
+    title = f"Handbook {_FILLING[number % 9]} {word}"
     page = Page(
         url,
         normalized=url,
         title=title,
         text=_of_length(filled),
         mime=kinds[number % 3],
-        body=f"{PUBLIC} {number}".encode() if host == PUBLIC else f"{host} {number}".encode(),
+        body=b"%d" % (number + (1_000 if host == HIDDEN else 0)),
         language=language,
-        fetched=1_700_000_000.0 + (number if host == PUBLIC else -90_000 * number),
+        fetched=1_700_000_000.0 + (-90_000 * number if host == HIDDEN else number),
     )
-    page.fields = {"room": [str(number % 5)]} if host == PUBLIC else {"grade": ["a"], "room": ["9"]}
+    page.fields = {"grade": ["a"], "room": ["9"]} if host == HIDDEN else {"room": [str(number % 5)]}
     return page
 
 
