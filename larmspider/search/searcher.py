@@ -52,7 +52,7 @@ from larmspider.index.stems import Stems
 from larmspider.index.version import open_index, version_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
-from larmspider.search.completions import SMALL, WAIT_SECS, Asked, Labels, LookThrough
+from larmspider.search.completions import LIMITED_WAIT_SECS, SMALL, WAIT_SECS, Asked, Labels, LookThrough
 from larmspider.search.facets import (
     Dates,
     Facets,
@@ -580,9 +580,11 @@ class Searcher:
         pages have each, most first. What is typed without accents may have them; with accents,
         those that have the same come before others. 0.2 ms; where very many begin so, who asks
         first has some of them ``until`` then (`time.monotonic`): completions.py."""
-        until = time.monotonic() + WAIT_SECS if until is None else until
         found = dict[str, int]()
         with self.reading() as searcher:
+            if until is None:
+                limited = isinstance(searcher, Limited)
+                until = time.monotonic() + (LIMITED_WAIT_SECS if limited else WAIT_SECS)
             for asked in self._beginnings(searcher, typed, limit):
                 if len(found) >= limit:
                     break

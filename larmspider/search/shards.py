@@ -26,7 +26,7 @@ from tantivy import Occur, Query
 from larmspider.index.access import Access
 from larmspider.index.copies import Groups
 from larmspider.index.schema import without_accents
-from larmspider.search.completions import WAIT_SECS
+from larmspider.search.completions import LIMITED_WAIT_SECS, WAIT_SECS
 from larmspider.search.facets import Facets, count_facets
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
@@ -372,7 +372,8 @@ class WorkersSearcher(Searcher):
     ) -> list[tuple[str, int]]:
         """As of one index; all are looked through at a time."""
         total, head = Counter[str](), typed_head(typed)
-        until = time.monotonic() + WAIT_SECS if until is None else until
+        if until is None:
+            until = time.monotonic() + (WAIT_SECS if self.sees_all else LIMITED_WAIT_SECS)
         for shard in self._shards:
             shard.look_ahead(typed, limit)
         for shard in self._shards:

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from larmspider.search.ranking import salient_words
+from larmspider.search.ranking import Boosts, salient_words
 from larmspider.search.searcher import Document, Results, Searcher
 
 VPN = "The tunnel needs a certificate. Renew the certificate before the tunnel closes."
@@ -51,7 +51,7 @@ def test_similar_pages_share_the_salient_words(searcher) -> None:
 
 def test_a_term_that_no_page_has_is_not_asked_for(searcher) -> None:
     """But the word as it is typed is: else it would be no word of the query."""
-    ranking = searcher.ranking(lambda *_: 1.0)
+    ranking = searcher.ranking(Boosts())
     with searcher.reading():
         matching = str(ranking.build(searcher.clauses("tunnel")).matching)
         unknown = str(ranking.build(searcher.clauses("zeppelin")).matching)
