@@ -25,8 +25,8 @@ from typing import NamedTuple, TypeAlias
 WAIT_SECS = 0.008
 """For terms that are looked through: 4,000 on an idle machine."""
 LIMITED_WAIT_SECS = 0.05
-"""The same for a reader who does not see all pages: it takes twice as long, and titles of some pages
-cannot stand in, for Tantivy takes them from the first 50 labels of all pages."""
+"""The same for a reader who does not see all pages: it takes twice as long, and titles of some
+pages cannot stand in, for Tantivy takes them from the first 50 labels of all pages."""
 SMALL = 2_000
 """Pages of an index whose labels are looked through at once."""
 KEPT = 500

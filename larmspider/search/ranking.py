@@ -139,8 +139,8 @@ class _Terms(NamedTuple):
 
 
 class Ranking:
-    """Builds queries for an index with this schema; ``boosts`` for one of several indexes, and for a
-    reader who does not see all pages."""
+    """Builds queries for an index with this schema; ``boosts`` for one of several, and for a reader
+    who does not see all pages."""
 
     def __init__(
         self,

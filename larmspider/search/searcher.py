@@ -52,7 +52,14 @@ from larmspider.index.stems import Stems
 from larmspider.index.version import open_index, version_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
-from larmspider.search.completions import LIMITED_WAIT_SECS, SMALL, WAIT_SECS, Asked, Labels, LookThrough
+from larmspider.search.completions import (
+    LIMITED_WAIT_SECS,
+    SMALL,
+    WAIT_SECS,
+    Asked,
+    Labels,
+    LookThrough,
+)
 from larmspider.search.facets import (
     Dates,
     Facets,
@@ -615,10 +622,10 @@ class Searcher:
                 limit,
                 self._newest.seen,
                 self._access if isinstance(searcher, Limited) else None,
-                _looks_through(searcher, self._stored()),
+                _looks_through(searcher, self._pages_of_all()),
                 pages,
                 partial(self._titles, searcher, beginning),
-                at_once=self._stored() <= SMALL,
+                at_once=self._pages_of_all() <= SMALL,
             )
             for beginning in dict.fromkeys((head, without_accents(head)))
         ]
@@ -702,9 +709,9 @@ class Searcher:
         """Pages with the deleted ones not yet merged away, which count in BM25 too; for a reader
         who does not see all pages those that are seen."""
         with self.reading() as searcher:
-            return searcher.num_docs if isinstance(searcher, Limited) else self._stored()
+            return searcher.num_docs if isinstance(searcher, Limited) else self._pages_of_all()
 
-    def _stored(self) -> int:
+    def _pages_of_all(self) -> int:
         """Pages with the deleted ones, seen or not."""
         if self._newest.documents is None:
             meta = json.loads(self._meta.read_bytes())
@@ -804,7 +811,7 @@ class Searcher:
         if self._access not in known:
             hidden = self._access.hidden(searcher, self.schema)
             known[self._access] = hidden and Limited(
-                searcher, self.schema, hidden, self._stored()
+                searcher, self.schema, hidden, self._pages_of_all()
             )
         return cast("tantivy.Searcher", known[self._access] or searcher)
 

@@ -409,7 +409,9 @@ class WorkersSearcher(Searcher):
             found.update(words)
         if len(found) <= most:
             return list(found)
-        return None if exactly or self.sees_all else self.few_beginning_with(head, most, exactly=True)
+        return (
+            None if exactly or self.sees_all else self.few_beginning_with(head, most, exactly=True)
+        )
 
     def languages(self, hosts: int) -> dict[str, dict[str, int]]:
         total: dict[str, Counter[str]] = {}

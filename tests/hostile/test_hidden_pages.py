@@ -3,54 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
-from ipaddress import ip_network
-from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
 
-from larmspider.search.curated import Curated
-from larmspider.web.auth import Guard
-from larmspider.web.query_log import QueryLog
-from larmspider.web.readers import Readers
-from tests.support.hidden_pages import HIDDEN, PUBLIC, TEAM, WORDS, queries, write
+from tests.support.hidden_pages import HIDDEN, PAGE, TEAM, WORDS, answer, queries, served
 from tests.support.web.serving import TOKEN, Served, request
 
 pytestmark = pytest.mark.acceptance
 
 READERS: dict[str, dict[str, str]] = {"anybody": {}, "staff": {"X-Groups": "staff"}}
-_TIMES = re.compile(r'\b\d+ ms\b|"seconds": [\d.]+|"took": \d+')
-_PAGE = f"http://{PUBLIC}/{WORDS[5]}/p001"
 
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Served]]:
     """With the hidden pages, and without."""
-    running = [_site(tmp_path_factory.mktemp("hidden"), hidden=hidden) for hidden in (True, False)]
+    running = [served(tmp_path_factory.mktemp("hidden"), hidden=hidden) for hidden in (True, False)]
     with running[0], running[1]:
         yield running
-
-
-def _site(folder: Path, *, hidden: bool) -> Served:
-    write(folder / "index", hidden=hidden)
-    manifest = {
-        "format": 1, "began": "2026", "seeds": [f"http://{PUBLIC}/"],
-        "credentials": [f"http://{HIDDEN}", f"http://{TEAM}"], "settings": {},
-    }  # fmt: skip
-    (folder / "crawl.json").write_text(json.dumps(manifest))
-    bets, synonyms = folder / "best_bets.txt", folder / "synonyms.txt"
-    bets.write_text(f"vpn => http://{HIDDEN}/aldomar/p000\nvpn => {_PAGE}\n")
-    synonyms.write_text("lunch, turmalk, paper\n")
-    log = QueryLog(folder / "queries.sqlite", clock=lambda: 0.0)
-    for day in range(5):
-        log._clock = lambda day=day: day * 86_400.0  # type: ignore[misc]
-        for word in ("paper table", "paper turmalk", WORDS[1]):
-            log.note(word, 3)
-    readers = Readers({"staff": (TEAM,)}, "X-Groups", (ip_network("127.0.0.1"),))
-    guard = Guard(TOKEN, closed=True, open_paths=("/search", "/copy", "/view", "/diff"))
-    return Served(folder, guard, readers=readers, curated=Curated(synonyms, bets), query_log=log)
 
 
 def _searches() -> Iterator[str]:
@@ -76,17 +47,12 @@ def _others() -> Iterator[str]:
     yield from ("/search", "/opensearch.xml", "/healthz", "/login", "/search/suggest?q=")
     heads = {word[:length] for word in (*WORDS, "handbook paper") for length in (2, 3, 5, 11)}
     yield from (f"/search/suggest?q={quote(head)}" for head in sorted(heads))
-    for url in (_PAGE, f"http://{TEAM}/{WORDS[12]}/p006", f"http://{HIDDEN}/aldomar/p000"):
+    for url in (PAGE, f"http://{TEAM}/{WORDS[12]}/p006", f"http://{HIDDEN}/aldomar/p000"):
         yield f"/search?similar={quote(url)}"
         yield f"/search?similar={quote(url)}&format=json"
         yield f"/search/copy?u={quote(url)}&q=paper"
         yield from (f"/{path}?u={quote(url)}" for path in ("copy", "view", "diff"))
     yield from ("/", "/url", "/hosts", "/links", "/metrics", "/stats.json", "/control/why?q=paper")
-
-
-def _body(site: Served, target: str, headers: dict[str, str]) -> tuple[int, str]:
-    got = request(site.url + target, headers=headers, timeout=120)
-    return got.status, _TIMES.sub("", got.text.replace(site.url, ""))
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -96,7 +62,7 @@ def test_a_reader_gets_what_an_index_without_hidden_pages_gives(
 ) -> None:
     """Whatever is asked: hits and their order, counts, suggestions, corrections."""
     answers = {
-        target: [_body(site, target, READERS[reader]) for site in sites] for target in targets()
+        target: [answer(site, target, READERS[reader]) for site in sites] for target in targets()
     }
     assert [target for target, (one, other) in answers.items() if one != other] == []
     assert sum(status == 200 for (status, _), _ in answers.values()) > len(answers) / 2

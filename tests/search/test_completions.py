@@ -33,7 +33,12 @@ class Dictionary:
 
     def asked(self, head: str, commit: object = 1, reader: Hashable = None) -> Asked:
         return Asked(
-            head, 3, commit, reader, self._seen if reader else self._through, self._pages,
+            head,
+            3,
+            commit,
+            reader,
+            self._seen if reader else self._through,
+            self._pages,
             lambda: ([], True),
         )
 

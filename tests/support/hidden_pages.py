@@ -10,7 +10,10 @@ the average length of all pages too (docs/search.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_network
 from itertools import combinations, islice
 from pathlib import Path
 
@@ -18,6 +21,11 @@ from larmspider.index.access import Access
 from larmspider.index.schema import FILES
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.curated import Curated
+from larmspider.web.auth import Guard
+from larmspider.web.query_log import QueryLog
+from larmspider.web.readers import Readers
+from tests.support.web.serving import TOKEN, Served, request
 
 PUBLIC, TEAM, HIDDEN = "wiki.example", "team.example", "paye.example"
 """Hosts: two that staff may see, of which anybody may see the first, and one that nobody may."""
@@ -30,7 +38,9 @@ WORDS = (
 SEEN = 18
 """Words that are on public pages; the other three are on hidden pages alone."""
 PAGES, HIDDEN_PAGES = 40, 80
+PAGE = f"http://{PUBLIC}/{WORDS[5]}/p001"
 _TEXT_WORDS = 30
+_TIMES = re.compile(r'\b\d+ ms\b|"seconds": [\d.]+|"took": \d+')
 _FILLING = ("paper", "table", "window", "garden", "bridge", "market", "silver", "winter", "summer")
 _PUBLIC_TEXTS = (
     "walking home", "time stamp", "timestamp", "-Wall flag", "--prefix flag", "read_csv call",
@@ -145,3 +155,31 @@ def _of_length(words: list[str]) -> str:
 def _link_text(page: Page, number: int) -> str:
     word = page.text.split()[1].strip("-").partition("_")[0]
     return f"{word} {_FILLING[number % 3]}"
+
+
+def served(folder: Path, *, hidden: bool) -> Served:
+    """The server of a crawl that asked two hosts with credentials."""
+    folder.mkdir(exist_ok=True)
+    write(folder / "index", hidden=hidden)
+    manifest = {
+        "format": 1, "began": "2026", "seeds": [f"http://{PUBLIC}/"],
+        "credentials": [f"http://{HIDDEN}", f"http://{TEAM}"], "settings": {},
+    }  # fmt: skip
+    (folder / "crawl.json").write_text(json.dumps(manifest))
+    bets, synonyms = folder / "best_bets.txt", folder / "synonyms.txt"
+    bets.write_text(f"vpn => http://{HIDDEN}/aldomar/p000\nvpn => {PAGE}\n")
+    synonyms.write_text("lunch, turmalk, paper\n")
+    log = QueryLog(folder / "queries.sqlite", clock=lambda: 0.0)
+    for day in range(5):
+        log._clock = lambda day=day: day * 86_400.0  # type: ignore[misc]
+        for word in ("paper table", "paper turmalk", WORDS[1]):
+            log.note(word, 3)
+    readers = Readers({"staff": (TEAM,)}, "X-Groups", (ip_network("127.0.0.1"),))
+    guard = Guard(TOKEN, closed=True, open_paths=("/search", "/copy", "/view", "/diff"))
+    return Served(folder, guard, readers=readers, curated=Curated(synonyms, bets), query_log=log)
+
+
+def answer(site: Served, target: str, headers: Mapping[str, str]) -> tuple[int, str]:
+    """Status and body, without the times that it took."""
+    got = request(site.url + target, headers=headers, timeout=120)
+    return got.status, _TIMES.sub("", got.text.replace(site.url, ""))
