@@ -4,14 +4,15 @@
     Searcher.open("crawl/index").seen_by(access).search("salary")
 
 A reader's questions to an index, whatever they are for, go through `Limited`, which leaves out the
-other pages inside Tantivy: hits and counts, and the words that suggestions are made of. Scores are
-as for everybody: how rare a word is counts over all pages.
+other pages inside Tantivy: hits and counts, the words that suggestions are made of, and how many
+pages have a word. Tantivy's own scores count all pages. So queries of such a reader weigh words by
+the pages that the reader sees (`GlobalIdf`), and the reader gets no score.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import tantivy
@@ -21,8 +22,12 @@ from larmspider.index.schema import FILES, hostname_of
 from larmspider.urls.host_pattern import HostPattern
 from larmspider.urls.host_resolver import canonical_host
 
-FEW_PAGES, FEW_HOSTS = 100, 64
-"""Pages that have a word, and hosts that are hidden, up to which these are not listed first."""
+FEW_HOSTS = 64
+"""Hosts that are hidden, up to which their pages are not listed before those with a word are."""
+FEW_TERMS = 16
+"""Terms that begin alike, up to which each is counted by itself: to list the pages that are seen
+takes as long."""
+_REMEMBERED = 20_000  # terms whose pages were counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,12 @@ class Access:
 
     restricted: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether hosts are restricted that are not allowed, whichever hosts an index has."""
+        allowed = {_pattern(text) for text in self.allowed if text != FILES}
+        return any(text != FILES and _pattern(text) not in allowed for text in self.restricted)
 
     @property
     def files(self) -> bool:
@@ -96,10 +107,21 @@ def _matches(patterns: tuple[str, ...], host: str) -> bool:
 
 
 class Limited:
-    """A `tantivy.Searcher` without the pages that are ``hidden``; ``all`` is the whole one."""
+    """A commit without the pages that are ``hidden``; ``all`` is the whole one, ``pages_of_all``
+    its pages with the deleted ones that Tantivy has not merged away."""
 
-    def __init__(self, searcher: tantivy.Searcher, schema: tantivy.Schema, hidden: Hidden) -> None:
+    def __init__(
+        self,
+        searcher: tantivy.Searcher,
+        schema: tantivy.Schema,
+        hidden: Hidden,
+        pages_of_all: int | None = None,
+    ) -> None:
         self.all, self._schema, self._hidden = searcher, schema, hidden
+        self.pages_of_all = searcher.num_docs if pages_of_all is None else pages_of_all
+        self._hidden_alone = Query.const_score_query(hidden.one_by_one, 0.0)
+        self._is_exact = self.pages_of_all == searcher.num_docs
+        self._having: dict[tuple[str, str], int] = {}
 
     def search(self, query: Query, limit: int = 10, **more: Any) -> tantivy.SearchResult:
         return self.all.search(self._seen(query), limit, **more)
@@ -114,34 +136,67 @@ class Limited:
     def fast_field_values(self, field: str, addresses: list[DocAddress]) -> list[Any]:
         return self.all.fast_field_values(field, addresses)
 
-    @property
+    @cached_property
     def num_docs(self) -> int:
-        return self._count(Query.all_query(), self._hidden.pages)
+        return self._count(self._seen(Query.all_query()))
 
     def doc_freq(self, field: str, word: str) -> int:
+        """Counted once: 0.05 ms for a word on few pages, 0.3 ms for a word on 30,000."""
+        found = self._having.get((field, word))
+        if found is None:
+            if len(self._having) >= _REMEMBERED:
+                self._having.clear()
+            found = self._having[field, word] = self._look_up(field, word)
+        return found
+
+    def _look_up(self, field: str, word: str) -> int:
         of_all = self.all.doc_freq(field, word)
         if not of_all:
             return 0
-        hidden = self._hidden.one_by_one if of_all <= FEW_PAGES else self._hidden.pages
-        return self._count(Query.term_query(self._schema, field, word), hidden)
+        # to count those that are hidden takes a third of the time
+        having = Query.const_score_query(
+            Query.term_query(self._schema, field, word, index_option="basic"), 0.0
+        )
+        if not self._is_exact:
+            of_all = self._count(having)
+        hidden = Query.boolean_query([(Occur.Must, having), (Occur.Must, self._hidden_alone)])
+        return of_all - self._count(hidden)
 
     def terms_with_prefix(
         self, field: str, prefix: str, limit: int | None = None
     ) -> list[tuple[str, int]]:
+        """Of most pages first."""
+        few = self.all.terms_with_prefix(field, prefix, limit=FEW_TERMS + 1)
+        if len(few) <= FEW_TERMS:
+            counted = [(term, self.doc_freq(field, term)) for term, _ in few]
+            return sorted((one for one in counted if one[1]), key=_most_first)[:limit]
         seen = self._seen(Query.all_query())
         return self.all.terms_with_prefix(field, prefix, filter_query=seen, limit=limit)
 
-    def _count(self, query: Query, hidden: Query) -> int:
-        return int(self.all.search(_without(query, hidden), 1).count)  # type: ignore[attr-defined]
+    def _count(self, query: Query) -> int:
+        return int(self.all.search(query, 1).count)  # type: ignore[attr-defined]
 
     def _seen(self, query: Query) -> Query:
-        return _without(query, self._hidden.pages)
+        return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, self._hidden.pages)])
 
 
-def _without(query: Query, hidden: Query) -> Query:
-    return Query.boolean_query([(Occur.Must, query), (Occur.MustNot, hidden)])
+def _most_first(term: tuple[str, int]) -> tuple[int, str]:
+    return -term[1], term[0]
 
 
 def statistics(searcher: tantivy.Searcher | Limited) -> tantivy.Searcher:
-    """The searcher by which Tantivy itself says how rare a word is."""
+    """The searcher of all pages: nothing that it says leaves the server."""
     return searcher.all if isinstance(searcher, Limited) else searcher
+
+
+def words_beginning_with(
+    searcher: tantivy.Searcher | Limited, field: str, head: str, most: int
+) -> list[str]:
+    """The terms of a field that begin with ``head``, those of the most pages if they are more than
+    ``most``; where they are few also those of pages that are not seen, so count what is used."""
+    if not isinstance(searcher, Limited):
+        return [word for word, _ in searcher.terms_with_prefix(field, head, limit=most)]
+    words = searcher.all.terms_with_prefix(field, head, limit=most + 1)
+    if len(words) > most:
+        words = searcher.terms_with_prefix(field, head, limit=most)
+    return [word for word, _ in words]

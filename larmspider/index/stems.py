@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Self, TypeVar, cast
 
 import tantivy
 
+from larmspider.index.access import Limited, words_beginning_with
 from larmspider.index.schema import stemmed_analyzer
 
 STEMMERS_OF = MappingProxyType(
@@ -109,7 +111,14 @@ class Stems:
         self._analyzed: dict[str, list[str]] = {}
         self._tongues: tuple[str, ...] = ()
 
-    def look_in(self, searcher: tantivy.Searcher) -> None:
+    def looking_in(self, searcher: tantivy.Searcher | Limited) -> Self:
+        """The same stemmers, for queries to ``searcher``."""
+        other = copy(self)
+        other._analyzed, other._tongues = {}, ()
+        other.look_in(searcher)
+        return other
+
+    def look_in(self, searcher: tantivy.Searcher | Limited) -> None:
         """Compare queries with the pages of ``searcher``, until the next call."""
         tongues = tuple(
             tongue for tongue in (*STEMMERS_OF, KOREAN) if searcher.doc_freq("tongue", tongue)
@@ -117,7 +126,7 @@ class Stems:
         if tongues != self._tongues:
             self._tongues = tongues
             self._analyzed = {}
-        self._commit = _Commit(searcher)
+        self._commit = _Commit(cast("tantivy.Searcher", searcher))
 
     # pages
 
@@ -180,8 +189,11 @@ class Stems:
         stems = self._english.analyze(word)
         head = _common_head(word, stems)
         if len(head) >= _SHORTEST:
-            for other, _ in searcher.terms_with_prefix(field, head, limit=_LOOKED_UP):
-                if other != word and self._english.analyze(other) == stems:
+            seen_alone = isinstance(searcher, Limited)
+            for other in words_beginning_with(searcher, field, head, _LOOKED_UP):
+                if other == word or self._english.analyze(other) != stems:
+                    continue
+                if not seen_alone or searcher.doc_freq(field, other):
                     yield other, searcher.doc_freq("exact", other)
 
     def in_most_titles(self, word: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Self
 from larmspider.index.access import Access
 from larmspider.search.facets import Facets
 from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
+from larmspider.search.ranking import Boosts
 from larmspider.search.results import Results
 from larmspider.search.searcher import Searcher, count_of
 from larmspider.search.shards import Deduplicator, WorkersSearcher
@@ -83,7 +84,7 @@ class CollectionsSearcher(WorkersSearcher):
         found: dict[str, int] = {}
         for name, shard in zip(self._names, self._shards, strict=True):
             with shard.reading() as reader:
-                wanted = shard.ranking(lambda *_: 1.0).build(clauses).matching
+                wanted = shard.ranking(Boosts()).build(clauses).matching
                 narrowing = filters.queries(shard.schema).values()
                 found[name] = found.get(name, 0) + count_of(reader, narrowed(wanted, narrowing))
         return {name: n for name, n in sorted(found.items(), key=lambda one: -one[1]) if n}

@@ -8,7 +8,7 @@ beginnings, too. Who asks too early has what was known of an earlier commit, or 
 beginning, and the titles of some pages::
 
     labels = Labels()
-    asked = Asked("installation gui", 8, commit, everyone, access, seen, pages, titles)
+    asked = Asked("installation gui", 8, commit, access, look_through, pages, titles)
     for term, pages in labels.most_frequent(asked, until=time.monotonic() + WAIT_SECS): ...
 """
 
@@ -24,6 +24,9 @@ from typing import NamedTuple, TypeAlias
 
 WAIT_SECS = 0.008
 """For terms that are looked through: 4,000 on an idle machine."""
+LIMITED_WAIT_SECS = 0.05
+"""The same for a reader who does not see all pages: it takes twice as long, and titles of some
+pages cannot stand in, for Tantivy takes them from the first 50 labels of all pages."""
 SMALL = 2_000
 """Pages of an index whose labels are looked through at once."""
 KEPT = 500
@@ -44,26 +47,24 @@ LookThrough: TypeAlias = Callable[[str, int], Counted]
 
 @dataclass(frozen=True)
 class Asked:
-    """What begins with ``head`` in a commit, for one reader."""
+    """What begins with ``head`` in a commit, for one reader. A reader who does not see all pages
+    has lists of labels of the others alone: which come first, and which are left out, would tell
+    how many hidden pages have them."""
 
     head: str
     limit: int
     commit: object
-    everyone: LookThrough
-    """Counts all pages."""
     reader: Hashable
-    """None, or by whom only some pages are seen,"""
-    seen: LookThrough
-    """and who counts these."""
+    """None, or by whom only some pages are seen."""
+    look_through: LookThrough
+    """Counts the pages that the reader sees."""
     pages: Callable[[str], int]
     """Pages with a label that are there and seen."""
     titles: Callable[[], tuple[Iterable[str], bool]]
-    """Labels of some pages that are seen, the best-known first, and whether there are others."""
+    """Labels of some pages, the best-known first, and whether there are others; for a reader who
+    sees all."""
     at_once: bool = False
     """Whether to look through all labels, however long it takes, and to remember none."""
-
-    def through(self, reader: Hashable) -> LookThrough:
-        return self.everyone if reader is None else self.seen
 
 
 class _Listed(NamedTuple):
@@ -91,20 +92,15 @@ class Labels:
     def most_frequent(self, asked: Asked, until: float) -> Counted:
         """Labels of most pages; some, where so many begin alike that the others are not looked
         through by then (`time.monotonic`)."""
-        listed = self._list(asked, None, until)
+        listed = self._list(asked, until)
         if listed is not None:
-            found, all_known = _counted(asked, listed)
-            if asked.reader is None or all_known or len(found) >= asked.limit:
-                return found
-            listed = self._list(asked, asked.reader, until)
-            if listed is not None:
-                return _counted(asked, listed)[0]
-        found, _ = _counted(asked, self._earlier(asked))
-        if len(found) >= asked.limit:
+            return _counted(asked, listed)
+        found = _counted(asked, self._earlier(asked))
+        if len(found) >= asked.limit or asked.reader is not None:
             return found
         titles, others = asked.titles()
         if not others:  # few begin so, but threads are busy
-            return _counted(asked, _listed(asked.everyone(asked.head, KEPT)))[0]
+            return _counted(asked, _listed(asked.look_through(asked.head, KEPT)))
         more = [one for one in dict.fromkeys(titles) if one not in dict(found)]
         counted = [(title, asked.pages(title)) for title in more]
         return _most_first([*found, *(one for one in counted if one[1])])[: asked.limit]
@@ -112,13 +108,13 @@ class Labels:
     def look_ahead(self, asked: Asked) -> None:
         """Begin to look through what will be asked for."""
         if not asked.at_once:
-            self._look(asked, None)
+            self._look(asked)
 
-    def _list(self, asked: Asked, reader: Hashable, until: float) -> _Listed | None:
+    def _list(self, asked: Asked, until: float) -> _Listed | None:
         if asked.at_once:
-            return _listed(asked.through(reader)(asked.head, KEPT))
+            return _listed(asked.look_through(asked.head, KEPT))
         for shorter in (True, False):
-            found = self._look(asked, reader, shorter=shorter)
+            found = self._look(asked, shorter=shorter)
             if not isinstance(found, Future):
                 return found
             try:
@@ -129,11 +125,10 @@ class Labels:
                 return narrowed
         return None
 
-    def _look(
-        self, asked: Asked, reader: Hashable, *, shorter: bool = True
-    ) -> _Listed | Future[Counted] | None:
+    def _look(self, asked: Asked, *, shorter: bool = True) -> _Listed | Future[Counted] | None:
         """What is known, or will be, perhaps of a ``shorter`` beginning that others wait for; None
         where too much is looked through already."""
+        reader = asked.reader
         key = (reader, asked.head)
         with self._lock:
             for head in _from_longest(asked.head):
@@ -145,8 +140,7 @@ class Labels:
                     return self._begun[reader, head]
             if len(self._begun) >= MAX_THREADS:
                 return None
-            look_through = asked.through(reader)
-            future = self._begun[key] = self._pool.submit(look_through, asked.head, KEPT)
+            future = self._begun[key] = self._pool.submit(asked.look_through, asked.head, KEPT)
         future.add_done_callback(partial(self._remember, key, asked.commit))
         return future
 
@@ -163,9 +157,8 @@ class Labels:
         """Of an earlier commit, or of a shorter beginning."""
         with self._lock:
             for head in _from_longest(asked.head):
-                for reader in dict.fromkeys((asked.reader, None)):
-                    if listed := self._known.get((reader, head)):
-                        return listed.of(asked.head)
+                if listed := self._known.get((asked.reader, head)):
+                    return listed.of(asked.head)
         return _listed([])
 
 
@@ -181,17 +174,17 @@ def _narrowed(listed: _Listed, asked: Asked) -> _Listed | None:
     return found if enough else None
 
 
-def _counted(asked: Asked, listed: _Listed) -> tuple[Counted, bool]:
-    """Those of most pages that are there and seen, and whether no others are known to be."""
+def _counted(asked: Asked, listed: _Listed) -> Counted:
+    """Those of most pages that are there and seen."""
     found = Counted()
     for number, (label, at_most) in enumerate(listed.labels):
         if len(found) >= asked.limit and _most_first(found)[asked.limit - 1][1] >= at_most:
             break
         if number == asked.limit + LOOKED_UP:
-            return _most_first(found)[: asked.limit], False
+            break
         if pages := asked.pages(label):
             found.append((label, pages))
-    return _most_first(found)[: asked.limit], listed.complete
+    return _most_first(found)[: asked.limit]
 
 
 def _most_first(labels: Counted) -> Counted:

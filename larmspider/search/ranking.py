@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from ctypes import c_float
 from itertools import pairwise
 from math import log, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import tantivy
 from tantivy import Occur, Query
 
 from larmspider.errors import QueryError
+from larmspider.index.access import Limited
 from larmspider.index.normal import normalized
 from larmspider.index.schema import (
     COPIES_VERSION,
@@ -90,10 +92,19 @@ SALIENT_WORDS = 20
 _LOOKED_UP = 200  # the most frequent words of a page, among which the salient ones are
 _SHORTEST = 3  # letters
 _TOO_OFTEN = 0.5  # share of the pages that have a word which says nothing,
+_REMEMBERED = 10_000  # words whose IDF was looked up
 _FEW_PAGES = 50  # where there are as many as that
 
 Boost = Callable[[str, Sequence[str]], float]
 """The factor for a word or phrase of a field, over the score in its own index."""
+
+
+class Boosts(NamedTuple):
+    """Factors over what Tantivy ``scored``, and over what was ``counted`` of the same index by what
+    the reader sees; None: 1.0."""
+
+    scored: Boost | None = None
+    counted: Boost | None = None
 
 
 class Built(NamedTuple):
@@ -128,18 +139,19 @@ class _Terms(NamedTuple):
 
 
 class Ranking:
-    """Builds queries for an index with this schema; ``boost`` for one of several."""
+    """Builds queries for an index with this schema; ``boosts`` for one of several, and for a reader
+    who does not see all pages."""
 
     def __init__(
         self,
         schema: tantivy.Schema,
         stems: Stems,
-        boost: Boost | None = None,
+        boosts: Boosts = Boosts(),  # noqa: B008 - a tuple
         version: int = SCHEMA_VERSION,
     ) -> None:
         """``version`` is that of the index: pages of an older one have no forms, signs, labels."""
         self._schema = schema
-        self._boost = boost
+        self._boosts = boosts
         self._exact = ExactAnalyzer(version)
         self._stems = stems
         self._version, self._current = version, version >= FORMS_VERSION
@@ -247,8 +259,8 @@ class Ranking:
                 share = BARE_WEIGHT if self._is_sign(text) else 1.0
                 for word in self._exact.analyze(text) if counts else ():
                     found[word] = share * idf(pages, self._stems.having("exact", word))
-                    if self._boost is not None:
-                        found[word] *= self._boost("exact", [word])
+                    if self._boosts.counted is not None:
+                        found[word] *= self._boosts.counted("exact", [word])
         related = {
             text: others
             for text, clause in zip(typed, clauses, strict=True)
@@ -518,7 +530,7 @@ class Ranking:
 
     def _found_by(self, field: str, token: str) -> Query:
         """Pages that earn something for this term elsewhere."""
-        return Query.boost_query(self._term(field, token), 0.0)
+        return Query.boost_query(self._plain_term(field, token), 0.0)
 
     def _forms(self, word: str, fields: Sequence[str], share: float) -> Iterator[Query]:
         """Other forms of a word, each as rare as all of them together."""
@@ -544,7 +556,7 @@ class Ranking:
         found = Query.const_score_query(
             Query.term_query(self._schema, field, token), weight * rarity
         )
-        return self._boosted(found, field, [token])
+        return _boosted(found, self._boosts.counted, field, [token])
 
     def _pages(self) -> int:
         searcher = self._stems.searcher
@@ -598,19 +610,19 @@ class Ranking:
     def _sequence(self, field: str, tokens: Sequence[str]) -> Query:
         if len(tokens) == 1:  # Tantivy panics at a phrase of one word
             return self._term(field, tokens[0])
-        return self._boosted(
-            Query.phrase_query(self._schema, field, list(tokens)), field, list(tokens)
-        )
+        phrase = Query.phrase_query(self._schema, field, list(tokens))
+        return _boosted(phrase, self._boosts.scored, field, tokens)
 
     def _term(self, field: str, token: str) -> Query:
-        # Tantivy would open positions as well, which takes longer than to read a short list
-        found = Query.term_query(self._schema, field, token, index_option="freq")
-        return self._boosted(found, field, [token])
+        return _boosted(self._plain_term(field, token), self._boosts.scored, field, [token])
 
-    def _boosted(self, query: Query, field: str, tokens: list[str]) -> Query:
-        if self._boost is None:
-            return query
-        return Query.boost_query(query, self._boost(field, tokens))
+    def _plain_term(self, field: str, token: str) -> Query:
+        # Tantivy would open positions as well, which takes longer than to read a short list
+        return Query.term_query(self._schema, field, token, index_option="freq")
+
+
+def _boosted(query: Query, boost: Boost | None, field: str, tokens: Sequence[str]) -> Query:
+    return query if boost is None else Query.boost_query(query, boost(field, list(tokens)))
 
 
 def _only_name(clauses: Iterable[Clause]) -> str:
@@ -681,29 +693,69 @@ def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: 
     return sorted(weights, key=lambda word: (-weights[word], word))[:SALIENT_WORDS]
 
 
+class Statistics(NamedTuple):
+    """An index by which Tantivy scores, and how many ``pages`` it counts; ``seen`` is what a reader
+    sees of it who does not see all."""
+
+    searcher: tantivy.Searcher
+    pages: int
+    seen: Limited | None = None
+
+    @classmethod
+    def of(cls, reader: tantivy.Searcher | Limited, pages: int) -> Self:
+        """``pages`` are those of an index that is seen as a whole."""
+        if isinstance(reader, Limited):
+            return cls(reader.all, reader.pages_of_all, reader)
+        return cls(reader, pages)
+
+    @property
+    def counts(self) -> tantivy.Searcher | Limited:
+        """What may be counted for the reader."""
+        return self.seen or self.searcher
+
+    @property
+    def pages_seen(self) -> int:
+        return self.pages if self.seen is None else self.seen.num_docs
+
+
 class GlobalIdf:
     """The global IDF of a query's words over several indexes, each looked up once, 0.3 us.
 
-        global_idf = GlobalIdf([(searcher_a, 1200), (searcher_b, 40)])     # with the pages of each
-        boost = global_idf.boost(0)               # boost("body", ["wiki"]) -> 7.3
+        global_idf = GlobalIdf([Statistics(searcher_a, 1200), Statistics(searcher_b, 40)])
+        boosts = global_idf.boosts(0)             # boosts.scored("body", ["wiki"]) -> 7.3
 
     BM25 multiplies a word's score by the IDF in its own index. Where all pages of an index are of
     the wiki, "wiki" scores nothing there and much elsewhere, so scores of two indexes do not
     compare. So each index's query is boosted, word by word, by global IDF / own IDF. What still
     differs are the average lengths of pages, which each index takes from its own.
+
+    Tantivy's own IDF counts all pages of an index. For a reader who sees some of them, also of a
+    single index, the global IDF counts these alone, so that no order of hits tells how many hidden
+    pages have a word.
     """
 
-    def __init__(self, indexes: Sequence[tuple[tantivy.Searcher, int]]) -> None:
+    def __init__(self, indexes: Sequence[Statistics]) -> None:
         self._indexes = indexes
-        self._pages = sum(pages for _, pages in indexes)
+        self._pages = sum(one.pages_seen for one in indexes)
         self._overall: dict[tuple[str, str], float] = {}
+        limited = any(one.seen is not None for one in indexes)
+        self._idf_of = tantivys_idf if limited else idf
 
-    def boost(self, number: int) -> Boost:
+    def boosts(self, number: int) -> Boosts:
         """For queries to one index. The IDF of a phrase is the sum over its words."""
-        searcher, pages = self._indexes[number]
+        one = self._indexes[number]
+        scored = self._boost(one.searcher, one.pages)
+        if one.seen is None:
+            return Boosts(scored, scored)
+        if len(self._indexes) == 1:
+            return Boosts(scored)
+        return Boosts(scored, self._boost(one.seen, one.pages_seen))
+
+    def _boost(self, searcher: tantivy.Searcher | Limited, pages: int) -> Boost:
+        idf_of = self._idf_of
 
         def boost(field: str, words: Sequence[str]) -> float:
-            own = sum(idf(pages, searcher.doc_freq(field, word)) for word in words)
+            own = sum(idf_of(pages, searcher.doc_freq(field, word)) for word in words)
             return sum(self._idf(field, word) for word in words) / own if own else 1.0
 
         return boost
@@ -711,8 +763,10 @@ class GlobalIdf:
     def _idf(self, field: str, word: str) -> float:
         found = self._overall.get((field, word))
         if found is None:
-            having = sum(searcher.doc_freq(field, word) for searcher, _ in self._indexes)
-            found = self._overall[field, word] = idf(self._pages, having)
+            if len(self._overall) >= _REMEMBERED:
+                self._overall.clear()
+            having = sum(one.counts.doc_freq(field, word) for one in self._indexes)
+            found = self._overall[field, word] = self._idf_of(self._pages, having)
         return found
 
 
@@ -720,3 +774,15 @@ def idf(pages: int, having: int) -> float:
     """Inverse document frequency, ln(1 + (N - n + 0.5) / (n + 0.5)), of a word that n of N pages
     have (Robertson and Zaragoza 2009, 3.3; Tantivy's ``idf()``); never negative."""
     return log(1 + (max(pages, having) - having + 0.5) / (having + 0.5))
+
+
+def tantivys_idf(pages: int, having: int) -> float:
+    """`idf` rounded at each step as Tantivy does: of a word that nearly all pages have little is
+    left, and a boost is to bring back just that."""
+    ratio = _single(_single(max(pages, having) - having + 0.5) / _single(having + 0.5))
+    return _single(log(_single(1 + ratio)))
+
+
+def _single(number: float) -> float:
+    """As a float of 32 bits."""
+    return c_float(number).value

@@ -19,7 +19,8 @@ class Hit:
     """One result. ``url`` is as fetched, ``normalized`` its canonical form, the key of
     `Searcher.get`. ``fetched`` and ``modified`` are in seconds since the epoch, ``modified`` None
     if neither document nor server says; ``size`` in bytes, ``depth`` in links from a seed.
-    ``score`` orders the hits of one search only. ``page`` is the page of the document that the
+    ``score`` orders the hits of one search only, and is None for a reader who does not see all
+    pages: Tantivy counts them all. ``page`` is the page of the document that the
     snippet is from, 0 for none, ``section`` the part of a long page that it is about, None for the
     page. A part of a document (items.py) has its ``container``'s URL. ``copies`` are other pages of
     the index with the same text, or nearly (copies.py), ``collection`` the name of its crawl where
@@ -28,7 +29,7 @@ class Hit:
     url: str
     normalized: str
     title: str
-    score: float
+    score: float | None
     snippet: Snippet
     host: str
     mime: str

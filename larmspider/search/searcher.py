@@ -29,7 +29,7 @@ from tantivy import DocAddress, Query
 
 from larmspider.errors import CrawlDirError, QueryError, is_panic
 from larmspider.formatting import counted, utc
-from larmspider.index.access import EVERYTHING, Access, Hidden, Limited, statistics
+from larmspider.index.access import EVERYTHING, Access, Limited, statistics
 from larmspider.index.copies import MANY_PAGES, Groups, Likenesses, copies_in, near
 from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
@@ -52,7 +52,14 @@ from larmspider.index.stems import Stems
 from larmspider.index.version import open_index, version_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
-from larmspider.search.completions import SMALL, WAIT_SECS, Asked, Labels, LookThrough
+from larmspider.search.completions import (
+    LIMITED_WAIT_SECS,
+    SMALL,
+    WAIT_SECS,
+    Asked,
+    Labels,
+    LookThrough,
+)
 from larmspider.search.facets import (
     Dates,
     Facets,
@@ -70,7 +77,7 @@ from larmspider.search.query import (
     parse_query,
     straight,
 )
-from larmspider.search.ranking import Boost, Built, Ranking
+from larmspider.search.ranking import Boosts, Built, GlobalIdf, Ranking, Statistics
 from larmspider.search.rerank import LOOKED_AT as RERANKED
 from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document, Hit, Results
@@ -99,6 +106,10 @@ others, come behind."""
 SPARE = 10  # matches that are asked for beyond those wanted: some are copies
 FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 """Pages whose copies are looked up one by one, and likenesses that are read in the time of one."""
+ROUNDED = 1e-5
+"""Of a score: so much at most two scores differ that are equal but for their rounding;"""
+MOST_EVEN = 50
+"""and so many matches at a time are put in order for that."""
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
 TITLES = 30
 """Pages whose titles are read where labels are not looked through in time: 0.1 ms each."""
@@ -140,9 +151,9 @@ class Searcher:
         self.knows_fields = version >= OWN_VERSION
         """Whether pages have own fields (LARM_FIELDS)."""
         self.own_facets = own_facets if self.knows_fields else ()
-        self._ranking = Ranking(index.schema, self._stems, version=version)
+        self._of_all = Ranking(index.schema, self._stems, version=version)
         self._access, self._newest = EVERYTHING, _Newest()
-        self._labels, self._crowded = Labels(), dict[tuple[str, int], int]()
+        self._labels, self._crowded = Labels(), dict[tuple[Access, str, int], int]()
         self._synonyms = NO_SYNONYMS
         self._shows = True
 
@@ -156,12 +167,22 @@ class Searcher:
         return cls(*open_index(directory), directory, own_facets=own_facets)
 
     def seen_by(self, access: Access) -> Self:
-        """This index without the pages that ``access`` hides."""
+        """This index without the pages that ``access`` hides. All that is counted for such a reader
+        is counted over the other pages, and hits have no score."""
         if access.restricted == ():
             return self
         limited = copy(self)
         limited._access = access
         return limited
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether no page is hidden, and none would be of another host."""
+        with self.reading() as searcher:
+            return not self._is_limited(searcher)
+
+    def _is_limited(self, searcher: tantivy.Searcher) -> bool:
+        return self._access.is_limited or isinstance(searcher, Limited)
 
     def widened_by(self, synonyms: Synonyms) -> Self:
         """This index, of which queries find pages with synonyms of their words too."""
@@ -351,6 +372,19 @@ class Searcher:
     ) -> Iterator[Match]:
         """Matches in the order ``by``, read in portions that double, the first has ``size``, and
         may be known."""
+        stream = self._portions(searcher, wanted, size, first, **by)
+        if "order_by_field" in by or not self._is_limited(searcher):
+            return stream
+        return (match for _, match in evened((0, match) for match in stream))
+
+    def _portions(
+        self,
+        searcher: tantivy.Searcher,
+        wanted: Query,
+        size: int,
+        first: list[Any] | None,
+        **by: Any,
+    ) -> Iterator[Match]:
         start, found = 0, first
         unit = self._unit if by.get("weight_by_field") else 1.0
         while True:
@@ -385,7 +419,8 @@ class Searcher:
         equal = [match for match in group if match.score >= EQUAL * best.score]
         stored = best_of([m.stored or self.stored_of(searcher, m.address) for m in equal])
         copies = self._number_of_copies(searcher, group)
-        return hit_of(stored, best.score, maker, copies)
+        score = None if self._is_limited(searcher) else best.score
+        return hit_of(stored, score, maker, copies)
 
     def examined(
         self,
@@ -421,9 +456,12 @@ class Searcher:
             (key, examine(reader, self.schema, fields, ranking, clauses, key, filters, prior))
             for key in keys
         )
-        return {
+        examined = {
             key: one.times(factors.get(key, 1.0), REREAD) for key, one in found if one is not None
         }
+        if self._is_limited(reader):
+            return {key: one.without_numbers() for key, one in examined.items()}
+        return examined
 
     def stored_of(
         self, searcher: tantivy.Searcher, address: DocAddress, *, whole: bool = False
@@ -452,7 +490,7 @@ class Searcher:
         """Where a page and its copies are (`copies_in`); nothing in an index that does not know."""
         if not self.knows_copies or likeness is None:
             return []
-        pages = self._newest.documents or self.documents()
+        pages = self.documents()
         paired = self._version == COPIES_VERSION
         return copies_in(searcher, self.schema, likeness, pages, paired=paired, quickly=quickly)
 
@@ -462,7 +500,7 @@ class Searcher:
         likeness = group[0].likeness
         if likeness is None or not self.knows_copies:
             return 0
-        newest, pages = self._newest, self._newest.documents or self.documents()
+        newest, pages = self._newest, self.documents()
         known = newest.copies.setdefault(self._access, {})
         found = known.get(likeness)
         if found is None:
@@ -549,9 +587,11 @@ class Searcher:
         pages have each, most first. What is typed without accents may have them; with accents,
         those that have the same come before others. 0.2 ms; where very many begin so, who asks
         first has some of them ``until`` then (`time.monotonic`): completions.py."""
-        until = time.monotonic() + WAIT_SECS if until is None else until
         found = dict[str, int]()
         with self.reading() as searcher:
+            if until is None:
+                limited = isinstance(searcher, Limited)
+                until = time.monotonic() + (LIMITED_WAIT_SECS if limited else WAIT_SECS)
             for asked in self._beginnings(searcher, typed, limit):
                 if len(found) >= limit:
                     break
@@ -581,27 +621,25 @@ class Searcher:
                 beginning,
                 limit,
                 self._newest.seen,
-                _looks_through(everyone := statistics(searcher), self.documents()),
-                None if everyone is searcher else self._access,
-                _looks_through(searcher, self.documents()),
+                self._access if isinstance(searcher, Limited) else None,
+                _looks_through(searcher, self._pages_of_all()),
                 pages,
                 partial(self._titles, searcher, beginning),
-                at_once=self.documents() <= SMALL,
+                at_once=self._pages_of_all() <= SMALL,
             )
             for beginning in dict.fromkeys((head, without_accents(head)))
         ]
 
     def _titles(self, searcher: tantivy.Searcher, head: str) -> tuple[Iterator[str], bool]:
         """Labels that begin with ``head``, of pages with the first of these in the alphabet, 50 of
-        each segment of the index; and whether there are other pages, seen or not."""
+        each segment of the index; and whether there are other pages."""
         first = Query.phrase_prefix_query(self.schema, "labels", [head])
         hits = searcher.search(first, TITLES, count=False, weight_by_field="prior").hits
-        of_all = hits if len(hits) == TITLES else statistics(searcher).search(first, TITLES).hits
         labels = (title_label(self.stored_of(searcher, address)["title"]) for _, address in hits)
         of_head = (
             one for one in labels if one.startswith(head) or without_accents(one).startswith(head)
         )
-        return of_head, len(of_all) == TITLES
+        return of_head, len(hits) == TITLES
 
     def words(self, text: str) -> list[str]:
         """The words of ``text`` as the index writes them."""
@@ -612,7 +650,7 @@ class Searcher:
         of it."""
         with self.reading() as searcher:
             terms = self._ranking.terms(word)
-            terms += [("exact", form) for form in self._stems.forms(word)]
+            terms += [("exact", form) for form in self._seen_stems.forms(word)]
             return max(searcher.doc_freq(field, term) for field, term in terms)
 
     def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
@@ -637,18 +675,23 @@ class Searcher:
                 known[key] = 0 < having <= OFTEN and count_of(searcher, phrase) > 0
             return known[key]
 
-    def few_beginning_with(self, head: str, most: int) -> list[str] | None:
-        """The words that begin with ``head``, also those of pages that are not seen, so look up in
-        `frequencies` what is shown; None where they are more than ``most``. Tantivy looks through
-        all of them (80 ms for 200,000), so heads of too many are remembered until the index has
-        fewer pages."""
+    def few_beginning_with(
+        self, head: str, most: int, *, exactly: bool = False
+    ) -> list[str] | None:
+        """The words that begin with ``head``, None where they are more than ``most``. Unless
+        ``exactly``, few of them may be words of pages that are not seen, so look up in
+        `frequencies` what is shown. Tantivy looks through all of them (80 ms for 200,000), so heads
+        of too many are remembered until the index has fewer pages."""
         with self.reading() as searcher:
-            pages = self._crowded.get((head, most))
+            crowded = self._access, head, most
+            pages = self._crowded.get(crowded)
             if pages is not None and pages <= self.documents():
                 return None
             words = statistics(searcher).terms_with_prefix("exact", head, limit=most + 1)
+            if isinstance(searcher, Limited) and (exactly or len(words) > most):
+                words = searcher.terms_with_prefix("exact", head, limit=most + 1)
             if len(words) > most:
-                self._crowded[head, most] = self.documents()
+                self._crowded[crowded] = self.documents()
                 return None
             return [word for word, _ in words]
 
@@ -663,20 +706,25 @@ class Searcher:
             return searcher.num_docs
 
     def documents(self) -> int:
-        """Pages with the deleted ones not yet merged away, which count in BM25 too."""
-        with self.reading():
-            if self._newest.documents is None:
-                meta = json.loads(self._meta.read_bytes())
-                self._newest.documents = sum(segment["max_doc"] for segment in meta["segments"])
-            return self._newest.documents
+        """Pages with the deleted ones not yet merged away, which count in BM25 too; for a reader
+        who does not see all pages those that are seen."""
+        with self.reading() as searcher:
+            return searcher.num_docs if isinstance(searcher, Limited) else self._pages_of_all()
+
+    def _pages_of_all(self) -> int:
+        """Pages with the deleted ones, seen or not."""
+        if self._newest.documents is None:
+            meta = json.loads(self._meta.read_bytes())
+            self._newest.documents = sum(segment["max_doc"] for segment in meta["segments"])
+        return self._newest.documents
 
     def dates(self) -> Dates:
-        """Of the oldest and the newest page, seen or not; 6 ms for a million pages, once a
-        commit."""
+        """Of the oldest and the newest page; 6 ms for a million pages, once a commit."""
         with self.reading() as searcher:
-            if self._newest.dates is None:
-                self._newest.dates = date_span(statistics(searcher))
-            return self._newest.dates
+            known = self._newest.dates
+            if self._access not in known:
+                known[self._access] = date_span(searcher)
+            return known[self._access]
 
     def marker(self, query: str) -> SnippetMaker:
         """Marks the words of a query in any text; none where it means nothing."""
@@ -705,9 +753,36 @@ class Searcher:
     def schema(self) -> tantivy.Schema:
         return self._index.schema
 
-    def ranking(self, boost: Boost) -> Ranking:
+    @property
+    def _ranking(self) -> Ranking:
+        """By what the reader sees."""
+        if self._access is EVERYTHING:
+            return self._of_all
+        with self.reading() as searcher:
+            if not isinstance(searcher, Limited):
+                return self._of_all
+            known = self._newest.rankings
+            if self._access not in known:
+                boosts = GlobalIdf([Statistics.of(searcher, 0)]).boosts(0)
+                known[self._access] = self.ranking(boosts)
+            return known[self._access]
+
+    def ranking(self, boosts: Boosts) -> Ranking:
         """For this index as one of several."""
-        return Ranking(self._index.schema, self._stems, boost, self._version)
+        return Ranking(self._index.schema, self._seen_stems, boosts, self._version)
+
+    @property
+    def _seen_stems(self) -> Stems:
+        """They know the words of pages that the reader sees."""
+        if self._access is EVERYTHING:
+            return self._stems
+        with self.reading() as searcher:
+            if not isinstance(searcher, Limited):
+                return self._stems
+            known = self._newest.stems
+            if self._access not in known:
+                known[self._access] = self._stems.looking_in(searcher)
+            return known[self._access]
 
     @contextmanager
     def reading(self) -> Iterator[tantivy.Searcher]:
@@ -732,13 +807,13 @@ class Searcher:
         """What the reader may see of a commit: all questions to the index pass here."""
         if self._access is EVERYTHING:
             return searcher
-        known = self._newest.hidden
+        known = self._newest.limited
         if self._access not in known:
-            known[self._access] = self._access.hidden(searcher, self.schema)
-        hidden = known[self._access]
-        if hidden is None:
-            return searcher
-        return cast("tantivy.Searcher", Limited(searcher, self.schema, hidden))
+            hidden = self._access.hidden(searcher, self.schema)
+            known[self._access] = hidden and Limited(
+                searcher, self.schema, hidden, self._pages_of_all()
+            )
+        return cast("tantivy.Searcher", known[self._access] or searcher)
 
 
 class _Newest:
@@ -750,10 +825,12 @@ class _Newest:
     def renew(self, seen: tuple[int, int] | None) -> None:
         """For a commit, which is known again by ``seen``."""
         self.seen = seen
-        self.hidden: dict[Access, Hidden | None] = {}
+        self.limited: dict[Access, Limited | None] = {}
+        self.stems: dict[Access, Stems] = {}
+        self.rankings: dict[Access, Ranking] = {}
         self.documents: int | None = None
         self.side_by_side: dict[tuple[Access, tuple[str, ...]], bool] = {}
-        self.dates: Dates | None = None
+        self.dates: dict[Access, Dates] = {}
         self.copies: dict[Access, dict[int, int]] = {}
         self.likenesses: dict[Access, Likenesses] = {}
 
@@ -776,6 +853,26 @@ def _each_once(stream: Iterable[Match]) -> Iterator[Match]:
         if address not in known:
             known.add(address)
             yield match
+
+
+def evened(stream: Iterable[tuple[int, Match]]) -> Iterator[tuple[int, Match]]:
+    """Matches by score, each with the number of its index; those whose scores are equal but for
+    their rounding come by their place. For a reader who does not see all pages words are weighed in
+    two steps, and how these are rounded depends on pages that are hidden."""
+    run, first = list[tuple[int, Match]](), 0.0
+    for number, match in stream:
+        if run and (match.score < first * (1 - ROUNDED) or len(run) == MOST_EVEN or not first):
+            yield from sorted(run, key=_place)
+            run = []
+        if not run:
+            first = match.score
+        run.append((number, match._replace(score=first)))
+    yield from sorted(run, key=_place)
+
+
+def _place(found: tuple[int, Match]) -> tuple[int, int, int]:
+    number, match = found
+    return number, match.address.segment_ord, match.address.doc
 
 
 def grouped(stream: Iterable[Match], most: int, *, copies: bool = False) -> list[list[Match]]:
@@ -865,7 +962,7 @@ def without_quotes(query: str) -> str:
 
 
 def hit_of(
-    stored: dict[str, Any], score: float, maker: SnippetMaker | None, copies: int = 0
+    stored: dict[str, Any], score: float | None, maker: SnippetMaker | None, copies: int = 0
 ) -> Hit:
     snippet, section = passage_of(stored, maker) if maker else (Snippet(""), None)
     return Hit(
@@ -942,7 +1039,7 @@ def hit_json(hit: Hit, opens: OpenableUrls = NOWHERE) -> dict[str, Any]:
     return {
         "url": hit.url,
         "title": hit.title,
-        "score": round(hit.score, 4),
+        "score": None if hit.score is None else round(hit.score, 4),
         "snippet": hit.snippet.html,
         "host": hit.host,
         "type": hit.kind,

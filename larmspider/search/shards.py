@@ -23,14 +23,14 @@ from typing import Any, NamedTuple, Self
 import tantivy
 from tantivy import Occur, Query
 
-from larmspider.index.access import Access, statistics
+from larmspider.index.access import Access
 from larmspider.index.copies import Groups
 from larmspider.index.schema import without_accents
-from larmspider.search.completions import WAIT_SECS
+from larmspider.search.completions import LIMITED_WAIT_SECS, WAIT_SECS
 from larmspider.search.facets import Facets, count_facets
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
-from larmspider.search.ranking import Built, GlobalIdf, Ranking
+from larmspider.search.ranking import Built, GlobalIdf, Ranking, Statistics
 from larmspider.search.rerank import LOOKED_AT as RERANKED
 from larmspider.search.rerank import Reranker
 from larmspider.search.searcher import (
@@ -44,6 +44,7 @@ from larmspider.search.searcher import (
     Searcher,
     best_of,
     count_of,
+    evened,
     hit_of,
     typed_head,
     without_copies,
@@ -118,6 +119,10 @@ class WorkersSearcher(Searcher):
         limited._shards = [shard.seen_by(access) for shard in self._shards]
         return limited
 
+    @property
+    def sees_all(self) -> bool:
+        return all(shard.sees_all for shard in self._shards)
+
     def _search(
         self,
         clauses: Sequence[Clause],
@@ -142,6 +147,8 @@ class WorkersSearcher(Searcher):
                 streams, total_all = _by_score(asked, size, totals if one_word else None)
             outdated: list[_Found] = []
             stream = self._merged(asked, streams, dedup, outdated)
+            if not (newest or self.sees_all):
+                stream = (_Found(*one) for one in evened(stream))
             if limit and not newest:
                 rerankers = [one.ranking.reranker(clauses, one.shard.documents()) for one in asked]
                 stream = self._reranked(readers, stream, rerankers)
@@ -162,7 +169,7 @@ class WorkersSearcher(Searcher):
         global_idf = self._global_idf(readers)
         asked = []
         for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
-            ranking = shard.ranking(global_idf.boost(number))
+            ranking = shard.ranking(global_idf.boosts(number))
             narrowing = list(filters.queries(shard.schema).values())
             built, doubtful = ranking.build(clauses), dedup.doubtful(number)
             asked.append(_Asked(shard, reader, ranking, built, narrowing, doubtful))
@@ -224,7 +231,8 @@ class WorkersSearcher(Searcher):
         equal = [found for found in group if found.match.score >= EQUAL * best.match.score]
         stored = best_of([self._stored(readers, one) for one in equal])
         others = self._copies(readers, dedup, best.match.likeness, stored["key"])
-        return hit_of(stored, best.match.score, makers[best.shard], len(others))
+        score = best.match.score if self.sees_all else None
+        return hit_of(stored, score, makers[best.shard], len(others))
 
     def _reranked(
         self,
@@ -307,7 +315,7 @@ class WorkersSearcher(Searcher):
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             global_idf = self._global_idf(readers)
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
-                ranking = shard.ranking(global_idf.boost(number))
+                ranking = shard.ranking(global_idf.boosts(number))
                 here = shard._examined(reader, ranking, clauses, wanted, filters)
                 for key, one in here.items():
                     if key not in found or one.score > found[key].score:
@@ -315,8 +323,8 @@ class WorkersSearcher(Searcher):
         return found
 
     def _global_idf(self, readers: Sequence[tantivy.Searcher]) -> GlobalIdf:
-        sizes = [shard.documents() for shard in self._shards]
-        return GlobalIdf(list(zip(map(statistics, readers), sizes, strict=True)))
+        each = zip(readers, self._shards, strict=True)
+        return GlobalIdf([Statistics.of(reader, shard.documents()) for reader, shard in each])
 
     def get(self, exact: str) -> Document | None:
         """The latest record of the page with this canonical URL, or None."""
@@ -338,12 +346,15 @@ class WorkersSearcher(Searcher):
             global_idf = self._global_idf(readers)
             streams = []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
-                ranking = shard.ranking(global_idf.boost(number))
+                ranking = shard.ranking(global_idf.boosts(number))
                 like_it = ranking.more_like_this(document, reader)
                 matches = without_copies(shard.by_score(reader, like_it, limit + SPARE), document)
                 streams.append(_of_shard(number, matches))
             known, hits = Groups(), list[Hit]()
-            for found in merge(*streams, key=lambda one: -one.match.score):
+            stream: Iterator[_Found] = merge(*streams, key=lambda one: -one.match.score)
+            if not self.sees_all:
+                stream = (_Found(*one) for one in evened(stream))
+            for found in stream:
                 if len(hits) == limit:
                     break
                 stored = self._stored(readers, found)
@@ -352,7 +363,8 @@ class WorkersSearcher(Searcher):
                     continue
                 others = self._copies(readers, dedup, found.match.likeness, stored["key"])
                 maker = self._shards[found.shard].beginnings
-                hits.append(hit_of(stored, found.match.score, maker, len(others)))
+                score = found.match.score if self.sees_all else None
+                hits.append(hit_of(stored, score, maker, len(others)))
         return Results(len(hits), hits, time.perf_counter() - started)
 
     def completions(
@@ -360,7 +372,8 @@ class WorkersSearcher(Searcher):
     ) -> list[tuple[str, int]]:
         """As of one index; all are looked through at a time."""
         total, head = Counter[str](), typed_head(typed)
-        until = time.monotonic() + WAIT_SECS if until is None else until
+        if until is None:
+            until = time.monotonic() + (WAIT_SECS if self.sees_all else LIMITED_WAIT_SECS)
         for shard in self._shards:
             shard.look_ahead(typed, limit)
         for shard in self._shards:
@@ -385,14 +398,20 @@ class WorkersSearcher(Searcher):
     def has_side_by_side(self, words: Sequence[str]) -> bool:
         return any(shard.has_side_by_side(words) for shard in self._shards)
 
-    def few_beginning_with(self, head: str, most: int) -> list[str] | None:
+    def few_beginning_with(
+        self, head: str, most: int, *, exactly: bool = False
+    ) -> list[str] | None:
         found = set[str]()
         for shard in self._shards:
-            words = shard.few_beginning_with(head, most)
+            words = shard.few_beginning_with(head, most, exactly=exactly)
             if words is None:
                 return None
             found.update(words)
-        return list(found) if len(found) <= most else None
+        if len(found) <= most:
+            return list(found)
+        return (
+            None if exactly or self.sees_all else self.few_beginning_with(head, most, exactly=True)
+        )
 
     def languages(self, hosts: int) -> dict[str, dict[str, int]]:
         total: dict[str, Counter[str]] = {}

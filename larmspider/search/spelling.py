@@ -68,6 +68,10 @@ class Dictionary(Protocol):
     def clauses(self, query: str) -> list[Clause]:
         """A query taken apart. Raises QueryError."""
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether no page is hidden from the reader."""
+
     def words(self, text: str) -> list[str]:
         """The words of a text as in the index: lower case, no accents."""
 
@@ -83,9 +87,12 @@ class Dictionary(Protocol):
     def has_side_by_side(self, words: Sequence[str]) -> bool:
         """Whether a page has several words side by side; False where all of them are frequent."""
 
-    def few_beginning_with(self, head: str, most: int) -> list[str] | None:
-        """The words that begin with ``head``, of pages seen or not (`frequencies` knows those that
-        the reader may see); None where they are more than ``most``."""
+    def few_beginning_with(
+        self, head: str, most: int, *, exactly: bool = False
+    ) -> list[str] | None:
+        """The words that begin with ``head``; None where they are more than ``most``. Unless
+        ``exactly``, few of them may be of pages that the reader does not see (`frequencies` knows
+        those that are seen): exactly takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,18 +346,25 @@ def two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
     """Words of the dictionary two mistakes away, found by their beginning, unless too many begin
     so."""
     head, letters = word[:_HEAD], set(word)
-    looked_through = 0
-    found = set[str]()
+    sizes, found = dict[str, int](), set[str]()
+    counted = dictionary.sees_all
     for begin in (head, *sorted(edits(head))):
         if len(begin) < _HEAD:  # too many begin like that; other heads find most of them
             continue
-        alike = dictionary.few_beginning_with(begin, _LOOKED_THROUGH)
-        looked_through += _LOOKED_THROUGH // 4 if alike is None else len(alike)
+        alike = dictionary.few_beginning_with(begin, _LOOKED_THROUGH, exactly=counted)
+        sizes[begin] = _LOOKED_THROUGH // 4 if alike is None else len(alike)
         for other in alike or ():
             if abs(len(other) - len(word)) > 2 or len(letters.symmetric_difference(other)) > 4:
                 continue  # cheaper to see
             if distance(word, other, 2) <= 2:
                 found.add(other)
-        if (begin == head and found) or looked_through > _LOOKED_THROUGH:
+        if begin == head and dictionary.frequencies(found):
+            break
+        if sum(sizes.values()) > _LOOKED_THROUGH and not counted:
+            counted = True  # words that are not seen do not end the search
+            for one in sizes:
+                words = dictionary.few_beginning_with(one, _LOOKED_THROUGH, exactly=True)
+                sizes[one] = _LOOKED_THROUGH // 4 if words is None else len(words)
+        if sum(sizes.values()) > _LOOKED_THROUGH:
             break
     return dictionary.frequencies(found)

@@ -67,6 +67,10 @@ class Examined:
             "for links to it" if self.prior >= 1 else "for an index or source code made of others"
         )
 
+    def without_numbers(self) -> Examined:
+        """For a reader who does not see all pages: a hit has the score 1.0."""
+        return replace(self, score=float(self.score > 0), prior=1.0, parts={})
+
     def times(self, factor: float, name: str) -> Examined:
         """With a part of this name that multiplies the score."""
         if factor == 1.0 or not self.parts:

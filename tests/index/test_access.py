@@ -8,14 +8,18 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tantivy import DocAddress
 
 from larmspider.index.access import Access, place_of
 from larmspider.index.schema import FILES, hostname_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
-from larmspider.search.query import Filters
-from larmspider.search.searcher import Searcher
+from larmspider.search.collections import CollectionsSearcher
+from larmspider.search.query import NO_FILTERS, Filters
+from larmspider.search.searcher import Match, Searcher, evened, results_json
 from larmspider.search.shards import Deduplicator, WorkersSearcher
+from tests.support import hidden_pages
+from tests.support.hidden_pages import HIDDEN, STAFF, WORDS
 
 RESTRICTED = ("https://*.hr.example", FILES)
 NOBODY = Access(RESTRICTED)
@@ -160,3 +164,113 @@ def test_copies_that_are_not_seen_are_not_counted(tmp_path: Path, several: bool)
     assert (hit.url, hit.copies) == ("http://wiki.example/b", 1)
     count, copies = limited.copies(limited.get(hit.normalized))
     assert (count, [copy.url for copy in copies]) == (1, ["http://wiki.example/longer"])
+
+
+@pytest.fixture(scope="module")
+def with_and_without(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The same pages with others that are hidden from staff, and alone."""
+    folder = tmp_path_factory.mktemp("numbers")
+    for hidden in (True, False):
+        hidden_pages.write(folder / str(hidden), hidden=hidden)
+    return [folder / "True", folder / "False"]
+
+
+def _one(directory: Path) -> Searcher:
+    return Searcher.open(directory)
+
+
+def _workers(directory: Path) -> Searcher:
+    shards = [Searcher.open(directory), Searcher.open(directory)]
+    return WorkersSearcher(shards, lambda: nullcontext(Deduplicator()))
+
+
+def _collections(directory: Path) -> Searcher:
+    return CollectionsSearcher([("a", Searcher.open(directory)), ("b", _workers(directory))])
+
+
+ATTACKS = (
+    *WORDS[::4], WORDS[-1], *(f"{one} {WORDS[9]}" for one in WORDS[10:16]), "paper -turmalk",
+    "elvaron farneth golmide", '"walking home"', "walk", "time stamp", "-Wall", "treiber", "haus",
+    "caldurem", "kaldurens", "turmalq", "how to change the password", "grade:a", "papertray",
+    "handbook paper",
+)  # fmt: skip
+"""One query of each kind; tests/hostile/test_hidden_pages.py has more."""
+
+
+@pytest.mark.parametrize("opened", [_one, _workers, _collections])
+def test_a_reader_gets_what_an_index_of_the_pages_seen_gives(
+    with_and_without: list[Path], opened: Callable[[Path], Searcher]
+) -> None:
+    """Hits in their order, snippets, counts, facets, corrections: whatever the others have."""
+    searchers = [opened(directory).seen_by(STAFF) for directory in with_and_without]
+    for query in ATTACKS if opened is _one else ATTACKS[::4]:
+        found = [one.search(query, 20, facets=True, verbatim=True) for one in searchers]
+        answers = [
+            results_json(query, results, 0, NO_FILTERS, one.suggestion(query)) | {"seconds": 0}
+            for one, results in zip(searchers, found, strict=True)
+        ]
+        assert answers[0] == answers[1], query
+    heads = ("ha", "handbook", "walking", "al", "turm", "ti")
+    assert len({str([one.completions(head) for head in heads]) for one in searchers}) == 1
+
+
+def test_no_score_for_a_reader_who_does_not_see_all(with_and_without: list[Path]) -> None:
+    """Also where no page of the hidden host is in the index, so that its coming is not told."""
+    for directory in with_and_without:
+        for searcher in (_one(directory), _workers(directory)):
+            assert {hit.score for hit in searcher.seen_by(STAFF).search("paper").hits} == {None}
+            assert all(hit.score for hit in searcher.search("paper").hits)
+            (page,) = (hit.normalized for hit in searcher.search("paper", 1).hits)
+            document = searcher.seen_by(STAFF).get(page)
+            similar = document and searcher.seen_by(STAFF).similar(document).hits
+            assert {hit.score for hit in similar or ()} <= {None}
+            seen = searcher.seen_by(STAFF).examined("paper", [page]).get(page)
+            assert seen is None or (seen.score, seen.prior, seen.parts) == (1.0, 1.0, {})
+
+
+@pytest.mark.parametrize(("allowed", "limited"), [
+    ((), True), (("a.example",), True), (("a.example:*", "b.example"), False), (("*",), True),
+])  # fmt: skip
+def test_whoever_may_see_all_hosts_is_not_limited(allowed: tuple[str, ...], limited: bool) -> None:
+    """As far as the patterns say; each restricted one has to be allowed."""
+    assert Access(("https://a.example", "b.example:8443", FILES), allowed).is_limited is limited
+
+
+def test_scores_are_there_for_whoever_sees_all_pages(with_and_without: list[Path]) -> None:
+    """Files are restricted in each crawl, and most have none."""
+    searcher = _one(with_and_without[1])
+    for access in (Access((FILES,)), Access((HIDDEN,), (HIDDEN,))):
+        assert searcher.seen_by(access).search("paper").hits == searcher.search("paper").hits
+
+
+def test_pages_with_a_word_are_counted_among_those_seen(tmp_path: Path) -> None:
+    """Also where pages were replaced and removed, which Tantivy's own numbers still have."""
+    with IndexWriter(tmp_path / "index") as index:
+        for n in range(30):
+            host = "b.hr.example" if n % 3 else "wiki.example"
+            index.add(Page(f"http://{host}/{n}", text="canteen soup" if n % 2 else "canteen"))
+        index.commit()
+        searcher = Searcher.open(tmp_path / "index").seen_by(NOBODY)
+        assert (searcher.documents(), searcher.frequencies(["canteen", "soup"])) == (
+            10, {"canteen": 10, "soup": 5},
+        )  # fmt: skip
+        index.add(Page("http://wiki.example/0", text="soup canteens"))
+        index.add(Page("http://b.hr.example/1", text="soup soups"))
+        index.remove("http://wiki.example/3")
+        index.commit()
+        counted = searcher.frequencies(["canteen", "canteens", "soup", "soups"])
+        assert (searcher.documents(), counted) == (9, {"canteen": 8, "canteens": 1, "soup": 5})
+        with searcher.reading() as reader:
+            found = reader.terms_with_prefix("exact", "canteen")
+            assert found == [("canteen", 8), ("canteens", 1)]
+
+
+def test_scores_that_differ_by_rounding_are_in_no_order() -> None:
+    """The order of two pages with one word each would tell which word more hidden pages have."""
+
+    def match(score: float, doc: int) -> tuple[int, Match]:
+        return 0, Match(score, DocAddress(0, doc), None)
+
+    stream = [match(9.0, 5), match(8.0000002, 7), match(8.0000001, 3), match(7.9, 1), match(0.0, 2)]
+    found = [(score, address.doc) for _, (score, address, *_) in evened(stream)]
+    assert found == [(9.0, 5), (8.0000002, 3), (8.0000002, 7), (7.9, 1), (0.0, 2)]

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import tantivy
 
-from larmspider.search.ranking import salient_words
+from larmspider.search.ranking import Boosts, salient_words, tantivys_idf
 from larmspider.search.searcher import Document, Results, Searcher
 
 VPN = "The tunnel needs a certificate. Renew the certificate before the tunnel closes."
@@ -51,7 +52,7 @@ def test_similar_pages_share_the_salient_words(searcher) -> None:
 
 def test_a_term_that_no_page_has_is_not_asked_for(searcher) -> None:
     """But the word as it is typed is: else it would be no word of the query."""
-    ranking = searcher.ranking(lambda *_: 1.0)
+    ranking = searcher.ranking(Boosts())
     with searcher.reading():
         matching = str(ranking.build(searcher.clauses("tunnel")).matching)
         unknown = str(ranking.build(searcher.clauses("zeppelin")).matching)
@@ -301,3 +302,22 @@ def test_a_title_of_several_words_that_is_the_query_counts_for_each(writer, make
     writer.add(make_page("whole", text, title="Wide Paper Style Table"))
     writer.commit()
     assert names_of(Searcher.open(writer.directory).search("wide paper style table"))[0] == "whole"
+
+
+@pytest.mark.parametrize("having", [1, 2, 60, 199, 200])
+def test_idf_is_rounded_as_tantivy_does(having: int) -> None:
+    """By it a boost takes back what Tantivy multiplies a score by."""
+    builder = tantivy.SchemaBuilder()
+    schema = builder.add_text_field("text").build()
+    index = tantivy.Index(schema)
+    writer = index.writer(15_000_000, 1)
+    for n in range(200):
+        writer.add_document(tantivy.Document(text="word" if n < having else "other"))
+    writer.commit()
+    index.reload()
+    query = tantivy.Query.term_query(schema, "text", "word")
+    searcher = index.searcher()
+    ((_, address),) = searcher.search(query, 1).hits
+    inside = json.loads(query.explain(searcher, address).to_json())["details"]
+    (found,) = (part["value"] for part in inside if part["description"].startswith("idf"))
+    assert found == pytest.approx(tantivys_idf(200, having), rel=1e-6)

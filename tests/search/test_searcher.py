@@ -883,7 +883,7 @@ def test_two_words_of_most_pages_are_not_looked_for_side_by_side(
 
     def scores(query: str) -> set[float]:
         with searcher.reading() as reader:
-            built = searcher.ranking(lambda *_: 1.0).build(searcher.clauses(query))
+            built = searcher.ranking(ranking.Boosts()).build(searcher.clauses(query))
             return {round(score, 3) for score, _ in reader.search(built.ranked[0], 2).hits}
 
     assert len(scores("soup tunnel")) == 2

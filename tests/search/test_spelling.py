@@ -272,7 +272,11 @@ def test_edits_are_all_words_one_mistake_away(word: str) -> None:
 class _Words(dict[str, int]):
     """A dictionary in memory."""
 
-    def few_beginning_with(self, head: str, most: int) -> list[str] | None:
+    sees_all = True
+
+    def few_beginning_with(
+        self, head: str, most: int, *, exactly: bool = False
+    ) -> list[str] | None:
         found = [word for word in self if word.startswith(head)]
         return found if len(found) <= most else None
 
@@ -293,7 +297,7 @@ def test_where_very_many_words_begin_alike_they_are_not_looked_through() -> None
     """Each possible word is looked up, and found."""
 
     class Crowded(_Words):
-        def few_beginning_with(self, head: str, most: int) -> None:
+        def few_beginning_with(self, head: str, most: int, *, exactly: bool = False) -> None:
             assert most <= 10_000
 
     words = {f"user{n:06}": 1 for n in range(100)} | {"users": 1, "user": 2, "suer": 3, "uses": 4}
@@ -316,7 +320,7 @@ def test_words_two_mistakes_away_are_looked_for_where_few_begin_alike_or_not_at_
     heads = list[str]()
 
     class Crowded(_Words):
-        def few_beginning_with(self, head: str, most: int) -> None:
+        def few_beginning_with(self, head: str, most: int, *, exactly: bool = False) -> None:
             heads.append(head)
 
     assert two_errors(Crowded(), "usefullnes") == {}

@@ -19,6 +19,7 @@ from larmspider.items import Page
 from larmspider.search.curated import Curated
 from larmspider.web.auth import Guard
 from larmspider.web.readers import Readers
+from tests.support import hidden_pages
 from tests.support.web.serving import TOKEN, Served
 
 SECRET, SECRET_PAGE = "http://pay.hr.example/a", "http://pay.hr.example/b"
@@ -301,3 +302,26 @@ def test_a_group_names_whole_hosts() -> None:
     settings.set("LARM_SEARCH_GROUPS_HEADER", "X-Groups")
     settings.set("LARM_TRUSTED_PROXIES", ["127.0.0.1"])
     assert Readers.from_settings(settings).groups == {"staff": hosts}
+
+
+COMPARED = (
+    "/search", "/search?q=aldomar%20farneth&format=json", "/search?q=caldurem",
+    "/search/_search?q=elvaron%20golmide", "/search/suggest?q=handbook",
+    f"/search?similar={quote(hidden_pages.PAGE)}&format=json", "/search?q=vpn",
+)  # fmt: skip
+
+
+def test_hidden_pages_change_no_answer(tmp_path: Path) -> None:
+    """A reader gets of each route what an index without these pages gives; the rest is in
+    tests/hostile/test_hidden_pages.py."""
+    running = [hidden_pages.served(tmp_path / str(n), hidden=not n) for n in (0, 1)]
+    with running[0], running[1]:
+        for target in COMPARED:
+            staff = {"X-Groups": "staff"}
+            one, other = (hidden_pages.answer(site, target, staff) for site in running)
+            assert one[0] == 200, target
+            assert one == other, target
+        told = running[0].get("/search/_search?q=paper").json["hits"]
+        assert {told["max_score"], *(hit["_score"] for hit in told["hits"])} == {None}
+        asked = running[0].get("/search/_search?q=paper", **BEARER).json["hits"]
+        assert asked["max_score"] == max(hit["_score"] for hit in asked["hits"]) > 0
