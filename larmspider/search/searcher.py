@@ -31,6 +31,7 @@ from larmspider.errors import CrawlDirError, QueryError, is_panic
 from larmspider.formatting import counted, utc
 from larmspider.index.access import EVERYTHING, Access, Hidden, Limited, statistics
 from larmspider.index.copies import MANY_PAGES, Groups, Likenesses, copies_in, near
+from larmspider.index.link_access import covered
 from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
@@ -49,7 +50,7 @@ from larmspider.index.schema import (
 )
 from larmspider.index.signs import signs
 from larmspider.index.stems import Stems
-from larmspider.index.version import open_index, version_of
+from larmspider.index.version import open_index, restricted_of, version_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
 from larmspider.search.completions import SMALL, WAIT_SECS, Asked, Labels, LookThrough
@@ -144,7 +145,7 @@ class Searcher:
         self._access, self._newest = EVERYTHING, _Newest()
         self._labels, self._crowded = Labels(), dict[tuple[str, int], int]()
         self._synonyms = NO_SYNONYMS
-        self._shows = True
+        self._shows = self._link_texts = True
 
     @classmethod
     def open(cls, directory: Path | str, own_facets: Sequence[str] = ()) -> Self:
@@ -156,11 +157,15 @@ class Searcher:
         return cls(*open_index(directory), directory, own_facets=own_facets)
 
     def seen_by(self, access: Access) -> Self:
-        """This index without the pages that ``access`` hides."""
+        """This index without the pages that ``access`` hides; without all link texts where hosts
+        have become restricted since these were taken in."""
         if access.restricted == ():
             return self
         limited = copy(self)
         limited._access = access
+        if not covered(access.restricted, restricted_of(self.directory)):
+            limited._link_texts = False
+            limited._ranking = limited.ranking(None)
         return limited
 
     def widened_by(self, synonyms: Synonyms) -> Self:
@@ -431,6 +436,8 @@ class Searcher:
         """What the index has kept of a page, with the title that is shown; of a very long text what
         a hit is made of, unless ``whole``."""
         stored = stored_fields(searcher.doc(address), self._packed, beginning=not whole)
+        if not self._link_texts:
+            stored.pop("named", None)
         stored["title"] = shown_title(stored)
         stored.setdefault("own", {})
         stored.pop("named", None)
@@ -567,7 +574,7 @@ class Searcher:
 
     def _beginnings(self, searcher: tantivy.Searcher, typed: str, limit: int) -> list[Asked]:
         head = typed_head(typed)
-        if len(head) < SHORTEST_HEAD or not self._current:
+        if len(head) < SHORTEST_HEAD or not (self._current and self._link_texts):
             return []
 
         def pages(label: str) -> int:
@@ -705,9 +712,10 @@ class Searcher:
     def schema(self) -> tantivy.Schema:
         return self._index.schema
 
-    def ranking(self, boost: Boost) -> Ranking:
+    def ranking(self, boost: Boost | None) -> Ranking:
         """For this index as one of several."""
-        return Ranking(self._index.schema, self._stems, boost, self._version)
+        schema, version = self._index.schema, self._version
+        return Ranking(schema, self._stems, boost, version, link_texts=self._link_texts)
 
     @contextmanager
     def reading(self) -> Iterator[tantivy.Searcher]:

@@ -100,7 +100,7 @@ def test_an_index_that_is_gone_has_its_link_texts_again(tmp_path: Path) -> None:
     shutil.rmtree(index)
     with Readers() as readers:
         again = reextracted(crawl.path, FORMS, readers, Languages(()))
-        rebuild(index, lambda: again, lambda: link_texts(crawl.path, FORMS), from_old=False)
+        rebuild(index, lambda: again, partial(link_texts, crawl.path, FORMS), from_old=False)
     searcher = Searcher.open(index)
     found = [[hit.url for hit in searcher.search(word).hits] for word in ("quagga", "zebra")]
     assert found == [[target], []]

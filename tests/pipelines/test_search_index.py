@@ -61,7 +61,7 @@ def test_link_texts_of_a_page_that_not_everybody_may_see(
 ) -> None:
     """They are for pages of its own host alone: words of others find nothing of it."""
     store = SearchIndexPipeline.from_crawler(crawler_for())
-    store._access = Access(("hr.example", "pay.example", FILES))
+    store._restricted = lambda: ("hr.example", "pay.example")
     store.open_spider()
     targets = ("http://hr.example/b", "http://wiki.example/", "http://pay.example/")
     for here in ("http://hr.example/a", "file:///srv/a", "http://intra.example/"):
