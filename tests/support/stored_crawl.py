@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,12 @@ class StoredCrawl:
         crawler = get_crawler(Spider, settings_dict={"DOWNLOAD_MAXSIZE": 9_999, **settings})
         crawler.spider = self.spider
         self.stores = [one.from_crawler(crawler) for one in STORES]
+        self.stores[-1].given_up = lambda: False  # type: ignore[attr-defined]
         for store in self.stores:
             store.recovered(self.positions)
         for store in self.stores:
-            store.open_spider()
+            if (opening := store.open_spider()) is not None:
+                asyncio.run(_awaited(opening))
 
     def store(self, url: str, page: Page | None) -> None:
         """None: it is taken out."""
@@ -124,6 +126,10 @@ class StoredCrawl:
         backend.acknowledge([(entry.key, known[entry.url]) for entry in entries])
         backend.checkpoint(self.positions)
         backend.close()
+
+
+async def _awaited(opening: Coroutine[Any, Any, None]) -> None:
+    await opening
 
 
 A, B, GONE, PDF = "http://wiki/a", "http://blog.intra:81/b", "http://wiki/gone", "http://wiki/x.pdf"
