@@ -28,7 +28,9 @@ from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.factory import politeness_from
 from larmspider.index.access import Access
+from larmspider.index.link_access import covered
 from larmspider.index.schema import FILES
+from larmspider.index.version import has_index, restricted_of
 from larmspider.search.collections import CollectionsSearcher
 from larmspider.search.searcher import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
@@ -207,6 +209,19 @@ class Source:
             except CrawlDirError as error:
                 found.append(f"{source.name}: its pages are not found: {error}")
         return found
+
+    @property
+    def stale_link_texts(self) -> list[str]:
+        """Which indexes have link texts from before some host was restricted, and what to do.
+        Raises CrawlDirError without a crawl."""
+        restricted = self.restricted
+        return [
+            f"{part.path.name}: who may not see all pages finds none by texts of links to them, as"
+            " hosts have become restricted since the index took these in: the crawl takes out those"
+            " of restricted hosts when it goes on, or scrapy reindex does"
+            for part in self.crawl.parts
+            if has_index(part.index_dir) and not covered(restricted, restricted_of(part.index_dir))
+        ]
 
     def without_paths(self, text: str) -> str:
         """An error of these crawls that does not say where on the machine they lie:

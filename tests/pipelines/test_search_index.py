@@ -22,7 +22,7 @@ from larmspider.index.writer import IndexWriter
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.pipelines.search_index import RebuildLog, SearchIndexPipeline
 from larmspider.search.searcher import Searcher
-from tests.support.stored_crawl import StoredCrawl
+from tests.support.stored_crawl import linked, restrict
 
 EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone"
 ELSEWHERE = Link("http://h/b", "http://h/b", REDIRECT)
@@ -83,29 +83,6 @@ def test_link_texts_of_a_page_that_not_everybody_may_see(
     assert found == {"canary": {targets[0]}, "finch": set(), "robin": set(targets)}
 
 
-def _linked(path: Path) -> StoredCrawl:
-    """A crawl of a page of hr, one of wiki, and a page of each that both link to; the page of wiki
-    has no title but a link text."""
-    crawl = StoredCrawl(path, refresh=True)
-    targets = ("http://hr/own", "http://wiki/")
-    for here, word in (("http://hr/a", "canary"), ("http://wiki/b", "robin")):
-        links = [Link(url, url, anchor=word, exact=url) for url in targets]
-        links += (
-            links[:1] if word == "robin" else [Link(targets[1], exact=targets[1], anchor="finch")]
-        )
-        crawl.store(here, Page(here, here, mime="text/html", body=word.encode(), links=links))
-    for url in targets:
-        crawl.store(url, Page(url, url, mime="text/plain", body=url.encode(), text=url[7:]))
-    crawl.end()
-    return crawl
-
-
-def _restrict(path: Path, *hosts: str) -> None:
-    """As an earlier run that had credentials for these hosts would have."""
-    manifest = path / "crawl.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"credentials": [*hosts]}))
-
-
 def _finds(path: Path, *restricted: str) -> dict[str, list[str]]:
     """Where each word is found, by who may not see these hosts."""
     searcher = Searcher.open(path / "index").seen_by(Access((*restricted, FILES)))
@@ -121,10 +98,10 @@ def test_link_texts_of_a_host_that_becomes_restricted_leave_when_the_crawl_goes_
     """At its start, whichever pages it visits; texts for pages of the host itself stay. Until then
     a search for others finds nothing by link texts."""
     caplog.set_level("INFO")
-    crawl = _linked(tmp_path / "crawl")
+    crawl = linked(tmp_path / "crawl")
     both = ["http://hr/own", "http://wiki/"]
     assert _finds(crawl.path) == {"canary": both, "finch": both[1:], "robin": both}
-    _restrict(crawl.path, "hr")
+    restrict(crawl.path, "hr")
     assert _finds(crawl.path, "hr") == {"canary": [], "finch": [], "robin": []}
     crawl.open()
     crawl.close()
@@ -141,7 +118,7 @@ def test_link_texts_of_a_host_that_becomes_restricted_leave_when_the_crawl_goes_
 
 def test_a_page_that_was_named_by_a_link_text_loses_that_title(tmp_path: Path) -> None:
     """The title that is shown of a page without one."""
-    crawl = _linked(tmp_path / "crawl")
+    crawl = linked(tmp_path / "crawl")
     url = "http://wiki/"
 
     def title(*restricted: str) -> str:
@@ -151,7 +128,7 @@ def test_a_page_that_was_named_by_a_link_text_loses_that_title(tmp_path: Path) -
         return found.title
 
     assert title() in ("canary", "finch")
-    _restrict(crawl.path, "hr")
+    restrict(crawl.path, "hr")
     assert title("hr") not in ("canary", "finch", "robin")
     crawl.open()
     crawl.close()
@@ -162,8 +139,8 @@ def test_link_texts_that_were_not_all_taken_out_are_taken_out_by_the_next_run(
     tmp_path: Path,
 ) -> None:
     """A crawl that is stopped meanwhile; nobody finds anything by link texts until then."""
-    crawl = _linked(tmp_path / "crawl")
-    _restrict(crawl.path, "hr")
+    crawl = linked(tmp_path / "crawl")
+    restrict(crawl.path, "hr")
     with IndexWriter(crawl.path / "index") as stopped:
         access = LinkAccess(["hr"])
         stopped.withdraw_link_texts(access, lambda: [("http://hr/a", "http://hr/a")], lambda: True)
@@ -176,9 +153,9 @@ def test_link_texts_that_were_not_all_taken_out_are_taken_out_by_the_next_run(
 
 def test_a_crawl_without_a_log_of_links_withdraws_link_texts_too(tmp_path: Path) -> None:
     """Whose they are is said by the pages that are stored."""
-    crawl = _linked(tmp_path / "crawl")
+    crawl = linked(tmp_path / "crawl")
     (crawl.path / "links.log").unlink()
-    _restrict(crawl.path, "hr")
+    restrict(crawl.path, "hr")
     crawl.positions.pop("LinkLogPipeline")
     crawl.open()
     crawl.close()

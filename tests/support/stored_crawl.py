@@ -154,3 +154,27 @@ def two_pages(path: Path) -> Path:
     ]
     stored.make_frontier([], visits)
     return path
+
+
+OWN, OPEN = "http://hr/own", "http://wiki/"
+
+
+def linked(path: Path) -> StoredCrawl:
+    """A crawl of a page of hr, one of wiki, and a page of each that both link to. That of hr gives
+    "canary" to both, and "finch" to that of wiki; the page of wiki gives "robin" to both."""
+    crawl = StoredCrawl(path, refresh=True)
+    for here, word in (("http://hr/a", "canary"), ("http://wiki/b", "robin")):
+        links = [Link(url, url, anchor=word, exact=url) for url in (OWN, OPEN)]
+        links += [Link(OPEN, OPEN, anchor="finch", exact=OPEN)] if word == "canary" else []
+        crawl.store(here, Page(here, here, mime="text/html", body=word[:1].encode(), links=links))
+    for url in (OWN, OPEN):
+        text = url.removeprefix("http://")
+        crawl.store(url, Page(url, url, mime="text/plain", body=text.encode(), text=text))
+    crawl.end()
+    return crawl
+
+
+def restrict(path: Path, *hosts: str) -> None:
+    """As a run that had credentials for these hosts would have."""
+    manifest = path / "crawl.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"credentials": [*hosts]}))
