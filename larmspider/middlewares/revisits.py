@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from scrapy.http import Response
 
-from larmspider import options, stats
+from larmspider import stats
 from larmspider.extraction.fingerprint import (
     asked_password,
     fingerprint,
@@ -42,7 +42,7 @@ from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.requests import BLOB, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED, link_request
 from larmspider.scheduler.scheduler import WithScheduler, scheduler_of
-from larmspider.workdir.restricted import restricted_or_all
+from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -118,8 +118,7 @@ class RevisitsMiddleware(WithScheduler):
     @cached_property
     def _access(self) -> Access:
         """By the crawl that is claimed: not before the first answer."""
-        settings = self.crawler.settings
-        found = restricted_or_all([options.larm_dir(settings)], settings)
+        found = restricted_of_run(self.crawler.settings)
         return Access(tuple(host for host in found if host != FILES))
 
     async def process_spider_output(

@@ -36,12 +36,10 @@ from larmspider.index.writer import IndexWriter, heap_bytes_of
 from larmspider.items import Page, Removed
 from larmspider.pipelines.reextract import is_for_readers, linking_pages, reextracted
 from larmspider.pipelines.store import Store
-from larmspider.workdir.manifest import MANIFEST
-from larmspider.workdir.restricted import restricted_hosts
+from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
     from scrapy.statscollectors import StatsCollector
 
 logger = logging.getLogger(__name__)
@@ -116,7 +114,7 @@ class SearchIndexPipeline(Store):
             readers=partial(Readers.from_settings, settings),
             speaking=partial(Languages.from_settings, settings),
             languages=languages_in(settings, "LARM_INDEX_LANGUAGES"),
-            restricted=partial(_restricted, settings),
+            restricted=partial(restricted_of_run, settings),
             unknown=partial(_unknown, crawler),
             unlinked=lambda names: crawler.signals.send_catch_log(signals.unlinked, names=names),
         )
@@ -376,12 +374,6 @@ class _Ahead:
         if self._written != number:
             replace_file(self._path, msgpack.packb(self._names[:]))
             self._written = number
-
-
-def _restricted(settings: BaseSettings) -> tuple[str, ...]:
-    """By the crawl that is claimed; another scheduler than ours writes no crawl.json."""
-    directory = options.larm_dir(settings)
-    return restricted_hosts([directory] if (directory / MANIFEST).exists() else [], settings)
 
 
 def _unknown(crawler: Crawler, names: Sequence[str]) -> Iterable[str]:

@@ -56,6 +56,13 @@ def restricted_hosts(places: Iterable[Place], settings: Settings | None = None) 
     return tuple(sorted(found))
 
 
+def restricted_of_run(settings: Settings) -> tuple[str, ...]:
+    """`restricted_hosts` of the crawl that this process has claimed. Under another scheduler than
+    ours there is no crawl.json; then by the sites file."""
+    directory = options.larm_dir(settings)
+    return restricted_hosts([directory] if (directory / MANIFEST).exists() else [], settings)
+
+
 def restricted_or_all(places: Iterable[Place], settings: Settings | None = None) -> tuple[str, ...]:
     """`restricted_hosts`; all hosts and `FILES` where these cannot be known, which is logged."""
     try:
