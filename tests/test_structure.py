@@ -76,8 +76,8 @@ def test_pure_modules_know_no_scrapy(module: str) -> None:
 
 
 def test_one_module_says_which_hosts_are_restricted() -> None:
-    """What the sites file protects, and what crawl.json noted of it, is read by
-    workdir/restricted.py alone; all others ask that."""
+    """workdir/restricted.py alone reads which hosts the sites file protects, and which crawl.json
+    has noted. All others ask that module."""
     asking = {
         name
         for name, path in modules().items()

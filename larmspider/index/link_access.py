@@ -1,7 +1,7 @@
-"""Whose link texts may be indexed: a text is of the page that the link stands on.
+"""Decides which link texts may be indexed: the page with the link has to be one for everybody.
 
-A page that not everybody may see gives texts to restricted pages of its own host alone, for who
-finds these may see that page too::
+A page that not everybody may see gives texts to restricted pages of its own host alone: readers
+who find these may see that page too::
 
     access = LinkAccess(("*.hr.example",))
     access.hides("http://pay.hr.example/a")                               # True

@@ -275,7 +275,7 @@ class IndexWriter:
         note_restricted_of(self.directory, access.restricted)
 
     def _keys(self) -> Iterator[str]:
-        """Of all pages in the index."""
+        """The keys of all pages in the index."""
         self._index.reload()
         yield from (key for key, _ in self._index.searcher().terms_with_prefix("key", ""))
 

@@ -134,8 +134,8 @@ def _fetches(path: Path) -> Mapping[int, _Fetched]:
 def link_texts(
     directory: Path, forms: FormsOf, access: LinkAccess
 ) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-    """Of each page, by exact form, the exact targets and texts of its links, by links.log, as far
-    as ``access`` lets them be indexed; of several versions the last one comes last."""
+    """Each page, by exact form, with the exact targets and texts of its links, by links.log, as
+    far as ``access`` lets them be indexed. The last of several versions comes last."""
     for url, links in _links_by_page(directory):
         found: set[tuple[str, str]] = set()
         with suppress(InvalidURL):

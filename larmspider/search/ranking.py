@@ -139,8 +139,7 @@ class Ranking:
         *,
         link_texts: bool = True,
     ) -> None:
-        """``version`` is that of the index: pages of an older one have no forms, signs, labels.
-        Without ``link_texts`` nothing is found or ranked by texts of links."""
+        """``version``: an index of an older version has no forms, signs, labels. Without ``link_texts`` nothing is found or ranked by texts of links."""
         self._schema = schema
         self._boost = boost
         self._exact = ExactAnalyzer(version)

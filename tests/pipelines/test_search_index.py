@@ -138,7 +138,7 @@ def test_a_page_that_was_named_by_a_link_text_loses_that_title(tmp_path: Path) -
 def test_link_texts_that_were_not_all_taken_out_are_taken_out_by_the_next_run(
     tmp_path: Path,
 ) -> None:
-    """A crawl that is stopped meanwhile; nobody finds anything by link texts until then."""
+    """A crawl was stopped meanwhile. Readers find nothing by link texts until then."""
     crawl = linked(tmp_path / "crawl")
     restrict(crawl.path, "hr")
     with IndexWriter(crawl.path / "index") as stopped:
@@ -152,7 +152,7 @@ def test_link_texts_that_were_not_all_taken_out_are_taken_out_by_the_next_run(
 
 
 def test_a_crawl_without_a_log_of_links_withdraws_link_texts_too(tmp_path: Path) -> None:
-    """Whose they are is said by the pages that are stored."""
+    """The pages that are stored say which hosts gave texts."""
     crawl = linked(tmp_path / "crawl")
     (crawl.path / "links.log").unlink()
     restrict(crawl.path, "hr")

@@ -160,8 +160,9 @@ OWN, OPEN = "http://hr/own", "http://wiki/"
 
 
 def linked(path: Path) -> StoredCrawl:
-    """A crawl of a page of hr, one of wiki, and a page of each that both link to. That of hr gives
-    "canary" to both, and "finch" to that of wiki; the page of wiki gives "robin" to both."""
+    """A crawl of two hosts, hr and wiki: a page of each links to OWN, of hr, and to OPEN, of wiki.
+    The page of hr has the texts "canary" (both) and "finch" (OPEN), the page of wiki "robin"
+    (both)."""
     crawl = StoredCrawl(path, refresh=True)
     for here, word in (("http://hr/a", "canary"), ("http://wiki/b", "robin")):
         links = [Link(url, url, anchor=word, exact=url) for url in (OWN, OPEN)]

@@ -99,8 +99,8 @@ def test_the_sites_file_adds_to_what_is_known(tmp_path: Path) -> None:
 
 
 def test_a_sites_file_that_is_named_has_to_be_there(tmp_path: Path) -> None:
-    """That of a crawl may lie on the crawl's machine; one that the command line names is asked
-    for. One that is no TOML is refused."""
+    """The sites file of a crawl may lie on another machine; the operator asks for the one on the
+    command line. A file that is no TOML is refused."""
     settings = Settings({"LARM_SITES_FILE": str(tmp_path / "none.toml")})
     assert restricted_hosts([], settings) == ()
     settings.set("LARM_SITES_FILE", str(tmp_path / "none.toml"), priority="cmdline")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 _OPENS_NO_DOOR = frozenset(("hosts", "scheme", "ca_file", "tls_min", "verify", "render"))
-"""Keys of a table that do not make its hosts `Sites.protected`, nor do those of a proxy."""
+"""Keys of a table that do not make its hosts `Sites.protected`. Keys of a proxy do not, either."""
 
 Origin = tuple[str, str, int]
 """Scheme, host as can_ada writes it without a dot at its end, port."""

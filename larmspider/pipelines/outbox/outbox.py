@@ -181,12 +181,12 @@ class Outbox:
             self._watch = asyncio.get_running_loop().create_task(self._keep_sending())
 
     def _name_readers(self) -> None:
-        """Receivers get what not everybody may see: say so."""
+        """Log which receivers get pages of restricted hosts."""
         hosts = restricted_of_run(self.crawler.settings)
         if hosts:
             logger.warning(
-                "Not everybody may see pages of %s; %s get them as all others, so whoever reads"
-                " there sees them (docs/stores.md)",
+                "Pages of restricted hosts (%s) are sent to %s as all others are: every reader of"
+                " these servers can see them (docs/stores.md)",
                 f"{hosts[0]} and {len(hosts) - 1:,} more" if len(hosts) > 1 else hosts[0],
                 ", ".join(self.senders),
             )
