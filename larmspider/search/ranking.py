@@ -139,7 +139,8 @@ class Ranking:
         *,
         link_texts: bool = True,
     ) -> None:
-        """``version``: an index of an older version has no forms, signs, labels. Without ``link_texts`` nothing is found or ranked by texts of links."""
+        """``version``: an index of an older version has no forms, signs, labels. Without
+        ``link_texts`` nothing is found or ranked by texts of links."""
         self._schema = schema
         self._boost = boost
         self._exact = ExactAnalyzer(version)
