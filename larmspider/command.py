@@ -141,7 +141,7 @@ class LarmCommand(ScrapyCommand):
         shards = [Path(shard) for shard in options.strings(self.settings, "LARM_SHARDS")]
         crawl = open_crawl(options.crawl_root(self.settings), shards, self.settings)
         with_crawls_settings(self.settings, crawl)
-        follow_mode(crawl.manifest)  # of a report, or an index of the logs
+        follow_mode(crawl.manifest, *crawl.places)  # of a report, or an index of the logs
         return crawl
 
     def fail(self, error: LarmspiderError) -> None:

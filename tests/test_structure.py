@@ -73,3 +73,22 @@ def test_pure_modules_know_no_scrapy(module: str) -> None:
     """urls/, extraction/, index/, search/ and frontier/ work without Scrapy."""
     for imported in imports(modules()[module], typing=True):
         assert imported.split(".")[0] not in SCRAPY, f"{module} imports {imported}"
+
+
+def test_one_module_says_which_hosts_are_restricted() -> None:
+    """workdir/restricted.py alone reads which hosts the sites file protects, and which crawl.json
+    has noted. All others ask that module."""
+    asking = {
+        name
+        for name, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if (isinstance(node, ast.Attribute) and node.attr in ("protected", "opens_doors"))
+        or (isinstance(node, ast.ImportFrom) and "protected_in" in _imported(node))
+        or (isinstance(node, ast.Constant) and node.value == "credentials")
+    }
+    definitions = {"larmspider.fetch.sites.lookup"}
+    assert asking - definitions == {"larmspider.workdir.restricted"}
+
+
+def _imported(node: ast.ImportFrom) -> list[str]:
+    return [alias.name for alias in node.names]

@@ -39,6 +39,7 @@ from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.workdir.directory import asked_fresh, check_free, worker_dirs
 from larmspider.workdir.manifest import EXACT_FORM, LOCK, differing, identity_of, shortened
+from larmspider.workdir.restricted import restricted_hosts
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -137,7 +138,7 @@ def description(crawler: Crawler) -> dict[str, Any]:
     shared |= {name: options.typed(settings, name) for name in SHARED}
     sites = Sites.from_settings(settings)
     shared["hosts in LARM_SITES_FILE"] = sites.hosts
-    if sites.has_credentials:
+    if restricted_hosts((), settings):
         shared["LARM_SITES_FILE"] = "with credentials"  # what all fetch is not for everybody then
     limits = {name: options.typed(settings, name) for name in LIMITS}
     return {"crawl": identity_of(crawler), "shared": shared, "limits": limits}

@@ -53,6 +53,7 @@ class Command(LarmCommand):
                 page_file_bytes=options.integer(self.settings, "LARM_PAGEFILE_BYTES", minimum=1),
                 heap_bytes=heap_bytes_of(self.settings),
                 progress=progress,
+                restricted=crawl.restricted(self.settings),
             )
         if opts.json:
             print_json({"directory": str(target), **asdict(made)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,10 +20,11 @@ from larmspider.formatting import counted, doing
 from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
 from larmspider.index.writer import heap_bytes_of
-from larmspider.pipelines.reextract import link_texts, reextracted
+from larmspider.pipelines.reextract import link_texts, linking_pages, reextracted
 from larmspider.pipelines.search_index import RebuildLog
 from larmspider.workdir.directory import locked, write_manifest
 from larmspider.workdir.manifest import LOCK
+from larmspider.workdir.restricted import note_restricted
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
@@ -56,14 +57,15 @@ class Command(LarmCommand):
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         crawl = self.open_crawl()
         check_bodies(crawl)
-        made = {str(part.path): self._rebuild(part) for part in crawl.parts}
+        restricted = crawl.restricted(self.settings)
+        made = {str(part.path): self._rebuild(part, restricted) for part in crawl.parts}
         if opts.json:
             print_json({"version": SCHEMA_VERSION, "pages": made})
             return
         for path, pages in made.items():
             print(f"{path}: the search index is new, {counted(pages, 'page')}")
 
-    def _rebuild(self, crawl: CrawlDir) -> int:
+    def _rebuild(self, crawl: CrawlDir, restricted: Collection[str]) -> int:
         settings = self.settings
         assert settings is not None
         with (
@@ -78,6 +80,10 @@ class Command(LarmCommand):
             for name, was in crawl.settings.items():
                 if said.get(name, was) != was:
                     print(f"{name}={said[name]}: it was {was}", file=sys.stderr)
+            manifest = dict(crawl.manifest)
+            note_restricted(manifest, restricted)
+            if manifest != crawl.manifest:  # before the new index has these hosts' link texts less
+                write_manifest(crawl.path, manifest)
             again = reextracted(crawl.path, crawl.forms, readers, speaking, only)
             with _progress(crawl) as progress:
                 pages = rebuild(
@@ -89,9 +95,11 @@ class Command(LarmCommand):
                     heap_bytes=heap_bytes_of(settings),
                     simhashes=simhasher.submit,
                     progress=progress,
+                    restricted=restricted,
+                    pages=partial(linking_pages, crawl.path, crawl.forms),
                 )
-            known = crawl.manifest.get("settings", {})
-            write_manifest(crawl.path, {**crawl.manifest, "settings": {**known, **said}})
+            known = manifest.get("settings", {})
+            write_manifest(crawl.path, {**manifest, "settings": {**known, **said}})
             return pages
 
 

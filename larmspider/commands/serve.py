@@ -118,7 +118,10 @@ class Command(LarmCommand):
             if not any(_is_same(path, served) for served in paths)
         ]
         keyless = source.is_private and not (token() or binding.readers.groups)
-        for line in (*unserved, *[NOBODY_SIGNS_IN] * keyless, *source.unsearched):
+        stale = []
+        with suppress(CrawlDirError):
+            stale = [line for one in source.all for line in one.stale_link_texts]
+        for line in (*unserved, *[NOBODY_SIGNS_IN] * keyless, *source.unsearched, *stale):
             print(f"scrapy serve: {printable(line)}", file=sys.stderr)
         print(server.url, flush=True)
         await stopped.wait()

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from larmspider.crawl.logs import COLUMNS, REMOVED, STATUS, CrawlLogs
 from larmspider.errors import CrawlDirError, InvalidURL
@@ -47,6 +47,10 @@ from larmspider.workdir.manifest import (
     files_in,
     stores_in,
 )
+from larmspider.workdir.restricted import restricted_hosts
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 _STORES = {
     "PageFilesPipeline": "store.log",
@@ -123,6 +127,16 @@ class CrawlDir:
     def parts(self) -> Sequence[CrawlDir]:
         """The directories that hold logs: this one, or those of the workers."""
         return (self,)
+
+    def restricted(self, settings: BaseSettings | None = None) -> tuple[str, ...]:
+        """Patterns of hosts whose pages are not for everybody (workdir/restricted.py). Raises
+        CrawlDirError and ConfigError where nobody can know them."""
+        return restricted_hosts(self.places, settings)
+
+    @property
+    def places(self) -> list[Path]:
+        """The directories of the crawl that have a crawl.json."""
+        return list(dict.fromkeys([self.path, *(part.path for part in self.parts)]))
 
     @property
     def began(self) -> str:

@@ -25,8 +25,17 @@ import shutil
 import struct
 import threading
 import zlib
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -38,6 +47,7 @@ import lmdb
 
 from larmspider.errors import CrawlDirError
 from larmspider.files import in_words
+from larmspider.index.link_access import LinkAccess
 
 MAX_TEXTS = 1_000
 """Distinct texts of a target that are indexed, those of the most pages."""
@@ -55,6 +65,7 @@ LEAST_WASTE = 1 << 20
 MOST_COPIED = 1 << 30
 """Bytes that are in use; more would hold up the end of a crawl for ten seconds."""
 _ANEW = "anew"
+_PAGES_AT_ONCE = 1_000  # whose texts are taken out in one transaction
 
 _COUNT = struct.Struct("<I")
 _ID, _TARGET = 12, 8
@@ -276,6 +287,104 @@ class AnchorTable:
         """How many indexed pages have other texts since."""
         with self._env.begin() as txn:
             return sum(txn.stat(db)["entries"] for db in self._states.values())
+
+    def withdraw(
+        self,
+        access: LinkAccess,
+        pages: Iterable[tuple[str, str]],
+        names: Callable[[], Iterable[str]] = tuple,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Take out the texts that pages which not everybody may see have given to pages of others;
+        return how many pages gave some.
+
+        ``pages`` are URL and exact form of all pages with links, several times where they were
+        stored so. A page that is not among them is known by its exact form, if it is one of
+        ``names``; the texts of a page that nothing names are taken out. Ends early once ``stop``
+        says so.
+        """
+        known, done, hidden = array("Q"), 0, list[tuple[bytes, str]]()
+        for url, name in pages:
+            if stop():
+                return done
+            key = page_key(name)
+            known.append(int.from_bytes(key, "big"))
+            if access.hides(url):
+                hidden.append((key, name))
+            if len(hidden) == _PAGES_AT_ONCE:
+                done += self._withdraw(access, hidden)
+                hidden = []
+        unknown = self._pages_beside(known)
+        for name in names() if unknown else ():
+            key = page_key(name)
+            if key in unknown:
+                unknown.discard(key)
+                if access.hides(name):
+                    hidden.append((key, name))
+        hidden += [(key, "") for key in unknown]
+        for start in range(0, len(hidden), _PAGES_AT_ONCE):
+            done += self._withdraw(access, hidden[start : start + _PAGES_AT_ONCE])
+        self._drop_unattributed()
+        return done
+
+    def _drop_unattributed(self) -> None:
+        """Drop the texts of a table of an earlier version, which did not know what each page
+        gave."""
+        with self._env.begin() as txn:
+            given = sum(len(row) // _ID for _, row in txn.cursor(self._pages))
+            counted = sum(_COUNT.unpack_from(row)[0] for _, row in txn.cursor(self._pairs))
+        if given == counted:
+            return
+
+        def write(txn: Any) -> None:
+            known = Counter(one for _, row in txn.cursor(self._pages) for one in _split(row))
+            rows = {one: _COUNT.unpack_from(row)[0] for one, row in txn.cursor(self._pairs)}
+            counts = Counter({one: known[one] - count for one, count in rows.items()})
+            self._add(txn, counts, {}, {}, {})
+
+        self._in_transaction(write)
+        self.unlinked = []
+
+    def _pages_beside(self, known: array[int]) -> set[bytes]:
+        """The keys of pages that are none of these."""
+        import numpy as np  # 0.1 s, for a table with hosts that have become restricted
+
+        own = array("Q")
+        with self._env.begin() as txn, txn.cursor(self._pages) as cursor:
+            own.extend(int.from_bytes(key, "big") for key in cursor.iternext(values=False))
+        left: Any = np.setdiff1d(np.array(own, np.uint64), np.array(known, np.uint64))
+        return {int(number).to_bytes(_TARGET, "big") for number in left}
+
+    def _withdraw(self, access: LinkAccess, pages: Sequence[tuple[bytes, str]]) -> int:
+        """``pages`` by key and exact form; "": no text of theirs stays."""
+        left, gave = [*self.unlinked], 0
+
+        def write(txn: Any) -> None:
+            nonlocal gave
+            gave, counts = 0, Counter[bytes]()
+            for key, here in pages:
+                row = txn.get(key, db=self._pages)
+                if row is None:
+                    continue
+                ids = set(_split(row))
+                kept = {one for one in ids if here and access.keeps(here, self._target(txn, one))}
+                if kept != ids:
+                    gave += 1
+                    counts.subtract(ids - kept)
+                    if kept:
+                        txn.put(key, b"".join(kept), db=self._pages)
+                    else:
+                        txn.delete(key, db=self._pages)
+            self._add(txn, counts, {}, {}, {})
+
+        self._in_transaction(write)
+        self.unlinked = left  # the links are there as before
+        return gave
+
+    def _target(self, txn: Any, one: bytes) -> str:
+        """The URL of the target of a pair, "" where it is not known."""
+        record = txn.get(one[:_TARGET], db=self._heads)
+        return _Head.decode(record).url if record else ""
 
     def take(self, directory: Path, counts: Callable[[bytes], bool]) -> None:
         """Add another table, which is only read, without the pages that do not count, by

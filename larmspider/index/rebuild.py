@@ -12,7 +12,7 @@ between the renames is mended by `finish`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha1
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,9 +20,10 @@ from typing import Any, TypeAlias
 import tantivy
 
 from larmspider.errors import CrawlDirError, is_panic
+from larmspider.index.link_access import LinkAccess
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
-from larmspider.index.version import META_NAME, stemmer_of
+from larmspider.index.version import META_NAME, note_restricted_of, restricted_of, stemmer_of
 from larmspider.index.waiting import waiting_in
 from larmspider.index.writer import IndexWriter, Simhashes
 
@@ -52,20 +53,24 @@ def files_of(directory: Path) -> tuple[Path, Path]:
 def rebuild(
     directory: Path,
     instead: Callable[[], tuple[int, Documents]] | None = None,
-    links: Callable[[], LinkTexts] = lambda: iter(()),
+    links: Callable[[LinkAccess], LinkTexts] = lambda _access: iter(()),
     *,
     stemmer: str = "",
     from_old: bool = True,
     heap_bytes: int = 64_000_000,
     simhashes: Simhashes | None = None,
     progress: Progress = lambda _done, _total: None,
+    restricted: Collection[str] = (),
+    pages: Callable[[], Iterable[tuple[str, str]]] = tuple,
 ) -> int:
     """Replace the index in ``directory`` by one of this version; its number of pages.
 
     ``instead`` gives the number of pages and the pages, where the old index cannot be read, and
     ``links`` the link texts where it has none. ``stemmer`` is that of the old index by default;
     without ``from_old`` the old index is not read but for its link texts. ``simhashes`` as in
-    IndexWriter. Raises CrawlDirError,
+    IndexWriter. Link texts of pages on ``restricted`` hosts, or on those that the old index has
+    restricted, are for their own host alone; ``pages`` gives URL and exact form of all pages with
+    links. Raises CrawlDirError,
     RebuildStoppedError; the old index then stands as it was.
     """
     finish(directory)
@@ -79,6 +84,7 @@ def rebuild(
         if instead is None:
             raise
         total, documents = instead()
+    access = LinkAccess((*restricted, *(restricted_of(directory) or ())))
     anchors = directory / "anchors" / "data.mdb"
     if anchors.exists():
         (draft / "anchors").mkdir(parents=True)
@@ -87,8 +93,13 @@ def rebuild(
         with IndexWriter(
             draft, heap_bytes=heap_bytes, stemmer=stemmer, simhashes=simhashes
         ) as writer:
-            if not anchors.exists():
-                for number, (page, texts) in enumerate(links(), 1):
+            if anchors.exists():
+                if (noted := restricted_of(directory)) is not None:
+                    note_restricted_of(draft, noted)
+                writer.withdraw_link_texts(access, pages)
+            else:
+                note_restricted_of(draft, access.restricted)
+                for number, (page, texts) in enumerate(links(access), 1):
                     writer.add_anchors(page, texts)
                     if number % _CHUNK == 0:
                         writer.commit()

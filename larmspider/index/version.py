@@ -1,6 +1,7 @@
 """Records which schema an index was written with, so that no program misreads it.
 
-``larmspider-index.json`` stands beside the index: ``{"schema": 1, "stemmer": "english"}``. An index
+``larmspider-index.json`` stands beside the index: ``{"schema": 1, "stemmer": "english"}``, and
+which hosts were restricted when its link texts were taken in (link_access.py). An index
 of another version is refused with a message that says what to do; rebuild.py makes it anew::
 
     open_index(Path("crawl/index"))
@@ -10,7 +11,7 @@ of another version is refused with a message that says what to do; rebuild.py ma
 from __future__ import annotations
 
 import json
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,22 @@ def stemmer_of(directory: Path) -> str | None:
     """The stemmer of an index; None as in `version_of`."""
     stemmer = _meta(directory).get("stemmer")
     return stemmer if stemmer in STEMMERS else None
+
+
+def restricted_of(directory: Path) -> tuple[str, ...] | None:
+    """Patterns of the hosts that were restricted when the link texts of an index were taken in, all
+    of them (link_access.py); None where that was not noted."""
+    noted = _meta(directory).get("restricted")
+    return tuple(map(str, noted)) if isinstance(noted, list) else None
+
+
+def note_restricted_of(directory: Path, restricted: Iterable[str]) -> None:
+    """Let an index know what `restricted_of` returns. Raises CrawlDirError."""
+    record = {**_meta(directory), "restricted": sorted(restricted)}
+    try:
+        replace_file(directory / META_NAME, json.dumps(record).encode(), synced=True)
+    except OSError as error:
+        raise CrawlDirError(f"{directory}: cannot write {META_NAME}: {error}") from error
 
 
 def _meta(directory: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import shutil
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,6 +37,7 @@ import tantivy
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
+from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.outside_links import LEAST_TEXT
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
@@ -49,7 +50,12 @@ from larmspider.index.schema import (
 )
 from larmspider.index.sections import kept_breaks, kept_sections
 from larmspider.index.stems import Stems
-from larmspider.index.version import META_NAME, create_index
+from larmspider.index.version import (
+    META_NAME,
+    create_index,
+    note_restricted_of,
+    restricted_of,
+)
 from larmspider.index.waiting import WaitingPage, WaitingPages
 from larmspider.items import Page
 
@@ -246,6 +252,32 @@ class IndexWriter:
             if not self._closed:  # close() has committed
                 self._commit(due, stop)
                 self._share()
+
+    def withdraw_link_texts(
+        self,
+        access: LinkAccess,
+        pages: Callable[[], Iterable[tuple[str, str]]],
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Where hosts have become restricted, take the texts of links on their pages from pages of
+        others (`AnchorTable.withdraw`), index these again, and note that it is done; not once
+        ``stop``, asked often, says so: then a later call begins again."""
+        if covered(access.restricted, noted := restricted_of(self.directory)):
+            if noted is None:
+                note_restricted_of(self.directory, access.restricted)
+            return
+        if self.anchors.sizes()["pairs"]:
+            self.anchors.withdraw(access, pages(), self._keys, stop)
+            if self.count() or len(self._waiting):
+                self.refresh_all_anchors(stop)
+            if stop():
+                return
+        note_restricted_of(self.directory, access.restricted)
+
+    def _keys(self) -> Iterator[str]:
+        """The keys of all pages in the index."""
+        self._index.reload()
+        yield from (key for key, _ in self._index.searcher().terms_with_prefix("key", ""))
 
     def refresh_anchors(self, limit: int) -> int:
         """Index again at most ``limit`` pages whose anchor texts have doubled; return their number.

@@ -16,6 +16,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -31,16 +32,17 @@ from larmspider.extraction.fingerprint import (
 )
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.delete_gate import WAIT
 from larmspider.frontier.deletes import Observation, observation_of
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.validators import modified_at
 from larmspider.index.access import Access
+from larmspider.index.schema import FILES
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.requests import BLOB, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED, link_request
 from larmspider.scheduler.scheduler import WithScheduler, scheduler_of
+from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -113,9 +115,11 @@ def word_of(item: Page | Kept | Removed) -> str:
 class RevisitsMiddleware(WithScheduler):
     """Judges what a spider made of the answer to a visit again."""
 
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self._for_all = Access(tuple(Sites.from_settings(crawler.settings).protected)).page
+    @cached_property
+    def _access(self) -> Access:
+        """By the crawl that is claimed: not before the first answer."""
+        found = restricted_of_run(self.crawler.settings)
+        return Access(tuple(host for host in found if host != FILES))
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
@@ -136,7 +140,7 @@ class RevisitsMiddleware(WithScheduler):
                     item.link_signature = link_signature(item)
                 yield item
             else:
-                judge = _Judge(refresh, entry, response, for_all=self._for_all(entry.url))
+                judge = _Judge(refresh, entry, response, for_all=self._access.page(entry.url))
                 for judged in judge.judge(item):
                     if isinstance(judged, Page) and not await self._tell_language(judged):
                         response.meta[GIVE_BACK] = True

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from larmspider.extraction.process import Readers
 from larmspider.fetch.blobs import digest_of
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import url_key
+from larmspider.index.link_access import LinkAccess
 from larmspider.index.rebuild import Documents
 from larmspider.index.schema import page_fields
 from larmspider.items import REDIRECT, Page
@@ -130,23 +131,45 @@ def _fetches(path: Path) -> Mapping[int, _Fetched]:
     return found
 
 
-def link_texts(directory: Path, forms: FormsOf) -> Iterator[tuple[str, set[tuple[str, str]]]]:
-    """Of each page, by exact form, the exact targets and texts of its links, by links.log; of
-    several versions the last one comes last."""
-    path = directory / "links.log"
-    records = read_records(path, len(LINK_LOG_COLUMNS)) if present(path).exists() else ()
-    for url, links in groupby(records, key=itemgetter(0)):
+def link_texts(
+    directory: Path, forms: FormsOf, access: LinkAccess
+) -> Iterator[tuple[str, set[tuple[str, str]]]]:
+    """Each page, by exact form, with the exact targets and texts of its links, by links.log, as
+    far as ``access`` lets them be indexed. The last of several versions comes last."""
+    for url, links in _links_by_page(directory):
         found: set[tuple[str, str]] = set()
         with suppress(InvalidURL):
             here = forms(url).exact
+            secret = access.hides(url)
             for _, target, _, _, anchor in links:
                 if not target:  # they begin anew
                     found.clear()
                     continue
                 with suppress(InvalidURL):
                     if anchor and (exact := forms(target).exact) != here:
+                        if secret and not (access.hides(target) and access.keeps(here, exact)):
+                            continue
                         found.add((exact, anchor))
             yield here, found
+
+
+def linking_pages(directory: Path, forms: FormsOf) -> Iterator[tuple[str, str]]:
+    """URL and exact form of each page with links, by links.log; of all stored pages where that has
+    none. A page may come several times."""
+    logged = (url for url, _ in _links_by_page(directory))
+    first = next(logged, None)
+    has_pages = present(directory / "store.log").exists()
+    records = stored_pages(directory) if first is None and has_pages else ()
+    stored = (fields[1] for fields, _ in records)
+    for url in chain(() if first is None else (first,), logged, stored):
+        with suppress(InvalidURL):
+            yield url, forms(url).exact
+
+
+def _links_by_page(directory: Path) -> Iterator[tuple[str, Iterator[list[str]]]]:
+    path = directory / "links.log"
+    records = read_records(path, len(LINK_LOG_COLUMNS)) if present(path).exists() else ()
+    return groupby(records, key=itemgetter(0))
 
 
 def is_for_readers(page: Page) -> bool:

@@ -26,17 +26,17 @@ from larmspider.errors import CrawlDirError
 from larmspider.extraction.language import Languages, in_languages, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.extraction.simhasher import Simhasher
-from larmspider.fetch.sites.lookup import Sites
 from larmspider.files import replace_file
 from larmspider.formatting import counted, duration
-from larmspider.index.access import Access, place_of
+from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.rebuild import finish, rebuild
-from larmspider.index.schema import FILES, SCHEMA_VERSION, STEMMERS
-from larmspider.index.version import META_NAME, outdated, version_of
+from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
+from larmspider.index.version import META_NAME, outdated, restricted_of, version_of
 from larmspider.index.writer import IndexWriter, heap_bytes_of
 from larmspider.items import Page, Removed
-from larmspider.pipelines.reextract import is_for_readers, reextracted
+from larmspider.pipelines.reextract import is_for_readers, linking_pages, reextracted
 from larmspider.pipelines.store import Store
+from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -68,14 +68,15 @@ class SearchIndexPipeline(Store):
         readers: Callable[[], Readers] = Readers,
         speaking: Callable[[], Languages] = lambda: Languages(()),
         languages: Collection[str] = (),
-        restricted: Collection[str] = (),
+        restricted: Callable[[], Collection[str]] = tuple,
         unknown: Callable[[Sequence[str]], Iterable[str]] = lambda _: (),
         unlinked: Callable[[list[str]], object] = lambda _: None,
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
         ``given_up`` whether it was told to stop while it opens. Of pages in other languages than
         ``languages``, if there are any, none is indexed. ``restricted``: patterns of hosts whose
-        link texts are for their own pages alone, since not everybody may see them. ``unknown``
+        link texts are for their own pages alone, since not everybody may see them; asked when the
+        store opens. ``unknown``
         returns those of some pages that are not stored, and has the others written anew at their
         next visit. ``unlinked`` is told of pages that no link leads to any more."""
         self.directory = directory
@@ -83,7 +84,7 @@ class SearchIndexPipeline(Store):
         self.stemmer = stemmer
         self.counters = counters
         self.languages = languages
-        self._access = Access((*restricted, FILES))
+        self._restricted, self._access = restricted, LinkAccess()
         self.wake, self.stopping, self.given_up = wake, stopping, given_up
         self._readers, self._speaking = readers, speaking
         self._simhasher = Simhasher()
@@ -113,7 +114,7 @@ class SearchIndexPipeline(Store):
             readers=partial(Readers.from_settings, settings),
             speaking=partial(Languages.from_settings, settings),
             languages=languages_in(settings, "LARM_INDEX_LANGUAGES"),
-            restricted=Sites.from_settings(settings).protected,
+            restricted=partial(restricted_of_run, settings),
             unknown=partial(_unknown, crawler),
             unlinked=lambda names: crawler.signals.send_catch_log(signals.unlinked, names=names),
         )
@@ -124,10 +125,47 @@ class SearchIndexPipeline(Store):
     def open_spider(self) -> Coroutine[Any, Any, None] | None:
         options.writable_dir(self.directory.parent)
         finish(self.directory)
+        noted = restricted_of(self.directory)
+        self._access = LinkAccess((*self._restricted(), *(noted or ())))
         if outdated(self.directory):
             return self._open_anew()
         self._open()
+        assert self._writer is not None
+        if not covered(self._access.restricted, noted) and self._writer.anchors.sizes()["pairs"]:
+            return self._withdraw(self._writer)
+        self._writer.withdraw_link_texts(self._access, tuple)
         return None
+
+    async def _withdraw(self, writer: IndexWriter) -> None:
+        """Bring the link texts in line with what has become restricted, while the crawl waits; its
+        search leaves them out meanwhile."""
+        hosts = counted(len(self._access.restricted) - 1, "pattern")
+        logger.info(
+            "The link texts in the search index were taken in with other hosts restricted: those on"
+            " pages of restricted hosts (%s) are taken out of it",
+            hosts,
+        )
+        began = time.monotonic()
+        with self._failure_kept():
+            await asyncio.to_thread(
+                writer.withdraw_link_texts, self._access, self._linking_pages, self.given_up
+            )
+        took = duration(time.monotonic() - began)
+        if self.given_up():
+            logger.warning("Not all link texts of restricted hosts are out yet, after %s", took)
+        else:
+            logger.info("The link texts of restricted hosts are out, in %s", took)
+
+    def _linking_pages(self) -> Iterator[tuple[str, str]]:
+        said = time.monotonic()
+        pages = linking_pages(self.directory.parent, self._forms)
+        for number, page in enumerate(pages, 1):
+            if time.monotonic() - said >= _PROGRESS_SECS:
+                said = time.monotonic()
+                logger.info(
+                    "Looking for link texts of restricted hosts: %s", counted(number, "page")
+                )
+            yield page
 
     def _open(self) -> None:
         self._writer = IndexWriter(
@@ -156,6 +194,8 @@ class SearchIndexPipeline(Store):
                 heap_bytes=self.heap_bytes,
                 simhashes=self._simhasher.submit,
                 progress=telling,
+                restricted=self._access.restricted,
+                pages=self._linking_pages,
             )
         telling.end()
 
@@ -208,7 +248,7 @@ class SearchIndexPipeline(Store):
         if page.noindex:
             self.counters.inc_value(stats.SEARCH_INDEX_NOINDEX)
         here = page.name
-        secret = not self._access.page(page.url)
+        secret = self._access.hides(page.url)
         writer.add_anchors(
             here,
             [
@@ -224,7 +264,7 @@ class SearchIndexPipeline(Store):
 
     def _leaves(self, here: str, name: str, url: str) -> bool:
         """Whether a link of a page that not everybody may see leads to readers of other pages."""
-        return self._access.page(url) or place_of(name) != place_of(here)
+        return not (self._access.hides(url) and self._access.keeps(here, name))
 
     def remove(self, removed: Removed) -> None:
         self._take_out(removed.exact)

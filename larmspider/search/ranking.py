@@ -148,14 +148,20 @@ class Ranking:
         stems: Stems,
         boosts: Boosts = Boosts(),  # noqa: B008 - a tuple
         version: int = SCHEMA_VERSION,
+        *,
+        link_texts: bool = True,
     ) -> None:
-        """``version`` is that of the index: pages of an older one have no forms, signs, labels."""
+        """``version``: an index of an older version has no forms, signs, labels. Without
+        ``link_texts`` nothing is found or ranked by texts of links."""
         self._schema = schema
         self._boosts = boosts
         self._exact = ExactAnalyzer(version)
         self._stems = stems
         self._version, self._current = version, version >= FORMS_VERSION
-        missing = () if self._current else ("rest",)
+        missing = {"rest"} if not self._current else set()
+        missing |= {"anchors"} if not link_texts else set()
+        self._link_texts = link_texts
+        self._form_fields = tuple(field for field in FORM_FIELDS if field not in missing)
         self._exact_weights = {f: w for f, w in EXACT_WEIGHTS.items() if f not in missing}
         self._unstemmed = [field for field in _UNSTEMMED if field not in missing]
 
@@ -312,7 +318,7 @@ class Ranking:
         needed = [query for each in found for query in each.needed]
         beside = [query for each in found for query in each.beside]
         beside += self._pairs(clauses, full)
-        if self._current:
+        if self._current and self._link_texts:
             beside += self._labels(clauses, full)
         every = _every(needed) if needed else matching
         if self._pages() >= MANY_PAGES:
@@ -478,8 +484,8 @@ class Ranking:
             if field == "exact" or self._has(field, token)
         ]
         if self._current:
-            fields = ("anchors",) if widespread else FORM_FIELDS
-            for token in exact:
+            fields = ("anchors",) if widespread else self._form_fields
+            for token in exact if self._link_texts or not widespread else ():
                 earned += self._forms(token, fields, share)
         for text in spellings if not has_parts else ():
             if compounds := self._compounds(text):
@@ -587,8 +593,10 @@ class Ranking:
             Query.boost_query(self._sequence(field, tokens), self._exact_weights[field])
             for field in fields
         ]
-        if self._current and not clause.excluded and (whole := label(clause.text)):
-            found.append(self._label(whole))
+        whole = "" if clause.excluded or not self._current else label(clause.text)
+        if whole:
+            if self._link_texts:
+                found.append(self._label(whole))
             return _with([_any(found)], self._beside(clause.text, tokens))
         return _any(found)
 

@@ -31,6 +31,7 @@ from larmspider.errors import CrawlDirError, QueryError, is_panic
 from larmspider.formatting import counted, utc
 from larmspider.index.access import EVERYTHING, Access, Limited, statistics
 from larmspider.index.copies import MANY_PAGES, Groups, Likenesses, copies_in, near
+from larmspider.index.link_access import covered
 from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
@@ -49,7 +50,7 @@ from larmspider.index.schema import (
 )
 from larmspider.index.signs import signs
 from larmspider.index.stems import Stems
-from larmspider.index.version import open_index, version_of
+from larmspider.index.version import open_index, restricted_of, version_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
 from larmspider.search.completions import (
@@ -155,7 +156,7 @@ class Searcher:
         self._access, self._newest = EVERYTHING, _Newest()
         self._labels, self._crowded = Labels(), dict[tuple[Access, str, int], int]()
         self._synonyms = NO_SYNONYMS
-        self._shows = True
+        self._shows = self._link_texts = True
 
     @classmethod
     def open(cls, directory: Path | str, own_facets: Sequence[str] = ()) -> Self:
@@ -168,11 +169,15 @@ class Searcher:
 
     def seen_by(self, access: Access) -> Self:
         """This index without the pages that ``access`` hides. All that is counted for such a reader
-        is counted over the other pages, and hits have no score."""
+        is counted over the other pages, and hits have no score. Where hosts have become restricted
+        since the link texts were taken in, all link texts are left out."""
         if access.restricted == ():
             return self
         limited = copy(self)
         limited._access = access
+        if not covered(access.restricted, restricted_of(self.directory)):
+            limited._link_texts = False
+            limited._of_all = limited.ranking(Boosts())
         return limited
 
     @property
@@ -469,6 +474,8 @@ class Searcher:
         """What the index has kept of a page, with the title that is shown; of a very long text what
         a hit is made of, unless ``whole``."""
         stored = stored_fields(searcher.doc(address), self._packed, beginning=not whole)
+        if not self._link_texts:
+            stored.pop("named", None)
         stored["title"] = shown_title(stored)
         stored.setdefault("own", {})
         stored.pop("named", None)
@@ -607,7 +614,7 @@ class Searcher:
 
     def _beginnings(self, searcher: tantivy.Searcher, typed: str, limit: int) -> list[Asked]:
         head = typed_head(typed)
-        if len(head) < SHORTEST_HEAD or not self._current:
+        if len(head) < SHORTEST_HEAD or not (self._current and self._link_texts):
             return []
 
         def pages(label: str) -> int:
@@ -762,14 +769,15 @@ class Searcher:
             if not isinstance(searcher, Limited):
                 return self._of_all
             known = self._newest.rankings
-            if self._access not in known:
-                boosts = GlobalIdf([Statistics.of(searcher, 0)]).boosts(0)
-                known[self._access] = self.ranking(boosts)
-            return known[self._access]
+            key = self._access, self._link_texts
+            if key not in known:
+                known[key] = self.ranking(GlobalIdf([Statistics.of(searcher, 0)]).boosts(0))
+            return known[key]
 
     def ranking(self, boosts: Boosts) -> Ranking:
         """For this index as one of several."""
-        return Ranking(self._index.schema, self._seen_stems, boosts, self._version)
+        schema, version = self._index.schema, self._version
+        return Ranking(schema, self._seen_stems, boosts, version, link_texts=self._link_texts)
 
     @property
     def _seen_stems(self) -> Stems:
@@ -827,7 +835,7 @@ class _Newest:
         self.seen = seen
         self.limited: dict[Access, Limited | None] = {}
         self.stems: dict[Access, Stems] = {}
-        self.rankings: dict[Access, Ranking] = {}
+        self.rankings: dict[tuple[Access, bool], Ranking] = {}
         self.documents: int | None = None
         self.side_by_side: dict[tuple[Access, tuple[str, ...]], bool] = {}
         self.dates: dict[Access, Dates] = {}

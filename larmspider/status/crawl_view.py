@@ -21,20 +21,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
-from larmspider.crawl.reader import CrawlDir, read_manifest
+from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.factory import politeness_from
 from larmspider.index.access import Access
+from larmspider.index.link_access import covered
 from larmspider.index.schema import FILES
+from larmspider.index.version import has_index, restricted_of
 from larmspider.search.collections import CollectionsSearcher
 from larmspider.search.searcher import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache
 from larmspider.workdir.directory import worker_dirs
-from larmspider.workdir.manifest import MANIFEST, restricted_in
+from larmspider.workdir.manifest import MANIFEST
+from larmspider.workdir.restricted import restricted_or_all
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -71,7 +74,6 @@ class Source:
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._kept: dict[str, RefreshingCache[Any]] = {}
         self._searcher: tuple[object, Searcher] | None = None
-        self._manifests: dict[Path, tuple[object, tuple[str, ...]]] = {}
         self._indexing = IndexBuilder()
         self.broken = BrokenCache()
 
@@ -108,37 +110,20 @@ class Source:
 
     @property
     def is_private(self) -> bool:
-        """Whether the crawl had credentials or read files, so that its pages are not for everybody;
-        True also where that cannot be read, False without a crawl."""
-        own = bool(self._restricted_in(self.path))
+        """Whether the crawl had credentials or read files, so that its pages are not for everybody,
+        by all of its crawl.json; True also where that cannot be read, False without a crawl."""
+        settings, places = None, [self.path]
+        with suppress(CrawlDirError):
+            settings, places = self.settings, self.crawl.places
+        own = bool(restricted_or_all(places, settings))
         return own or any(other.is_private for other in self.others)
 
     @property
     def restricted(self) -> tuple[str, ...]:
         """Patterns of the hosts whose pages are not for everybody, and `FILES`. Raises
         CrawlDirError without a crawl."""
-        found = {
-            pattern
-            for path in (self.path, *self.directories)
-            for pattern in self._restricted_in(path)
-        }
-        return tuple(sorted(found | {FILES}))
-
-    def _restricted_in(self, directory: Path) -> tuple[str, ...]:
-        """By crawl.json, which is read when it is new."""
-        seen = _identity(directory / MANIFEST)
-        if seen is None:
-            return ()
-        known = self._manifests.get(directory)
-        if known is None or known[0] != seen:
-            try:
-                manifest = read_manifest(directory)
-            except CrawlDirError:
-                return ("*",)
-            files = any(str(seed).startswith("file:") for seed in manifest.get("seeds") or ())
-            restricted = restricted_in(manifest) + ((FILES,) if files else ())
-            known = self._manifests[directory] = (seen, restricted)
-        return known[1]
+        found = restricted_or_all(self.crawl.places, self.settings)
+        return tuple(sorted({*found, FILES}))
 
     @property
     def directories(self) -> list[Path]:
@@ -224,6 +209,19 @@ class Source:
             except CrawlDirError as error:
                 found.append(f"{source.name}: its pages are not found: {error}")
         return found
+
+    @property
+    def stale_link_texts(self) -> list[str]:
+        """Which indexes have link texts from before some host was restricted, and what to do.
+        Raises CrawlDirError without a crawl."""
+        restricted = self.restricted
+        return [
+            f"{part.path.name}: who may not see all pages finds none by texts of links to them, as"
+            " hosts have become restricted since the index took these in: the crawl takes out those"
+            " of restricted hosts when it goes on, or scrapy reindex does"
+            for part in self.crawl.parts
+            if has_index(part.index_dir) and not covered(restricted, restricted_of(part.index_dir))
+        ]
 
     def without_paths(self, text: str) -> str:
         """An error of these crawls that does not say where on the machine they lie:

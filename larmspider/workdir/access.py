@@ -4,13 +4,11 @@ A crawl whose sites file holds credentials stores what not everybody may see. So
 0700, all in it 0600, and its pages are for who has the token; LARM_DIR_MODE sets another mode.
 
     keep_private(settings)         # before anything is made: the umask of this process
-    follow_mode(manifest)          # in a command that writes an index or a report of the crawl
-    holds_credentials(manifest)    # True: the crawl had credentials, in this run or an earlier one
+    follow_mode(manifest, path)    # in a command that writes an index or a report of the crawl
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import stat
@@ -21,9 +19,8 @@ from urllib.parse import unquote, urlsplit
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.fetch.sites.lookup import Sites
 from larmspider.workdir.directory import asked_fresh
-from larmspider.workdir.manifest import CREDENTIALS, MANIFEST
+from larmspider.workdir.restricted import Place, holds_credentials
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -62,10 +59,8 @@ def keep_private(settings: Settings) -> None:
     credentials is its user's alone. What exists already with a wider mode is warned of, by name.
     Raises ConfigError."""
     mode = mode_of(settings)
-    private = Sites.from_settings(settings).has_credentials
     root = options.crawl_root(settings)
-    if not asked_fresh(settings):
-        private = private or holds_credentials(_manifest_in(root))
+    private = holds_credentials([] if asked_fresh(settings) else [root], settings)
     if mode is None and not private:
         return
     mode = PRIVATE if mode is None else mode
@@ -73,26 +68,14 @@ def keep_private(settings: Settings) -> None:
     _warn_of_wider([*_in(root), *_feeds(settings)], root, mode)
 
 
-def follow_mode(manifest: Mapping[str, Any]) -> None:
-    """Set the umask of this process as the crawl that wrote ``manifest`` had it."""
+def follow_mode(manifest: Mapping[str, Any], *places: Place) -> None:
+    """Set the umask of this process as the crawl that wrote ``manifest``, or any part of it in
+    further ``places``, had it."""
     value = (manifest.get("settings") or {}).get("LARM_DIR_MODE")
     if value:
         os.umask(0o777 & ~(value if isinstance(value, int) else int(value, 8)))
-    elif holds_credentials(manifest):
+    elif holds_credentials([manifest, *places]):
         os.umask(0o777 & ~PRIVATE)
-
-
-def holds_credentials(manifest: Mapping[str, Any]) -> bool:
-    """Whether some run of the crawl had credentials."""
-    return bool(manifest.get(CREDENTIALS))
-
-
-def _manifest_in(root: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads((root / MANIFEST).read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return manifest if isinstance(manifest, dict) else {}
 
 
 def _in(root: Path) -> Iterator[Path]:

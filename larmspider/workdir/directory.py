@@ -32,7 +32,6 @@ from larmspider.files import is_locked, lock, replace_file
 from larmspider.formatting import counted, json_escaped
 from larmspider.workdir.frames import open_stored
 from larmspider.workdir.manifest import (
-    CREDENTIALS,
     CUT_BACK,
     EARLIER,
     FORMAT,
@@ -50,11 +49,11 @@ from larmspider.workdir.manifest import (
     manifest_of,
     matching,
     now,
-    restricted_in,
     shared_manifest_of,
     shortened,
     stores_in,
 )
+from larmspider.workdir.restricted import note_restricted, restricted_hosts
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -92,6 +91,7 @@ class CrawlDirectory:
             fresh=asked_fresh(settings),
             anyway=options.choice(settings, "LARM_RESUME", ("", "anyway")) == "anyway",
         )
+        note_restricted(directory.manifest, restricted_hosts((), settings))
         directory.may_go_on = getattr(crawler.spider, "may_resume", True)
         return directory
 
@@ -135,9 +135,7 @@ class CrawlDirectory:
                     self.manifest[EARLIER] = names
                 if earlier.get(CUT_BACK) or earlier.get("end") in (None, "broken"):
                     self.manifest[CUT_BACK] = True
-                if earlier.get(CREDENTIALS):
-                    both = {*restricted_in(earlier), *restricted_in(self.manifest)}
-                    self.manifest[CREDENTIALS] = sorted(both)
+                note_restricted(self.manifest, restricted_hosts([earlier]))
                 self._add_files_of(earlier)
             self._write()
             self._keep_rules()

@@ -22,7 +22,6 @@ from scrapy.utils.misc import load_object
 
 from larmspider import __version__, options
 from larmspider.errors import ConfigError
-from larmspider.fetch.sites.lookup import Sites
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
@@ -49,10 +48,6 @@ may have pages that another worker has stored since."""
 REJUDGE = "rejudge"
 """The key that a manifest has while links.log holds links that other seeds, scope or filters have
 judged: the links are judged again."""
-
-CREDENTIALS = "credentials"
-"""The key that a manifest has once a run of the crawl had credentials in its sites file: patterns
-of the hosts whose pages may not be for everybody (access.py). Earlier versions wrote true."""
 
 MERGED = "merged"
 """The key that the manifest of a directory has which `scrapy merge` has made: of these ones."""
@@ -101,10 +96,10 @@ _DECIDE_IF_SET = ("LARM_FOLLOW_LANGUAGES",)
 
 
 def manifest_of(crawler: Crawler) -> dict[str, Any]:
-    """The manifest of a crawl that begins."""
+    """The manifest of a crawl that begins, without its restricted hosts (restricted.py)."""
     spider = crawler.spider
     assert spider is not None
-    manifest = {
+    return {
         "format": FORMAT,
         "larmspider": __version__,
         "spider": spider.name,
@@ -115,16 +110,6 @@ def manifest_of(crawler: Crawler) -> dict[str, Any]:
         "files": files_of_others(crawler.settings),
         "began": now(),
     }
-    if protected := Sites.from_settings(crawler.settings).protected:
-        manifest[CREDENTIALS] = protected
-    return manifest
-
-
-def restricted_in(manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Patterns of the hosts whose pages may not be for everybody: all hosts where an earlier
-    version has not kept which."""
-    kept = manifest.get(CREDENTIALS)
-    return tuple(map(str, kept)) if isinstance(kept, list) else ("*",) if kept else ()
 
 
 def earlier_rules_in(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from heapq import merge as merge_sorted
@@ -36,26 +36,33 @@ from larmspider.frontier.storage.records import (
     pack_visit,
 )
 from larmspider.index.anchors import page_key
+from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.rebuild import stored_documents
-from larmspider.index.version import has_index, outdated, stemmer_of
+from larmspider.index.version import (
+    has_index,
+    note_restricted_of,
+    outdated,
+    restricted_of,
+    stemmer_of,
+)
 from larmspider.index.writer import IndexWriter
 from larmspider.items import PART_MARK, Page
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, FetchLogPipeline
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS, LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
 from larmspider.pipelines.records import RecordLog
+from larmspider.pipelines.reextract import linking_pages
 from larmspider.search.shards import Deduplicator
 from larmspider.workdir.directory import check_free
 from larmspider.workdir.frames import open_stored, present
 from larmspider.workdir.manifest import (
-    CREDENTIALS,
     LOCK,
     MANIFEST,
     MERGED,
     RULES_DIR,
     SHARED,
-    restricted_in,
 )
+from larmspider.workdir.restricted import note_restricted
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with bytes done and in all, about."""
@@ -83,8 +90,11 @@ def merge(
     page_file_bytes: int,
     heap_bytes: int,
     progress: Progress = lambda _done, _all: None,
+    restricted: Collection[str] | None = None,
 ) -> Merged:
     """Make ``target``, which must not exist or be empty, of a crawl on which no worker works.
+    ``restricted``: the hosts whose pages are not for everybody, by default those of all its
+    crawl.json.
 
     Raises ConfigError, CrawlDirError; then it is as it was.
     """
@@ -108,12 +118,15 @@ def merge(
             raise CrawlDirError(
                 f"{worker.index_dir} is of an earlier version: 'scrapy reindex' makes it anew"
             )
+    if restricted is None:
+        restricted = crawl.restricted()
     draft = target.with_name(f"{target.name}{_DRAFT}")
     shutil.rmtree(draft, ignore_errors=True)
     try:
         draft.mkdir(parents=True)
         with latest_wins(crawl.workers, crawl.workers) as dedup:
-            found = _Merge(crawl, draft, dedup, progress).run(page_file_bytes, heap_bytes)
+            merging = _Merge(crawl, draft, dedup, progress, restricted)
+            found = merging.run(page_file_bytes, heap_bytes)
         if target.exists():
             target.rmdir()
         draft.rename(target)
@@ -126,8 +139,14 @@ def merge(
 
 class _Merge:
     def __init__(
-        self, crawl: CrawlOfWorkers, draft: Path, dedup: Deduplicator, progress: Progress
+        self,
+        crawl: CrawlOfWorkers,
+        draft: Path,
+        dedup: Deduplicator,
+        progress: Progress,
+        restricted: Collection[str],
     ) -> None:
+        self._restricted = restricted
         self._crawl, self._draft, self._dedup = crawl, draft, dedup
         self._progress = progress
         self._done = 0
@@ -231,6 +250,7 @@ class _Merge:
         with IndexWriter(self._draft / "index", heap_bytes=heap_bytes, stemmer=stemmer) as writer:
             for at, directory in indexed:
                 writer.anchors.take(directory / "anchors", self._counted[at].__contains__)
+            self._withdraw(writer, [directory for _, directory in indexed])
             for at, directory in indexed:
                 _, documents = stored_documents(directory)
                 for number, (key, stored) in enumerate(documents, 1):
@@ -241,6 +261,18 @@ class _Merge:
                         writer.commit()
             writer.commit()
             return writer.count()
+
+    def _withdraw(self, writer: IndexWriter, indexes: Sequence[Path]) -> None:
+        """A worker may have taken in link texts of pages on a host that another one has found to be
+        restricted."""
+        noted = [restricted_of(directory) for directory in indexes]
+        access = LinkAccess({*self._restricted, *chain.from_iterable(one or () for one in noted)})
+        if all(covered(access.restricted, one) for one in noted):
+            note_restricted_of(writer.directory, access.restricted)
+        else:
+            writer.withdraw_link_texts(
+                access, lambda: linking_pages(self._draft, self._crawl.forms)
+            )
 
     def _frontier(self) -> None:
         """What became of each URL, and of each host, for who reads; not what waits."""
@@ -280,9 +312,7 @@ class _Merge:
         manifest.pop(SHARED, None)
         manifest["settings"] = own.get("settings", {}) | self._crawl.manifest.get("settings", {})
         manifest["end"] = own.get("end")
-        every = {host for one in self._crawl.workers for host in restricted_in(one.manifest)}
-        if every or restricted_in(manifest):
-            manifest[CREDENTIALS] = sorted(every.union(restricted_in(manifest)))
+        note_restricted(manifest, self._restricted)
         manifest[MERGED] = [str(worker.path) for worker in self._crawl.workers]
         file = self._draft / MANIFEST
         file.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8")

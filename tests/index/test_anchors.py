@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
@@ -23,6 +24,7 @@ from larmspider.index.anchors import (
     LinkTexts,
     page_key,
 )
+from larmspider.index.link_access import LinkAccess
 
 VPN = "http://wiki.example/vpn"
 NUMBERS = count()
@@ -288,3 +290,65 @@ def test_a_table_that_cannot_be_written_anew_stays_as_it_is(
     AnchorTable(tmp_path).close()
     assert not (tmp_path / "anew").exists()
     assert content(tmp_path) == before
+
+
+SECRET, OWN, OTHER = "http://hr/a", "http://hr/own", "http://wiki/"
+
+
+def given(table: AnchorTable) -> dict[str, list[str]]:
+    """The texts of the pages that tests of restricted hosts link to."""
+    return {url: sorted(table.texts(url)) for url in (OWN, OTHER)}
+
+
+@pytest.fixture
+def told(table: AnchorTable) -> AnchorTable:
+    """A page of hr and one of wiki link to a page of each."""
+    table.add(SECRET, {(OWN, "canary"), (OTHER, "canary")})
+    table.add("http://wiki/b", {(OWN, "robin"), (OTHER, "robin")})
+    table.flush()
+    table.flush({OWN: 0, OTHER: 0})
+    return table
+
+
+@pytest.mark.parametrize("known", ["log", "names", "nothing"])
+def test_texts_of_a_host_that_becomes_restricted_leave_other_hosts(
+    told: AnchorTable, known: str
+) -> None:
+    """Those for pages of its own host stay, if it is known that the page is one of them: by the
+    pages that were stored, or by what is indexed."""
+    every = [SECRET, "http://wiki/b"]
+    pages = [(url, url) for url in every] if known == "log" else []
+    names = every if known == "names" else []
+    gave = told.withdraw(LinkAccess(["hr"]), pages, lambda: names)
+    assert gave == (2 if known == "nothing" else 1)
+    if known == "nothing":
+        assert given(told) == {OWN: [], OTHER: []}
+    else:
+        assert given(told) == {OWN: ["canary", "robin"], OTHER: ["robin"]}
+    assert OTHER in [url for url, _ in told.changed(9, due_only=False)]
+    assert told.unlinked == [], "links lead there as before"
+
+
+def test_a_page_that_was_stored_under_two_urls_is_restricted_by_either(told: AnchorTable) -> None:
+    """Its exact form may be on a host that everybody sees."""
+    pages = [("http://hr/x", "http://wiki/b"), ("http://wiki/b", "http://wiki/b"), (SECRET, SECRET)]
+    told.withdraw(LinkAccess(["hr"]), pages)
+    assert given(told) == {OWN: ["canary"], OTHER: []}
+
+
+def test_a_withdrawal_that_is_stopped_goes_on(told: AnchorTable) -> None:
+    """It takes nothing out of which it has not seen whose it is."""
+    pages = [("http://wiki/b", "http://wiki/b"), (SECRET, SECRET)]
+    told.withdraw(LinkAccess(["hr"]), pages, stop=lambda: True)
+    assert given(told) == {OWN: ["canary", "robin"], OTHER: ["canary", "robin"]}
+    told.withdraw(LinkAccess(["hr"]), pages)
+    assert given(told) == {OWN: ["canary", "robin"], OTHER: ["robin"]}
+
+
+def test_texts_that_no_page_is_known_to_have_given_are_withdrawn(told: AnchorTable) -> None:
+    """An earlier version did not note what each page gave."""
+    one = page_key(OTHER) + b"\0\0\0\1"
+    told._in_transaction(lambda txn: told._add(txn, Counter([one]), {one: b"x"}, {}, {}))
+    assert "x" in told.texts(OTHER)
+    told.withdraw(LinkAccess(["hr"]), [("http://wiki/b", "http://wiki/b"), (SECRET, SECRET)])
+    assert given(told) == {OWN: ["canary", "robin"], OTHER: ["robin"]}

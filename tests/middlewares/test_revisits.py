@@ -5,15 +5,19 @@ No network, and a clock that is set.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
 
+from larmspider import options
 from larmspider.extraction.fingerprint import fingerprint, link_signature, signature
 from larmspider.extraction.html import extract
 from larmspider.frontier.deletes import AT_LEAST, Observation
@@ -23,7 +27,7 @@ from larmspider.frontier.revisiting import Revisiting
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
-from larmspider.middlewares.revisits import _Judge
+from larmspider.middlewares.revisits import RevisitsMiddleware, _Judge
 from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
@@ -326,3 +330,18 @@ def test_a_page_that_no_link_leads_to_is_due_and_stays() -> None:
     world.work(frontier)
     assert "p4" in world.asked[:2]
     assert world.state("p4") is UrlState.STORED
+
+
+def test_hosts_of_earlier_runs_count_as_not_for_everybody(
+    crawler_for: Callable[..., Crawler], tmp_path: Path
+) -> None:
+    """By crawl.json, though the sites file of this run does not name them; files do not."""
+    crawler = crawler_for()
+    directory = options.larm_dir(crawler.settings)
+    directory.mkdir()
+    manifest = {"format": 1, "seeds": ["file:///srv/"], "credentials": ["http://hr"]}
+    (directory / "crawl.json").write_text(json.dumps(manifest))
+    seen = RevisitsMiddleware(crawler)._access.page
+    assert [seen(url) for url in ("http://hr/a", "http://wiki/", "file:///srv/a")] == [
+        False, True, True,
+    ]  # fmt: skip

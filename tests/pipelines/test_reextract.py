@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,14 @@ from larmspider.errors import ConfigError
 from larmspider.extraction.language import Languages
 from larmspider.extraction.process import Readers
 from larmspider.index.rebuild import rebuild
+from larmspider.index.schema import FILES
+from larmspider.index.version import restricted_of
 from larmspider.items import Link, Page
 from larmspider.pipelines.fetch_log import remarks_in
-from larmspider.pipelines.reextract import link_texts, reextracted
+from larmspider.pipelines.reextract import link_texts, linking_pages, reextracted
 from larmspider.search.searcher import Searcher
 from larmspider.urls.canonical import Canonicalizer
-from tests.support.stored_crawl import StoredCrawl
+from tests.support.stored_crawl import OPEN, OWN, StoredCrawl, linked
 
 EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone"
 FORMS = Canonicalizer().forms
@@ -100,7 +103,7 @@ def test_an_index_that_is_gone_has_its_link_texts_again(tmp_path: Path) -> None:
     shutil.rmtree(index)
     with Readers() as readers:
         again = reextracted(crawl.path, FORMS, readers, Languages(()))
-        rebuild(index, lambda: again, lambda: link_texts(crawl.path, FORMS), from_old=False)
+        rebuild(index, lambda: again, partial(link_texts, crawl.path, FORMS), from_old=False)
     searcher = Searcher.open(index)
     found = [[hit.url for hit in searcher.search(word).hits] for word in ("quagga", "zebra")]
     assert found == [[target], []]
@@ -114,3 +117,29 @@ def test_without_page_files_nothing_is_read(tmp_path: Path) -> None:
         file.truncate(2)
     with pytest.raises(ConfigError, match=r"pagefile_0\.pfl is gone or cut short: expected"):
         _again(crawl.path)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_new_index_has_no_link_texts_of_restricted_pages_for_others(
+    tmp_path: Path, gone: bool
+) -> None:
+    """Those of an index that is gone come from links.log; those of one that was made while the
+    host was not restricted are taken over. Pages of the host itself keep theirs."""
+    crawl = linked(tmp_path / "crawl")
+    index = crawl.path / "index"
+    if gone:
+        shutil.rmtree(index)
+    with Readers() as readers:
+        again = reextracted(crawl.path, FORMS, readers, Languages(()))
+        rebuild(
+            index,
+            lambda: again,
+            partial(link_texts, crawl.path, FORMS),
+            from_old=False,
+            restricted=["http://hr"],
+            pages=partial(linking_pages, crawl.path, FORMS),
+        )
+    searcher = Searcher.open(index)
+    for word, urls in (("canary", [OWN]), ("finch", []), ("robin", [OWN, OPEN])):
+        assert sorted(hit.url for hit in searcher.search(word).hits) == urls, word
+    assert restricted_of(index) == (FILES, "http://hr")

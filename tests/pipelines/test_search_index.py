@@ -15,12 +15,14 @@ from scrapy.exceptions import DontCloseSpider
 
 from larmspider.index import writer
 from larmspider.index.access import Access
+from larmspider.index.link_access import LinkAccess
 from larmspider.index.schema import FILES, SCHEMA_VERSION
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import REDIRECT, Link, Page
 from larmspider.pipelines.search_index import RebuildLog, SearchIndexPipeline
 from larmspider.search.searcher import Searcher
+from tests.support.stored_crawl import linked, restrict
 
 EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone"
 ELSEWHERE = Link("http://h/b", "http://h/b", REDIRECT)
@@ -61,7 +63,7 @@ def test_link_texts_of_a_page_that_not_everybody_may_see(
 ) -> None:
     """They are for pages of its own host alone: words of others find nothing of it."""
     store = SearchIndexPipeline.from_crawler(crawler_for())
-    store._access = Access(("hr.example", "pay.example", FILES))
+    store._restricted = lambda: ("hr.example", "pay.example")
     store.open_spider()
     targets = ("http://hr.example/b", "http://wiki.example/", "http://pay.example/")
     for here in ("http://hr.example/a", "file:///srv/a", "http://intra.example/"):
@@ -79,6 +81,86 @@ def test_link_texts_of_a_page_that_not_everybody_may_see(
         for word in ("canary", "finch", "robin")
     }
     assert found == {"canary": {targets[0]}, "finch": set(), "robin": set(targets)}
+
+
+def _finds(path: Path, *restricted: str) -> dict[str, list[str]]:
+    """Where each word is found, by who may not see these hosts."""
+    searcher = Searcher.open(path / "index").seen_by(Access((*restricted, FILES)))
+    return {
+        word: sorted(hit.url for hit in searcher.search(word).hits)
+        for word in ("canary", "finch", "robin")
+    }
+
+
+def test_link_texts_of_a_host_that_becomes_restricted_leave_when_the_crawl_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At its start, whichever pages it visits; texts for pages of the host itself stay. Until then
+    a search for others finds nothing by link texts."""
+    caplog.set_level("INFO")
+    crawl = linked(tmp_path / "crawl")
+    both = ["http://hr/own", "http://wiki/"]
+    assert _finds(crawl.path) == {"canary": both, "finch": both[1:], "robin": both}
+    restrict(crawl.path, "hr")
+    assert _finds(crawl.path, "hr") == {"canary": [], "finch": [], "robin": []}
+    crawl.open()
+    crawl.close()
+    assert "out of it" in caplog.text
+    assert "are out, in" in caplog.text
+    every = _finds(crawl.path)
+    assert every == {"canary": both[:1], "finch": [], "robin": both}
+    assert _finds(crawl.path, "hr") == {"canary": [], "finch": [], "robin": both[1:]}
+    caplog.clear()
+    crawl.open()
+    crawl.close()
+    assert "restricted" not in caplog.text, "it is done once"
+
+
+def test_a_page_that_was_named_by_a_link_text_loses_that_title(tmp_path: Path) -> None:
+    """The title that is shown of a page without one."""
+    crawl = linked(tmp_path / "crawl")
+    url = "http://wiki/"
+
+    def title(*restricted: str) -> str:
+        searcher = Searcher.open(crawl.path / "index").seen_by(Access((*restricted, FILES)))
+        found = searcher.get(url)
+        assert found is not None
+        return found.title
+
+    assert title() in ("canary", "finch")
+    restrict(crawl.path, "hr")
+    assert title("hr") not in ("canary", "finch", "robin")
+    crawl.open()
+    crawl.close()
+    assert title("hr") == title() == "robin"
+
+
+def test_link_texts_that_were_not_all_taken_out_are_taken_out_by_the_next_run(
+    tmp_path: Path,
+) -> None:
+    """A crawl was stopped meanwhile. Readers find nothing by link texts until then."""
+    crawl = linked(tmp_path / "crawl")
+    restrict(crawl.path, "hr")
+    with IndexWriter(crawl.path / "index") as stopped:
+        access = LinkAccess(["hr"])
+        stopped.withdraw_link_texts(access, lambda: [("http://hr/a", "http://hr/a")], lambda: True)
+    assert _finds(crawl.path, "hr")["robin"] == []
+    crawl.open()
+    crawl.close()
+    assert _finds(crawl.path)["canary"] == ["http://hr/own"]
+    assert _finds(crawl.path, "hr")["robin"] == ["http://wiki/"]
+
+
+def test_a_crawl_without_a_log_of_links_withdraws_link_texts_too(tmp_path: Path) -> None:
+    """The pages that are stored say which hosts gave texts."""
+    crawl = linked(tmp_path / "crawl")
+    (crawl.path / "links.log").unlink()
+    restrict(crawl.path, "hr")
+    crawl.positions.pop("LinkLogPipeline")
+    crawl.open()
+    crawl.close()
+    assert _finds(crawl.path)["canary"] == ["http://hr/own"]
+    assert _finds(crawl.path, "hr")["robin"] == ["http://wiki/"]
 
 
 def test_what_came_after_the_last_checkpoint_is_in_doubt(

@@ -11,6 +11,7 @@ from time import monotonic
 import pytest
 
 from larmspider.index.access import Access, Limited
+from larmspider.index.version import note_restricted_of
 from larmspider.search import searcher as searching
 from larmspider.search.completions import KEPT, LOOKED_UP, MAX_THREADS, Asked, Counted, Labels
 from larmspider.search.searcher import TITLES, Searcher
@@ -181,6 +182,7 @@ def test_the_first_answer_has_titles_of_the_best_known_pages(
     writer.commit()
     writer.add(make_page("17", title="Guide 17 | Intranet", body=b"17"))
     writer.commit()
+    note_restricted_of(writer.directory, access.restricted)
     searcher = Searcher.open(writer.directory).seen_by(access)
     first = searcher.completions("guide", limit=5)
     assert len(first) == (0 if access.restricted else 5)
@@ -199,6 +201,7 @@ def test_labels_of_few_pages_are_found_behind_those_of_hidden_ones(writer, make_
             writer.add(make_page(f"http://{copy}.hr.example/{n}", title=f"Guide {n:02}"))
     writer.add(make_page("a", title="Guide to all"))
     writer.commit()
+    note_restricted_of(writer.directory, ["*.hr.example"])
     searcher = Searcher.open(writer.directory)
     limited = searcher.seen_by(Access(("*.hr.example",)))
     assert searcher.completions("guide")[0] == ("guide 00", 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,12 @@ class StoredCrawl:
         crawler = get_crawler(Spider, settings_dict={"DOWNLOAD_MAXSIZE": 9_999, **settings})
         crawler.spider = self.spider
         self.stores = [one.from_crawler(crawler) for one in STORES]
+        self.stores[-1].given_up = lambda: False  # type: ignore[attr-defined]
         for store in self.stores:
             store.recovered(self.positions)
         for store in self.stores:
-            store.open_spider()
+            if (opening := store.open_spider()) is not None:
+                asyncio.run(_awaited(opening))
 
     def store(self, url: str, page: Page | None) -> None:
         """None: it is taken out."""
@@ -126,6 +128,10 @@ class StoredCrawl:
         backend.close()
 
 
+async def _awaited(opening: Coroutine[Any, Any, None]) -> None:
+    await opening
+
+
 A, B, GONE, PDF = "http://wiki/a", "http://blog.intra:81/b", "http://wiki/gone", "http://wiki/x.pdf"
 TIMES = {A: 1_700_000_000.0, B: 1_750_000_000.0, GONE: 1.0}
 
@@ -148,3 +154,28 @@ def two_pages(path: Path) -> Path:
     ]
     stored.make_frontier([], visits)
     return path
+
+
+OWN, OPEN = "http://hr/own", "http://wiki/"
+
+
+def linked(path: Path) -> StoredCrawl:
+    """A crawl of two hosts, hr and wiki: a page of each links to OWN, of hr, and to OPEN, of wiki.
+    The page of hr has the texts "canary" (both) and "finch" (OPEN), the page of wiki "robin"
+    (both)."""
+    crawl = StoredCrawl(path, refresh=True)
+    for here, word in (("http://hr/a", "canary"), ("http://wiki/b", "robin")):
+        links = [Link(url, url, anchor=word, exact=url) for url in (OWN, OPEN)]
+        links += [Link(OPEN, OPEN, anchor="finch", exact=OPEN)] if word == "canary" else []
+        crawl.store(here, Page(here, here, mime="text/html", body=word[:1].encode(), links=links))
+    for url in (OWN, OPEN):
+        text = url.removeprefix("http://")
+        crawl.store(url, Page(url, url, mime="text/plain", body=text.encode(), text=text))
+    crawl.end()
+    return crawl
+
+
+def restrict(path: Path, *hosts: str) -> None:
+    """As a run that had credentials for these hosts would have."""
+    manifest = path / "crawl.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"credentials": [*hosts]}))

@@ -14,6 +14,7 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
+from larmspider.index.version import note_restricted_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.curated import Curated
@@ -43,6 +44,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         page = Page(SECRET, text=text, title="Gehalt", mime="application/pdf", body=b"1")
         index.add(page)
         index.add(Page(SECRET_PAGE, text="canteen opens", title="Gehalt", mime="text/html"))
+    note_restricted_of(folder / "index", ["https://*.hr.example", "file://"])
     lines = (
         f"\t{url}\t{url}\t0\t200\ttext/html\t{len(BODY)}\tGehalt\t0\t0\n"
         for url in (SECRET, SECRET_PAGE)

@@ -159,7 +159,7 @@ def child(directory: str, workers: list[str], parent: int) -> None:
 
     try:
         crawl = open_crawl(Path(directory), [*map(Path, workers)])
-        follow_mode(crawl.manifest)
+        follow_mode(crawl.manifest, *crawl.places)
         bring_up_to_date(crawl, still_wanted)
     except IndexBusyError:
         raise SystemExit(_BUSY) from None

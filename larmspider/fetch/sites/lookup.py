@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from larmspider.options import Settings
 
 
+_OPENS_NO_DOOR = frozenset(("hosts", "scheme", "ca_file", "tls_min", "verify", "render"))
+"""Keys of a table that do not make its hosts `Sites.protected`. Keys of a proxy do not, either."""
+
 Origin = tuple[str, str, int]
 """Scheme, host as can_ada writes it without a dot at its end, port."""
 
@@ -78,10 +81,6 @@ class Sites:
         fetched may not be for everybody."""
         opening = (rule.patterns for rule in self.rules if rule.options.opens_doors)
         return sorted({str(pattern) for patterns in opening for pattern in patterns})
-
-    @property
-    def has_credentials(self) -> bool:
-        return bool(self.protected)
 
     @property
     def has_logins(self) -> bool:
@@ -142,6 +141,21 @@ def read_sites_file(path: Path) -> Sites:
         rules.append(_rule(table))
         warnings |= dict.fromkeys(_warnings(rules[-1], table, path))
     return Sites(rules, tuple(warnings))
+
+
+def protected_in(path: Path) -> list[str]:
+    """`Sites.protected` of a file whose secrets, certificates and keys may be missing: then hosts
+    of each table that names any of them, or a key that is not known. Raises ConfigError."""
+    try:
+        return read_sites_file(path).protected
+    except ConfigError:
+        tables = enumerate(_site_tables(path), 1)
+        patterns = (
+            _hosts(SiteTable(values, _where(path, number, values), path.absolute().parent))
+            for number, values in tables
+            if any(key not in _OPENS_NO_DOOR and not key.startswith("proxy") for key in values)
+        )
+        return sorted({str(pattern) for of_table in patterns for pattern in of_table})
 
 
 def _site_tables(path: Path) -> list[dict[str, Any]]:

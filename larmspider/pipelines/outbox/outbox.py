@@ -34,6 +34,7 @@ from larmspider.pipelines.outbox.spool import (
     segments,
     write_committed,
 )
+from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
     from typing import Self
@@ -175,8 +176,20 @@ class Outbox:
         options.writable_dir(self.directory.parent)
         self.spool.open()
         if self.senders:
+            self._name_readers()
             self._take_up_cursors()
             self._watch = asyncio.get_running_loop().create_task(self._keep_sending())
+
+    def _name_readers(self) -> None:
+        """Log which receivers get pages of restricted hosts."""
+        hosts = restricted_of_run(self.crawler.settings)
+        if hosts:
+            logger.warning(
+                "Pages of restricted hosts (%s) are sent to %s as all others are: every reader of"
+                " these servers can see them (docs/stores.md)",
+                f"{hosts[0]} and {len(hosts) - 1:,} more" if len(hosts) > 1 else hosts[0],
+                ", ".join(self.senders),
+            )
 
     def _take_up_cursors(self) -> None:
         end = self.spool.end

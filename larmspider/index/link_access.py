@@ -1,0 +1,46 @@
+"""Decides which link texts may be indexed: the page with the link has to be one for everybody.
+
+A page that not everybody may see gives texts to restricted pages of its own host alone: readers
+who find these may see that page too::
+
+    access = LinkAccess(("*.hr.example",))
+    access.hides("http://pay.hr.example/a")                               # True
+    access.keeps("http://pay.hr.example/a", "http://pay.hr.example/b")    # True
+    access.keeps("http://pay.hr.example/a", "http://wiki.example/")       # False
+
+An index notes for which restricted hosts this holds of all of its link texts (version.py). Where
+hosts have become restricted since, a search leaves all link texts out for readers who may not see
+everything, until `IndexWriter.withdraw_link_texts` has taken those of these hosts out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from larmspider.index.access import Access, place_of
+from larmspider.index.schema import FILES
+
+EVERY_HOST = "*"
+
+
+class LinkAccess:
+    """For patterns of ``restricted`` hosts, and files, which always are."""
+
+    def __init__(self, restricted: Iterable[str] = ()) -> None:
+        self.restricted = tuple(sorted({*restricted, FILES}))
+        self._access = Access(self.restricted)
+
+    def hides(self, url: str) -> bool:
+        """Whether not everybody may see a page."""
+        return not self._access.page(url)
+
+    def keeps(self, here: str, target: str) -> bool:
+        """Whether a page that is hidden, ``here`` by exact form, gives a text to ``target``."""
+        return self.hides(target) and place_of(target) == place_of(here)
+
+
+def covered(restricted: Collection[str], noted: Collection[str] | None) -> bool:
+    """Whether link texts were taken in with all of these hosts restricted, by what the index has
+    ``noted``. None: an earlier version wrote them, which restricted files alone for certain."""
+    known = {FILES} if noted is None else {*noted}
+    return EVERY_HOST in known or known.issuperset(restricted)

@@ -1,0 +1,168 @@
+"""Which hosts of a crawl are restricted, so that not everybody may see their pages: the one answer.
+
+    restricted_hosts([Path("crawl")], settings)     # ("https://*.hr.example", "file://")
+
+A host is restricted if any run of the crawl sent it credentials, cookies, headers or a client
+certificate, by crawl.json of the crawl and of each of its workers, or if the sites file of the
+settings protects it. `FILES` stands for pages of file URLs. A host stays restricted until the crawl
+is deleted: crawl.json remembers it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from scrapy.settings import SETTINGS_PRIORITIES
+
+from larmspider import options
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.fetch.sites.lookup import protected_in
+from larmspider.index.schema import FILES
+from larmspider.workdir.manifest import MANIFEST, is_shared
+
+if TYPE_CHECKING:
+    from larmspider.options import Settings
+
+logger = logging.getLogger(__name__)
+
+EVERY_HOST = "*"
+"""The pattern of all hosts: what a crawl of unknown hosts restricts."""
+_CREDENTIALS = "credentials"
+"""The key of crawl.json that has the patterns of restricted hosts; earlier versions wrote true."""
+_PAGES = ("store.log", "store.log.zst", "index/meta.json")
+"""Files that only a directory with pages has."""
+
+Place: TypeAlias = Path | Mapping[str, Any]
+"""A crawl's directory, or the content of a crawl.json."""
+
+
+def restricted_hosts(places: Iterable[Place], settings: Settings | None = None) -> tuple[str, ...]:
+    """Patterns of the restricted hosts, sorted, and `FILES` where a crawl has file URLs as seeds.
+
+    A directory of many workers counts with each worker's directory, and a worker's directory with
+    those of its crawl. ``settings`` name the sites file. Raises CrawlDirError for a crawl.json that
+    cannot be read or that is missing beside pages, ConfigError for a sites file that cannot be
+    read; then nobody knows which hosts are restricted.
+    """
+    found = set() if settings is None else {*_by_sites_file(settings)}
+    for place in places:
+        for manifest in [place] if isinstance(place, Mapping) else _manifests(place):
+            found.update(_by_manifest(manifest))
+    return tuple(sorted(found))
+
+
+def restricted_of_run(settings: Settings) -> tuple[str, ...]:
+    """`restricted_hosts` of the crawl that this process has claimed. Under another scheduler than
+    ours there is no crawl.json; then by the sites file."""
+    directory = options.larm_dir(settings)
+    return restricted_hosts([directory] if (directory / MANIFEST).exists() else [], settings)
+
+
+def restricted_or_all(places: Iterable[Place], settings: Settings | None = None) -> tuple[str, ...]:
+    """`restricted_hosts`; all hosts and `FILES` where these cannot be known, which is logged."""
+    try:
+        return restricted_hosts(places, settings)
+    except (ConfigError, CrawlDirError) as error:
+        _say_once(str(error))
+        return (EVERY_HOST, FILES)
+
+
+def holds_credentials(places: Iterable[Place], settings: Settings | None = None) -> bool:
+    """Whether some run of the crawl had credentials; True where that cannot be known."""
+    return any(host != FILES for host in restricted_or_all(places, settings))
+
+
+def note_restricted(manifest: dict[str, Any], hosts: Iterable[str]) -> None:
+    """Let a crawl.json remember these hosts, with those that it has."""
+    known = {*hosts, *_by_manifest({_CREDENTIALS: manifest.get(_CREDENTIALS)})} - {FILES}
+    if known:
+        manifest[_CREDENTIALS] = sorted(known)
+
+
+def _by_manifest(manifest: Mapping[str, Any]) -> Iterator[str]:
+    kept = manifest.get(_CREDENTIALS)
+    if isinstance(kept, list):
+        yield from map(str, kept)
+    elif kept:
+        yield EVERY_HOST  # an earlier version did not note which
+    seeds = manifest.get("seeds")
+    if any(str(seed).startswith("file:") for seed in (seeds if isinstance(seeds, list) else ())):
+        yield FILES
+
+
+def _manifests(directory: Path) -> Iterator[Mapping[str, Any]]:
+    """crawl.json of a directory, and of all others that belong to the same crawl."""
+    own = _read(directory)
+    if own is None:
+        if any((directory / name).exists() for name in _PAGES):
+            raise CrawlDirError(f"{directory} holds pages and has no {MANIFEST}")
+        own = {}
+    yield own
+    root = directory
+    if not is_shared(own) and is_shared(of_all := _read(directory.parent) or {}):
+        root = directory.parent
+        yield of_all
+    if root != directory or is_shared(own):
+        for file in root.glob(f"*/{MANIFEST}"):
+            if file.parent != directory:
+                yield _read(file.parent) or {}
+
+
+def _read(directory: Path) -> dict[str, Any] | None:
+    """None where there is no crawl.json."""
+    file = directory / MANIFEST
+    try:
+        seen = file.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CrawlDirError(f"{file} cannot be read: {error}") from None
+    return _parsed(file, (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size))
+
+
+@lru_cache(64)
+def _parsed(file: Path, _identity: object) -> dict[str, Any]:
+    try:
+        manifest = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise CrawlDirError(f"{file} cannot be read: {error}") from None
+    if not isinstance(manifest, dict):
+        raise CrawlDirError(f"{file} cannot be read: expected an object of JSON")
+    return manifest
+
+
+def _by_sites_file(settings: Settings) -> tuple[str, ...]:
+    name = options.text(settings, "LARM_SITES_FILE")
+    if not name:
+        return ()
+    path = Path(name).expanduser()
+    try:
+        seen = path.stat()
+    except FileNotFoundError:
+        if not _is_given(settings):  # crawl.json names one that another machine has
+            return ()
+        raise ConfigError(f"{path}: No such file; expected a readable TOML file") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: {error}; expected a readable TOML file") from None
+    return _protected(path, (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size))
+
+
+def _is_given(settings: Settings) -> bool:
+    """Whether the command line names the sites file."""
+    given = settings.getpriority("LARM_SITES_FILE")
+    return given is not None and given >= SETTINGS_PRIORITIES["cmdline"]
+
+
+@lru_cache(16)
+def _protected(path: Path, _identity: object) -> tuple[str, ...]:
+    return tuple(protected_in(path))
+
+
+@lru_cache(64)
+def _say_once(error: str) -> None:
+    logger.warning("%s: so all of its hosts count as restricted, for who may not see all", error)
