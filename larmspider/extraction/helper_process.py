@@ -98,9 +98,10 @@ class HelperProcess:
     """A process of our own modules that answers messages, one after the other; for a thread that
     may wait (`pool`). It is started for the first message."""
 
-    def __init__(self, program: str, name: str) -> None:
-        """``program`` is what Python runs there, ``name`` that of the thread."""
-        self._program = program
+    def __init__(self, program: str, name: str, fds: tuple[int, ...] = ()) -> None:
+        """``program`` is what Python runs there, ``name`` that of the thread. ``fds``: open files
+        that the process has too, under the same numbers."""
+        self._program, self._fds = program, fds
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._path = ChildPath()
         self._child: subprocess.Popen[bytes] | None = None
@@ -148,7 +149,7 @@ class HelperProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=_environment(),
-                pass_fds=self._path.fds,
+                pass_fds=(*self._path.fds, *self._fds),
                 process_group=0,  # signals to the crawl's group are for the crawl
             )
         if self._child is None or self.closed:  # perhaps meanwhile: close() saw nothing to kill

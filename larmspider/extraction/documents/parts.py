@@ -18,6 +18,7 @@ from posixpath import splitext
 from typing import IO, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from larmspider.extraction import progress
 from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import extractor_for, media_type, members_of
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT, one_line
@@ -113,24 +114,34 @@ def read(
     extract = extractor_for(mime)
     if extract is None:
         return Page(url)
-    page = extract(body, url, content_type)
+    try:
+        page = extract(body, url, content_type)
+    except Unread as unread:
+        if members_of(mime) is None or unread.page is None:
+            raise
+        page = unread.page
+        page.unread = unread.unread
     if members_of(mime) is None:
         return page
     budget, known = Budget(len(body)), dict[str, Part]()
     try:
         for name, data in members(mime, body, file_name(url), budget):
             if name not in known:
+                links = len(page.links)
                 known[name] = part = _read_part(name, data, page, helped)
                 page.parts.append(part)
+                progress.part_read(part, page.links[links:])
                 budget.take_text(part.text)
             elif isinstance(data, Unread):
                 known[name].unread = data.unread
                 if data.outcome is Outcome.TOO_LARGE:
                     page.unread = f"{data.unread} ({name})"
-    except Unread as refused:
+    except MemoryError:
+        raise
+    except Exception as error:
         if not page.parts and not page.text:
             raise
-        page.unread = refused.unread
+        page.unread = page.unread or _unread(error).unread
     if page.parts and all(part.unread for part in page.parts):
         page.unread = page.unread or page.parts[0].unread
     if not page.text:
@@ -204,6 +215,7 @@ def _read_part(name: str, data: bytes | Unread, page: Page, helped: Helped) -> P
     extract, url = extractor_for(mime), _BASE + file_name(name)
     if extract is None:
         return part
+    progress.part(name, mime, part.size, part.digest)
     try:
         found = extract(data, url, None)
     except MemoryError:

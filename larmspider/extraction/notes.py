@@ -1,0 +1,124 @@
+"""The notes that a reader process made of a document (progress.py), and the Page that they give.
+
+notes = Notes()                            # its number goes to the reader
+notes.so_far("http://wiki/a.pdf", why)     # once the reader has ended without an answer
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from larmspider.extraction import progress
+from larmspider.extraction.documents.reading import DocumentBuilder
+from larmspider.extraction.helper_child import unpacked
+from larmspider.extraction.page_builder import MAX_TEXT, MAX_TITLE, one_line, page_text
+from larmspider.items import Link, Page, Part
+
+
+class Notes:
+    """The file of notes of one reader process; without one (Windows) nothing is kept."""
+
+    def __init__(self) -> None:
+        self.fd = -1
+        with suppress(OSError):
+            if hasattr(os, "memfd_create"):
+                self.fd = os.memfd_create("larmspider-notes")
+            elif os.name == "posix":
+                with tempfile.TemporaryFile(prefix="larmspider-") as file:
+                    self.fd = os.dup(file.fileno())
+
+    def clear(self) -> None:
+        """Before each document: a reader that dies at once must not leave those of the last."""
+        if self.fd >= 0:
+            os.ftruncate(self.fd, 0)
+
+    def so_far(self, url: str, unread: str) -> Page | None:
+        """What was read of a document before it ended as ``unread`` says; None for nothing."""
+        if self.fd < 0:
+            return None
+        data = bytearray(os.pread(self.fd, progress.MAX_BYTES, 0))
+        self.clear()
+        return _page(_notes(data), url, unread) if data else None
+
+    def close(self) -> None:
+        """May be called twice."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def _notes(data: bytearray) -> Iterator[list[Any]]:
+    """The last note may be torn."""
+    at = 0
+    while (found := unpacked(data, at)) is not None:
+        note, size = found
+        at += size
+        yield note
+
+
+def _page(notes: Iterator[list[Any]], url: str, unread: str) -> Page | None:
+    """The notes as a Page, with the parts that were read and the one that was begun."""
+    document, parts, links_ = _Begun(""), list[Part](), list[Link]()
+    begun = document
+    for kind, *values in notes:
+        if kind == progress.PART:
+            begun = _Begun(*values)
+        elif kind == progress.DONE:
+            begun = document
+            parts.append(Part(*values[0]))
+            links_ += [Link(to, None, *rest) for to, *rest in values[1]]
+        else:
+            begun.add(kind, values)
+    if begun is not document:
+        parts.append(begun.part(unread))
+    builder = DocumentBuilder()
+    builder.title, builder.author, builder.modified, builder.language = document.about
+    builder.links = [(to, kind, text, bool(no)) for to, kind, text, no in document.links]
+    page = builder.page(url)
+    page.text, page.unread = document.text(), unread
+    page.links += links_
+    page.links = [link for link in page.links if not link.url.startswith("part:")]
+    page.parts = parts
+    if parts and not page.text:
+        page.text = " ".join(part.name for part in parts)[:MAX_TEXT]
+    return page if page.text or page.title or page.author else None
+
+
+class _Begun:
+    """The document, or a part, of which not all is known."""
+
+    def __init__(self, name: str, mime: str = "", size: int = 0, digest: str = "") -> None:
+        self.name, self.mime, self.size, self.digest = name, mime, size, digest
+        self.about: list[Any] = ["", "", None, None]
+        self.links: list[progress.RawLink] = []
+        self._pieces: list[str] = []
+        self._sheets: list[str] = []
+
+    def add(self, kind: int, values: list[Any]) -> None:
+        if kind == progress.ABOUT:
+            self.about = values
+        elif kind == progress.TEXT:
+            self._pieces.append(values[0])
+        elif kind == progress.PAGE:
+            self._sheets.append(values[0])
+        elif kind == progress.PAGES:
+            self._sheets = values[0]
+        elif kind == progress.LINKS and len(self.links) < progress.MAX_LINKS:
+            self.links += values[0]
+
+    def text(self) -> str:
+        """On one line, as extraction has it; each page of a PDF on one."""
+        if any(self._sheets):
+            return "\f".join(self._sheets)[:MAX_TEXT]
+        return page_text(self._pieces)
+
+    def part(self, unread: str) -> Part:
+        title, author, modified, language = self.about
+        return Part(
+            self.name, self.mime, self.size, one_line(title or "", MAX_TITLE), self.text(),
+            one_line(author or "", 255), language, modified, unread, self.digest,
+        )  # fmt: skip
