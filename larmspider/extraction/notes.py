@@ -7,7 +7,6 @@ notes.so_far("http://wiki/a.pdf", why)     # once the reader has ended without a
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -18,29 +17,39 @@ from larmspider.extraction.helper_child import unpacked
 from larmspider.extraction.page_builder import MAX_TEXT, MAX_TITLE, one_line, page_text
 from larmspider.items import Link, Page, Part
 
+_KEPT_BYTES = 1 << 20
+"""Memory that stays with a reader for the notes of its next document."""
+
 
 class Notes:
-    """The file of notes of one reader process; without one (Windows) nothing is kept."""
+    """The notes of one reader process, in a file without a name in memory; where the system has
+    none (Linux does) nothing is kept."""
 
     def __init__(self) -> None:
         self.fd = -1
-        with suppress(OSError):
-            if hasattr(os, "memfd_create"):
-                self.fd = os.memfd_create("larmspider-notes")
-            elif os.name == "posix":
-                with tempfile.TemporaryFile(prefix="larmspider-") as file:
-                    self.fd = os.dup(file.fileno())
+        with suppress(OSError, AttributeError):
+            self.fd = os.memfd_create("larmspider-notes")
+            os.ftruncate(self.fd, progress.MAX_BYTES)
 
     def clear(self) -> None:
         """Before each document: a reader that dies at once must not leave those of the last."""
-        if self.fd >= 0:
+        if self.fd < 0:
+            return
+        if self._size() > _KEPT_BYTES:
             os.ftruncate(self.fd, 0)
+            os.ftruncate(self.fd, progress.MAX_BYTES)
+        os.pwrite(self.fd, progress.SIZE.pack(0), 0)
+
+    def read(self) -> bytes:
+        """All notes, as they lie there."""
+        return os.pread(self.fd, self._size(), progress.SIZE.size) if self.fd >= 0 else b""
+
+    def _size(self) -> int:
+        return int(progress.SIZE.unpack(os.pread(self.fd, progress.SIZE.size, 0))[0])
 
     def so_far(self, url: str, unread: str) -> Page | None:
         """What was read of a document before it ended as ``unread`` says; None for nothing."""
-        if self.fd < 0:
-            return None
-        data = bytearray(os.pread(self.fd, progress.MAX_BYTES, 0))
+        data = bytearray(self.read())
         self.clear()
         return _page(_notes(data), url, unread) if data else None
 
@@ -52,7 +61,6 @@ class Notes:
 
 
 def _notes(data: bytearray) -> Iterator[list[Any]]:
-    """The last note may be torn."""
     at = 0
     while (found := unpacked(data, at)) is not None:
         note, size = found

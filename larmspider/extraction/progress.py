@@ -4,19 +4,23 @@
     text("chapter 1")
 
 The limit of CPU, a lack of memory or a parser's fault ends a reader by a signal, so it cannot say
-anything then. Each note is appended to a file in memory when it is made, which takes 5 us.
+anything then. Each note is written, when it is made, to memory that both processes share.
 """
 
 from __future__ import annotations
 
-import os
+import mmap
+import struct
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import fields
 from typing import Any
 
-from larmspider.extraction.helper_child import packed
+import msgpack
+
+from larmspider.extraction.helper_child import LENGTH, packed
 from larmspider.items import Link, Part
 
+SIZE = struct.Struct("=Q")
 MAX_BYTES = 32_000_000
 """Bytes of all notes of a document; later ones are not kept."""
 MAX_LINKS = 10_000
@@ -27,41 +31,52 @@ STEP = 4_096
 """Characters after which a builder makes a note inside of one section."""
 ABOUT, TEXT, LINKS, PART, DONE, PAGE, PAGES = range(7)
 
+_FIELDS = tuple(field.name for field in fields(Part))
+
 RawLink = tuple[str, int, str, bool]
 """Target, type, text, nofollow, as in PageBuilder.links."""
 
 
 class _Writer:
-    """Where notes of this process go; none without ``fd``."""
+    """The notes of this process, as messages (helper_child.py) behind their size."""
 
     def __init__(self, fd: int) -> None:
-        self.fd, self.at = fd, 0
+        self.fd, self.on = fd, fd >= 0
+        self._at = SIZE.size
+        self._shared = mmap.mmap(fd, MAX_BYTES) if fd >= 0 else None
+
+    def begin(self) -> None:
+        self._at, self.on = SIZE.size, self._shared is not None
 
     def write(self, *note: Any) -> None:
-        data = packed(note)
-        if self.at + len(data) > MAX_BYTES:
-            self.fd = -1
-            return
         try:
-            os.pwrite(self.fd, data, self.at)
-        except OSError:  # no memory, no space
-            self.fd = -1
-        else:
-            self.at += len(data)
+            data = _packer.pack(note)
+        except UnicodeEncodeError:  # lone surrogates
+            data = packed(note)[LENGTH.size :]
+        end = self._at + LENGTH.size + len(data)
+        if self._shared is None or end > MAX_BYTES:
+            self.on = False
+            return
+        self._shared[self._at : end] = LENGTH.pack(len(data)) + data
+        self._at = end
+        SIZE.pack_into(self._shared, 0, end - SIZE.size)  # the last: a note is whole or not there
 
 
+_packer = msgpack.Packer()
 _writer = _Writer(-1)
 
 
 def begin(fd: int) -> None:
     """A new document, whose notes go to ``fd``; -1: none are made."""
     global _writer
-    _writer = _Writer(fd)
+    if fd != _writer.fd:
+        _writer = _Writer(fd)
+    _writer.begin()
 
 
 def is_kept() -> bool:
     """Whether notes are made at all."""
-    return _writer.fd >= 0
+    return _writer.on
 
 
 def about(title: str, author: str, modified: float | None, language: str | None) -> None:
@@ -101,7 +116,8 @@ def part(name: str, mime: str = "", size: int = 0, digest: str = "") -> None:
 def part_read(part: Part, found: Sequence[Link]) -> None:
     """The part that was begun last is read."""
     if is_kept():
-        _writer.write(DONE, astuple(part), [_raw(link) for link in found[:MAX_LINKS]])
+        values = [getattr(part, name) for name in _FIELDS]  # astuple takes 75 us
+        _writer.write(DONE, values, [_raw(link) for link in found[:MAX_LINKS]])
 
 
 def _raw(link: Link) -> RawLink:
