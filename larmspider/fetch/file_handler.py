@@ -22,17 +22,18 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
 from larmspider.fetch import errors
 from larmspider.fetch.blobs import Blob, Room, folder_of
+from larmspider.fetch.in_thread import in_thread
 from larmspider.fetch.limits import Limits
 from larmspider.formatting import printable
 from larmspider.requests import BLOB, TIMING, TOO_LARGE, VALIDATORS, is_of_page
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-
-T = TypeVar("T")
 
 PART = 10_000
 """Entries of a folder in one list; the next part begins behind them."""
@@ -97,7 +96,7 @@ class FileHandler:
         blobs = self._blobs if is_of_page(request) else None
         try:
             answer = await asyncio.wait_for(
-                _in_thread(lambda: self.reader.read(url, asked, blobs)), secs
+                in_thread(lambda: self.reader.read(url, asked, blobs)), secs
             )
         except TimeoutError:
             raise errors.TimedOut(f"took longer than {secs:g} s (DOWNLOAD_TIMEOUT)") from None
@@ -314,31 +313,3 @@ def _is_as_it_was(headers: dict[str, str], asked: dict[str, str]) -> bool:
 
 def _shown(name: bytes) -> str:
     return printable(name.decode("utf-8", "replace"))
-
-
-async def _in_thread(call: Callable[[], T]) -> T:
-    """What ``call`` returns or raises; in a daemon thread, which nobody waits for at the end."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def end(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
-    def run() -> None:
-        result, raised = None, None
-        try:
-            result = call()
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
-            raised = error
-        try:
-            loop.call_soon_threadsafe(end, result, raised)
-        except RuntimeError:
-            pass  # the loop has ended
-
-    threading.Thread(target=run, name="file", daemon=True).start()
-    return await future
