@@ -54,7 +54,8 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
         for number, folder in enumerate(folders, 1):
             if data := _bytes(file, [folder], _DATA + "0102"):
                 names = (_string(file, [folder], tag) for tag in (_NAME, _SHORT_NAME))
-                yield next(filter(None, names), f"attachment-{number}"), data
+                # many streams may share the same sectors
+                yield next(filter(None, names), f"attachment-{number}"), budget.take(data)
 
 
 def _bytes(file: olefile.OleFileIO, folder: list[str], tag: str) -> bytes:

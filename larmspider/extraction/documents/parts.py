@@ -11,7 +11,11 @@ paths: ``inner.zip/readme.txt``. Every limit ends in an outcome; what was read u
 
 from __future__ import annotations
 
+import lzma
 import re
+import tarfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from hashlib import sha1
 from posixpath import splitext
@@ -40,6 +44,13 @@ NO_TEXT = f"{Outcome.NO_TEXT}: it was read, and has no text"
 _BASE = "part://document/"
 """What links inside of a part are relative to: other parts, which need no crawl."""
 _PIECE = 1 << 16
+_KEPT_BYTES = 8 << 20
+"""First bytes of a member that is too large, which are searched."""
+DAMAGES = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
+    *(NotImplementedError, ValueError, IndexError, RuntimeError),
+)
+"""What the archives of Python's library raise of a damaged one."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Names of tar files that are no UTF-8 have such."""
 
@@ -65,20 +76,38 @@ class Budget:
         self.text = MAX_ALL_TEXT
         self._names: dict[str, int] = {}
 
-    def read(self, file: IO[bytes]) -> bytes:
-        """All of ``file``. Raises Unread where it is larger than allowed."""
-        pieces, size = [], 0
-        while piece := file.read(_PIECE):
-            size += len(piece)
-            self.bytes -= len(piece)
-            if self.bytes < 0:
-                raise Spent(Outcome.TOO_LARGE, f"it unpacks to more than {self.most:,} bytes")
-            if size > MAX_MEMBER_BYTES:
-                raise Unread(
-                    Outcome.TOO_LARGE, f"it unpacks to more than {MAX_MEMBER_BYTES:,} bytes"
-                )
-            pieces.append(piece)
+    def read(self, file: IO[bytes], what: str = "it", *, counted: bool = False) -> bytes:
+        """All of ``file``, whatever it says of its size. Raises Unread, with the first bytes, where
+        it is larger than allowed or damaged. ``counted``: its bytes were counted before."""
+        pieces: list[bytes] = []
+        size = 0
+        read = getattr(file, "read1", file.read)  # what comes before a fault
+        try:
+            while piece := read(_PIECE):
+                size += len(piece)
+                self.bytes -= 0 if counted else len(piece)
+                pieces.append(piece)
+                if self.bytes < 0:
+                    raise Spent(Outcome.TOO_LARGE, f"it unpacks to more than {self.most:,} bytes")
+                if size > MAX_MEMBER_BYTES:
+                    raise Unread(
+                        Outcome.TOO_LARGE, f"it unpacks to more than {MAX_MEMBER_BYTES:,} bytes"
+                    )
+        except Unread as unread:
+            unread.data = b"".join(pieces)[:_KEPT_BYTES]
+            raise
+        except DAMAGES as error:
+            damaged = Unread(Outcome.DAMAGED, f"{what} cannot be read: {error}")
+            damaged.data = b"".join(pieces)
+            raise damaged from None
         return b"".join(pieces)
+
+    def take(self, data: bytes) -> bytes:
+        """``data``, which a library has unpacked. Raises Spent."""
+        self.bytes -= len(data)
+        if self.bytes < 0:
+            raise Spent(Outcome.TOO_LARGE, f"it unpacks to more than {self.most:,} bytes")
+        return data
 
     def take_member(self) -> None:
         """Raises Spent."""
@@ -128,7 +157,10 @@ def read(
         for name, data in members(mime, body, file_name(url), budget):
             if name not in known:
                 links = len(page.links)
-                known[name] = part = _read_part(name, data, page, helped)
+                part = _read_part(name, data, page, helped)
+                if isinstance(data, Spent) and not part.text:
+                    continue  # zeros
+                known[name] = part
                 page.parts.append(part)
                 progress.part_read(part, page.links[links:])
                 budget.take_text(part.text)
@@ -172,6 +204,8 @@ def members(
         path = one_line(_SURROGATES.sub("\ufffd", path), MAX_NAME) or "content"
         own = budget.own_name(within + path)
         yield own, data
+        if isinstance(data, Spent):
+            raise data
         if isinstance(data, Unread):
             continue
         kind = media_type("", data, path)
@@ -197,11 +231,14 @@ def _unread(error: Exception) -> Unread:
 
 
 def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
-    """What ``unpack`` returns, or the Unread that it raises about this member alone."""
+    """What ``unpack`` returns, or the Unread that it raises about this member alone, or with its
+    first bytes."""
     try:
         return unpack()
-    except Spent:
-        raise
+    except Spent as spent:
+        if not spent.data:
+            raise
+        return spent
     except Unread as unread:
         return unread
 
@@ -209,7 +246,11 @@ def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
 def _read_part(name: str, data: bytes | Unread, page: Page, helped: Helped) -> Part:
     """The part; its links are added to the page of the document."""
     if isinstance(data, Unread):
-        return Part(name, unread=data.unread)
+        if not data.data:
+            return Part(name, unread=data.unread)
+        part = _read_part(name, data.data, page, helped)
+        part.digest, part.unread = "", data.unread  # of its beginning
+        return part
     mime = media_type("", data, name)
     part = Part(name, mime, len(data), digest=sha1(data, usedforsecurity=False).hexdigest())
     extract, url = extractor_for(mime), _BASE + file_name(name)

@@ -27,7 +27,10 @@ _URL_END = ".,;:!?)*_"
 
 
 class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
-    """A document that is not read. ``page`` has what was found until then, if that is of use."""
+    """A document that is not read. ``page`` has what was found until then, if that is of use,
+    ``data`` the first bytes of a member that cannot be had whole."""
+
+    data: bytes = b""
 
     def __init__(self, outcome: Outcome, message: str, page: Page | None = None) -> None:
         super().__init__(message)

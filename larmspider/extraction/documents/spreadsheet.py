@@ -49,7 +49,7 @@ def _read(body: bytes, builder: DocumentBuilder) -> None:
             builder.add_link(target)
     else:
         archive = ZipReader(body)
-        archive.check()
+        body = archive.checked(body)
         metadata(archive, builder)
         for name in archive.names:
             if name.startswith("xl/worksheets/") and name.endswith(".xml"):
