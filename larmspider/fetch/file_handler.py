@@ -53,6 +53,7 @@ between two parts, of all folders together."""
 _CHUNK = 1 << 20
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 _PAGES = ("text/html", "application/xhtml+xml")
+_REPLACED = "another file has taken its place"
 _HAS_PROC = os.path.exists("/proc/self/fd")
 
 
@@ -150,7 +151,7 @@ class FileReader:
             if path != target:
                 return Answer(301, {"Location": url_of(target)})
             if is_folder:
-                return self._list(real, place, url)
+                return self._list(real, found, place, url)
             return self._read(real, found, url, asked, blobs)
         except OSError as error:
             return self._failed(error, root)
@@ -205,23 +206,27 @@ class FileReader:
         """The bytes of a regular file, at most one more than ``most``."""
         fd = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb", buffering=0) as file:
-            found, left = os.fstat(fd), most + 1 if most else 1 << 62
-            # who may write there may have put a link in its place since
-            opened = os.path.realpath(b"/proc/self/fd/%d" % fd) if _HAS_PROC else real
-            is_other = (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino)
-            if is_other or self.roots.place_of(opened) is None:
-                raise OSError(errno.ESTALE, "another file has taken its place")
+            left = most + 1 if most else 1 << 62
+            self._check(fd, real, expected)
             while left and (chunk := file.read(min(_CHUNK, left))):
                 yield chunk
                 left -= len(chunk)
 
+    def _check(self, fd: int, real: bytes, expected: os.stat_result) -> None:
+        """Who may write there may have put a link in its place since. Raises OSError."""
+        found = os.fstat(fd)
+        opened = os.path.realpath(b"/proc/self/fd/%d" % fd) if _HAS_PROC else real
+        is_other = (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino)
+        if is_other or self.roots.place_of(opened) is None:
+            raise OSError(errno.ESTALE, _REPLACED)
+
     # folders
 
-    def _list(self, real: bytes, place: bytes, url: str) -> Answer:
+    def _list(self, real: bytes, looked: os.stat_result, place: bytes, url: str) -> Answer:
         query = url.partition("?")[2]
         if query and not query.startswith(FROM):
             return Answer(404)
-        names = self._names(real)
+        names = self._names(real, looked)
         if not names and place in self.roots.roots:
             # an answer of 200 would say that all is well here, and each file in turn that it is not
             raise errors.Unmounted(f"{_shown(place)} is empty: is the share mounted?")
@@ -236,15 +241,25 @@ class FileReader:
         headers = {"Content-Type": "text/html; charset=utf-8", "X-Robots-Tag": "noindex"}
         return Answer(200, headers, "\n".join(lines).encode())
 
-    def _names(self, real: bytes) -> list[bytes]:
+    def _names(self, real: bytes, found: os.stat_result) -> list[bytes]:
         """The names in a folder, in order. A large one is read once for all of its parts."""
-        found = os.stat(real)
         key = found.st_dev, found.st_ino, found.st_mtime_ns
         known = self._folders.get(real)
         if known is not None and known.key == key:
             return known.names
-        with os.scandir(real) as entries:
-            names = sorted(entry.name for _, entry in zip(range(LARGEST), entries))  # noqa: B905
+        try:
+            fd = os.open(real, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise OSError(errno.ESTALE, _REPLACED) from None
+        try:
+            self._check(fd, real, found)
+            with os.scandir(fd) as entries:
+                some = zip(range(LARGEST), entries)  # noqa: B905
+                names = sorted(os.fsencode(entry.name) for _, entry in some)
+        finally:
+            os.close(fd)
         if len(names) > PART:
             with self._keeping:
                 kept = self._folders
