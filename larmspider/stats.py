@@ -122,8 +122,8 @@ EXTRACTION_BESIDE = "larm/extraction/beside"
 EXTRACTION_ERRORS = "larm/extraction/errors"
 """IntranetSpider: pages stored without title and links because extraction raised"""
 EXTRACTION_REFUSED = "larm/extraction/refused"
-"""IntranetSpider: pages stored without title and links because extraction took too long or too much
-memory, or ended its process"""
+"""IntranetSpider: pages of which extraction took too long or too much memory, or ended its process;
+they are stored with what was read until then"""
 EXTRACTION_SHORTENED = "larm/extraction/shortened"
 """ReaderPool: documents and large pages that had a shorter limit, as several in a row of their host
 took too long or too much memory (docs/documents.md#how-hosts-share-the-readers)"""
@@ -133,6 +133,8 @@ bytes waited for readers"""
 EXTRACTION_UNREAD = "larm/extraction/unread/{outcome}"
 """IntranetSpider: documents that were not read, or not all of them, by outcome
 (docs/documents.md#outcomes)"""
+IMPORT_REFUSED = "larm/import/refused"
+"""ArchiveSpider: records and files of an archive that were not taken, with reasons in the log"""
 PAGE_FILES_PAGES = "larm/page_files/pages"
 """PageFilesPipeline: pages stored"""
 PAGE_FILES_BYTES = "larm/page_files/bytes"

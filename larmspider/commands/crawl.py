@@ -101,6 +101,8 @@ class Command(CrawlCommand):
             if summary.complaint:
                 self.complain(summary.complaint)
             self.exitcode = summary.exit_status
+            for line in getattr(crawler.spider, "refused", ()):
+                self.complain(line)
             for damage in getattr(crawler.spider, "damages", ()):
                 self.complain(damage)
                 self.exitcode = self.exitcode or 1

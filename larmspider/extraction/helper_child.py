@@ -44,15 +44,17 @@ def packed(message: Any) -> bytes:
     return LENGTH.pack(len(data)) + data
 
 
-def unpacked(received: bytearray) -> tuple[Any, int] | None:
-    """The first message of what was ``received``, and its bytes; None where not all is there."""
-    if len(received) < LENGTH.size:
+def unpacked(received: bytearray, at: int = 0) -> tuple[Any, int] | None:
+    """The first message of what was ``received`` from ``at`` on, and its bytes; None where not all
+    is there."""
+    begin = at + LENGTH.size
+    if len(received) < begin:
         return None
-    end = LENGTH.size + LENGTH.unpack_from(received)[0]
+    end = begin + LENGTH.unpack_from(received, at)[0]
     if len(received) < end:
         return None
     with memoryview(received) as view:
-        return msgpack.unpackb(view[LENGTH.size : end], unicode_errors="surrogatepass"), end
+        return msgpack.unpackb(view[begin:end], unicode_errors="surrogatepass"), end - at
 
 
 def receive(pipe: IO[bytes]) -> Any:

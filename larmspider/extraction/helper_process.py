@@ -28,6 +28,7 @@ from zipimport import zipimporter
 import larmspider
 from larmspider.errors import LarmspiderError
 from larmspider.extraction.helper_child import packed, receive, unpacked
+from larmspider.items import Page
 
 WALL = 6
 """Times the seconds of CPU that a process may take, by the clock: the machine may be busy."""
@@ -101,7 +102,10 @@ class ExtractionPostponed(ExtractionStopped):
 
 class ExtractionRefused(LarmspiderError):  # noqa: N818 - a decision, not a fault
     """A document needs more time or memory than allowed, as the message says: as in
-    ``Page.unread``. ``is_costly``: it took all the time or memory, or ended its process."""
+    ``Page.unread``. ``is_costly``: it took all the time or memory, or ended its process. ``kept``
+    is what was read until then, with that message; None for nothing."""
+
+    kept: Page | None = None
 
     def __init__(self, message: str, *, is_costly: bool = False) -> None:
         super().__init__(message)
@@ -112,9 +116,10 @@ class HelperProcess:
     """A process of our own modules that answers messages, one after the other; for a thread that
     may wait (`pool`). It is started for the first message."""
 
-    def __init__(self, program: str, name: str) -> None:
-        """``program`` is what Python runs there, ``name`` that of the thread."""
-        self._program = program
+    def __init__(self, program: str, name: str, fds: tuple[int, ...] = ()) -> None:
+        """``program`` is what Python runs there, ``name`` that of the thread. ``fds``: open files
+        that the process has too, under the same numbers."""
+        self._program, self._fds = program, fds
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._path = ChildPath()
         self._child: subprocess.Popen[bytes] | None = None
@@ -164,7 +169,7 @@ class HelperProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=_environment(),
-                pass_fds=self._path.fds,
+                pass_fds=(*self._path.fds, *self._fds),
                 process_group=0,  # signals to the crawl's group are for the crawl
             )
         if self._child is None or self.closed:  # perhaps meanwhile: close() saw nothing to kill

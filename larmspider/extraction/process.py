@@ -36,6 +36,7 @@ from larmspider.extraction.helper_process import (
     HelperProcess,
 )
 from larmspider.extraction.markup_guard import is_large
+from larmspider.extraction.notes import Notes
 from larmspider.extraction.own_fields import NONE as NO_FIELDS
 from larmspider.extraction.own_fields import OwnFields
 from larmspider.extraction.page_process import MODES, OFF, PageProcess, cores
@@ -57,7 +58,7 @@ logger = logging.getLogger(__name__)
 _SIGPROF = getattr(signal, "SIGPROF", 0)
 _PROGRAM = (
     "from larmspider.extraction.process_child import Helpers, main;"
-    " main({memory_bytes}, {most}, {helpers!r}, {fields!r})"
+    " main({memory_bytes}, {most}, {helpers!r}, {fields!r}, {notes})"
 )
 MOST_READERS = 64
 LEAST_WALL_SECS = 30.0
@@ -79,10 +80,12 @@ class ExtractionProcess(HelperProcess):
         fields: OwnFields = NO_FIELDS,
     ) -> None:
         """``most``: documents that one process reads, without a network; 0: no limit."""
+        self._notes = Notes() if most else None
+        fd = self._notes.fd if self._notes else -1
         program = _PROGRAM.format(
-            memory_bytes=memory_bytes, most=most, helpers=helpers, fields=fields.rules
+            memory_bytes=memory_bytes, most=most, helpers=helpers, fields=fields.rules, notes=fd
         )
-        super().__init__(program, "extraction")
+        super().__init__(program, "extraction", (fd,) if fd >= 0 else ())
         self.seconds, self.helpers = seconds, helpers
         self.used = 0.0
         """CPU seconds that the last document took."""
@@ -107,10 +110,23 @@ class ExtractionProcess(HelperProcess):
         limit. ``Page.mime`` is set where what a container holds says that it is another than
         ``mime``."""
         limit = self.seconds if seconds is None else seconds
-        answer = self._answer((mime, len(body), url, content_type, limit, ""), body)
+        if self._notes:
+            self._notes.clear()
+        try:
+            answer = self._answer((mime, len(body), url, content_type, limit, ""), body)
+        except ExtractionRefused as refused:
+            refused.kept = self._notes.so_far(url, str(refused)) if self._notes else None
+            if refused.kept is not None:
+                refused.kept.body = body
+            raise
         page = page_of(answer["page"], url, body)
         page.mime = answer["mime"]
         return page
+
+    def close(self) -> None:
+        super().close()
+        if self._notes:
+            self._notes.close()
 
     def member(self, mime: str, body: bytes, url: str, name: str) -> bytes:
         """The bytes of one part of a document. Raises ExtractionRefused."""
@@ -161,6 +177,19 @@ class ExtractionProcess(HelperProcess):
         else:
             why = f"{Outcome.READER_DIED}: ended the extraction process with status {self.status}"
         return ExtractionRefused(why, is_costly=True)
+
+
+def _better(page: Page, refused: ExtractionRefused) -> Page:
+    """What was typed, or what was read of the scans beside it, until these were ``refused``."""
+    kept = refused.kept
+    if kept is not None and _size(kept) > _size(page):
+        return kept
+    page.unread = str(refused)
+    return page
+
+
+def _size(page: Page) -> int:
+    return len(page.text) + sum(len(part.text) for part in page.parts)
 
 
 def helpers_from_settings(settings: Settings) -> Helpers:
@@ -272,8 +301,8 @@ class Readers:
         if self._has_scans(mime, page):
             try:
                 return await self.scans.read(mime, body, url, content_type, self.backlog)
-            except ExtractionRefused as refused:  # what was typed is worth having
-                page.unread = str(refused)
+            except ExtractionRefused as refused:
+                page = _better(page, refused)
         return page
 
     async def read_beside(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
@@ -318,7 +347,7 @@ class Readers:
                     try:
                         return self.scans.read_now(mime, body, url, header)
                     except ExtractionRefused as refused:
-                        page.unread = str(refused)
+                        page = _better(page, refused)
                 return page
             if not self.is_apart(mime, body, url):
                 return extract(body, url, header)
@@ -327,7 +356,7 @@ class Readers:
             except ExtractionRefused as refused:
                 return self._without_fields(refused, mime, body, url, header)
         except ExtractionRefused as refused:
-            return Page(url, body=body, unread=str(refused))
+            return refused.kept or Page(url, body=body, unread=str(refused))
 
     def close(self) -> None:
         """May be called twice."""

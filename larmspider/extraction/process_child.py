@@ -18,6 +18,7 @@ from dataclasses import astuple
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from larmspider.extraction import progress
 from larmspider.extraction.formats import column_extractor_for, extractor_for, is_container
 from larmspider.extraction.helper_child import keep_memory, receive, send
 from larmspider.items import Link, Outcome, Page, Part, Section
@@ -83,6 +84,8 @@ def _read(
 ) -> dict[str, Any]:
     columns = None
     said, mime = mime, _final_type(mime, body, url, content_type)
+    if mime != said:
+        progress.media_type(mime)
     if extract := column_extractor_for(mime):
         page, columns = extract(body, url, content_type)
     else:
@@ -164,12 +167,16 @@ def _member(mime: str, body: bytes, url: str, name: str) -> dict[str, Any]:
 
 
 def main(
-    memory_bytes: int, most: int = 0, helpers: Helpers = NONE, fields: Rules | None = None
+    memory_bytes: int,
+    most: int = 0,
+    helpers: Helpers = NONE,
+    fields: Rules | None = None,
+    notes: int = -1,
 ) -> None:
     """Read documents until the input ends; more than ``memory_bytes`` for one is an error.
 
     ``most``: end after so many documents, and have no network; 0: neither. ``fields``: as in
-    OwnFields."""
+    OwnFields. ``notes``: the file for what is read so far (progress.py), -1 for none."""
     _ignore_signals()
     if most:
         _leave_network()
@@ -190,6 +197,7 @@ def main(
             try:
                 mime, size, url, content_type, seconds, member = request
                 body = source.read(size)
+                progress.begin(notes)
                 _limit_time(seconds)
                 if member:
                     answer = _member(mime, body, url, member)

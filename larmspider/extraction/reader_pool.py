@@ -187,9 +187,13 @@ class ReaderPool(Generic[R]):
         """``refused``, with a reason where the limit was shorter than the setting."""
         if limit >= self.seconds or not str(refused).startswith(Outcome.TOO_LONG):
             return refused
-        return ExtractionRefused(
+        explained = ExtractionRefused(
             f"{refused}{self._why(limit, failures)}", is_costly=refused.is_costly
         )
+        explained.kept = refused.kept
+        if explained.kept is not None:
+            explained.kept.unread = str(explained)
+        return explained
 
     def _explained(self, page: Page, limit: float, failures: int) -> Page:
         if limit < self.seconds and "LARM_OCR_SECS" in page.unread:

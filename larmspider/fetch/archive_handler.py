@@ -10,6 +10,7 @@ from scrapy.responsetypes import responsetypes
 from larmspider.fetch import errors
 from larmspider.fetch.archives import Archive
 from larmspider.fetch.blobs import Room, folder_of
+from larmspider.fetch.in_thread import in_thread
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.requests import BLOB, TIMING, VALIDATORS, WITHOUT_SECRETS
@@ -46,7 +47,8 @@ class ArchiveHandler:
         capture = self._archive.find(request.url)
         if capture is None:
             raise errors.BadResponse("the archive has no such page")
-        answer = capture.source.read(capture, self._room)
+        source = capture.source
+        answer = await in_thread(lambda: source.read(capture, self._room))
         if answer.blob is not None:
             request.meta[BLOB] = answer.blob
         headers = Headers()

@@ -6,7 +6,9 @@
 
 A WARC is read once for the places of its records, then record by record as they are asked for. Of
 several captures of a URL the latest counts. A file that is damaged is read up to there; ``damages``
-has a line about it.
+has a line about it. An archive is foreign content: each field of a record is checked
+(archive_fields.py), and of a folder nothing but its own plain files is opened (plain_files.py).
+``refused`` says what is not taken, and why.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from __future__ import annotations
 import os
 import re
 import struct
+import time
+import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from email.utils import formatdate
 from functools import partial
 from pathlib import Path
@@ -29,12 +33,32 @@ from scrapy import Request
 
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.fetch import errors
+from larmspider.fetch.archive_fields import (
+    CODING,
+    MAX_HEAD,
+    RefusedError,
+    check_url,
+    date_of,
+    decoded,
+    digest_of,
+    parse_head,
+    plain_headers,
+    record_fault,
+    status_of,
+)
 from larmspider.fetch.blobs import Blob, Room
+from larmspider.fetch.plain_files import (
+    Found,
+    NotPlainError,
+    PlainFolder,
+    in_words,
+    plain_file,
+)
 from larmspider.formatting import counted, printable
 from larmspider.urls.media_types import type_by_name
+from larmspider.urls.syntax import without_userinfo
 
 _HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::[0-9]+)?")
-_CODING = ("content-encoding", "transfer-encoding", "content-length")
 _PIECE, _MEMBER_PIECE = 1 << 16, 1 << 14
 
 
@@ -59,10 +83,40 @@ class Capture:
     place: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A record or file that is not taken: its place, printable, and why."""
+
+    place: str
+    why: str
+
+
+@dataclass
+class Refusals:
+    """Those of one source, by their reasons: the number and the first places."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    _places: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, refused: Refused) -> None:
+        self.counts[refused.why] = self.counts.get(refused.why, 0) + 1
+        places = self._places.setdefault(refused.why, [])
+        if len(places) < _PLACES:
+            places.append(printable(refused.place)[:_PLACE_CHARS])
+
+    def lines(self) -> list[str]:
+        """One for each reason."""
+        return [
+            f"{counted(number, 'entry', 'entries')} refused: {why} ({', '.join(self._places[why])}"
+            f"{', ...' * (number > _PLACES)})"
+            for why, number in self.counts.items()
+        ]
+
+
 class Source(Protocol):
     """One file or folder."""
 
-    def captures(self) -> Iterator[Capture]:
+    def captures(self) -> Iterator[Capture | Refused]:
         """Those of http and https. Raises DamagedError after the last one that can be read."""
 
     def read(self, capture: Capture, room: Room) -> Answer:
@@ -78,28 +132,42 @@ class Archive:
 
     def __init__(self, paths: Sequence[Path], scheme: str = "http") -> None:
         self.damages: list[str] = []
+        self.refused: list[str] = []
+        """A line for each reason for which something was not taken."""
+        self.refused_entries = 0
         self._captures: dict[str, Capture] = {}
         for path in paths:
-            found = 0
             try:
-                for capture in _source_of(path, scheme).captures():
-                    try:
-                        key = Request(capture.url).url
-                        if urlsplit(key).path == "/robots.txt":
-                            continue  # of crawlers that keep it
-                    except ValueError:
-                        continue  # no URL
-                    found += 1
-                    known = self._captures.get(key)
-                    if known is None or known.time <= capture.time:
-                        self._captures[key] = capture
-            except DamagedError as error:
-                self.damages.append(f"{path}: {error}; {counted(found, 'page')} before that")
+                self._add(path, scheme)
             except OSError as error:
                 raise ConfigError(f"{path}: {error.strerror or error}") from None
-            if not found:
-                why = self.damages[-1] if self.damages else f"{path} has no page of http or https"
-                raise ConfigError(why)
+
+    def _add(self, path: Path, scheme: str) -> None:
+        found, refusals = 0, Refusals()
+        try:
+            for capture in _source_of(path, scheme).captures():
+                if isinstance(capture, Refused):
+                    refusals.add(capture)
+                    continue
+                try:
+                    key = Request(check_url(capture.url)).url
+                except (RefusedError, ValueError) as error:
+                    refusals.add(Refused(without_userinfo(capture.url), str(error)))
+                    continue
+                if urlsplit(key).path == "/robots.txt":
+                    continue  # of crawlers that keep it
+                found += 1
+                known = self._captures.get(key)
+                if known is None or known.time <= capture.time:
+                    self._captures[key] = capture
+        except DamagedError as error:
+            self.damages.append(f"{path}: {error}; {counted(found, 'page')} before that")
+        refused = [f"{path}: {line}" for line in refusals.lines()]
+        self.refused += refused
+        self.refused_entries += sum(refusals.counts.values())
+        if not found:
+            why = [*refused, *self.damages[-1:]] or [f"{path} has no page of http or https"]
+            raise ConfigError(why[-1])
 
     def urls(self) -> Iterator[str]:
         """As Scrapy writes them."""
@@ -110,20 +178,37 @@ class Archive:
 
 
 def _source_of(path: Path, scheme: str) -> Source:
-    if (path / "hts-cache" / "new.zip").is_file():
-        return HTTrackCache(path)
     if path.is_dir():
-        return MirrorFolder(path, scheme)
+        return _folder_source(path, scheme)
     if not path.exists():
         raise ConfigError(f"{path}: there is no such file or folder")
-    with path.open("rb") as file:
-        begins = file.read(4)
+    try:
+        with plain_file(path) as file:
+            begins = file.read(4)
+    except NotPlainError as error:
+        raise ConfigError(f"{path}: {error}: {_EXPECTED}") from None
     if begins[:2] == b"\x1f\x8b" or begins == b"WARC":
         return WarcFile(path)
-    raise ConfigError(
-        f"{path}: expected a WARC file (.warc, .warc.gz), the folder of an HTTrack mirror, with"
-        " hts-cache/new.zip, or one of a wget mirror, with a folder for each host"
-    )
+    raise ConfigError(f"{path}: {_EXPECTED}")
+
+
+def _folder_source(path: Path, scheme: str) -> Source:
+    folder = PlainFolder(path)
+    try:
+        why = folder.kind(_CACHE)
+    except (OSError, NotPlainError):
+        return MirrorFolder(folder, scheme)
+    if why:
+        raise ConfigError(f"{path}: {os.fsdecode(_CACHE)}: {why}; expected a plain file")
+    return HTTrackCache(folder)
+
+
+_CACHE = b"hts-cache/new.zip"
+_PLACES, _PLACE_CHARS = 3, 200
+_EXPECTED = (
+    "expected a WARC file (.warc, .warc.gz), the folder of an HTTrack mirror, with"
+    " hts-cache/new.zip, or one of a wget mirror, with a folder for each host"
+)
 
 
 class WarcFile:
@@ -140,14 +225,14 @@ class WarcFile:
         self._originals: dict[str, int] = {}
         """Where the records with a payload are, for revisits of it."""
 
-    def captures(self) -> Iterator[Capture]:
+    def captures(self) -> Iterator[Capture | Refused]:
         at = 0
         try:
-            with self.path.open("rb") as file, self.path.open("rb") as raw:
+            with self._opened() as file, self._opened() as raw:
                 records = self._records(file, no_record_parse=True)
                 while True:
-                    if not _unpacks(raw, records.offset):
-                        raise DamagedError(f"the record at byte {records.offset:,} is damaged")
+                    if fault := _fault_at(raw, records.offset):
+                        raise DamagedError(f"the record at byte {records.offset:,} {fault}")
                     record = next(records, None)
                     if record is None:
                         break
@@ -172,148 +257,226 @@ class WarcFile:
         if records.offset < self.path.stat().st_size:  # warcio ends there without a word
             raise DamagedError(f"it is damaged behind the record at byte {at:,}")
 
-    def _capture(self, kind: str, head: Any, at: int) -> Capture | None:
+    def _opened(self) -> IO[bytes]:
+        try:
+            return plain_file(self.path)
+        except NotPlainError as error:
+            raise OSError(0, str(error)) from None
+
+    def _capture(self, kind: str, head: Any, at: int) -> Capture | Refused | None:
         url = (head("WARC-Target-URI") or "").strip("<>")
         if kind not in ("response", "revisit", "resource") or not _is_web(url):
             return None
-        digest = head("WARC-Payload-Digest")
+        try:
+            when = date_of(head("WARC-Date") or "")
+        except RefusedError as error:
+            return Refused(f"the record at byte {at:,}", str(error))
+        digest = digest_of(head("WARC-Payload-Digest"))
         if kind == "response" and digest:
             self._originals[digest] = at
-        try:
-            date = datetime.fromisoformat(head("WARC-Date") or "")
-        except ValueError:
-            return None
-        date = date if date.tzinfo else date.replace(tzinfo=UTC)
-        return Capture(url, date.timestamp(), self, at)
+        return Capture(url, when, self, at)
 
     def read(self, capture: Capture, room: Room) -> Answer:
         try:
             return self._read(capture.place, room)
-        except (errors.TooBig, errors.BadResponse, CrawlDirError):
+        except (errors.TooBig, CrawlDirError):
             raise
         except Exception as error:  # noqa: BLE001 - as above
             raise errors.BadResponse(
                 f"{self.path}: the record at byte {capture.place:,}: {_line(error)}"
             ) from None
 
-    def _read(self, at: int, room: Room) -> Answer:
-        with self.path.open("rb") as file:
+    def _read(self, at: int, room: Room, *, may_refer: bool = True) -> Answer:
+        with self._opened() as file:
+            if fault := _fault_at(file, at, whole=False):
+                raise errors.BadResponse(f"it {fault}")
             file.seek(at)
-            record = next(iter(self._records(file)))
-            headers = record.http_headers
+            record = next(iter(self._records(file, no_record_parse=True)), None)
+            if record is None:
+                raise errors.BadResponse("it is gone")
+            head = record.rec_headers.get_header
             if record.rec_type == "revisit":
-                original = self._originals.get(record.rec_headers.get_header("WARC-Payload-Digest"))
-                if original is None:
-                    raise errors.BadResponse(f"{self.path}: the original of a revisit is not here")
-                answer = self._read(original, room)
-                if headers is None:
+                original = self._originals.get(digest_of(head("WARC-Payload-Digest")) or "")
+                if original is None or not may_refer:
+                    raise errors.BadResponse("the original of a revisit is not here")
+                answer = self._read(original, room, may_refer=False)
+                if not record.length:
                     return answer
-                status, head = int(headers.get_statuscode()), _plain(headers.headers)
-                return replace(answer, status=status, headers=head)
-            body, blob = room.take(_pieces(record.content_stream()))
-            if record.rec_type == "resource" or headers is None:
-                return Answer(200, [("Content-Type", record.content_type or "")], body, blob)
-            return Answer(int(headers.get_statuscode()), _plain(headers.headers), body, blob)
+                status, headers = parse_head(record.raw_stream)
+                return replace(answer, status=status, headers=_plain(headers))
+            if record.rec_type == "resource":
+                kind = plain_headers([("Content-Type", head("Content-Type") or "")])
+                body, blob = room.take(_pieces(record.raw_stream))
+                return Answer(200, kind, body, blob)
+            status, headers = parse_head(record.raw_stream)
+            most = room.memory_bytes if room.folder is None else room.blob_bytes
+            body, blob = room.take(decoded(record.raw_stream, headers, most))
+            return Answer(status, _plain(headers), body, blob)
 
 
-def _unpacks(file: IO[bytes], at: int) -> bool:
-    """Whether the gzip member there is what was packed; True of one that is cut short, and of what
-    is none. warcio passes over a wrong checksum, and may lose all records behind it."""
+def _fault_at(file: IO[bytes], at: int, *, whole: bool = True) -> str:
+    """What is wrong with the record there; "" for nothing, for one that is cut short, and for what
+    is none. warcio passes over a wrong checksum, and may lose all records behind it. ``whole``: the
+    gzip member is unpacked to its end."""
     file.seek(max(0, at))
     unpacked, piece = zlib.decompressobj(31), file.read(_MEMBER_PIECE)
     if not piece.startswith(b"\x1f\x8b"):
-        return True
+        while len(piece) < MAX_HEAD and (more := file.read(_MEMBER_PIECE)):
+            piece += more
+            if _HEAD_END.search(piece):
+                break
+        return record_fault(piece)
+    begin = b""
     try:
         while piece and not unpacked.eof:
-            unpacked.decompress(piece)
+            found = unpacked.decompress(piece)
+            begin += found[: MAX_HEAD - len(begin)]
+            if not whole and (len(begin) >= MAX_HEAD or _HEAD_END.search(begin)):
+                break
             piece = file.read(_MEMBER_PIECE)
     except zlib.error:
-        return False
-    return True
+        return "is damaged"
+    return record_fault(begin)
+
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 
 class HTTrackCache:
     """hts-cache/new.zip: an entry a URL, whose extra field has the head of the response. A body
     that is not there lies in the mirror."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self._zip = path, path / "hts-cache" / "new.zip"
+    def __init__(self, folder: PlainFolder) -> None:
+        self.path, self._folder = folder.path, folder
+        self._file: IO[bytes] | None = None
 
-    def captures(self) -> Iterator[Capture]:
+    def captures(self) -> Iterator[Capture | Refused]:
         try:
-            with zipfile.ZipFile(self._zip) as cache:
-                for entry in cache.infolist():
-                    url = entry.filename if "://" in entry.filename else f"http://{entry.filename}"
-                    if _is_web(url):
-                        when = datetime(*entry.date_time).astimezone().timestamp()
-                        yield Capture(url, when, self, entry)
-        except (zipfile.BadZipFile, ValueError) as error:
+            self._file = self._folder.open(_CACHE)
+            weakref.finalize(self, self._file.close)
+            now = _past(os.fstat(self._file.fileno()).st_mtime)
+            self._zip = zipfile.ZipFile(self._file)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
             raise DamagedError(f"hts-cache/new.zip: {_line(error)}") from None
+        except NotPlainError as error:
+            raise DamagedError(f"hts-cache/new.zip: {error}") from None
+        for entry in self._zip.infolist():
+            url = entry.filename if "://" in entry.filename else f"http://{entry.filename}"
+            if _is_web(url):
+                try:
+                    when = _past(datetime(*entry.date_time).astimezone().timestamp())
+                except (ValueError, OverflowError):
+                    when = now
+                yield Capture(url, when, self, entry)
 
     def read(self, capture: Capture, room: Room) -> Answer:
         entry = capture.place
         try:
-            with self._zip.open("rb") as file:
-                file.seek(entry.header_offset + 26)
-                name, extra = struct.unpack("<HH", file.read(4))
-                file.seek(name, os.SEEK_CUR)
-                lines = file.read(extra).decode("latin-1").splitlines()
-            split = (line.partition(":") for line in lines)
-            head = [(name, value.strip()) for name, _, value in split]
+            head = self._head(entry.header_offset)
             known = dict(head)
+            status = status_of(known["X-StatusCode"])
             if known.get("X-In-Cache") == "0":
                 body, blob = self._saved(known.get("X-Save", ""), room)
             else:
-                with zipfile.ZipFile(self._zip) as cache, cache.open(entry) as content:
+                with self._zip.open(entry) as content:
                     body, blob = room.take(_pieces(content))
             found = [(name, value) for name, value in head if value and name[:2] != "X-"]
-            return Answer(int(known["X-StatusCode"]), _plain(found), body, blob)
-        except (KeyError, ValueError, OSError, zipfile.BadZipFile, zlib.error) as error:
-            raise errors.BadResponse(f"{self._zip}: {entry.filename}: {_line(error)}") from None
+            return Answer(status, _plain(found), body, blob)
+        except (errors.TooBig, CrawlDirError):
+            raise
+        except Exception as error:  # noqa: BLE001 - zipfile raises what its input makes it raise
+            why = f"it has no {error.args[0]}" if isinstance(error, KeyError) else _line(error)
+            raise errors.BadResponse(
+                f"{self.path / os.fsdecode(_CACHE)}: {printable(entry.filename)[:100]}: {why}"
+            ) from None
+
+    def _head(self, at: int) -> list[tuple[str, str]]:
+        assert self._file is not None
+        lengths = os.pread(self._file.fileno(), 4, at + 26)
+        name, extra = struct.unpack("<HH", lengths)
+        lines = os.pread(self._file.fileno(), extra, at + 30 + name).decode("latin-1").split("\n")
+        split = (line.partition(":") for line in lines)
+        return plain_headers([(name, value) for name, colon, value in split if colon])
 
     def _saved(self, name: str, room: Room) -> tuple[bytes, Blob | None]:
-        path = (self.path / name).resolve()
-        if not path.is_relative_to(self.path.resolve()):
+        path = name.encode("latin-1")  # as `_head` has decoded it
+        if path.startswith(b"/") or b".." in path.split(b"/"):
             raise ValueError(f"{name} is outside of the mirror")
-        with path.open("rb") as content:
-            return room.take(_pieces(content))
+        try:
+            with self._folder.open(path) as content:
+                return _take(content, room)
+        except (NotPlainError, OSError) as error:
+            raise ValueError(f"{name}: {in_words(error)}") from None
 
 
 class MirrorFolder:
     """A folder for each host, as of ``wget -m``: ``wiki:8080/a/index.html`` is
     ``http://wiki:8080/a/``. No head is kept, so the status is 200, the type that of the name."""
 
-    def __init__(self, path: Path, scheme: str) -> None:
-        self.path, self._scheme = path, scheme
+    def __init__(self, folder: PlainFolder, scheme: str) -> None:
+        self._folder, self._scheme = folder, scheme
 
-    def captures(self) -> Iterator[Capture]:
-        for host in sorted(self.path.iterdir()):
-            if not host.is_dir() or not _HOST.fullmatch(host.name):
+    def captures(self) -> Iterator[Capture | Refused]:
+        for host in self._folder.names():
+            if not _HOST.fullmatch(os.fsdecode(host)):
                 continue
-            for folder, folders, names in os.walk(host):
-                folders.sort()
-                for name in sorted(names):
-                    file = Path(folder, name)
-                    if file.is_file() and not file.is_symlink():
-                        yield Capture(self._url(file), file.stat().st_mtime, self, file)
+            try:
+                why = self._folder.kind(host)
+            except OSError as error:
+                why = in_words(error)
+            if not why:
+                continue  # a file beside the hosts
+            if why != _IS_FOLDER:
+                yield Refused(os.fsdecode(host), why)
+                continue
+            for found in self._folder.walk(host):
+                if found.stat is None:
+                    yield Refused(os.fsdecode(found.path), found.why)
+                else:
+                    yield Capture(self._url(found.path), _past(found.stat.st_mtime), self, found)
 
-    def _url(self, file: Path) -> str:
-        path, mark, query = os.fsencode(file.relative_to(self.path)).partition(b"?")
+    def _url(self, file: bytes) -> str:
+        path, mark, query = file.partition(b"?")
         if path.endswith(b"/index.html") and not mark:
             path = path[: -len(b"index.html")]
         shown = quote(path, safe="/:!$&'()*+,;=@~%")
         return f"{self._scheme}://{shown}" + (f"?{quote(query, safe=_IN_QUERY)}" if mark else "")
 
     def read(self, capture: Capture, room: Room) -> Answer:
-        file: Path = capture.place
+        found: Found = capture.place
         try:
-            with file.open("rb") as content:
-                body, blob = room.take(_pieces(content))
-        except OSError as error:
-            raise errors.BadResponse(f"{file}: {error.strerror or error}") from None
-        mime = type_by_name(file.name.partition("?")[0]) or "text/html" * _is_html(body)
+            with self._folder.open(found.path, found.stat) as content:
+                body, blob = _take(content, room)
+        except (OSError, NotPlainError, ValueError) as error:
+            shown = printable(str(self._folder.path / os.fsdecode(found.path)))
+            raise errors.BadResponse(f"{shown}: {in_words(error)}") from None
+        name = os.fsdecode(found.path.rpartition(b"/")[2])
+        mime = type_by_name(name.partition("?")[0]) or "text/html" * _is_html(body)
         head = [("Content-Type", mime), ("Last-Modified", formatdate(capture.time, usegmt=True))]
         return Answer(200, [one for one in head if one[1]], body, blob)
+
+
+_IS_FOLDER = "it is a folder"
+
+
+def _take(content: IO[bytes], room: Room) -> tuple[bytes, Blob | None]:
+    """The bytes that a file has when it is opened. Raises ValueError where it has others then."""
+    size = os.fstat(content.fileno()).st_size
+
+    def pieces() -> Iterator[bytes]:
+        left = size
+        while left and (piece := content.read(min(_PIECE, left))):
+            left -= len(piece)
+            yield piece
+        if left or os.fstat(content.fileno()).st_size != size:
+            raise ValueError("it has changed while it was read")
+
+    return room.take(pieces())
+
+
+def _past(when: float) -> float:
+    """A time of a file, which may be any number: no later than now."""
+    return min(max(0.0, when), time.time())
 
 
 _IN_QUERY = "/:!$&'()*+,;=@~%?"
@@ -332,7 +495,7 @@ def _is_web(url: str) -> bool:
 
 def _plain(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Without what says how the body was coded."""
-    return [(name, value) for name, value in headers if name.lower() not in _CODING]
+    return [(name, value) for name, value in headers if name.lower() not in CODING]
 
 
 def _pieces(content: IO[bytes]) -> Iterator[bytes]:

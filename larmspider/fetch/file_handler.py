@@ -22,17 +22,18 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
 from larmspider.fetch import errors
 from larmspider.fetch.blobs import Blob, Room, folder_of
+from larmspider.fetch.in_thread import in_thread
 from larmspider.fetch.limits import Limits
 from larmspider.formatting import printable
 from larmspider.requests import BLOB, TIMING, TOO_LARGE, VALIDATORS, is_of_page
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-T = TypeVar("T")
-
 PART = 10_000
 """Entries of a folder in one list; the next part begins behind them."""
 LARGEST = 5_000_000
@@ -54,6 +53,7 @@ between two parts, of all folders together."""
 _CHUNK = 1 << 20
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 _PAGES = ("text/html", "application/xhtml+xml")
+_REPLACED = "another file has taken its place"
 _HAS_PROC = os.path.exists("/proc/self/fd")
 
 
@@ -97,7 +97,7 @@ class FileHandler:
         blobs = self._blobs if is_of_page(request) else None
         try:
             answer = await asyncio.wait_for(
-                _in_thread(lambda: self.reader.read(url, asked, blobs)), secs
+                in_thread(lambda: self.reader.read(url, asked, blobs)), secs
             )
         except TimeoutError:
             raise errors.TimedOut(f"took longer than {secs:g} s (DOWNLOAD_TIMEOUT)") from None
@@ -151,7 +151,7 @@ class FileReader:
             if path != target:
                 return Answer(301, {"Location": url_of(target)})
             if is_folder:
-                return self._list(real, place, url)
+                return self._list(real, found, place, url)
             return self._read(real, found, url, asked, blobs)
         except OSError as error:
             return self._failed(error, root)
@@ -206,23 +206,27 @@ class FileReader:
         """The bytes of a regular file, at most one more than ``most``."""
         fd = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb", buffering=0) as file:
-            found, left = os.fstat(fd), most + 1 if most else 1 << 62
-            # who may write there may have put a link in its place since
-            opened = os.path.realpath(b"/proc/self/fd/%d" % fd) if _HAS_PROC else real
-            is_other = (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino)
-            if is_other or self.roots.place_of(opened) is None:
-                raise OSError(errno.ESTALE, "another file has taken its place")
+            left = most + 1 if most else 1 << 62
+            self._check(fd, real, expected)
             while left and (chunk := file.read(min(_CHUNK, left))):
                 yield chunk
                 left -= len(chunk)
 
+    def _check(self, fd: int, real: bytes, expected: os.stat_result) -> None:
+        """Who may write there may have put a link in its place since. Raises OSError."""
+        found = os.fstat(fd)
+        opened = os.path.realpath(b"/proc/self/fd/%d" % fd) if _HAS_PROC else real
+        is_other = (found.st_dev, found.st_ino) != (expected.st_dev, expected.st_ino)
+        if is_other or self.roots.place_of(opened) is None:
+            raise OSError(errno.ESTALE, _REPLACED)
+
     # folders
 
-    def _list(self, real: bytes, place: bytes, url: str) -> Answer:
+    def _list(self, real: bytes, looked: os.stat_result, place: bytes, url: str) -> Answer:
         query = url.partition("?")[2]
         if query and not query.startswith(FROM):
             return Answer(404)
-        names = self._names(real)
+        names = self._names(real, looked)
         if not names and place in self.roots.roots:
             # an answer of 200 would say that all is well here, and each file in turn that it is not
             raise errors.Unmounted(f"{_shown(place)} is empty: is the share mounted?")
@@ -237,15 +241,25 @@ class FileReader:
         headers = {"Content-Type": "text/html; charset=utf-8", "X-Robots-Tag": "noindex"}
         return Answer(200, headers, "\n".join(lines).encode())
 
-    def _names(self, real: bytes) -> list[bytes]:
+    def _names(self, real: bytes, found: os.stat_result) -> list[bytes]:
         """The names in a folder, in order. A large one is read once for all of its parts."""
-        found = os.stat(real)
         key = found.st_dev, found.st_ino, found.st_mtime_ns
         known = self._folders.get(real)
         if known is not None and known.key == key:
             return known.names
-        with os.scandir(real) as entries:
-            names = sorted(entry.name for _, entry in zip(range(LARGEST), entries))  # noqa: B905
+        try:
+            fd = os.open(real, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise OSError(errno.ESTALE, _REPLACED) from None
+        try:
+            self._check(fd, real, found)
+            with os.scandir(fd) as entries:
+                some = zip(range(LARGEST), entries)  # noqa: B905
+                names = sorted(os.fsencode(entry.name) for _, entry in some)
+        finally:
+            os.close(fd)
         if len(names) > PART:
             with self._keeping:
                 kept = self._folders
@@ -314,31 +328,3 @@ def _is_as_it_was(headers: dict[str, str], asked: dict[str, str]) -> bool:
 
 def _shown(name: bytes) -> str:
     return printable(name.decode("utf-8", "replace"))
-
-
-async def _in_thread(call: Callable[[], T]) -> T:
-    """What ``call`` returns or raises; in a daemon thread, which nobody waits for at the end."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def end(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
-
-    def run() -> None:
-        result, raised = None, None
-        try:
-            result = call()
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
-            raised = error
-        try:
-            loop.call_soon_threadsafe(end, result, raised)
-        except RuntimeError:
-            pass  # the loop has ended
-
-    threading.Thread(target=run, name="file", daemon=True).start()
-    return await future

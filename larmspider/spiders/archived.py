@@ -4,12 +4,17 @@ and stores as if they were fetched now; the time of each is that of its capture.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Sequence
+import signal
+import threading
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from larmspider.errors import ConfigError
+from larmspider import stats
+from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.fetch.archives import Archive
 from larmspider.items import Requisite
 from larmspider.requests import page_request
@@ -67,7 +72,8 @@ class ArchiveSpider(IntranetSpider):
         """Raises ConfigError for what is no archive, and for other arguments."""
         if scheme not in ("http", "https"):
             raise ConfigError(f"scheme={scheme}: expected http or https")
-        archive = Archive([Path(path).expanduser() for path in paths], scheme)
+        with _ended_by_signals():
+            archive = Archive([Path(path).expanduser() for path in paths], scheme)
         for name in kwargs:
             if name not in ("restrict", "hostresolver", "fresh") and not name.startswith("_"):
                 raise ConfigError(f"-a {name}: expected restrict, hostresolver, fresh or scheme")
@@ -85,8 +91,15 @@ class ArchiveSpider(IntranetSpider):
     def damages(self) -> Sequence[str]:  # type: ignore[override]
         return self.archive.damages
 
+    @property
+    def refused(self) -> Sequence[str]:
+        """What the archives hold and is not taken, a line for each reason."""
+        return self.archive.refused
+
     async def start(self) -> AsyncIterator[Any]:
         self.languages.start()
+        if self.archive.refused_entries:
+            self.crawler.stats.set_value(stats.IMPORT_REFUSED, self.archive.refused_entries)
         for url in self.archive.urls():
             yield page_request(self, url)
 
@@ -96,6 +109,39 @@ class ArchiveSpider(IntranetSpider):
             if capture is not None and not isinstance(item, Requisite):
                 item.fetched = capture.time
             yield item
+
+
+class _Told(BaseException):
+    """A signal has come; no reader of archives takes it for damage."""
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and the like end what is done meanwhile. The event loop, which else stops a crawl,
+    waits for it. Raises LarmspiderError."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise _Told(signal.Signals(number).name)
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in _ENDING:
+            handler = signal.getsignal(number)
+            if handler not in (None, signal.SIG_IGN):  # nohup
+                before[number] = handler
+                signal.signal(number, stop)
+    try:
+        yield
+    except _Told as told:
+        raise LarmspiderError(f"ended by {told} before the archives were looked through") from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_ENDING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 
 
 def archives_of(start: str, settings: Settings) -> list[str]:

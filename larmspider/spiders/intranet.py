@@ -223,7 +223,7 @@ class IntranetSpider(Spider):
                 page = extract(body, response.url, content_type)
         except ExtractionRefused as refused:
             self.crawler.stats.inc_value(stats.EXTRACTION_REFUSED)
-            page = Page(response.url, unread=str(refused))
+            page = refused.kept or Page(response.url, unread=str(refused))
         except ExtractionStopped:
             raise
         except Exception:

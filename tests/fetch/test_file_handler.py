@@ -180,6 +180,26 @@ def test_a_link_that_takes_the_place_of_a_file_is_not_followed(
         reader.read(url(share / "plans" / "b.txt"), NOTHING)
 
 
+def test_a_link_that_takes_the_place_of_a_folder_is_not_listed(
+    share: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, looked, folder = reader_of(share), os.lstat, share / "plans"
+    looks = 0
+
+    def swapped(path: bytes, **how: int) -> os.stat_result:
+        nonlocal looks
+        found = looked(path, **how)
+        looks += path == os.fsencode(folder)
+        if looks == 2 and not folder.is_symlink():  # the first is by realpath
+            folder.rename(tmp_path / "away")
+            folder.symlink_to(tmp_path / "secret")
+        return found
+
+    monkeypatch.setattr(os, "lstat", swapped)
+    with pytest.raises(errors.ConnectionLost, match="another file has taken its place"):
+        reader.read(url(folder) + "/", NOTHING)
+
+
 def test_pipes_sockets_and_devices_are_left_alone(share: Path) -> None:
     os.mkfifo(share / "pipe")
     with socket.socket(socket.AF_UNIX) as listening:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
+import time
 from base64 import b64encode
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from larmspider import open_crawl
 from larmspider.pipelines.warc import warc_files
 from larmspider.settings import ITEM_PIPELINES
-from tests.support.crawling import FAST, records, scrapy
+from tests.support.crawling import FAST, begin, records, scrapy
 from tests.support.servers.scripted import Reply, ScriptedServer
 
 pytestmark = pytest.mark.acceptance
@@ -148,3 +150,87 @@ def test_links_that_an_archive_lacks_are_fetched_later(tmp_path: Path) -> None:
         assert [one.path for one in server.requests()] == ["/robots.txt", "/new"]
         urls = [line["url"] for line in records(tmp_path / "crawl" / "store.log")]
         assert urls == [server.url(), server.url("/new")]
+
+
+def _record(url: str, http: bytes, date: str = "2023-11-14T22:13:20Z", length: int = 0) -> bytes:
+    return (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nWARC-Date: {date}\r\n"
+        f"Content-Length: {length or len(http)}\r\n\r\n"
+    ).encode() + http + b"\r\n\r\n"  # fmt: skip
+
+
+def test_a_hostile_archive_ends_as_any_other(tmp_path: Path) -> None:
+    """Each status ends the import: 99999 never did. What is refused is listed, with status 0."""
+    said = [
+        "200",
+        "99999",
+        "0",
+        "-1",
+        "101",
+        "199",
+        "204",
+        "304",
+        "401",
+        "429",
+        "503",
+        "599",
+        "600",
+    ]
+    pages = [
+        _record(f"http://h/{n}", f"HTTP/1.1 {status} X\r\nRetry-After: 9\r\n\r\nword".encode())
+        for n, status in enumerate(said)
+    ]
+    future = _record("http://h/0", b"HTTP/1.1 200 OK\r\n\r\nfalse", "9999-01-01T00:00:00Z")
+    (tmp_path / "a.warc").write_bytes(b"".join([*pages, future]))
+    ran = scrapy("import", "a.warc", *FAST_OPTIONS, cwd=tmp_path, timeout=60)
+    assert ran.status == 0, ran.err
+    assert "a.warc: 1 entry refused: its date lies in the future (the record at byte" in ran.err
+    assert "bad-response 6" in ran.out
+    assert "'larm/import/refused': 1" in ran.err
+    with open_crawl(tmp_path / "crawl") as crawl:
+        found = {page.url: page for page in crawl.pages()}
+    assert found["http://h/0"].body == b"word"
+    assert "http://h/1" not in found
+
+
+def test_links_in_a_mirror_make_no_local_file_a_page(tmp_path: Path) -> None:
+    """A host folder, a folder below one and a file that are links; a pipe, which hung."""
+    outside, host = tmp_path / "outside", tmp_path / "mirror" / "h"
+    for folder in (outside, host):
+        folder.mkdir(parents=True)
+    (outside / "secret.html").write_text("<title>secretword</title>")
+    (host / "index.html").write_text("<title>good</title>")
+    (tmp_path / "mirror" / "wiki.example").symlink_to(outside)
+    (host / "folder").symlink_to(outside)
+    (host / "x.html").symlink_to(outside / "secret.html")
+    (host / "hard.html").hardlink_to(outside / "secret.html")
+    (tmp_path / "link").symlink_to(tmp_path / "mirror")
+    ran = scrapy("import", "link", *FAST_OPTIONS, cwd=tmp_path, timeout=60)
+    assert ran.status == 0, ran.err
+    assert "link: 3 entries refused: it is a symbolic link (h/folder, h/x.html, wiki" in ran.err
+    assert "1 entry refused: it has another name outside of the folder (a hard link)" in ran.err
+    assert [line["url"] for line in records(tmp_path / "crawl" / "store.log")] == ["http://h/"]
+    stored = [path.read_bytes() for path in (tmp_path / "crawl").rglob("*") if path.is_file()]
+    assert not any(b"secretword" in data for data in stored)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_import_ends_while_it_looks_through_an_archive(tmp_path: Path, number: int) -> None:
+    """A record of 4 TB, that takes no place on the disk."""
+    size = 1 << 42
+    with (tmp_path / "a.warc").open("wb") as file:
+        file.write(_record("http://h/", b"HTTP/1.1 200 OK\r\n\r\n", length=size))
+        file.truncate(size)
+    with (tmp_path / "log").open("w") as log:
+        process = begin("import", "a.warc", *FAST_OPTIONS, cwd=tmp_path, out=log)
+        try:
+            time.sleep(3)
+            assert process.poll() is None, (tmp_path / "log").read_text()
+            process.send_signal(number)
+            assert process.wait(10) == 1
+        finally:
+            process.kill()
+    last = (tmp_path / "log").read_text().splitlines()[-1]
+    name = signal.Signals(number).name
+    assert last == f"scrapy import: ended by {name} before the archives were looked through"
+    assert not (tmp_path / "crawl").exists()

@@ -6,22 +6,20 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.ole import SIGNATURE, refuse_encrypted
-from larmspider.extraction.documents.parts import MAX_MEMBERS, Budget, Member, or_why
+from larmspider.extraction.documents.parts import DAMAGES, MAX_MEMBERS, Budget, Member, or_why
 from larmspider.extraction.documents.reading import Unread
 from larmspider.items import Outcome, Page
 
-_DAMAGES = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
-    *(NotImplementedError, ValueError, IndexError, RuntimeError),
-)
 _OPENERS: dict[str, Any] = {
     "application/gzip": gzip.open,
     "application/x-bzip2": bz2.open,
@@ -35,11 +33,14 @@ class ZipReader:
 
     def __init__(self, body: bytes, budget: Budget | None = None) -> None:
         self.budget = Budget(len(body)) if budget is None else budget
+        self._size = len(body)
+        self.lies = False
+        """Whether a member that was read has another size than the list says."""
         if body.startswith(SIGNATURE):
             refuse_encrypted(body)
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(body))
-        except _DAMAGES as error:
+        except DAMAGES as error:
             raise Unread(Outcome.DAMAGED, f"the zip file cannot be read: {error}") from None
         self.infos = self._zip.infolist()[: MAX_MEMBERS + 1]
         self.names = frozenset(info.filename for info in self.infos)
@@ -48,16 +49,72 @@ class ZipReader:
         info = self._zip.getinfo(name) if isinstance(name, str) else name
         if info.flag_bits & 1:
             raise Unread(Outcome.ENCRYPTED, "needs a password")
+        left = self.budget.bytes
         try:
             with self._zip.open(info) as file:
-                return self.budget.read(file)
-        except _DAMAGES as error:
+                data = self.budget.read(file, info.filename)
+                self.lies |= len(data) != info.file_size
+                return data
+        except Unread as unread:
+            if unread.outcome is not Outcome.DAMAGED:
+                raise
+            fault = unread
+        except DAMAGES as error:
             raise Unread(Outcome.DAMAGED, f"{info.filename} cannot be read: {error}") from None
+        self.budget.bytes = left
+        data = self._to_its_end(info)
+        if zlib.crc32(data) == info.CRC:
+            self.lies = True
+            return data
+        fault.data = data
+        raise fault
 
-    def check(self) -> None:
-        """Unpack every member, for a library that unpacks them itself and knows no limits."""
+    def _to_its_end(self, info: zipfile.ZipInfo) -> bytes:
+        """The bytes of a member whose sizes or checksum are wrong: deflate says where it ends.
+        Raises Unread."""
+        real = copy(info)
+        real.compress_size, real.file_size = self._size - info.header_offset, 1 << 62
+        if info.compress_type == zipfile.ZIP_STORED:
+            real.compress_size = real.file_size = info.compress_size
+        del real.CRC  # so it is not compared
+        try:
+            with self._zip.open(real) as file:
+                return self.budget.read(file, info.filename)
+        except Unread as unread:
+            if unread.outcome is Outcome.DAMAGED:
+                return unread.data
+            raise
+
+    def checked(self, body: bytes) -> bytes:
+        """``body`` for a library that unpacks it itself, knows no limits and believes what the list
+        says: every member is unpacked, and packed anew where one has another size. Raises
+        Unread."""
+        claims = False
         for info in self.infos:
-            self.read(info)
+            data = self.read(info)
+            claims |= _without_claims(data) is not data
+        if not claims and not self.lies:
+            return body
+        honest = io.BytesIO()
+        reader = ZipReader(body)
+        with zipfile.ZipFile(honest, "w") as made:
+            for name in dict.fromkeys(info.filename for info in self.infos):  # in their order
+                made.writestr(name, _without_claims(reader.read(name)))
+        return honest.getvalue()
+
+
+_COUNT = re.compile(rb"""\s(?:count|uniqueCount)\s*=\s*["'](\d+)["']""")
+
+
+def _without_claims(data: bytes) -> bytes:
+    """XML without a number of elements that is larger than all of it (ECMA-376 18.4.9); ``data``
+    itself if there is none."""
+    if not data.startswith((b"<", b"\xef\xbb\xbf<")):
+        return data
+    most = len(str(len(data)))
+    if all(len(found.lstrip(b"0")) <= most for found in _COUNT.findall(data)):
+        return data
+    return _COUNT.sub(lambda found: found[0] if len(found[1].lstrip(b"0")) <= most else b"", data)
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -81,28 +138,79 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
 
 
 def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Member]:
+    fault: Unread | None = None
     try:
         with _OPENERS[mime](io.BytesIO(body)) as file:
             data = budget.read(file)
-    except _DAMAGES as error:
+    except Unread as unread:
+        if not unread.data:
+            raise
+        fault, data = unread, unread.data
+    except DAMAGES as error:
         raise Unread(Outcome.DAMAGED, f"it cannot be unpacked: {error}") from None
     if document_type(data) == "application/x-tar":
         yield from _tar(data, budget, counted=True)
+        if fault is not None:
+            raise fault
     else:
         stem, _, extension = name.rpartition(".")
-        yield (stem if stem and extension.lower() in _UNPACKED else name or "content"), data
+        inside = stem if stem and extension.lower() in _UNPACKED else name or "content"
+        yield inside, data if fault is None else fault
 
 
 def _tar(body: bytes, budget: Budget, *, counted: bool = False) -> Iterator[Member]:
     """``counted``: the bytes of the members were counted when the archive was unpacked, but those
-    that a sparse file leaves out."""
-    try:
-        with tarfile.open(fileobj=io.BytesIO(body), mode="r:") as archive:
-            for info in archive:
-                file = archive.extractfile(info) if info.isfile() else None
-                if file is not None:
-                    with file:
-                        budget.bytes += info.size if counted and not info.issparse() else 0
-                        yield info.name.removeprefix("./"), or_why(lambda: budget.read(file))  # noqa: B023
-    except _DAMAGES as error:
-        raise Unread(Outcome.DAMAGED, f"the tar file cannot be read: {error}") from None
+    that a sparse file leaves out. Where a member says that it goes on beyond the archive, or is
+    less than nothing, it ends at the next head."""
+    at, file = 0, io.BytesIO(body)
+    for _ in range(_MAX_LIES):
+        file.seek(at)
+        try:
+            with tarfile.open(fileobj=file, mode="r:") as archive:
+                for info in archive:
+                    begin, lies = info.offset_data, False
+                    if not info.issparse():
+                        lies = info.size < 0 or begin + info.size > len(body)
+                    if lies:
+                        at = _next_head(body, begin)
+                        break
+                    if (member := archive.extractfile(info) if info.isfile() else None) is not None:
+                        with member:
+                            before = counted and not info.issparse()
+                            yield _plain(info), or_why(lambda: budget.read(member, counted=before))  # noqa: B023
+                else:
+                    return
+        except DAMAGES as error:
+            raise Unread(Outcome.DAMAGED, f"the tar file cannot be read: {error}") from None
+        cut = Unread(Outcome.DAMAGED, "it says that it is larger than the archive")
+        cut.data = body[begin:at].rstrip(b"\0")
+        if not counted:
+            budget.take(cut.data)
+        if info.isfile():
+            yield _plain(info), cut
+        if at >= len(body):
+            return
+
+
+_MAX_LIES = 100
+"""Members of wrong sizes in a tar file that are passed over."""
+
+
+def _plain(info: tarfile.TarInfo) -> str:
+    return info.name.removeprefix("./")
+
+
+def _next_head(body: bytes, begin: int) -> int:
+    """Where the next member begins, behind ``begin``; the end if there is none."""
+    at = begin
+    while (at := body.find(b"ustar", at)) >= 0:
+        head = at - 257
+        if head >= begin and head % tarfile.BLOCKSIZE == 0:
+            try:
+                tarfile.TarInfo.frombuf(body[head : head + tarfile.BLOCKSIZE], "utf-8", "replace")
+            except tarfile.TarError:
+                pass
+            else:
+                return head
+        at += 1
+    return len(body)

@@ -7,7 +7,13 @@ from urllib.parse import unquote
 
 from larmspider.extraction import html
 from larmspider.extraction.documents.archives import ZipReader
-from larmspider.extraction.documents.reading import DocumentBuilder, Unread, dublin_core, parse_xml
+from larmspider.extraction.documents.reading import (
+    DocumentBuilder,
+    Unread,
+    dublin_core,
+    keeping,
+    parse_xml,
+)
 from larmspider.items import Outcome, Page
 
 _BASE = "part://book/"
@@ -27,16 +33,14 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         raise Unread(Outcome.DAMAGED, "it has no package document")
     listed = parse_xml(archive.read(package))
     dublin_core(listed, builder)
+    builder.note()
     files = {item.get("id"): item.get("href") or "" for item in listed.iter("{*}item")}
-    try:
+    with keeping(builder, url, absolute=True):
         for reference in listed.iter("{*}itemref"):
             href = files.get(reference.get("idref"))
             path = normpath(join(dirname(package), unquote((href or "").partition("#")[0])))
             if href and path in archive.names:
                 _chapter(archive.read(path), builder)
-    except Unread as unread:
-        unread.page = builder.page(url, absolute=True)
-        raise
     return builder.page(url, absolute=True)
 
 
@@ -45,3 +49,4 @@ def _chapter(markup: bytes, builder: DocumentBuilder) -> None:
     for link in page.links:
         builder.add_link(link.url, link.anchor)
     builder.add(page.text)
+    builder.note()

@@ -13,7 +13,7 @@ from email.policy import default
 
 from larmspider.extraction import html
 from larmspider.extraction.documents.parts import Budget, Member
-from larmspider.extraction.documents.reading import DocumentBuilder, date_of, urls_in
+from larmspider.extraction.documents.reading import DocumentBuilder, date_of, keeping, urls_in
 from larmspider.items import Page
 
 MBOX = "application/mbox"
@@ -30,19 +30,27 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         return Page(url)
     message = _parsed(body)
     builder = DocumentBuilder()
+    with keeping(builder, url):
+        _read(message, url, builder)
+    return builder.page(url)
+
+
+def _read(message: EmailMessage, url: str, builder: DocumentBuilder) -> None:
     builder.title = _header(message, "Subject")
     builder.author = _header(message, "From")
     builder.modified = date_of(_header(message, "Date"))
     for name in _HEADERS:
         if value := _header(message, name):
             builder.add(value)
+    builder.note()
     plain, markup = (message.get_body(preferencelist=(kind,)) for kind in ("plain", "html"))
     if plain is not None:
         add_plain(_content(plain), builder)
+        builder.note()
     if markup is not None:
         data = _content(markup).encode("utf-8", "replace")
         add_html(data, url, builder, text=plain is None, charset="utf-8")
-    return builder.page(url)
+    builder.note()
 
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:

@@ -11,7 +11,7 @@ import olefile
 from larmspider.extraction.documents.mail import add_html, add_plain
 from larmspider.extraction.documents.ole import opened
 from larmspider.extraction.documents.parts import Budget, Member
-from larmspider.extraction.documents.reading import DocumentBuilder
+from larmspider.extraction.documents.reading import DocumentBuilder, keeping
 from larmspider.items import Page
 
 _SUBJECT, _SENDER, _TO, _BODY, _HTML = "0037", "0C1A", "0E04", "1000", "1013"
@@ -22,6 +22,12 @@ _EPOCH_TICKS = 116_444_736_000_000_000  # 1601 to 1970, in 100 ns
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     builder = DocumentBuilder()
+    with keeping(builder, url):
+        _read(body, url, builder)
+    return builder.page(url)
+
+
+def _read(body: bytes, url: str, builder: DocumentBuilder) -> None:
     with opened(body) as file:
         builder.title = _string(file, [], _SUBJECT)
         builder.author = _string(file, [], _SENDER)
@@ -29,13 +35,15 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         for tag in (_SENDER, _TO):
             if value := _string(file, [], tag):
                 builder.add(value)
+        builder.note()
         text, markup = _string(file, [], _BODY), _bytes(file, [], _HTML + "0102")
         markup = markup or _string(file, [], _HTML).encode()
         if text:
             add_plain(text, builder)
+            builder.note()
         if markup:
             add_html(markup, url, builder, text=not text)
-    return builder.page(url)
+    builder.note()
 
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
@@ -46,7 +54,8 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
         for number, folder in enumerate(folders, 1):
             if data := _bytes(file, [folder], _DATA + "0102"):
                 names = (_string(file, [folder], tag) for tag in (_NAME, _SHORT_NAME))
-                yield next(filter(None, names), f"attachment-{number}"), data
+                # many streams may share the same sectors
+                yield next(filter(None, names), f"attachment-{number}"), budget.take(data)
 
 
 def _bytes(file: olefile.OleFileIO, folder: list[str], tag: str) -> bytes:

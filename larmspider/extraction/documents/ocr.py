@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import pypdfium2 as pdfium
 
+from larmspider.extraction import progress
 from larmspider.extraction.page_builder import one_line
 from larmspider.items import Outcome, Page, Part
 
@@ -40,6 +41,7 @@ def read_scans(body: bytes, page: Page, languages: str, ends: float) -> None:
                 continue
             with suppress(pdfium.PdfiumError):  # a page that is damaged
                 texts[number] = _text_of(document, number, languages, left)
+                progress.pages(texts)
     except subprocess.TimeoutExpired:
         late = True
     finally:

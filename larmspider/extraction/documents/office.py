@@ -16,6 +16,7 @@ from larmspider.extraction.documents.reading import (
     DocumentBuilder,
     Unread,
     dublin_core,
+    keeping,
     local_name,
     parse_xml,
 )
@@ -41,12 +42,8 @@ _FIELD_LINK = re.compile(r"HYPERLINK\s+\"([^\"]+)\"")
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     archive, builder = ZipReader(body), DocumentBuilder()
-    try:
+    with keeping(builder, url):
         _read(archive, builder)
-    except Unread as unread:
-        if builder.size:  # what was read until then is worth having
-            unread.page = builder.page(url)
-        raise
     return builder.page(url)
 
 
@@ -56,13 +53,16 @@ def _read(archive: ZipReader, builder: DocumentBuilder) -> None:
         _opendocument(archive, builder)
         return
     metadata(archive, builder)
+    builder.note()
     if "word/document.xml" in names:
         ordered = sorted(filter(_WORD.fullmatch, names), key=lambda name: "document" not in name)
         for name in ordered:
             _word(_ooxml(archive, name), relationships(archive, name, builder), builder)
+            builder.note()
     elif any(name.startswith("ppt/") for name in names):
         for name in sorted(filter(_SLIDE.fullmatch, names), key=_slide_order):
             _slide(_ooxml(archive, name), relationships(archive, name, builder), builder)
+            builder.note()
     else:
         raise Unread(Outcome.DAMAGED, "it is a zip file without the parts of a document")
 
@@ -175,6 +175,7 @@ def _opendocument(archive: ZipReader, builder: DocumentBuilder) -> None:
     if manifest in archive.names and b"encryption-data" in archive.read(manifest):
         raise Unread(Outcome.ENCRYPTED, "needs a password")
     _add_metadata(archive, "meta.xml", builder)
+    builder.note()
     for name in ("content.xml", "styles.xml"):  # the latter has headers and footers
         if name in archive.names:
             root = parse_xml(archive.read(name))
@@ -184,6 +185,7 @@ def _opendocument(archive: ZipReader, builder: DocumentBuilder) -> None:
                 builder.add(text)
                 if not builder.title and local_name(element) == "h":
                     builder.title = text
+            builder.note()
 
 
 def _paragraphs(root: Any) -> Iterator[tuple[Any, str]]:

@@ -11,13 +11,18 @@ paths: ``inner.zip/readme.txt``. Every limit ends in an outcome; what was read u
 
 from __future__ import annotations
 
+import lzma
 import re
+import tarfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from hashlib import sha1
 from posixpath import splitext
 from typing import IO, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from larmspider.extraction import progress
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import extractor_for, members_of
@@ -40,6 +45,13 @@ NO_TEXT = f"{Outcome.NO_TEXT}: it was read, and has no text"
 _BASE = "part://document/"
 """What links inside of a part are relative to: other parts, which need no crawl."""
 _PIECE = 1 << 16
+_KEPT_BYTES = 8 << 20
+"""First bytes of a member that is too large, which are searched."""
+DAMAGES = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
+    *(NotImplementedError, ValueError, IndexError, RuntimeError),
+)
+"""What the archives of Python's library raise of a damaged one."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Names of tar files that are no UTF-8 have such."""
 
@@ -65,20 +77,38 @@ class Budget:
         self.text = MAX_ALL_TEXT
         self._names: dict[str, int] = {}
 
-    def read(self, file: IO[bytes]) -> bytes:
-        """All of ``file``. Raises Unread where it is larger than allowed."""
-        pieces, size = [], 0
-        while piece := file.read(_PIECE):
-            size += len(piece)
-            self.bytes -= len(piece)
-            if self.bytes < 0:
-                raise Spent(Outcome.TOO_LARGE, f"it unpacks to more than {self.most:,} bytes")
-            if size > MAX_MEMBER_BYTES:
-                raise Unread(
-                    Outcome.TOO_LARGE, f"it unpacks to more than {MAX_MEMBER_BYTES:,} bytes"
-                )
-            pieces.append(piece)
+    def read(self, file: IO[bytes], what: str = "it", *, counted: bool = False) -> bytes:
+        """All of ``file``, whatever it says of its size. Raises Unread, with the first bytes, where
+        it is larger than allowed or damaged. ``counted``: its bytes were counted before."""
+        pieces: list[bytes] = []
+        size = 0
+        read = getattr(file, "read1", file.read)  # what comes before a fault
+        try:
+            while piece := read(_PIECE):
+                size += len(piece)
+                self.bytes -= 0 if counted else len(piece)
+                pieces.append(piece)
+                if self.bytes < 0:
+                    raise Spent(Outcome.TOO_LARGE, f"it unpacks to more than {self.most:,} bytes")
+                if size > MAX_MEMBER_BYTES:
+                    raise Unread(
+                        Outcome.TOO_LARGE, f"it unpacks to more than {MAX_MEMBER_BYTES:,} bytes"
+                    )
+        except Unread as unread:
+            unread.data = b"".join(pieces)[:_KEPT_BYTES]
+            raise
+        except DAMAGES as error:
+            damaged = Unread(Outcome.DAMAGED, f"{what} cannot be read: {error}")
+            damaged.data = b"".join(pieces)
+            raise damaged from None
         return b"".join(pieces)
+
+    def take(self, data: bytes) -> bytes:
+        """``data``, which a library has unpacked. Raises Spent."""
+        self.bytes -= len(data)
+        if self.bytes < 0:
+            raise Spent(Outcome.TOO_LARGE, f"it unpacks to more than {self.most:,} bytes")
+        return data
 
     def take_member(self) -> None:
         """Raises Spent."""
@@ -114,24 +144,37 @@ def read(
     extract = extractor_for(mime)
     if extract is None:
         return Page(url)
-    page = extract(body, url, content_type)
+    try:
+        page = extract(body, url, content_type)
+    except Unread as unread:
+        if members_of(mime) is None or unread.page is None:
+            raise
+        page = unread.page
+        page.unread = unread.unread
     if members_of(mime) is None:
         return page
     budget, known = Budget(len(body)), dict[str, Part]()
     try:
         for name, data in members(mime, body, file_name(url), budget):
             if name not in known:
-                known[name] = part = _read_part(name, data, page, helped)
+                links = len(page.links)
+                part = _read_part(name, data, page, helped)
+                if isinstance(data, Spent) and not part.text:
+                    continue  # zeros
+                known[name] = part
                 page.parts.append(part)
+                progress.part_read(part, page.links[links:])
                 budget.take_text(part.text)
             elif isinstance(data, Unread):
                 known[name].unread = data.unread
                 if data.outcome is Outcome.TOO_LARGE:
                     page.unread = f"{data.unread} ({name})"
-    except Unread as refused:
+    except MemoryError:
+        raise
+    except Exception as error:
         if not page.parts and not page.text:
             raise
-        page.unread = refused.unread
+        page.unread = page.unread or _unread(error).unread
     if page.parts and all(part.unread for part in page.parts):
         page.unread = page.unread or page.parts[0].unread
     if not page.text:
@@ -162,6 +205,8 @@ def members(
         path = one_line(_SURROGATES.sub("\ufffd", path), MAX_NAME) or "content"
         own = budget.own_name(within + path)
         yield own, data
+        if isinstance(data, Spent):
+            raise data
         if isinstance(data, Unread):
             continue
         kind = document_type(data, path)
@@ -187,11 +232,14 @@ def _unread(error: Exception) -> Unread:
 
 
 def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
-    """What ``unpack`` returns, or the Unread that it raises about this member alone."""
+    """What ``unpack`` returns, or the Unread that it raises about this member alone, or with its
+    first bytes."""
     try:
         return unpack()
-    except Spent:
-        raise
+    except Spent as spent:
+        if not spent.data:
+            raise
+        return spent
     except Unread as unread:
         return unread
 
@@ -199,12 +247,17 @@ def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
 def _read_part(name: str, data: bytes | Unread, page: Page, helped: Helped) -> Part:
     """The part; its links are added to the page of the document."""
     if isinstance(data, Unread):
-        return Part(name, unread=data.unread)
+        if not data.data:
+            return Part(name, unread=data.unread)
+        part = _read_part(name, data.data, page, helped)
+        part.digest, part.unread = "", data.unread  # of its beginning
+        return part
     mime = document_type(data, name)
     part = Part(name, mime, len(data), digest=sha1(data, usedforsecurity=False).hexdigest())
     extract, url = extractor_for(mime), _BASE + file_name(name)
     if extract is None:
         return part
+    progress.part(name, mime, part.size, part.digest)
     try:
         found = extract(data, url, None)
     except MemoryError:

@@ -12,6 +12,7 @@ from typing import Any
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
+from larmspider.extraction import progress
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, date_of
 from larmspider.extraction.page_builder import MAX_TEXT, page_text
 from larmspider.items import Outcome, Page
@@ -40,6 +41,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 def _read(document: Any, url: str) -> Page:
     builder = DocumentBuilder()
     _metadata(document, builder)
+    builder.note()
     pages: list[str] = []
     size = bad = 0
     for number in range(len(document)):
@@ -49,6 +51,7 @@ def _read(document: Any, url: str) -> Page:
         except pdfium.PdfiumError:
             bad += 1
             pages.append("")
+            progress.page("")
             continue
         text = text_page.get_text_bounded() if text_page.count_chars() > 0 else ""
         for mark in _HYPHENS:
@@ -60,6 +63,8 @@ def _read(document: Any, url: str) -> Page:
         page.close()
         pages.append(page_text([text.replace("\f", " ")]))
         size += len(pages[-1])
+        builder.note()
+        progress.page(pages[-1])
         if size > MAX_TEXT:
             break
     made = builder.page(url)

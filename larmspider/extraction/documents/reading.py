@@ -6,7 +6,8 @@ raise Unread(Outcome.ENCRYPTED, "needs a password")
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from lxml import etree
 
 from larmspider.errors import LarmspiderError
+from larmspider.extraction import progress
 from larmspider.extraction.page_builder import MAX_TEXT, PageBuilder
 from larmspider.items import ORDINARY, Outcome, Page
 
@@ -25,7 +27,10 @@ _URL_END = ".,;:!?)*_"
 
 
 class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
-    """A document that is not read. ``page`` has what was found until then, if that is of use."""
+    """A document that is not read. ``page`` has what was found until then, if that is of use,
+    ``data`` the first bytes of a member that cannot be had whole."""
+
+    data: bytes = b""
 
     def __init__(self, outcome: Outcome, message: str, page: Page | None = None) -> None:
         super().__init__(message)
@@ -38,15 +43,18 @@ class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
 
 
 class DocumentBuilder(PageBuilder):
-    """A PageBuilder for documents: text up to a limit, links with their text, author and date."""
+    """A PageBuilder for documents: text up to a limit, links with their text, author and date.
+    What it has is noted (progress.py) as it comes."""
 
-    __slots__ = ("author", "modified", "size")
+    __slots__ = ("_about", "_noted", "author", "modified", "size")
 
     def __init__(self) -> None:
         super().__init__()
         self.author = ""
         self.modified: float | None = None
         self.size = 0
+        self._noted = (0, 0, 0)  # pieces, links, size
+        self._about: tuple[Any, ...] = ()
 
     def add(self, text: str) -> None:
         """A block of text. Raises Unread with more than MAX_TEXT characters in all."""
@@ -54,6 +62,21 @@ class DocumentBuilder(PageBuilder):
         self.pieces += text, "\n"
         if self.size > MAX_TEXT:
             raise Unread(Outcome.TOO_LONG, f"has more than {MAX_TEXT:,} characters of text")
+        if self.size - self._noted[2] > progress.STEP:
+            self.note()
+
+    def note(self) -> None:
+        """Keep what was added since the last note, should this process not come to the end."""
+        pieces, links, _ = self._noted
+        self._noted = len(self.pieces), len(self.links), self.size
+        if not progress.is_kept():
+            return
+        known = self.title or "", self.author or "", self.modified, self.language
+        if known != self._about:
+            self._about = known
+            progress.about(*known)
+        progress.text("".join(self.pieces[pieces:]))
+        progress.links(self.links[links : links + progress.MAX_LINKS])
 
     def add_link(self, target: str, text: str = "") -> None:
         if target := target.strip():
@@ -68,6 +91,24 @@ class DocumentBuilder(PageBuilder):
         self.fill(page)
         page.author, page.modified = " ".join(self.author.split())[:255], self.modified
         return page
+
+
+@contextmanager
+def keeping(builder: DocumentBuilder, url: str, *, absolute: bool = False) -> Iterator[None]:
+    """Whatever ends a reader, its Unread has what ``builder`` got until then."""
+    unread = None
+    try:
+        yield
+    except Unread as refused:
+        unread = refused
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - libraries raise what their input makes them raise
+        unread = Unread(Outcome.READER_DIED, f"raised {error!r}"[:500])
+    if unread is not None:
+        if unread.page is None and (builder.size or builder.title):
+            unread.page = builder.page(url, absolute=absolute)
+        raise unread
 
 
 def parse_xml(data: bytes) -> Any:

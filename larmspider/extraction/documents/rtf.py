@@ -6,7 +6,7 @@ import re
 
 from striprtf import striprtf
 
-from larmspider.extraction.documents.reading import DocumentBuilder, Unread
+from larmspider.extraction.documents.reading import DocumentBuilder, Unread, keeping
 from larmspider.items import Outcome, Page
 
 _LINK = re.compile(r"HYPERLINK\s+\"([^\"\\]+)\"")
@@ -26,10 +26,12 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             builder.author = builder.author or shown
     for target in _LINK.findall(text):
         builder.add_link(target)
-    try:
-        builder.add(_text_of(text))
-    except (ValueError, IndexError, LookupError) as error:
-        raise Unread(Outcome.DAMAGED, f"striprtf cannot read it: {error}") from None
+    builder.note()
+    with keeping(builder, url):
+        try:
+            builder.add(_text_of(text))
+        except (ValueError, IndexError, LookupError) as error:
+            raise Unread(Outcome.DAMAGED, f"striprtf cannot read it: {error}") from None
     return builder.page(url)
 
 

@@ -20,7 +20,7 @@ from larmspider.extraction.documents.ole import (
     opened,
     refuse_encrypted,
 )
-from larmspider.extraction.documents.reading import DocumentBuilder, Unread
+from larmspider.extraction.documents.reading import DocumentBuilder, Unread, keeping
 from larmspider.items import Outcome, Page
 
 _RECORD = struct.Struct("<HH")
@@ -32,6 +32,16 @@ _URL_MONIKER = bytes.fromhex("e0c9ea79f9bace118c8200aa004ba90b")
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     builder = DocumentBuilder()
+    with keeping(builder, url):
+        _read(body, builder)
+    page = builder.page(url)
+    if _UNREADABLE in page.text and body.startswith(SIGNATURE):
+        page.text = ""
+        raise Unread(Outcome.NO_READER, NEEDS_ANOTHER, page)
+    return page
+
+
+def _read(body: bytes, builder: DocumentBuilder) -> None:
     if body.startswith(SIGNATURE):
         refuse_encrypted(body)
         ole_metadata(body, builder)
@@ -39,30 +49,23 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             builder.add_link(target)
     else:
         archive = ZipReader(body)
-        archive.check()
+        body = archive.checked(body)
         metadata(archive, builder)
         for name in archive.names:
             if name.startswith("xl/worksheets/") and name.endswith(".xml"):
                 for target in relationships(archive, name, builder).values():
                     builder.add_link(target)
+    builder.note()
     try:
         _cells(body, builder)
     except PasswordError:
         raise Unread(Outcome.ENCRYPTED, "needs a password") from None
     except CalamineError as error:
         raise Unread(Outcome.DAMAGED, f"the cells cannot be read: {error}") from None
-    except Unread as unread:
-        unread.page = builder.page(url)
-        raise
     except BaseException as error:
         if not is_panic(error):
             raise
         raise Unread(Outcome.DAMAGED, "the cells cannot be read") from None
-    page = builder.page(url)
-    if _UNREADABLE in page.text and body.startswith(SIGNATURE):
-        page.text = ""
-        raise Unread(Outcome.NO_READER, NEEDS_ANOTHER, page)
-    return page
 
 
 def _targets(body: bytes) -> Iterator[str]:
@@ -93,6 +96,7 @@ def _cells(body: bytes, builder: DocumentBuilder) -> None:
         for row in book.get_sheet_by_name(name).iter_rows():
             if cells := [_shown(cell) for cell in row if cell != ""]:
                 builder.add(" ".join(cells))
+        builder.note()
 
 
 def _shown(cell: Any) -> str:

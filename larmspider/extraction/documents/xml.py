@@ -6,8 +6,8 @@ from __future__ import annotations
 from larmspider.extraction import html
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
-    Unread,
     dublin_core,
+    keeping,
     local_name,
     parse_xml,
 )
@@ -30,10 +30,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             builder.add_link(target, text)
         elif local_name(element) in _URL_ELEMENTS and text.startswith(("http://", "https://")):
             builder.add_link(text)
-    try:
+    with keeping(builder, url):
         for piece in root.itertext("{*}*"):
             builder.add(piece)
-    except Unread as unread:
-        unread.page = builder.page(url)
-        raise
     return builder.page(url)

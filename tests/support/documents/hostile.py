@@ -67,10 +67,14 @@ def ole_of_many_entries(entries: int, name: str = "WordDocument") -> bytes:
         following = END if last else sectors + fats + len(difats) + 1
         row = b"".join(struct.pack("<I", one) for one in more[at : at + 127])
         difats.append(row.ljust(508, b"\xff") + struct.pack("<I", following))
-    head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 16 + struct.pack(
-        "<HHHHH6sIIIIIIIII",
-        *(0x3E, 3, 0xFFFE, 9, 6, b"\0" * 6, 0, fats, 0, 0, 4096),
-        *(END, 0, sectors + fats if difats else END, len(difats)),
+    head = (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+        + b"\0" * 16
+        + struct.pack(
+            "<HHHHH6sIIIIIIIII",
+            *(0x3E, 3, 0xFFFE, 9, 6, b"\0" * 6, 0, fats, 0, 0, 4096),
+            *(END, 0, sectors + fats if difats else END, len(difats)),
+        )
     )
     first = b"".join(struct.pack("<I", one) for one in places[:109]).ljust(436, b"\xff")
     return head + first + directory + fat + b"".join(difats)
