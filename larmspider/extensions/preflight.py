@@ -141,7 +141,7 @@ def check(crawler: Crawler) -> None:
     bind_address_from(crawler.settings)
     options.integer(crawler.settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0)
     options.integer(crawler.settings, "LARM_VERSIONS", minimum=0)
-    sites = Sites.from_settings(crawler.settings)
+    sites = Sites.for_fetching(crawler.settings)
     for warning in sites.warnings:
         logger.warning("%s", warning)
     RenderLimits.from_settings(crawler.settings)
