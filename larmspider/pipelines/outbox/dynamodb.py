@@ -181,7 +181,7 @@ class DynamoDbReceiver(Receiver):
             raise RefusedError(f"{error}{_NEEDS}") from None
         except errors.BotoCoreError as error:
             raise AwayError(str(error)) from None
-        except RecursionError:
+        except (RecursionError, ValueError, TypeError, KeyError, AttributeError):  # no JSON of it
             raise AwayError(_NONSENSE) from None
 
     def send(self, batch: Sequence[Entry]) -> Sent:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -251,8 +251,10 @@ class OpenSearchReceiver(Receiver):
         connection = self._connection
         try:
             connection.request(method, path, content, headers)
-            with reply_within(connection, connection.timeout or TIMEOUT_SECS):
-                response = connection.getresponse()
+            with (
+                reply_within(connection, connection.timeout or TIMEOUT_SECS),
+                closing(connection.getresponse()) as response,
+            ):
                 said = read_reply(response)
         except AwayError as error:
             raise AwayError(f"{self._at}: {error}") from None

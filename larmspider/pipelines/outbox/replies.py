@@ -11,6 +11,7 @@ A server that sends without end, a byte a second, or nothing, costs its sender n
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -30,13 +31,13 @@ DEPTH = 50
 def reply_within(connection: HTTPConnection, seconds: float) -> Iterator[None]:
     """The connection is cut off when an answer is not there after so long, head and body. Raises
     AwayError then."""
-    late = threading.Event()
+    late, sock = threading.Event(), connection.sock  # getresponse() may drop it, and reads on
 
     def cut() -> None:
         late.set()
-        if connection.sock is not None:
+        if sock is not None:
             with suppress(OSError):  # not SSLSocket's: another thread is reading there
-                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
     timer = threading.Timer(seconds, cut)
     timer.daemon = True
@@ -51,6 +52,8 @@ def reply_within(connection: HTTPConnection, seconds: float) -> Iterator[None]:
         raise
     finally:
         timer.cancel()
+        if late.is_set() and sock is not None and (number := sock.detach()) >= 0:
+            os.close(number)  # http.client leaves it open where it was in the middle of a head
 
 
 def read_reply(response: HTTPResponse, limit: int = REPLY_BYTES) -> bytes:
@@ -73,12 +76,12 @@ def parsed(said: bytes) -> Any:
         return None
     level = [found] if isinstance(found, dict | list) else []
     for _ in range(DEPTH):
-        if not level:
-            return found
         level = [
             one
             for outer in level
             for one in (outer.values() if isinstance(outer, dict) else outer)
             if isinstance(one, dict | list)
         ]
-    return None
+        if not level:
+            break
+    return None if level else found

@@ -237,7 +237,7 @@ class _Input(threading.Thread):
 
 def in_words(error: BaseException) -> str:
     """An error that the receiver has not foreseen, as of a library that was sent nonsense."""
-    kinds = {
+    kinds: dict[type[BaseException], str] = {
         RecursionError: "its answer is nested too deeply",
         MemoryError: "its answer takes too much memory",
     }

@@ -47,7 +47,8 @@ def slowly(start: bytes) -> Parts:
 ANSWERS: dict[str, Parts] = {
     "a flood": lambda: chain([HEAD + b"\r\n"], repeat(b"x" * 100_000)),
     "a flood in chunks": lambda: chain(
-        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n"], repeat(b"10000\r\n" + b"x" * 65_536 + b"\r\n")
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n"],
+        repeat(b"10000\r\n" + b"x" * 65_536 + b"\r\n"),
     ),
     "a flood of 100": lambda: repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 100),
     "a long header": lambda: chain([HEAD], repeat(b"X-Long: " + b"x" * 100_000)),
@@ -62,7 +63,7 @@ ANSWERS: dict[str, Parts] = {
     "JSON that is rather deep": body(b'{"a":' * 900 + b"1" + b"}" * 900),
     "gzip": body(gzip.compress(bytes(10_000_000)), b"Content-Encoding: gzip\r\n"),
     "no JSON": body(b"\xff\xfe<html>"),
-    "nothing": lambda: [],
+    "nothing": list,
     "half": lambda: [HEAD + b"Content-Length: 100\r\n\r\n{"],
     "a list": body(b"[]"),
     "a number": body(b"9" * 10_000),
@@ -75,9 +76,9 @@ ANSWERS: dict[str, Parts] = {
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits of half a second and 200 KB."""
-    monkeypatch.setattr(opensearch, "TIMEOUT_SECS", 0.5)
-    monkeypatch.setattr(dynamodb, "REPLY_SECS", 0.5)
+    """Limits of 0.2 s and 200 KB."""
+    monkeypatch.setattr(opensearch, "TIMEOUT_SECS", 0.2)
+    monkeypatch.setattr(dynamodb, "REPLY_SECS", 0.2)
     monkeypatch.setattr(dynamodb, "REPLY_BYTES", 200_000)
     for name, value in {
         "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "s3cret-of-aws",
@@ -100,7 +101,7 @@ def test_opensearch_that_is_hostile(tmp_path: Path, what: str) -> None:
         receiver = of_opensearch(server.port)
         with pytest.raises((AwayError, RefusedError)) as error:
             receiver.connect()
-        receiver._open(0.5)  # type: ignore[attr-defined]
+        receiver._open(0.2)  # type: ignore[attr-defined]
         with pytest.raises((AwayError, RefusedError)):
             receiver.send(batch)
         receiver.close()
@@ -204,9 +205,13 @@ def test_redis_that_is_hostile(tmp_path: Path, answer: Parts, kind: type[Excepti
     batch = entries(tmp_path, page("a"))
     with RawServer(answer) as server:
         receiver = StreamReceiver(f"redis://:s3cret-redis@127.0.0.1:{server.port}/0", "pages")
-        with pytest.raises(kind):
+
+        def use() -> None:
             receiver.connect()
             receiver.send(batch)
+
+        with pytest.raises(kind):
+            use()
         receiver.close()
 
 
