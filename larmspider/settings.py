@@ -670,6 +670,13 @@ LARM_WEB_PORT = 6080
 # `LARM_DIR/web.token`, for its owner alone to read.
 LARM_WEB_TOKEN = ""
 
+# Wrong tokens that one address may send in a minute, by whichever way; further ones are refused
+# with status 429, and not looked at.
+LARM_WEB_WRONG_TOKENS = 20
+
+# The same of all addresses together; then each has one until the minute is over.
+LARM_WEB_WRONG_TOKENS_IN_ALL = 200
+
 # Names by which browsers reach the server, beside IP addresses and `localhost`. A request with
 # another `Host` is refused.
 LARM_WEB_HOSTS: list[str] = []

@@ -22,7 +22,7 @@ from larmspider.control.operator import KEPT, operator_of
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.frontier.overrides import Overrides
 from larmspider.scheduler.scheduler import scheduler_of
-from larmspider.status.crawl_workers import read_server_file
+from larmspider.status.crawl_workers import own_access
 from larmspider.status.monitor import what_it_waits_for
 from larmspider.status.snapshot import Gauges, resident_bytes
 
@@ -54,7 +54,7 @@ class RemoteController:
         asked = [_ask(*server, "GET", "stats.json", {}, SECONDS) for server in servers]
         found = []
         for reply in await asyncio.gather(*asked):
-            with suppress(KeyError, TypeError):
+            with suppress(KeyError, TypeError, ValueError, AttributeError):
                 found.append(Gauges.from_json((reply or {})["numbers"]))
         return Gauges.together(found) if found else None
 
@@ -78,7 +78,7 @@ class RemoteController:
             directories = self._directories()
         except LarmspiderError:
             return []
-        return [server for one in directories if (server := read_server_file(one)) is not None]
+        return [server for one in directories if (server := own_access(one)) is not None]
 
 
 def _result(replies: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str:
@@ -111,7 +111,7 @@ async def _ask(
             if response.status >= 500:
                 return {"error": f"{url} answers {response.status}, its log says why"}
             found = json.loads(answer)
-    except (aiohttp.ClientError, TimeoutError, ValueError):
+    except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

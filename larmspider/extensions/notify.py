@@ -20,16 +20,19 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 
 from larmspider import options
 from larmspider import signals as larm_signals
 from larmspider.control.deletes import approved_in, write_approved
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import printable
+from larmspider.pipelines.outbox.replies import reply_within
+from larmspider.redaction import keep_secrets_of, told
 from larmspider.scheduler.scheduler import scheduler_of
 
 if TYPE_CHECKING:
@@ -134,8 +137,8 @@ class NotifyExtension:
                     await asyncio.to_thread(_post, self.target, notice)
                 else:
                     await _run(self.target, notice)
-        except (OSError, ValueError, TimeoutError) as error:
-            logger.error("LARM_NOTIFY could not be told: %s", printable(str(error) or "time-out"))
+        except (OSError, ValueError, TimeoutError, HTTPException, LarmspiderError) as error:
+            logger.error("LARM_NOTIFY could not be told: %s", told(error) or "time-out")
 
     async def spider_closed(self) -> None:
         scheduler = self._scheduler
@@ -188,9 +191,11 @@ def notify_target(crawler: Crawler) -> str:
     try:
         shlex.split(target)
     except ValueError as error:
-        raise ConfigError(
-            f"LARM_NOTIFY={target}: expected a command, or a URL with http or https: {error}"
+        raise ConfigError(  # a command or a URL may hold a secret
+            f"LARM_NOTIFY={target.split()[0] if '://' not in target else 'http...'} ...: expected a"
+            f" command, or a URL with http or https: {error}"
         ) from None
+    keep_secrets_of("LARM_NOTIFY", target)
     return target
 
 
@@ -198,8 +203,38 @@ def _post(url: str, notice: Notice) -> None:
     body = json.dumps(notice._asdict()).encode()
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(url, body, headers)  # noqa: S310 - http or https
-    with urllib.request.urlopen(request, timeout=TIMEOUT_SECS):  # noqa: S310
-        pass
+    opener = urllib.request.build_opener(_NoRedirect, _Http, _Https)
+    with opener.open(request, timeout=TIMEOUT_SECS):
+        pass  # what it answers is not read
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: it would be followed without the message, and with what the URL
+    holds."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class _Limited(HTTPConnection):
+    """Its answer is there in time, however slowly it comes: the process waits for this thread."""
+
+    def getresponse(self) -> HTTPResponse:
+        with reply_within(self, TIMEOUT_SECS):
+            return super().getresponse()
+
+
+class _LimitedTls(_Limited, HTTPSConnection): ...
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(_Limited, req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(_LimitedTls, req)
 
 
 async def _run(command: str, notice: Notice) -> None:
@@ -209,11 +244,21 @@ async def _run(command: str, notice: Notice) -> None:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
+    assert process.stdin is not None
+    assert process.stderr is not None
     try:
-        _, said = await process.communicate(notice.message.encode() + b"\n")
+        with suppress(ConnectionError):  # it reads nothing
+            process.stdin.write(notice.message.encode() + b"\n")
+            await process.stdin.drain()
+        process.stdin.close()
+        said = b""
+        while part := await process.stderr.read(65_536):
+            said = said or part[:2_000]
+        await process.wait()
     except BaseException:
         process.kill()
         await process.wait()
         raise
     if process.returncode:
-        raise OSError(f"{command}: status {process.returncode}: {said.decode(errors='replace')}")
+        name = shlex.split(command)[0]  # its arguments may hold a secret
+        raise OSError(f"{name}: status {process.returncode}: {said.decode(errors='replace')}")

@@ -31,11 +31,13 @@ from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.url_filter import UrlFilter
-from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError
+from larmspider.pipelines.outbox.outbox import tried
+from larmspider.pipelines.outbox.receiver import Receiver
 from larmspider.pipelines.outbox.spool import FOLDER as OUTBOX
 from larmspider.pipelines.outbox.spool import Cursor
 from larmspider.pipelines.page_files import page_file_name
 from larmspider.pipelines.store import Store
+from larmspider.redaction import keep_secrets_of, keep_secrets_of_environment
 from larmspider.scheduler.scheduler import FrontierScheduler
 from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import UrlForms, canonicalizer_from_settings
@@ -125,6 +127,9 @@ def name_unproven(settings: BaseSettings) -> None:
 
 def check(crawler: Crawler) -> None:
     """Raise ConfigError for settings that no crawl can run with."""
+    keep_secrets_of_environment()
+    for name in ("REDIS_URL", "LARM_WEB_TOKEN", "LARM_NOTIFY"):
+        keep_secrets_of(name, crawler.settings.get(name))
     options.check_names(crawler.settings)
     options.check_scrapys(crawler.settings)
     canonicalizer_from_settings(crawler.settings)
@@ -141,7 +146,7 @@ def check(crawler: Crawler) -> None:
     bind_address_from(crawler.settings)
     options.integer(crawler.settings, "SCRAPER_SLOT_MAX_ACTIVE_SIZE", minimum=0)
     options.integer(crawler.settings, "LARM_VERSIONS", minimum=0)
-    sites = Sites.from_settings(crawler.settings)
+    sites = Sites.for_fetching(crawler.settings)
     for warning in sites.warnings:
         logger.warning("%s", warning)
     RenderLimits.from_settings(crawler.settings)
@@ -293,25 +298,21 @@ def check_receivers(settings: BaseSettings, directory: CrawlDirectory) -> None:
         if not _is_a(component, Receiver):
             continue
         name = component.__name__
-        receiver = component.from_settings(settings)
-        where = receiver.look_at or next(iter(receiver.settings), "")
+        component.from_settings(settings)
+        where = component.look_at or next(iter(component.settings), "")
         look = f"look at {where}, or " if where else ""
         what_to_do = f"{look}take {name} out of ITEM_PIPELINES"
-        try:
-            receiver.connect()
-        except RefusedError as error:
-            why = str(error).rstrip(".")
-            raise ConfigError(f"{name} cannot be used: {why}; {what_to_do}") from None
-        except AwayError as error:
+        kind, error = tried(component, settings)
+        why = error.rstrip(".")
+        if kind == "refused":
+            raise ConfigError(f"{name} cannot be used: {why}; {what_to_do}")
+        if kind == "away":
             known = None if directory.fresh else Cursor.read(directory.path / OUTBOX, name)
             if known is None or not known.sent:
-                why = str(error).rstrip(".")
                 raise ConfigError(
                     f"{name} cannot be reached: {why}; start the server, {what_to_do}"
-                ) from None
+                )
             logger.warning("%s cannot be reached: %s; pages wait in the outbox", name, error)
-        finally:
-            receiver.close()
 
 
 def asked_refresh(settings: BaseSettings) -> tuple[str, Pattern | None]:

@@ -24,6 +24,7 @@ from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import aiter_errback, ensure_awaitable, iter_errback
 
 from larmspider.formatting import escaped
+from larmspider.redaction import redacted
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -97,13 +98,14 @@ class LarmLogFormatter(LogFormatter):
 
 
 class _VisibleFormatter(logging.Formatter):
-    """``inner``, whose invisible characters and controls are written as in Python."""
+    """``inner``, whose invisible characters and controls are written as in Python, without the
+    secrets that are known."""
 
     def __init__(self, inner: logging.Formatter) -> None:
         self.inner = inner
 
     def format(self, record: logging.LogRecord) -> str:
-        text = self.inner.format(record)
+        text = redacted(self.inner.format(record), logged=True)
         if text.isascii() and not _CONTROLS.search(text):
             return text
         return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", escaped(text))

@@ -150,7 +150,7 @@ class CurlHandler:
         self.limits = Limits.from_settings(settings)
         self._blobs = folder_of(settings, self.limits)
         self.deny = DenyAddresses.from_settings(settings)
-        self.sites = Sites.from_settings(settings)
+        self.sites = Sites.for_fetching(settings)
         self.sessions = Sessions.from_crawler(crawler, self.sites)
         self.dns = DnsCache.from_crawler(crawler)
         self._setup = setup_from_settings(settings, self.limits)

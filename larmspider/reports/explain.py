@@ -28,6 +28,7 @@ from larmspider.frontier.robots import RobotsRules
 from larmspider.frontier.storage.records import url_key
 from larmspider.frontier.trap_watch import MODES
 from larmspider.items import ORDINARY, Link, Page
+from larmspider.middlewares.known_paths import KnownPathsFilter
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import SeenFilter, VisitedFilter
@@ -146,8 +147,12 @@ def explain(
     if crawl.remark and explanation.state not in _FINAL:
         explanation.notes.append(crawl.remark)
     link, page = _as_found(url, explanation, settings, crawl)
-    for url_filter in filters(_with_sites_that_can_be_read(settings), crawl.seeds):
-        explanation.verdicts.append(_verdict(url_filter, link, page, explanation))
+    readable, unread = _with_sites_that_can_be_read(settings)
+    for url_filter in filters(readable, crawl.seeds):
+        verdict = _verdict(url_filter, link, page, explanation)
+        if unread and isinstance(url_filter, KnownPathsFilter) and verdict.verdict == "pass":
+            verdict = Verdict(verdict.stage, "unknown", f"which hosts have a login: {unread}")
+        explanation.verdicts.append(verdict)
     fetched = explanation.fetched.url if explanation.fetched else link.url
     explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
     explanation.sites = _sites_that_apply(fetched, settings)
@@ -293,23 +298,26 @@ def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explana
     return Verdict(url_filter.name, "pass" if reason is None else "reject", reason or "")
 
 
-def _with_sites_that_can_be_read(settings: BaseSettings) -> BaseSettings:
-    """For the filters: _sites_that_apply() tells what is wrong with the file."""
+def _with_sites_that_can_be_read(settings: BaseSettings) -> tuple[BaseSettings, str]:
+    """For the filters, with what is wrong with the file of sites."""
     try:
         Sites.from_settings(settings)
-    except ConfigError:
+    except ConfigError as error:
         settings = BaseSettings(settings)
         settings.set("LARM_SITES_FILE", "", priority="cmdline")
-    return settings
+        return settings, str(error)
+    return settings, ""
 
 
 def _sites_that_apply(url: str, settings: BaseSettings) -> list[str]:
-    """The error as a line for a file that cannot be read, as where its variables are not set."""
+    """The error as a line for a file that cannot be read; for secrets that are not there, too."""
     try:
-        site = Sites.from_settings(settings).for_url(url)
+        sites = Sites.from_settings(settings)
     except ConfigError as error:
         return [str(error)]
-    return [] if site is None else [*site.rules, str(site.options)]
+    site = sites.for_url(url)
+    missing = (f"not fetched without this: {problem}" for problem in sites.problems_of(url))
+    return [] if site is None else [*site.rules, str(site.options), *missing]
 
 
 def _robots_verdict(url: str, settings: BaseSettings, crawl: CrawlDir) -> Verdict:

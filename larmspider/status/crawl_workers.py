@@ -26,22 +26,33 @@ SERVER_FILE = "web.json"
 """Where a crawl is served, and its token, for its own user alone to read."""
 
 
-def write_server_file(directory: Path, url: str, token: str) -> None:
+def write_server_file(directory: Path, url: str, token: str, key: str) -> None:
     """Write where the crawl in ``directory`` is served. Raises OSError."""
-    content = json.dumps({"url": url, "token": token}).encode()
+    content = json.dumps({"url": url, "token": token, "key": key}).encode()
     replace_file(directory / SERVER_FILE, content, private=True)
 
 
 def read_server_file(directory: Path) -> tuple[str, str] | None:
     """Address and token; None where there is no such file, or not for this user."""
+    found = _server_file(directory)
+    return None if found is None else (found["url"], found["token"])
+
+
+def own_access(directory: Path) -> tuple[str, str] | None:
+    """Address, and what a command of the crawl's user sends in place of the token: no wrong token
+    of others stands in its way. A crawl of an earlier version takes the token."""
+    found = _server_file(directory)
+    return None if found is None else (found["url"], found.get("key") or found["token"])
+
+
+def _server_file(directory: Path) -> dict[str, str] | None:
     try:
         found = json.loads((directory / SERVER_FILE).read_text("utf-8"))
-        url, token = found["url"], found["token"]
-    except (OSError, ValueError, KeyError, TypeError):
+        url, known = found["url"], (found["token"], found.get("key", ""))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    if not isinstance(url, str) or not isinstance(token, str) or not url.startswith("http://"):
-        return None
-    return url, token
+    is_one = isinstance(url, str) and url.startswith("http://")
+    return found if is_one and all(isinstance(one, str) for one in known) else None
 
 
 class Controller(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 
 from aiohttp import web
 
@@ -19,14 +20,21 @@ from larmspider.reports import mirrors, traps
 from larmspider.web.auth import cookie_name
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
-from larmspider.web.site import SITE, Site, aiohttp_response, scheme_of, web_request
+from larmspider.web.site import (
+    SITE,
+    Site,
+    address_of,
+    aiohttp_response,
+    proof_of,
+    scheme_of,
+    web_request,
+)
+from larmspider.web.tries import TriedTooOftenError
 from larmspider.web.views.mirrors import mirrors_of
 from larmspider.web.views.traps import traps_of
 
 logger = logging.getLogger(__name__)
 
-FAILED_SECS = 1.0
-"""Delay before a wrong token is refused; wrong tokens wait for each other."""
 PREVIEW = "scope-preview"
 APPROVE_DELETES = "approve-deletes"
 ACCEPT_MIRROR = "accept-mirror"
@@ -40,11 +48,17 @@ async def sign_in(request: web.Request) -> web.Response:
     site = request.app[SITE]
     if reason := site.guard.foreign(request.headers):
         raise HttpError(f"Refused: {reason}.", 403)
+    tries, address = site.guard.tries, address_of(request)
+    if secs := tries.wait(address):
+        raise TriedTooOftenError(secs)
     form = await _form(request)
     target = _inside(form.get("next", ""))
-    if not site.guard.is_token(form.get("token", "").strip()):
-        async with site.failing:
-            await asyncio.sleep(FAILED_SECS)
+    if secs := tries.wait(address):  # others of this address were faster
+        raise TriedTooOftenError(secs)
+    token = form.get("token", "").strip()
+    if not site.guard.is_token(token):
+        if secs := tries.failed(address, token):
+            raise TriedTooOftenError(secs)
         asked = web_request(request)
         return aiohttp_response(asked.render("login.html", 403, target=target, wrong=True))
     response = web.Response(status=303, headers={"Location": target})
@@ -174,12 +188,15 @@ async def _checked(request: web.Request, site: Site) -> dict[str, str]:
     headers = request.headers
     if reason := site.guard.foreign(headers):
         raise HttpError(f"Refused: {reason}.", 403)
-    if not site.guard.signed_in(headers, request.cookies):
+    proof = proof_of(request)
+    if not proof.signed_in:
+        if proof.wait:  # /logout
+            raise TriedTooOftenError(proof.wait)
         raise HttpError("Refused: sign in with the token first.", 401)
     if headers.get("Content-Type", "").partition(";")[0] == JSON.partition(";")[0]:
         raise HttpError("Refused: expected a form (application/x-www-form-urlencoded).", 415)
     form = await _form(request)
-    if reason := site.guard.refuse_post(headers, request.cookies, form.get("csrf", "")):
+    if reason := site.guard.refuse_post(proof, form.get("csrf", "")):
         raise HttpError(f"Refused: {reason}.", 403)
     return form
 
@@ -188,9 +205,12 @@ async def _form(request: web.Request) -> dict[str, str]:
     """The fields of a form. Raises HttpError for what is none, or does not come in time."""
     if (request.charset or "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
         raise HttpError("Refused: expected a form in UTF-8.", 400)
+    connection = request.app[SITE].connections.of(request.transport)
+    waiting = nullcontext() if connection is None else connection.waits()
     try:
-        async with asyncio.timeout(REQUEST_SECS):
-            fields = await request.post()
+        with waiting:
+            async with asyncio.timeout(REQUEST_SECS):
+                fields = await request.post()
     except TimeoutError:
         raise HttpError(f"The form took longer than {REQUEST_SECS:g} s to come.", 408) from None
     except web.HTTPException:

@@ -35,10 +35,15 @@ from larmspider.web.site import (
     FlashMessages,
     Site,
     aiohttp_response,
+    drop_stale_cookie,
     may_read,
     may_search,
+    may_still_read,
+    needs_proof,
+    proof_of,
     web_request,
 )
+from larmspider.web.tries import TriedTooOftenError
 from larmspider.web.views import PAGES
 from larmspider.web.views.overview import update_parts
 from larmspider.web.views.service import HEALTH
@@ -134,7 +139,7 @@ def _page(page: PageView, request: WebRequest) -> WebResponse:
 
 
 async def _events(request: web.Request) -> web.StreamResponse:
-    return await request.app[SITE].events.listen(request, lambda: may_read(request))
+    return await request.app[SITE].events.listen(request, lambda: may_still_read(request))
 
 
 async def _static(request: web.Request) -> web.Response:
@@ -179,6 +184,9 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
             response = _error_page(request, missing if error.status == 404 else other)
     except LarmspiderError as error:
         response = _error_page(request, error)
+        if isinstance(error, TriedTooOftenError):
+            response.headers["Retry-After"] = str(error.secs)
+            response.force_close()  # what it still sends is not read
     except (ConnectionError, asyncio.CancelledError):
         raise
     except Exception:
@@ -189,6 +197,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     if not response.prepared:
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
+        drop_stale_cookie(request, response)
     return response
 
 
@@ -200,6 +209,8 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
         raise HttpError(
             "The Host header does not name this server; LARM_WEB_HOSTS lists the names it has.", 421
         )
+    if needs_proof(request) and (secs := proof_of(request).wait):
+        raise TriedTooOftenError(secs)
     if not may_read(request):
         if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
             if request.path == "/" and may_search(request):

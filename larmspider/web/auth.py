@@ -5,6 +5,8 @@
 - GET and HEAD only read. What changes something is a POST by somebody signed in, from a form of
   this server (CSRF token, Origin equal to Host), or by a script that sends the token as
   ``Authorization: Bearer``, which no form can.
+- Wrong tokens and cookies are counted by address, and in all (tries.py). A session that goes on is
+  neither counted nor limited, and so is the key of this server's own clients.
 - A session is random, ends after SESSION_SECS or by signing out, and holds for the Host header with
   which it began: a cookie goes to every port of a host, and is of no use there.
 - The Content-Security-Policy lets pages load only what this server sends.
@@ -26,6 +28,7 @@ from urllib.parse import urlsplit
 
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
+from larmspider.web.tries import Tries
 
 TOKEN_FILE = "web.token"  # noqa: S105 - the name of a file
 """In LARM_DIR, mode 0600: the token of a crawl without LARM_WEB_TOKEN."""
@@ -109,6 +112,22 @@ class Session:
     ends: float
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a request says of who sends it: ``session`` of a browser, or ``by_script`` with the
+    token. ``wait``: seconds until its address may try again, where it has sent what is wrong or
+    was not looked at. ``stale``: it has a cookie of no session."""
+
+    session: Session | None = None
+    by_script: bool = False
+    wait: float = 0.0
+    stale: bool = False
+
+    @property
+    def signed_in(self) -> bool:
+        return self.by_script or self.session is not None
+
+
 class Guard:
     """``token`` may be a function, for one that may change. ``names``: hosts of this server, beside
     addresses and localhost. ``closed``: reading needs the token too, except for paths that begin
@@ -122,7 +141,11 @@ class Guard:
         closed: bool | Callable[[], bool] = False,
         open_paths: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
+        tries: Tries | None = None,
     ) -> None:
+        self.tries = Tries(clock=clock) if tries is None else tries
+        self.key = secrets.token_urlsafe(32)
+        """What clients of this crawl's user send in place of the token: nobody guesses it."""
         self._token = token if callable(token) else lambda: token
         self._names = {name.lower().rstrip(".") for name in (*names, "localhost")}
         self._closed = closed if callable(closed) else lambda: closed
@@ -172,31 +195,45 @@ class Guard:
         same = hmac.compare_digest(token.encode("utf-8", "replace"), actual.encode())
         return same and bool(actual)
 
-    def signed_in(self, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
-        """By the session cookie or, for scripts, by ``Authorization: Bearer TOKEN``."""
-        return (
-            self._by_script(headers) or self.session(cookies, headers.get("Host", "")) is not None
-        )
-
-    def _by_script(self, headers: Mapping[str, str]) -> bool:
+    def proof(
+        self,
+        headers: Mapping[str, str],
+        cookies: Mapping[str, str],
+        address: str,
+        *,
+        needed: bool = True,
+    ) -> Proof:
+        """Who sends a request, by the session cookie or, for scripts, by ``Authorization: Bearer
+        TOKEN``; what is wrong is counted, once a request. ``needed``: without a proof the request
+        is refused; where it is not, what is wrong and comes again is counted once."""
+        host = headers.get("Host", "")
+        if (session := self.session(cookies, host)) is not None:
+            return Proof(session)
         kind, _, token = headers.get("Authorization", "").partition(" ")
-        return kind.lower() == "bearer" and self.is_token(token.strip())
+        token, bears = token.strip(), kind.lower() == "bearer"
+        if bears and hmac.compare_digest(token.encode("utf-8", "replace"), self.key.encode()):
+            return Proof(by_script=True)
+        names = (cookie_name(host), cookie_name(host, secure=True))
+        wrong = next((cookies[name] for name in names if name in cookies), "")
+        if not (bears or wrong):
+            return Proof()
+        wait = self.tries.wait(address)
+        if not wait:
+            if bears and self.is_token(token):
+                return Proof(by_script=True)
+            wait = self.tries.failed(address, token if bears else wrong, again=needed)
+        return Proof(wait=wait, stale=bool(wrong))
 
     def may_read(self, path: str, *, signed_in: bool) -> bool:
         return signed_in or path.startswith(self._open) or not self._closed()
 
-    def refuse_post(
-        self, headers: Mapping[str, str], cookies: Mapping[str, str], csrf: str
-    ) -> str | None:
-        """Why this POST may not change anything; None where it may."""
-        if reason := self.foreign(headers):
-            return reason
-        if self._by_script(headers):
-            return None
-        session = self.session(cookies, headers.get("Host", ""))
-        if session is None:
-            return "sign in with the token first"
-        if not hmac.compare_digest(csrf.encode("utf-8", "replace"), session.csrf.encode()):
+    @staticmethod
+    def refuse_post(proof: Proof, csrf: str) -> str | None:
+        """Why a POST that is not foreign() may not change anything; None where it may."""
+        if proof.session is None:
+            return None if proof.by_script else "sign in with the token first"
+        mark = csrf.encode("utf-8", "replace")
+        if not hmac.compare_digest(mark, proof.session.csrf.encode()):
             return "the form is not from this server, or too old: load the page again"
         return None
 

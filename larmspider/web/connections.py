@@ -48,6 +48,17 @@ class Connection(asyncio.Protocol):
             self._requests -= 1
             self._since = self._connections.clock()
 
+    @contextmanager
+    def waits(self) -> Iterator[None]:
+        """While a busy connection waits for the body of its request: it takes no place that another
+        one needs."""
+        self._requests -= 1
+        self._since = self._connections.clock()
+        try:
+            yield
+        finally:
+            self._requests += 1
+
     @property
     def waiting(self) -> bool:
         return not self._requests and not self._to_send()

@@ -67,7 +67,7 @@ class WebExtension:
             guard = self.binding.guard(token, lambda: source.is_private)
             app = self.binding.app(source, guard)
             self._server = await Server.start(app, self.binding.address, self.binding.port)
-            write_server_file(directory, self._server.url, token)
+            write_server_file(directory, self._server.url, token, guard.key)
         except (ConfigError, OSError) as error:
             logger.error("The crawl continues without its web pages: %s", error)
         else:

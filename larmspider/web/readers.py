@@ -75,6 +75,18 @@ class Readers:
             return None
         return [name for part in sent[0].split(",") if (name := part.strip())]
 
+    def client(self, remote: str, forwarded: str) -> str:
+        """The address of a client: ``remote``, or what trusted proxies say in X-Forwarded-For.
+        Each adds the address that it sees at the end; what stands before may be made up."""
+        for said in reversed(forwarded.split(",")):
+            if not self._trusts(remote):
+                break
+            try:
+                remote = str(ipaddress.ip_address(said.strip().partition("%")[0]))
+            except ValueError:  # also an address with a port, or a name: the proxy stands for it
+                break
+        return remote
+
     def _trusts(self, remote: str) -> bool:
         try:
             address = ipaddress.ip_address(remote.partition("%")[0])

@@ -29,6 +29,7 @@ from larmspider.web.look import Look
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.site import SITE
+from larmspider.web.tries import Tries
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -77,6 +78,8 @@ class Binding:
     curated: Curated = field(default_factory=Curated)
     query_log: QueryLog = field(default_factory=QueryLog)
     opens: OpenableUrls = NOWHERE
+    wrong_tokens: int = 20
+    wrong_tokens_in_all: int = 200
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -94,6 +97,10 @@ class Binding:
             curated=Curated.from_settings(settings),
             query_log=QueryLog.from_settings(settings),
             opens=OpenableUrls.from_settings(settings),
+            wrong_tokens=options.integer(settings, "LARM_WEB_WRONG_TOKENS", minimum=1),
+            wrong_tokens_in_all=options.integer(
+                settings, "LARM_WEB_WRONG_TOKENS_IN_ALL", minimum=1
+            ),
         )
         for name in binding.names:
             if not is_host_name(name):
@@ -130,6 +137,7 @@ class Binding:
             self.names,
             closed=lambda: not local or is_private(),
             open_paths=self.open_paths,
+            tries=Tries(self.wrong_tokens, self.wrong_tokens_in_all),
         )
 
     def app(self, source: Source, guard: Guard, *, ahead: bool = False) -> web.Application:

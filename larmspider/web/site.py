@@ -13,7 +13,7 @@ from aiohttp import web
 from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
-from larmspider.web.auth import Guard
+from larmspider.web.auth import Guard, Proof, cookie_name
 from larmspider.web.connections import Connections
 from larmspider.web.events import Events
 from larmspider.web.look import Look
@@ -50,8 +50,7 @@ class FlashMessages:
 
 @dataclass(slots=True)
 class Site:
-    """State of an application. ``failing`` is held while a wrong token is answered. ``health``
-    makes /healthz, which waits for no page."""
+    """State of an application. ``health`` makes /healthz, which waits for no page."""
 
     source: Source
     crawl_status: CrawlStatus
@@ -67,7 +66,6 @@ class Site:
     health: Work = field(default_factory=lambda: Work(threads=1))
     connections: Connections = field(default_factory=Connections)
     first: asyncio.Task[None] | None = None
-    failing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def forget(self) -> None:
         """Drop what is cached after an action; again after the next checkpoint, from which hosts
@@ -78,13 +76,47 @@ class Site:
 
 
 SITE = web.AppKey("site", Site)
+_PROOF = web.RequestKey("proof", Proof)
+
+
+def proof_of(request: web.Request) -> Proof:
+    """Who sends the request; looked at and counted once."""
+    found: Proof | None = request.get(_PROOF)
+    if found is None:
+        guard = request.app[SITE].guard
+        found = guard.proof(
+            request.headers, request.cookies, address_of(request), needed=needs_proof(request)
+        )
+        request[_PROOF] = found
+    return found
+
+
+def needs_proof(request: web.Request) -> bool:
+    """Whether the request is refused, or led to the form, without a proof."""
+    return request.path.startswith("/control") or not _is_open(request)
+
+
+def drop_stale_cookie(request: web.Request, response: web.StreamResponse) -> None:
+    """Take back the cookie of a session that has ended: a browser sends it with each request."""
+    found: Proof | None = request.get(_PROOF)
+    if found is not None and found.stale:
+        host = request.headers.get("Host", "")
+        for secure in (True, False):
+            name = cookie_name(host, secure=secure)
+            if name in request.cookies and name not in response.cookies:
+                response.del_cookie(name, path="/", secure=secure, httponly=True)
+
+
+def address_of(request: web.Request) -> str:
+    """Of the client, by the word of proxies that are trusted."""
+    forwarded = request.headers.getall("X-Forwarded-For", ())
+    return request.app[SITE].readers.client(request.remote or "", ",".join(forwarded))
 
 
 def web_request(request: web.Request) -> WebRequest:
     """The request as pages see it."""
     site = request.app[SITE]
-    signed_in = site.guard.signed_in(request.headers, request.cookies)
-    session = site.guard.session(request.cookies, request.headers.get("Host", ""))
+    proof = proof_of(request)
     return WebRequest(
         source=site.source,
         crawl_status=site.crawl_status,
@@ -94,24 +126,37 @@ def web_request(request: web.Request) -> WebRequest:
         path=request.match_info,
         only_head=request.method == "HEAD",
         origin=f"{scheme_of(request)}://{request.headers.get('Host', '')}",
-        signed_in=signed_in,
-        may_read=site.guard.may_read("/", signed_in=signed_in),
+        signed_in=proof.signed_in,
+        may_read=site.guard.may_read("/", signed_in=proof.signed_in),
         readers=site.readers,
         look=site.look,
         say=site.look.words(request.headers.get("Accept-Language", "")),
         curated=site.curated,
         query_log=site.query_log,
         groups=site.readers.groups_of(request) or (),
-        csrf="" if session is None else session.csrf,
+        csrf="" if proof.session is None else proof.session.csrf,
         flash=site.flashes.of(request.query.get("said", "")),
     )
 
 
 def may_read(request: web.Request) -> bool:
     """Whether the path may be read: the search also by those whom a trusted proxy lets in."""
-    path = SEARCH if request.path == DESCRIPTION else request.path
+    return _is_open(request) or proof_of(request).signed_in
+
+
+def may_still_read(request: web.Request) -> bool:
+    """may_read(), some time later: a session may have ended meanwhile."""
+    session = proof_of(request).session
+    if session is None or _is_open(request):
+        return may_read(request)
     guard = request.app[SITE].guard
-    if guard.may_read(path, signed_in=guard.signed_in(request.headers, request.cookies)):
+    return guard.session(request.cookies, request.headers.get("Host", "")) is session
+
+
+def _is_open(request: web.Request) -> bool:
+    """Whether those may read the path who do not sign in."""
+    path = SEARCH if request.path == DESCRIPTION else request.path
+    if request.app[SITE].guard.may_read(path, signed_in=False):
         return True
     return (path == SEARCH or path.startswith(f"{SEARCH}/")) and may_search(request)
 

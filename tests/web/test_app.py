@@ -324,7 +324,6 @@ def test_a_form_that_is_none_is_refused_quietly(
     body: bytes,
 ) -> None:
     """With 400 (or as a form without the token), and nothing in the log."""
-    monkeypatch.setattr("larmspider.web.actions.FAILED_SECS", 0.0)
     got = request(served(tmp_path).url + "/login", "POST", {"Content-Type": kind}, body)
     assert got.status in (400, 403), got.text
     assert caplog.records == []
@@ -410,19 +409,21 @@ def test_what_a_browser_gets_is_not_the_token() -> None:
     assert session is not None
     assert len({session.csrf, value, guard.begin_session(host), TOKEN}) == 4
     for name in (cookie, cookie_name(host.upper()), cookie_name(host, secure=True)):
-        assert guard.signed_in({"Host": host}, {name: value})
+        assert guard.proof({"Host": host}, {name: value}, "").signed_in
     for elsewhere in ("wiki.example:6081", "wiki.example", "127.0.0.1:6080", ""):
-        assert not guard.signed_in({"Host": elsewhere}, {cookie_name(elsewhere): value})
-        assert not guard.signed_in({"Host": elsewhere}, {cookie: value})
-    assert not other.signed_in({"Host": host}, {cookie: value})
-    assert guard.signed_in({"Authorization": f"Bearer {TOKEN}"}, {})
-    assert guard.signed_in({"Authorization": f"bearer  {TOKEN} "}, {})
+        assert not guard.proof({"Host": elsewhere}, {cookie_name(elsewhere): value}, "").signed_in
+        assert not guard.proof({"Host": elsewhere}, {cookie: value}, "").signed_in
+    assert not other.proof({"Host": host}, {cookie: value}, "").signed_in
+    assert guard.proof({"Authorization": f"Bearer {TOKEN}"}, {}, "").signed_in
+    assert guard.proof({"Authorization": f"bearer  {TOKEN} "}, {}, "").signed_in
     for cookies, authorization in (
         ({}, ""), ({cookie: ""}, ""), ({cookie: TOKEN}, ""), ({cookie: "ü"}, ""), ({}, TOKEN),
         ({}, f"Basic {TOKEN}"), ({}, "Bearer "), ({cookie: session.csrf}, "")
     ):  # fmt: skip
-        assert not guard.signed_in({"Host": host, "Authorization": authorization}, cookies)
-    assert not Guard("").signed_in({"Authorization": "Bearer "}, {})
+        assert not guard.proof(
+            {"Host": host, "Authorization": authorization}, cookies, ""
+        ).signed_in
+    assert not Guard("").proof({"Authorization": "Bearer "}, {}, "").signed_in
 
 
 def test_a_session_ends() -> None:

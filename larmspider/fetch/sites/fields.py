@@ -5,6 +5,10 @@
     table.secret("password")        # from password, password_env or password_file
     read_proxy(table)               # from proxy, proxy_auth, proxy_user, ...
     table.check_names()             # a key that was not read is an error
+    table.problems                  # what only who fetches needs, and is not there
+
+A variable that is not set, a file that cannot be read, and what these hold, are no errors here: a
+command that reads a crawl needs none of it.
 
 No message shows the value of a key that may hold a secret.
 """
@@ -34,6 +38,9 @@ class SiteTable:
     def __init__(self, values: Mapping[str, Any], where: str, folder: Path) -> None:
         self.where = where
         self.has_inline_secret = False
+        self.problems: list[str] = []
+        """Errors about values from outside the file."""
+        self._from_outside: list[Secret] = []
         self.secret_files: list[Path] = []
         """Files that were read for a secret."""
         self._values = values
@@ -79,13 +86,27 @@ class SiteTable:
         raise self.expected(key, "a string or a list of strings")
 
     def file(self, key: str) -> Path | None:
-        """A readable file, as an absolute path."""
+        """A file, as an absolute path."""
         name = self.text(key)
         if name is None:
             return None
         path = self._path(key, name)
-        self._read(key, path, f"= '{path}'")
+        try:
+            self._read(key, path, f"= '{path}'")
+        except ConfigError as error:
+            self.defer(error)
         return path
+
+    def defer(self, error: ConfigError) -> None:
+        """Keep an error for who fetches."""
+        self.problems.append(str(error))
+
+    def judge(self, secret: Secret | None, error: ConfigError) -> None:
+        """Raise the error about the value of ``secret``, or keep it for who fetches where the value
+        comes from outside the file."""
+        if not any(secret is one for one in self._from_outside):
+            raise error
+        self.defer(error)
 
     def secret(self, key: str) -> Secret | None:
         """From ``key``, ``key``_env or ``key``_file, at most one of them."""
@@ -126,20 +147,29 @@ class SiteTable:
             return Secret(given)
         if isinstance(given, dict) and len(given) == 1:
             kind, name = next(iter(given.items()))
-            if isinstance(name, str) and kind == "env":
-                return self._from_environment(key, name)
-            if isinstance(name, str) and kind == "file":
-                return self._from_file(key, name)
+            if isinstance(name, str) and kind in ("env", "file"):
+                path = self._path(key, name) if kind == "file" else None
+                try:
+                    value = (
+                        self._from_environment(key, name)
+                        if path is None
+                        else self._from_file(key, path)
+                    )
+                    secret = Secret(value)
+                except ConfigError as error:
+                    self.defer(error)
+                    secret = Secret("", str(error))
+                self._from_outside.append(secret)
+                return secret
         raise self.expected(key, _FORMS)
 
-    def _from_environment(self, key: str, name: str) -> Secret:
+    def _from_environment(self, key: str, name: str) -> str:
         value = os.environ.get(name)
         if not value:  # the name is not shown: it may be the secret, put in the wrong place
             raise self.refuse(key, "names an environment variable that is not set, or empty")
-        return Secret(value)
+        return value
 
-    def _from_file(self, key: str, name: str) -> Secret:
-        path = self._path(key, name)
+    def _from_file(self, key: str, path: Path) -> str:
         try:
             value = self._read(key, path).decode("utf-8-sig").rstrip("\r\n")
         except UnicodeDecodeError:
@@ -147,7 +177,7 @@ class SiteTable:
         if not value or "\n" in value:
             raise self.refuse(key, "names a file that is not one line, the secret")
         self.secret_files.append(path)
-        return Secret(value)
+        return value
 
     def _path(self, key: str, name: str) -> Path:
         if not name or "\0" in name:
@@ -206,8 +236,8 @@ def read_credentials(table: SiteTable) -> Credentials | None:
     check_user(table, "user", secrets["user"], method)
     check_text(table, "password", secrets["password"])
     token = secrets["token"]
-    if token is not None and not _BEARER.fullmatch(token.reveal()):
-        raise table.expected("token", "letters, digits and -._~+/ (RFC 6750)")
+    if value_of(token) and not _BEARER.fullmatch(value_of(token)):
+        table.judge(token, table.expected("token", "letters, digits and -._~+/ (RFC 6750)"))
     return Credentials(method, **secrets)
 
 
@@ -272,14 +302,22 @@ def _origin(table: SiteTable, text: str) -> tuple[str, str, int]:
 def check_user(table: SiteTable, key: str, user: Secret | None, method: str) -> None:
     """Raise ConfigError for an empty user name, or one with a colon in Basic."""
     check_text(table, key, user)
-    if user is not None and (not user.reveal() or (method == "basic" and ":" in user.reveal())):
-        raise table.expected(key, "a user name, not empty and without a colon (RFC 7617)")
+    if user is None or user.is_missing:
+        return
+    if not user.reveal() or (method == "basic" and ":" in user.reveal()):
+        wanted = "a user name, not empty and without a colon (RFC 7617)"
+        table.judge(user, table.expected(key, wanted))
 
 
 def check_text(table: SiteTable, key: str, secret: Secret | None) -> None:
     """Raise ConfigError for control characters."""
-    if secret is not None and _CONTROL.search(secret.reveal()):
-        raise table.expected(key, "no control characters")
+    if _CONTROL.search(value_of(secret)):
+        table.judge(secret, table.expected(key, "no control characters"))
+
+
+def value_of(secret: Secret | None) -> str:
+    """ "" also for one that is missing, which is told already."""
+    return "" if secret is None or secret.is_missing else secret.reveal()
 
 
 def _pairs(
@@ -289,8 +327,9 @@ def _pairs(
     for name, secret in pairs or ():
         if not _TOKEN.fullmatch(name):
             raise table.expected(key, "names of letters, digits and -")
-        if not value.fullmatch(secret.reveal()):
-            raise table.refuse(f"{key}.{name}", "holds a character that is not allowed there")
+        if not secret.is_missing and not value.fullmatch(secret.reveal()):
+            wrong = table.refuse(f"{key}.{name}", "holds a character that is not allowed there")
+            table.judge(secret, wrong)
     return pairs
 
 
@@ -301,7 +340,9 @@ _PROXY = re.compile(r"(https?|socks5h?)://(\[[0-9a-f:.]+\]|[^\x00-\x20/@:\[\]]+)
 
 
 def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
-    """Raises ConfigError unless client_key, or client_cert itself, is the certificate's key."""
+    """Whether client_key, or client_cert itself, is the certificate's key is a matter of who
+    fetches."""
+    before = len(table.problems)
     certificate, key = table.file("client_cert"), table.file("client_key")
     password = table.secret("client_key_password")
     if certificate is None:
@@ -309,32 +350,38 @@ def read_client_certificate(table: SiteTable) -> ClientCertificate | None:
             raise table.refuse("client_cert", "is missing beside client_key")
         return None
     key = key or certificate
+    client = ClientCertificate(certificate, key, password)
+    if len(table.problems) > before:
+        return client
     try:
         # a password that is "" is never asked for at the terminal
-        word = "" if password is None else password.reveal()
+        word = value_of(password)
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, word)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         reason = getattr(error, "reason", None) or "not a certificate with its key"
-        raise table.refuse(
-            "client_cert",
-            f"= '{certificate}' cannot be used with key '{key}' ({reason}): expected a"
-            " certificate and its key in PEM, and client_key_password where the key is encrypted",
-        ) from None
-    table.secret_files.append(key)
-    return ClientCertificate(certificate, key, password)
+        wrong = f"= '{certificate}' cannot be used with key '{key}' ({reason})"
+        table.defer(
+            table.refuse(
+                "client_cert",
+                f"{wrong}: expected a certificate and its key in PEM, and client_key_password where"
+                " the key is encrypted",
+            )
+        )
+    else:
+        table.secret_files.append(key)
+    return client
 
 
 def read_ca_file(table: SiteTable, key: str = "ca_file") -> Path | None:
-    """Raises ConfigError for a file without a certificate."""
+    before = len(table.problems)
     path = table.file(key)
-    if path is not None:
+    if path is not None and len(table.problems) == before:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", None) or "no certificate"
-            raise table.refuse(
-                key, f"= '{path}' cannot be used ({reason}): expected certificates in PEM"
-            ) from None
+            wrong = f"= '{path}' cannot be used ({reason}): expected certificates in PEM"
+            table.defer(table.refuse(key, wrong))
     return path
 
 

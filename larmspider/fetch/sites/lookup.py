@@ -5,8 +5,10 @@
 Site(origin=('https', 'wiki.example', 443), options=..., rules=('sites.toml [[site]] 1 (...)',))
 
 Rules are bound to scheme, host and port: never to what stands before an "@" or behind the port.
-The file is checked when it is read: names, types, files, certificates and keys, and what libcurl
-can do. A site that sends its server a secret is for https, unless the file says otherwise.
+The file is checked when it is read: names, types, and what libcurl can do. Secrets, certificates
+and keys are checked where pages are fetched (Sites.for_fetching); a command that only reads needs
+none of them, and knows the same hosts without. A site that sends its server a secret is for https,
+unless the file says otherwise.
 """
 
 from __future__ import annotations
@@ -65,9 +67,32 @@ class Sites:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Sites:
-        """Raises ConfigError, naming file, table and key."""
+        """For who only reads a crawl: secrets and files that are not there are `problems`. Raises
+        ConfigError, naming file, table and key."""
         name = options.text(settings, "LARM_SITES_FILE")
-        return read_sites_file(Path(name).expanduser()) if name else cls()
+        return _read(Path(name).expanduser()) if name else cls()
+
+    @classmethod
+    def for_fetching(cls, settings: Settings) -> Sites:
+        """Raises ConfigError also for secrets and files that are not there."""
+        return cls.from_settings(settings).complete()
+
+    def complete(self) -> Sites:
+        """These. Raises ConfigError for the first problem."""
+        for problem in self.problems:
+            raise ConfigError(problem)
+        return self
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is missing to fetch, each as the text of an error."""
+        return tuple(problem for rule in self.rules for problem in rule.problems)
+
+    def problems_of(self, url: str) -> tuple[str, ...]:
+        """Those of the rules that apply to ``url``."""
+        site = self.for_url(url)
+        rules = (rule for rule in self.rules if site is not None and rule.where in site.rules)
+        return tuple(problem for rule in rules for problem in rule.problems)
 
     @property
     def hosts(self) -> list[str]:
@@ -133,12 +158,19 @@ def origin_of(url: str) -> Origin | None:
 
 
 def read_sites_file(path: Path) -> Sites:
-    """Raises ConfigError, naming file, table and key."""
+    """With all secrets. Raises ConfigError, naming file, table and key."""
+    return _read(path).complete()
+
+
+def _read(path: Path) -> Sites:
     rules: list[SiteRule] = []
     warnings: dict[str, None] = {}
     for number, values in enumerate(_site_tables(path), 1):
         table = SiteTable(values, _where(path, number, values), path.absolute().parent)
-        rules.append(_rule(table))
+        try:
+            rules.append(_rule(table))
+        except ConfigError as error:  # what was found first is told
+            raise ConfigError(next(iter(table.problems), str(error))) from None
         warnings |= dict.fromkeys(_warnings(rules[-1], table, path))
     return Sites(rules, tuple(warnings))
 
@@ -212,7 +244,8 @@ def _rule(table: SiteTable) -> SiteRule:
         raise table.refuse("hosts", "stand alone: the table says nothing of them (docs/sites.md)")
     if options.is_trusted:
         _check_bounds(table, patterns)
-    rule = SiteRule(table.where, patterns, _schemes(table, schemes, patterns, options), options)
+    meant = _schemes(table, schemes, patterns, options)
+    rule = SiteRule(table.where, patterns, meant, options, tuple(table.problems))
     login = options.login
     if login is not None and (at := origin_of(login.url)) and not rule.matches(*at):
         raise table.refuse(

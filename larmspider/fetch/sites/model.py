@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import NoReturn, final
 
+from larmspider.errors import ConfigError
 from larmspider.urls.host_pattern import DEFAULT_PORTS, HostPattern
 
 
@@ -29,13 +30,20 @@ class Secret:
     (Secret(***), '***', 'correct horse')
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_missing", "_value")
 
-    def __init__(self, value: str) -> None:
-        self._value = value
+    def __init__(self, value: str, missing: str = "") -> None:
+        """``missing``: why there is no value, in place of one."""
+        self._value, self._missing = value, missing
+
+    @property
+    def is_missing(self) -> bool:
+        return bool(self._missing)
 
     def reveal(self) -> str:
-        """The text itself, for an option of a request."""
+        """The text itself, for an option of a request. Raises ConfigError where it is missing."""
+        if self._missing:
+            raise ConfigError(self._missing)
         return self._value
 
     def __repr__(self) -> str:
@@ -47,10 +55,11 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        return hmac.compare_digest(self._value.encode(), other._value.encode())
+        same = hmac.compare_digest(self._value.encode(), other._value.encode())
+        return same and self._missing == other._missing
 
     def __hash__(self) -> int:
-        return hash((Secret, self._value))
+        return hash((Secret, self._value, self._missing))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Secret is not pickled or copied")
@@ -184,13 +193,15 @@ class SiteOptions:
 class SiteRule:
     """One [[site]] of the file. ``where`` names it for people: "sites.toml [[site]] 2 (wiki)".
 
-    ``schemes`` are those of patterns that name none.
+    ``schemes`` are those of patterns that name none. ``problems``: secrets and files that are not
+    there or cannot be used, each as the text of an error; only who fetches needs them.
     """
 
     where: str
     patterns: tuple[HostPattern, ...]
     schemes: frozenset[str]
     options: SiteOptions
+    problems: tuple[str, ...] = ()
 
     def matches(self, scheme: str, host: str, port: int) -> bool:
         return any(

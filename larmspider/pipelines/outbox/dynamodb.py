@@ -34,6 +34,7 @@ from larmspider.pipelines.outbox.receiver import (
     Sent,
 )
 from larmspider.pipelines.outbox.spool import PAGE_FIELDS, Entry
+from larmspider.redaction import keep_secret, told
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -55,6 +56,11 @@ WRITES = 25
 ITEM_BYTES, PIECE_BYTES, ROW_BYTES = 400_000, 400_000, 2048
 """An item may have 409,600 with its names, a row key 2,048."""
 MAKE_SECS = 60.0
+REPLY_BYTES, REPLY_SECS = 32_000_000, 60
+"""Of an answer: one may send back 16 MB that are left unprocessed, in base64."""
+MAX_PAGES = 10_000
+"""Of the versions of one row: 1 MB each."""
+_NONSENSE = "its answer is not one about the question"
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _BUSY = frozenset({
     "ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded",
@@ -116,6 +122,8 @@ class DynamoDbReceiver(Receiver):
         try:
             session = self._botocore.session.get_session()
             self._client = session.create_client("dynamodb", config=config)
+            self._client._endpoint.http_session = _Limited(self._client._endpoint.http_session)
+            keep_secret(*_secrets_of(session))
         except (self._botocore.exceptions.BotoCoreError, ValueError) as error:  # no region
             raise RefusedError(f"{error}{_NEEDS}") from None
         self._pool = ThreadPoolExecutor(THREADS)
@@ -134,9 +142,14 @@ class DynamoDbReceiver(Receiver):
 
     def _found(self) -> Any:
         """The table. Raises RefusedError where it has another key."""
-        table = self._ask("describe_table", TableName=self.table)["Table"]
-        types = {one["AttributeName"]: one["AttributeType"] for one in table[_DEFINED]}
-        key = [(one["AttributeName"], types[one["AttributeName"]]) for one in table["KeySchema"]]
+        try:
+            table = self._ask("describe_table", TableName=self.table)["Table"]
+            types = {one["AttributeName"]: one["AttributeType"] for one in table[_DEFINED]}
+            names = [one["AttributeName"] for one in table["KeySchema"]]
+            key = [(name, types[name]) for name in names]
+            table["TableStatus"]
+        except (KeyError, TypeError, AttributeError):
+            raise AwayError(_NONSENSE) from None
         if key != [("row", "S"), ("time", "S")]:
             found = ", ".join(f"{name} ({kind})" for name, kind in key)
             raise RefusedError(
@@ -153,6 +166,7 @@ class DynamoDbReceiver(Receiver):
         except errors.ClientError as error:
             code = str(error.response["Error"].get("Code", ""))
             said = f"{code}: {error.response['Error'].get('Message') or action}"
+            said = told(said, 2_000)
             if len(said) > 300:  # it has quoted what it refuses
                 said = f"{said[:100]} ... {said[-190:]}"
             status = error.response["ResponseMetadata"].get("HTTPStatusCode", 0)
@@ -167,6 +181,8 @@ class DynamoDbReceiver(Receiver):
             raise RefusedError(f"{error}{_NEEDS}") from None
         except errors.BotoCoreError as error:
             raise AwayError(str(error)) from None
+        except (RecursionError, ValueError, TypeError, KeyError, AttributeError):  # no JSON of it
+            raise AwayError(_NONSENSE) from None
 
     def send(self, batch: Sequence[Entry]) -> Sent:
         rejected: dict[int, str] = {}
@@ -198,13 +214,19 @@ class DynamoDbReceiver(Receiver):
             "ExpressionAttributeNames": {"#row": "row", "#time": "time"},
             "ExpressionAttributeValues": values,
         }
-        while True:
+        for _ in range(MAX_PAGES):
             found = self._ask("query", **query)
-            for key in found["Items"]:
+            for key in found.get("Items") or ():
+                if key.keys() != {"row", "time"} or key["row"] != values[":row"]:
+                    raise AwayError(_NONSENSE)
                 yield {"DeleteRequest": {"Key": key}}
-            if not found.get("LastEvaluatedKey"):
+            last = found.get("LastEvaluatedKey")
+            if not last:
                 return
-            query["ExclusiveStartKey"] = found["LastEvaluatedKey"]
+            if last == query.get("ExclusiveStartKey"):
+                break
+            query["ExclusiveStartKey"] = last
+        raise AwayError(f"{_NONSENSE}: it has no last page")
 
     def _write(self, writes: Sequence[Write]) -> set[int]:
         """The numbers of those that were not wholly written."""
@@ -223,6 +245,12 @@ class DynamoDbReceiver(Receiver):
             else:
                 self._busy = f"{self.table} leaves items unprocessed"
                 left = answer.get("UnprocessedItems", {}).get(self.table, [])
+                try:
+                    unknown = {_key(request) for request in left} - numbers.keys()
+                except (KeyError, TypeError, ValueError, AttributeError):
+                    unknown = {("", "")}
+                if unknown:
+                    raise AwayError(_NONSENSE)
             if not left:
                 break
             time.sleep(pause)
@@ -235,6 +263,46 @@ class DynamoDbReceiver(Receiver):
         if self._client is not None:
             self._client.close()
             self._client = None
+
+
+class _Limited:
+    """botocore's way to a server, with an end to each answer: its own reads whatever comes."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def send(self, request: Any) -> Any:
+        request.stream_output = True  # else all is read before it returns
+        response = self._inner.send(request)
+        try:
+            response._content = self._read(response.raw)
+        except AwayError:
+            response.raw.close()
+            raise
+        except Exception as error:  # noqa: BLE001 - of urllib3: half an answer
+            raise AwayError(str(error)) from None
+        return response
+
+    def _read(self, raw: Any) -> bytes:
+        last, said = time.monotonic() + REPLY_SECS, bytearray()
+        read = getattr(raw, "read1", raw.read)  # read() waits until all of a part is there
+        while part := read(65_536):
+            said += part
+            if len(said) > REPLY_BYTES:
+                raise AwayError(f"its answer has more than {REPLY_BYTES:,} bytes")
+            if time.monotonic() > last:
+                raise AwayError(f"its answer was not there after {REPLY_SECS} s")
+        return bytes(said)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _secrets_of(session: Any) -> Iterator[str]:
+    """Of the environment, or of a file of AWS."""
+    found = session.get_credentials()
+    if found is not None:
+        yield from filter(None, (found.secret_key, found.token))
 
 
 def _key(request: Mapping[str, Any]) -> tuple[str, str]:

@@ -25,6 +25,7 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError, Sent
 from larmspider.pipelines.outbox.spool import Entry
+from larmspider.redaction import told
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -72,7 +73,7 @@ class ObjectsReceiver(Receiver):
         try:
             self._objects = obstore.store.from_url(url, **more)
         except (self._errors.BaseError, OSError) as error:  # OSError: no such folder can be made
-            raise ConfigError(f"LARM_OBJECTS_URL={url}: {_in_words(error)}") from None
+            raise ConfigError(f"LARM_OBJECTS_URL={told(url)}: {_in_words(error)}") from None
         self._pool: ThreadPoolExecutor | None = None
 
     @classmethod
@@ -123,7 +124,7 @@ class ObjectsReceiver(Receiver):
 def _in_words(error: Exception) -> str:
     """One line of obstore's many."""
     if (said := _SAID.search(str(error))) is not None:
-        return ": ".join(part for part in said.groups() if part)
+        return told(": ".join(part for part in said.groups() if part))
     line, _, source = str(error).partition("\n\nDebug source")
     cause = _CAUSE.search(source)
-    return " ".join(f"{line}{f': {cause[1]}' if cause else ''}".split())[:300]
+    return told(f"{line}{f': {cause[1]}' if cause else ''}")

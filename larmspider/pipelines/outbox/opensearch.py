@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing, suppress
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -30,7 +30,9 @@ from larmspider.pipelines.outbox.receiver import (
     RefusedError,
     Sent,
 )
+from larmspider.pipelines.outbox.replies import parsed, read_reply, reply_within
 from larmspider.pipelines.outbox.spool import Entry
+from larmspider.redaction import told
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -73,8 +75,13 @@ class Answer(NamedTuple):
 def _reason(error: Any) -> str:
     if isinstance(error, dict):
         parts = (str(error.get(name) or "") for name in ("type", "reason"))
-        return ": ".join(part for part in parts if part)[:300]
-    return str(error or "")[:300]
+        error = ": ".join(part for part in parts if part)
+    return told(error or "")
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """{} for what is no object of JSON."""
+    return value if isinstance(value, dict) else {}
 
 
 class OpenSearchReceiver(Receiver):
@@ -140,7 +147,7 @@ class OpenSearchReceiver(Receiver):
                 f"{self.name} stands for {len(answer.body)} indexes: expected an alias for one"
             )
         ((index, found),) = answer.body.items()
-        return index, found.get("mappings", {}).get("properties", {})
+        return index, _object(_object(_object(found).get("mappings")).get("properties"))
 
     def _make(self, index: str, aliases: Mapping[str, Any]) -> None:
         made = self._ask("PUT", f"/{index}", {**INDEX, "aliases": aliases})
@@ -161,8 +168,10 @@ class OpenSearchReceiver(Receiver):
         copied = self._ask(
             "POST", "/_reindex?refresh=true", {"source": {"index": old}, "dest": dest}
         )
-        if copied.status != 200 or copied.body.get("failures"):
-            failed = (copied.body.get("failures") or [copied.body])[0]
+        body = _object(copied.body)
+        if copied.status != 200 or body.get("failures"):
+            failures = body.get("failures")
+            failed = failures[0] if isinstance(failures, list) and failures else copied.body
             raise RefusedError(f"{old} cannot be copied to {new}: {_reason(failed)}")
         actions = [
             {"remove": {"index": old, "alias": self.name}},
@@ -171,12 +180,14 @@ class OpenSearchReceiver(Receiver):
         moved = self._ask("POST", "/_aliases", {"actions": actions})
         if moved.status != 200:
             raise RefusedError(moved.error)
-        total = copied.body.get("total", 0)
-        return f"{self.name} is {new} now, with {total:,} documents; {old} may be deleted"
+        total = body.get("total", 0)
+        documents = f"{total:,}" if isinstance(total, int) else "?"
+        return f"{self.name} is {new} now, with {documents} documents; {old} may be deleted"
 
     def _check(self, found: Mapping[str, Mapping[str, Any]]) -> None:
         for name, wanted in PROPERTIES.items():
-            there = found.get(name, {}).get("type", "object" if name in found else "missing")
+            missing = "object" if name in found else "missing"
+            there = _object(found.get(name)).get("type", missing)
             if there != wanted["type"]:
                 raise RefusedError(
                     f"the index {self.name} has another mapping: {name} is {there}, expected"
@@ -196,21 +207,29 @@ class OpenSearchReceiver(Receiver):
         if answer.status == 413:
             raise BatchError(f"413: {len(body):,} bytes are too many for it")
         if answer.status != 200:
-            raise (BatchError if answer.status == 400 else RefusedError)(answer.error)
-        return self._judge(answer.body, ids)
+            # a proxy says 400 of its own: by that no page becomes a dead letter
+            about_it = answer.status == 400 and "error" in _object(answer.body)
+            raise (BatchError if about_it else RefusedError)(answer.error)
+        deletes = {number for number, entry in enumerate(batch) if entry.removed is not None}
+        return self._judge(answer.body, ids, deletes)
 
-    def _judge(self, body: Any, ids: Sequence[str]) -> Sent:
-        """Entry by entry. Raises AwayError for an answer that is not about them."""
+    def _judge(self, body: Any, ids: Sequence[str], deletes: Collection[int] = ()) -> Sent:
+        """Entry by entry; ``deletes`` are the numbers of removals. Raises AwayError for an answer
+        that is not about them."""
         rejected, again = {}, []
         try:
             items = [next(iter(item.items())) for item in body["items"]]
             if [item["_id"] for _, item in items] != list(ids):
                 raise ValueError
             for number, (done, item) in enumerate(items):
-                status, reason = int(item["status"]), _reason(item.get("error"))
+                status, reason = item["status"], _reason(item.get("error"))
+                if type(status) is not int or not 200 <= status <= 599:
+                    raise ValueError
+                if (done == "delete") is not (number in deletes):
+                    raise ValueError
                 if status < 300 or status == 409:  # it has this version, or a newer one
                     continue
-                if status == 404 and done == "delete":
+                if status == 404 and number in deletes:
                     continue
                 # the index is gone, and is made again; or its disk is full
                 if status in (*_BUSY, 404) or "cluster_block" in reason:
@@ -229,15 +248,21 @@ class OpenSearchReceiver(Receiver):
             kind = "application/x-ndjson" if isinstance(body, bytes) else "application/json"
             headers["Content-Type"] = kind
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection = self._connection
         try:
-            self._connection.request(method, path, content, headers)
-            response = self._connection.getresponse()
-            said = response.read()
+            connection.request(method, path, content, headers)
+            with (
+                reply_within(connection, connection.timeout or TIMEOUT_SECS),
+                closing(connection.getresponse()) as response,
+            ):
+                said = read_reply(response)
+        except AwayError as error:
+            raise AwayError(f"{self._at}: {error}") from None
         except (OSError, HTTPException) as error:  # also half an answer
             raise AwayError(f"{self._at}: {error or type(error).__name__}") from None
-        found: Any = said.decode("utf-8", "replace")
-        with suppress(ValueError):
-            found = json.loads(said)
+        found: Any = parsed(said)
+        if found is None:
+            found = said[:10_000].decode("utf-8", "replace")
         secs = 0.0
         with suppress(ValueError):
             secs = max(0.0, float(response.headers.get("Retry-After", 0)))

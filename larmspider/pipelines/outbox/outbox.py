@@ -13,10 +13,11 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import scrapy.signals
@@ -34,6 +35,7 @@ from larmspider.pipelines.outbox.spool import (
     segments,
     write_committed,
 )
+from larmspider.redaction import keep_secrets_of, told
 from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
@@ -53,6 +55,50 @@ _STOP_SECS = 5.0
 """So long a crawl that was told to stop waits for receivers, and a sender for its batch."""
 _TELL_SECS = 10.0
 _PROGRAM = "from larmspider.pipelines.outbox.sender import main; main()"
+_TRIAL = "from larmspider.pipelines.outbox.sender import try_to_connect; try_to_connect()"
+_TRIAL_SECS = 90.0
+"""How long a receiver may take to be tried."""
+_SAID_LINES, _SAID_BYTES = 100, 4_096
+"""Of what a library prints in a sender."""
+
+
+def tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
+    """Whether a receiver can be used: "", or "away" or "refused", and why. Asked in a process of
+    its own: what a server answers is not read in the crawl's."""
+    path = ChildPath()
+    try:
+        start = f"import sys; sys.path[:] = {path.entries!r}; {_TRIAL}"
+        child = subprocess.Popen(  # noqa: S603 - our own module, by this interpreter
+            [sys.executable, "-c", start],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=path.fds,
+        )
+        try:
+            message = json.dumps(_message(receiver, settings)).encode() + b"\n"
+            answer, _ = child.communicate(message, _TRIAL_SECS)
+        except subprocess.TimeoutExpired:
+            return "away", f"no answer after {_TRIAL_SECS:g} s"
+        finally:
+            child.kill()
+            child.communicate()
+    finally:
+        path.close()
+    try:
+        kind, why = json.loads(answer)
+    except ValueError:
+        return "refused", f"what it answers ends the process that asks it ({child.returncode})"
+    return kind, why
+
+
+def _message(receiver: type[Receiver], settings: Settings) -> dict[str, Any]:
+    for name in receiver.settings:  # this process may log them
+        keep_secrets_of(name, settings.get(name))
+    return {
+        "receiver": f"{receiver.__module__}:{receiver.__qualname__}",
+        "settings": {name: options.raw(settings, name) for name in receiver.settings},
+    }
 
 
 class SenderProcess:
@@ -60,11 +106,7 @@ class SenderProcess:
 
     def __init__(self, receiver: type[Receiver], settings: Settings, directory: Path) -> None:
         self.name = receiver.__name__
-        self._message = {
-            "receiver": f"{receiver.__module__}:{receiver.__qualname__}",
-            "directory": str(directory),
-            "settings": {name: options.raw(settings, name) for name in receiver.settings},
-        }
+        self._message = _message(receiver, settings) | {"directory": str(directory)}
         self._path = ChildPath()
         self._child: subprocess.Popen[bytes] | None = None
         self._begun = -_AGAIN_SECS
@@ -87,9 +129,11 @@ class SenderProcess:
                 [sys.executable, "-c", start],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 pass_fds=self._path.fds,
                 process_group=0,  # signals to the crawl's group are for the crawl
             )
+            threading.Thread(target=self._relay, args=[self._child.stderr], daemon=True).start()
             self._tell(self._message)
             self._tell(self.committed)
 
@@ -103,6 +147,13 @@ class SenderProcess:
             with suppress(OSError):  # it has ended: the next one is told
                 self._child.stdin.write(json.dumps(message).encode() + b"\n")
                 self._child.stdin.flush()
+
+    def _relay(self, errors: IO[bytes]) -> None:
+        """Log what is printed there: a traceback, or what a library says."""
+        with errors, suppress(OSError, ValueError):
+            for number, line in enumerate(iter(lambda: errors.readline(_SAID_BYTES), b"")):
+                if number < _SAID_LINES and (text := told(line.decode("utf-8", "replace"))):
+                    logger.warning("The sender for %s: %s", self.name, text)
 
     def let_go(self) -> None:
         """Let it end after the batch under way."""

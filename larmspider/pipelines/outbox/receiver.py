@@ -32,6 +32,7 @@ from larmspider.items import Page, Removed
 from larmspider.pipelines.outbox.outbox import Outbox
 from larmspider.pipelines.outbox.spool import FOLDER, Entry
 from larmspider.pipelines.store import Store
+from larmspider.redaction import told
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -39,7 +40,14 @@ if TYPE_CHECKING:
     from larmspider.options import Settings
 
 
-class AwayError(LarmspiderError):
+class _ReplyError(LarmspiderError):
+    """Its text may repeat what a server says: secrets are taken out of it (redaction.py)."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(told(text))
+
+
+class AwayError(_ReplyError):
     """The receiver cannot be reached, is busy or full: the batch is sent again, after ``secs``
     where the receiver has said when."""
 
@@ -48,12 +56,12 @@ class AwayError(LarmspiderError):
         self.secs = secs
 
 
-class RefusedError(LarmspiderError):
+class RefusedError(_ReplyError):
     """The receiver does not let us in, or holds something else than it should: somebody has to see
     to it. No crawl begins; one that runs keeps its pages and tries again."""
 
 
-class BatchError(LarmspiderError):
+class BatchError(_ReplyError):
     """The batch cannot be taken as it is, too large or with an entry that is refused, and nothing
     of it was: its halves are sent. A single entry becomes a dead letter."""
 

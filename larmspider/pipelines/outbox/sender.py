@@ -2,6 +2,9 @@
 
 Its first line of input says what to send and where to, each further one how far the crawl has
 committed. What becomes of it stands in the receiver's `Cursor`, and in its log of dead letters.
+
+A server is not trusted with this process: it ends where it needs more memory or time than a batch
+may take, and the next one sends the batch again.
 """
 
 from __future__ import annotations
@@ -9,23 +12,26 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
-from larmspider.errors import CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, is_panic
 from larmspider.files import lock
-from larmspider.formatting import printable, utc
+from larmspider.formatting import utc
 from larmspider.pipelines.outbox.receiver import AwayError, BatchError, Receiver, RefusedError
 from larmspider.pipelines.outbox.spool import Cursor, Entry, read_entries, segments
 from larmspider.pipelines.records import RecordLog
+from larmspider.redaction import keep_secrets_of, keep_secrets_of_environment, told
 
 DEAD_LOG_COLUMNS = ("time", "url", "stored", "reason")
 FIRST_SECS, MAX_SECS = 1.0, 60.0
@@ -33,6 +39,15 @@ FIRST_SECS, MAX_SECS = 1.0, 60.0
 _NICE = 5
 MAX_WAIT_SECS = 600.0
 """Where the receiver says how long."""
+CONNECT_SECS, BATCH_SECS = 120.0, 1_800.0
+"""How long connect() and send() may take: 64 MB at 0.3 Mbit/s are there after 1,700 s. Then the
+process ends."""
+_LATE = 70
+"""Its exit status then."""
+MEMORY_BYTES = 2_000_000_000
+"""Of the process; a batch has up to 64 MB, in a few copies."""
+_REASON = 500
+"""Characters of the reason of a dead letter."""
 
 
 def dead_log(receiver: str) -> str:
@@ -107,9 +122,11 @@ class Sender:
             except (AwayError, RefusedError) as error:
                 groups.append(group)
                 self.failed(str(error), getattr(error, "secs", 0.0))
-            except Exception as error:  # noqa: BLE001 - a fault of the receiver's loses nothing
+            except BaseException as error:  # a fault of the receiver's loses nothing
+                if not (isinstance(error, Exception) or is_panic(error)):
+                    raise
                 groups.append(group)
-                self.failed(f"{type(error).__name__}: {error}")
+                self.failed(in_words(error))
             else:
                 self._most = min(self.receiver.max_entries, self._most + 1 + self._most // 8)
                 if left:
@@ -132,24 +149,46 @@ class Sender:
         if not readable:
             return []
         if not self._connected:
-            self.receiver.connect()
+            with self._at_most(CONNECT_SECS):
+                self.receiver.connect()
             self._connected = True
-        sent = self.receiver.send(readable)
+        with self._at_most(BATCH_SECS):
+            sent = self.receiver.send(readable)
         for number, reason in sent.rejected.items():
             self._bury(readable[number], reason)
         self.cursor.sent += len(readable) - len(sent.rejected) - len(sent.again)
         return [readable[number] for number in sorted(sent.again)]
 
+    @contextmanager
+    def _at_most(self, seconds: float) -> Iterator[None]:
+        """The process ends where it takes longer: no library can be stopped in the middle."""
+
+        def end() -> None:
+            self.cursor.trouble = f"no answer after {seconds:,.0f} s"
+            self.cursor.since = self._clock()
+            with suppress(OSError):
+                self.cursor.write(self.directory, self.name)
+            os._exit(_LATE)
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def failed(self, why: str, secs: float = 0.0) -> None:
         """Say so, and wait. Raises StoppedError."""
         self._connected = False
-        self.receiver.close()
+        with suppress(Exception):  # it is gone anyway
+            self.receiver.close()
         self._failures += 1
         pause = min(MAX_SECS, FIRST_SECS * 2 ** min(self._failures - 1, 10))
         pause = max(pause, min(secs, MAX_WAIT_SECS)) * random.uniform(0.75, 1.25)  # noqa: S311
         if not self.cursor.trouble:
             self.cursor.since = self._clock()
-        self.cursor.trouble = printable(" ".join(why.split()))[:300]
+        self.cursor.trouble = told(why)
         self.cursor.write(self.directory, self.name)
         if not self._wait(pause):
             raise StoppedError
@@ -157,7 +196,9 @@ class Sender:
     def _bury(self, entry: Entry, reason: str) -> None:
         """Note a dead letter. One that is sent again after a crash has another line."""
         log = RecordLog(self.directory / dead_log(self.name), DEAD_LOG_COLUMNS)
-        log.append(utc(self._clock()), entry.url, utc(entry.stamp / 1_000_000), reason)
+        log.append(
+            utc(self._clock()), entry.url, utc(entry.stamp / 1_000_000), told(reason, _REASON)
+        )
         log.close()
         log.flush()  # raises what close() met
         self.cursor.dead += 1
@@ -194,21 +235,62 @@ class _Input(threading.Thread):
             return 0 if self.ended else self.committed
 
 
+def in_words(error: BaseException) -> str:
+    """An error that the receiver has not foreseen, as of a library that was sent nonsense."""
+    kinds: dict[type[BaseException], str] = {
+        RecursionError: "its answer is nested too deeply",
+        MemoryError: "its answer takes too much memory",
+    }
+    return kinds.get(type(error)) or f"{type(error).__name__}: {error}"
+
+
+def _receiver_of(message: dict[str, Any]) -> Receiver:
+    """With limits for this process. Raises ConfigError."""
+    keep_secrets_of_environment()
+    for name, value in message["settings"].items():
+        keep_secrets_of(name, value)
+    with suppress(OSError, ValueError):  # a lower one holds already
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, hard))
+    receiver_class = load_object(message["receiver"].replace(":", "."))
+    receiver: Receiver = receiver_class.from_settings(Settings(message["settings"]))
+    return receiver
+
+
+def try_to_connect() -> None:
+    """Whether the receiver of the first line of input can be used, as one line of JSON: the kind of
+    the error ("" for none), and its text."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    found = ["", ""]
+    try:
+        receiver = _receiver_of(json.loads(sys.stdin.buffer.readline()))
+        receiver.connect()
+        receiver.close()
+    except (AwayError, RefusedError, ConfigError) as error:
+        found = ["away" if isinstance(error, AwayError) else "refused", str(error)]
+    except BaseException as error:  # noqa: BLE001 - whatever a library does with an answer
+        found = ["refused", in_words(error)]
+    answers.write(json.dumps([found[0], told(found[1])]).encode() + b"\n")
+    answers.flush()
+    os._exit(0)  # a thread of a library may wait for ever
+
+
 def main() -> None:
     os.nice(_NICE)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the crawl says when
-    told: dict[str, Any] = json.loads(sys.stdin.buffer.readline() or b"{}")
-    if not told:
+    message: dict[str, Any] = json.loads(sys.stdin.buffer.readline() or b"{}")
+    if not message:
         return
     commands = _Input()
     commands.start()
-    directory = Path(told["directory"])
-    receiver_class = load_object(told["receiver"].replace(":", "."))
-    receiver = receiver_class.from_settings(Settings(told["settings"]))
+    directory = Path(message["directory"])
+    receiver = _receiver_of(message)
+    name = type(receiver).__name__
     while True:  # the sender of a crawl that was killed may still be at its last batch
         try:
-            held = lock(directory / f"{receiver_class.__name__}.lock")
+            held = lock(directory / f"{name}.lock")
             break
         except BlockingIOError:
             if not commands.wait(0.1):

@@ -34,6 +34,7 @@ from larmspider.files import replace_file
 from larmspider.items import Page, Removed
 from larmspider.pipelines.page_files import BLOBS, blob_file, body_file, read_body, sync_files
 from larmspider.pipelines.records import AppendFile
+from larmspider.redaction import told
 from larmspider.urls.syntax import without_userinfo
 
 FOLDER = "outbox"
@@ -283,7 +284,9 @@ class Cursor:
     def read(cls, directory: Path, receiver: str) -> Self | None:
         """None for a receiver that is new here."""
         with suppress(OSError, ValueError, TypeError):
-            return cls(**json.loads((directory / f"{receiver}.json").read_bytes()))
+            found = cls(**json.loads((directory / f"{receiver}.json").read_bytes()))
+            found.trouble = told(found.trouble)
+            return found
         return None
 
     def write(self, directory: Path, receiver: str) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -37,6 +38,7 @@ URLS = (
     "redis://:password@host:6379/0, rediss://..., nats://user:password@host:4222"
     " or kafka://user:password@host:9092"
 )
+_ID = re.compile(rb"[0-9]{1,20}-[0-9]{1,20}")
 _MAX_MESSAGE = 100_000_000
 """Bytes; a broker takes less, and says so."""
 
@@ -67,7 +69,8 @@ class _Redis(_Stream):
     def open(self) -> None:
         kind = self._done(lambda: self._client.type(self._name))
         if kind not in (b"none", b"stream"):
-            raise RefusedError(f"{self._name} is a {kind.decode()}, expected a stream or none")
+            shown = kind.decode("utf-8", "replace") if isinstance(kind, bytes) else kind
+            raise RefusedError(f"{self._name} is a {shown}, expected a stream or none")
 
     def add(self, messages: Sequence[tuple[Entry, bytes]]) -> Sent:
         pipeline = self._client.pipeline(transaction=False)
@@ -75,8 +78,10 @@ class _Redis(_Stream):
             fields: Any = {"url": entry.url, "stamp": entry.stamp, "page": message}
             pipeline.xadd(self._name, fields)
         answers = self._done(lambda: pipeline.execute(raise_on_error=False))
-        failed = {n: one for n, one in enumerate(answers) if isinstance(one, Exception)}
+        failed = {n: one for n, one in enumerate(answers) if not _is_id(one)}
         if len(failed) == len(messages):
+            if not isinstance(failed[0], Exception):
+                raise AwayError("its answer is not one about the messages")
             self._done(lambda: _raise(failed[0]))
         return Sent(again=failed)
 
@@ -91,6 +96,11 @@ class _Redis(_Stream):
 
     def close(self) -> None:
         self._client.close()
+
+
+def _is_id(answer: Any) -> bool:
+    """Whether it is what XADD answers."""
+    return isinstance(answer, bytes) and _ID.fullmatch(answer) is not None
 
 
 def _raise(error: Exception) -> None:

@@ -311,6 +311,47 @@ def test_an_empty_file_has_no_rules(read: Read) -> None:
     assert read("# nothing yet").rules == ()
 
 
+OUTSIDE = {
+    "a variable that is not set": 'auth = "basic"\nuser = "joe"\npassword_env = "NOT_SET"',
+    "a variable that is no token": 'auth = "bearer"\ntoken_env = "NO_TOKEN"',
+    "a file that is not there": 'auth = "basic"\nuser_file = "none"\npassword = "x"',
+    "a file of two lines": 'cookies = { id = { file = "two" } }',
+    "a header": 'headers = { Key = { env = "NOT_SET" } }',
+    "a login": 'login = "/in"\nlogin_check = "x"\nlogin_fields = { p = { env = "NOT_SET" } }',
+    "a certificate": 'client_cert = "none.pem"',
+    "a key with a password": 'client_cert = "empty"\nclient_key_password_env = "NOT_SET"',
+    "no certificate": 'client_cert = "empty"',
+}
+
+
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_who_only_reads_needs_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """The hosts are the same without; who fetches is told, in one line."""
+    monkeypatch.setenv("NO_TOKEN", CANARY + " ")
+    (tmp_path / "two").write_text(f"{CANARY}\n{CANARY}\n")
+    (tmp_path / "empty").write_text("")
+    path = tmp_path / "sites.toml"
+    path.write_text(f'[[site]]\nhosts = "*.hr.example"\n{OUTSIDE[what]}\n')
+    settings = Settings({"LARM_SITES_FILE": str(path)})
+    sites = Sites.from_settings(settings)
+    assert sites.protected == ["*.hr.example"]
+    (problem,) = sites.problems_of("https://pay.hr.example/")
+    assert sites.problems_of("https://wiki.example/") == ()
+    assert str(path) in problem
+    assert CANARY not in problem
+    assert str(sites.for_url("https://pay.hr.example/"))
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        Sites.for_fetching(settings)
+
+
+def test_a_missing_secret_is_never_sent() -> None:
+    with pytest.raises(ConfigError, match="it is not set"):
+        Secret("", "it is not set").reveal()
+    assert Secret("") != Secret("", "it is not set")
+
+
 @pytest.mark.parametrize("key", ["password", "password_env", "password_file"])
 def test_a_secret_may_come_from_elsewhere(
     read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
