@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from larmspider.options import Settings
 
 
-_OPENS_NO_DOOR = frozenset(("hosts", "scheme", "ca_file", "tls_min", "verify", "render"))
-"""Keys of a table that do not make its hosts `Sites.protected`. Keys of a proxy do not, either."""
-
 Origin = tuple[str, str, int]
 """Scheme, host as can_ada writes it without a dot at its end, port."""
 
@@ -176,18 +173,9 @@ def _read(path: Path) -> Sites:
 
 
 def protected_in(path: Path) -> list[str]:
-    """`Sites.protected` of a file whose secrets, certificates and keys may be missing: then hosts
-    of each table that names any of them, or a key that is not known. Raises ConfigError."""
-    try:
-        return read_sites_file(path).protected
-    except ConfigError:
-        tables = enumerate(_site_tables(path), 1)
-        patterns = (
-            _hosts(SiteTable(values, _where(path, number, values), path.absolute().parent))
-            for number, values in tables
-            if any(key not in _OPENS_NO_DOOR and not key.startswith("proxy") for key in values)
-        )
-        return sorted({str(pattern) for of_table in patterns for pattern in of_table})
+    """`Sites.protected` of a file whose secrets, certificates and keys may be missing. Raises
+    ConfigError."""
+    return _read(path).protected
 
 
 def _site_tables(path: Path) -> list[dict[str, Any]]:
