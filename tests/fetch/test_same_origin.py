@@ -101,7 +101,7 @@ def test_a_page_without_an_origin_has_no_credentials() -> None:
 def test_who_reads_an_answer(
     hops: list[str], origin: str, named: str | None, seen: str | None
 ) -> None:
-    """``seen`` is the Access-Control-Allow-Origin that Chromium is told; None: nothing at all."""
+    """``seen``: the Access-Control-Allow-Origin for Chromium; None: the answer is withheld."""
     headers = Headers(JSON if named is None else JSON | {"Access-Control-Allow-Origin": named})
     found = answer_headers(asking(*hops, origin=origin), headers)
     assert (None if found is None else found[ALLOW_ORIGIN]) == seen

@@ -329,7 +329,7 @@ def test_each_worker_signs_in_to_its_hosts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("who", ["itself", "another host"])
 def test_no_sitemap_that_acts_is_asked(scripted_server: Start, tmp_path: Path, who: str) -> None:
-    """Whoever names it in a robots.txt; a sitemap that only shows something is."""
+    """No robots.txt can name one, neither the host's own nor another's. A harmless one is asked."""
     site = SignedInSite(PAGES | {"/map.xml": "<urlset/>"})
     signed_in = scripted_server({"*": site.answer}, "127.31.5.1")
     named = "".join(f"Sitemap: {signed_in.url(path)}\n" for path in ("/p1/delete", "/map.xml"))
