@@ -32,7 +32,7 @@ class Notes:
             os.ftruncate(self.fd, progress.MAX_BYTES)
 
     def clear(self) -> None:
-        """Before each document: a reader that dies at once must not leave those of the last."""
+        """Drop all notes, before each document: a reader that dies at once leaves none then."""
         if self.fd < 0:
             return
         if self._size() > _KEPT_BYTES:
@@ -48,7 +48,7 @@ class Notes:
         return int(progress.SIZE.unpack(os.pread(self.fd, progress.SIZE.size, 0))[0])
 
     def so_far(self, url: str, unread: str) -> Page | None:
-        """What was read of a document before it ended as ``unread`` says; None for nothing."""
+        """The Page of the notes, with ``unread`` as its outcome; None without notes."""
         data = bytearray(self.read())
         self.clear()
         return _page(_notes(data), url, unread) if data else None

@@ -180,7 +180,7 @@ class ExtractionProcess(HelperProcess):
 
 
 def _better(page: Page, refused: ExtractionRefused) -> Page:
-    """What was typed, or what was read of the scans beside it, until these were ``refused``."""
+    """The Page with more text: ``page``, or that of the reader of scans until it was refused."""
     kept = refused.kept
     if kept is not None and _size(kept) > _size(page):
         return kept

@@ -1,4 +1,4 @@
-"""What a record of an archive says, checked before it is used: whoever made the archive wrote it.
+"""Checks of the fields of an archive's records, which its author may have made up.
 
 check_time(4e9)                       # RefusedError: its date, 2096-10-02, lies in the future
 status, headers = parse_head(b"HTTP/1.1 200 OK\\r\\nContent-Type: text/html\\r\\n")
@@ -71,7 +71,7 @@ def check_time(when: float, now: float | None = None) -> float:
 
 
 def date_of(text: str) -> float:
-    """Of WARC-Date. Raises RefusedError."""
+    """Seconds since the epoch of a WARC-Date. Raises RefusedError."""
     try:
         date = datetime.fromisoformat(text)
         date = date if date.tzinfo else date.replace(tzinfo=UTC)
@@ -94,8 +94,8 @@ def status_of(text: str) -> int:
 
 
 def record_fault(begin: bytes) -> str:
-    """What is wrong with the head of a WARC record, of which the first MAX_HEAD bytes are given;
-    "" for nothing, and for what is no record."""
+    """A clause about the fault of a WARC record that begins with these MAX_HEAD bytes; "" for a
+    good head, and for other bytes than a record's."""
     if not begin.startswith(b"WARC/"):
         return ""
     head, end, _ = begin.replace(b"\r\n", b"\n").partition(b"\n\n")

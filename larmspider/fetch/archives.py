@@ -93,7 +93,7 @@ class Refused:
 
 @dataclass
 class Refusals:
-    """Those of one source, by their reasons: the number and the first places."""
+    """The refusals of one source, by their reasons: the number and the first places."""
 
     counts: dict[str, int] = field(default_factory=dict)
     _places: dict[str, list[str]] = field(default_factory=dict)
@@ -315,9 +315,9 @@ class WarcFile:
 
 
 def _fault_at(file: IO[bytes], at: int, *, whole: bool = True) -> str:
-    """What is wrong with the record there; "" for nothing, for one that is cut short, and for what
-    is none. warcio passes over a wrong checksum, and may lose all records behind it. ``whole``: the
-    gzip member is unpacked to its end."""
+    """A clause about the fault of the record there; "" for a good one, one that is cut short, and
+    other bytes. warcio passes over a wrong checksum, and may lose all records behind it.
+    ``whole``: the gzip member is unpacked to its end."""
     file.seek(max(0, at))
     unpacked, piece = zlib.decompressobj(31), file.read(_MEMBER_PIECE)
     if not piece.startswith(b"\x1f\x8b"):

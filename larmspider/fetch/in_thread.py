@@ -1,4 +1,4 @@
-"""Reads that may hang, in threads that nobody waits for at the end."""
+"""Reads that may hang, in threads that the process does not wait for when it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """What ``call`` returns or raises; in a daemon thread, which nobody waits for at the end."""
+    """What ``call`` returns or raises; in a daemon thread."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -51,7 +51,7 @@ DAMAGES = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
     *(NotImplementedError, ValueError, IndexError, RuntimeError),
 )
-"""What the archives of Python's library raise of a damaged one."""
+"""Python's library raises these for a damaged archive."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Names of tar files that are no UTF-8 have such."""
 
@@ -232,8 +232,8 @@ def _unread(error: Exception) -> Unread:
 
 
 def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
-    """What ``unpack`` returns, or the Unread that it raises about this member alone, or with its
-    first bytes."""
+    """The bytes that ``unpack`` returns. An Unread about this member alone, or one with its first
+    bytes, is returned."""
     try:
         return unpack()
     except Spent as spent:
