@@ -624,7 +624,6 @@ def test_a_site_whose_pages_ask_others_with_credentials_is_protected(tmp_path: P
     path.write_text(f'[[site]]\nhosts = ["app.example"]\n{RENDER}["https://api.example"]')
     sites = read_sites_file(path)
     assert sites.protected == ["app.example"]
-    assert sites.has_credentials
     assert sites.for_url("http://app.example/") is None
     path.write_text('[[site]]\nhosts = ["app.example"]\nrender = true\nrender_origins = []')
     assert read_sites_file(path).protected == []
