@@ -123,8 +123,8 @@ def test_without_page_files_nothing_is_read(tmp_path: Path) -> None:
 def test_a_new_index_has_no_link_texts_of_restricted_pages_for_others(
     tmp_path: Path, gone: bool
 ) -> None:
-    """Those of an index that is gone come from links.log; those of one that was made while the
-    host was not restricted are taken over. Pages of the host itself keep theirs."""
+    """The texts come from links.log where the index is gone, and from the index where it was made
+    before the host was restricted. Pages of the host itself keep their texts."""
     crawl = linked(tmp_path / "crawl")
     index = crawl.path / "index"
     if gone:

@@ -12,8 +12,9 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
-from larmspider.workdir.access import follow_mode, holds_credentials, keep_private, mode_of
+from larmspider.workdir.access import follow_mode, keep_private, mode_of
 from larmspider.workdir.directory import CrawlDirectory
+from larmspider.workdir.restricted import holds_credentials
 from tests.support.crawling import Ran, crawl, scrapy
 from tests.support.servers.scripted import ScriptedServer
 from tests.support.web.crawling import Crawling, endless
@@ -146,7 +147,7 @@ def test_all_that_a_crawl_with_credentials_makes(
         assert not found & others, (path, oct(found))
         if mode and path.name != "web.token":
             assert found & 0o040, (path, oct(found))
-    assert holds_credentials(json.loads((tmp_path / "crawl" / "crawl.json").read_text()))
+    assert holds_credentials([tmp_path / "crawl"])
 
 
 @pytest.mark.parametrize(("earlier", "now", "kept"), [
