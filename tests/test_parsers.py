@@ -1,4 +1,4 @@
-"""Whose bytes are parsed in which process: each module that calls a parser has a row here.
+"""Each module that calls a parser has a row here: its process, and what bounds the input.
 
 What parses documents or containers runs in reader processes only. The crawl's own process parses
 HTML within markup_guard.py, plain text, robots.txt, sitemaps and feeds. A new caller of a parser
@@ -37,7 +37,7 @@ CALLS = frozenset(
     | {"isal.isal_zlib.decompress", "isal.isal_zlib.decompressobj"}
 )
 METHODS = frozenset({"css", "css_first", "xpath", "jmespath"})
-"""Of Scrapy's responses and of parsed pages."""
+"""Methods of Scrapy's responses and of parsed pages."""
 _FORMATS = "larmspider.extraction.formats."
 OURS = frozenset(
     {_FORMATS + name for name in ("extractor_for", "column_extractor_for", "members_of")}
@@ -48,7 +48,7 @@ OURS = frozenset(
     | {"larmspider.extraction.deep_html", "larmspider.extraction.plain_text"}
     | {"larmspider.reports.stored_copy.html_blocks"}
 )
-"""Doors to parsers, whoever opens them."""
+"""Functions and modules of this package that lead to a parser."""
 _LAST = {name.rpartition(".")[2] for name in CALLS}
 _IMPORTING = ("import_module", "__import__")
 

@@ -105,9 +105,9 @@ _HEAD_BYTES = 1445
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 END_BYTES = 1 << 16
-"""Of a zip file, at each end, that `media_type` looks at."""
+"""`media_type` looks at 64 KB at each end of a zip or OLE file."""
 MAX_NAMES = 1_000
-"""Members of a zip file whose names it looks at."""
+"""`media_type` looks at the names of 1,000 members of a zip file."""
 _LENGTHS = struct.Struct("<HHH")
 _IN_ZIP = (
     (b"word/", OOXML + "wordprocessingml.document"),
@@ -124,7 +124,7 @@ OLE_NAMES = {
     "Book": _EXCEL,
     "VisioDocument": "application/vnd.visio",
 }
-"""What an OLE file is in whose top folder such a name is; the first one counts."""
+"""Names in the top folder of an OLE file, and the types that they prove; the first match counts."""
 _MIMETYPE = re.compile(
     rb"PK\x03\x04.{26}mimetype(application/[a-z.+-]+)(?=PK|[^a-z.+-])", re.DOTALL
 )
@@ -156,7 +156,6 @@ def media_type(
     ``look`` says of a zip or OLE file which type it is. None: type_outside, which opens nothing and
     may be wrong; documents/containers.py has one that opens them.
     """
-    look = look or type_outside
     mime = content_type.partition(";")[0].partition(",")[0].strip().lower()
     if mime in _READ_AS_TEXT:
         return _by_signature(body, look) or (_plain(name) if mime == "text/plain" else mime)
@@ -206,22 +205,22 @@ def _text_for_office(head: bytes, said: str) -> str:
     return "text/tab-separated-values" if has_tabs else _OFTEN_TEXTS[said]
 
 
-def _by_signature(body: bytes, look: Callable[[bytes], str]) -> str | None:
+def _by_signature(body: bytes, look: Callable[[bytes], str] | None) -> str | None:
     if body.startswith(b"<"):
         return None
     for start, mime in _SIGNATURES:
         if body.startswith(start):
-            return look(body) if mime in (ZIP, OLE) else mime
+            return (look or type_outside)(body) if mime in (ZIP, OLE) else mime
     return "application/x-tar" if body[257:262] == b"ustar" else None
 
 
 def is_container(body: bytes) -> bool:
-    """Whether what it holds says what it is."""
+    """Whether the content decides the media type."""
     return body.startswith(_CONTAINERS)
 
 
 def type_outside(body: bytes) -> str:
-    """What a zip or OLE file seems to be, by `END_BYTES` at each end and `MAX_NAMES` names."""
+    """Guess the type of a zip or OLE file by `END_BYTES` at each end and `MAX_NAMES` names."""
     if body.startswith(b"PK"):
         return type_in_zip(body, body[-END_BYTES:], END_BYTES, MAX_NAMES)
     return type_of_ole({name for name in OLE_NAMES if _is_near_an_end(f"{name}\0\0", body)})
@@ -233,13 +232,14 @@ def _is_near_an_end(name: str, body: bytes) -> bool:
 
 
 def type_of_ole(names: Collection[str]) -> str:
-    """By what lies at the top of the file; ``application/x-ole-storage`` for any other one."""
+    """The type that names in the top folder prove; ``application/x-ole-storage`` if none does."""
     return next((mime for name, mime in OLE_NAMES.items() if name in names), OLE)
 
 
 def type_in_zip(body: bytes, tail: bytes, end_bytes: int, max_names: int) -> str:
-    """By the names of its members: the first ``max_names`` of the list that begins in ``tail``, its
-    last bytes, else what stands in ``end_bytes`` at each end; ``application/zip`` for any other."""
+    """The type that the names of members prove; ``application/zip`` if none does. The names are the
+    first ``max_names`` of the list that begins in ``tail``, the file's last bytes. If the list is
+    not there, or longer, ``end_bytes`` at each end are searched for them."""
     if (found := _MIMETYPE.match(body, 0, end_bytes)) and reader_of(mime := found[1].decode()):
         return mime
     names = _names_in_zip(tail, max_names)

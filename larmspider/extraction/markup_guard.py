@@ -62,8 +62,8 @@ _LONG_TAG_BYTES = 2_048
 """Shorter tags do not count: 512 KB of them take 0.12 s."""
 MAX_ROOT_TAGS = 100
 MAX_ATTRIBUTES, _FEW_ATTRIBUTES = 2_000, 50
-"""Of one tag, for `has_many_attributes`; several tags count by their squares, tags of up to 50 not
-at all."""
+"""The limit of `has_many_attributes` for one tag. Several tags count by their squares; a tag with
+up to 50 attributes does not count."""
 
 TINY_BYTES = 4_096
 """With fewer there can be no more than a million copies."""
@@ -169,7 +169,7 @@ def is_costly(markup: bytes) -> bool:
 
 def has_many_attributes(markup: bytes) -> bool:
     """Whether lxml's parser should be spared ``markup``, whose time grows with the square of a
-    tag's attributes: 2,000 take 0.05 s, 100,000 minutes. What a value holds does not count."""
+    tag's attributes: 2,000 take 0.05 s, 100,000 take minutes."""
     squares = 0
     for tag in _START_TAG.finditer(markup):
         if tag.end() - tag.start() > 2 * _FEW_ATTRIBUTES:

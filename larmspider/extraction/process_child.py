@@ -96,7 +96,7 @@ def _read(
 
 
 def _final_type(mime: str, body: bytes, url: str, content_type: str) -> str:
-    """What a container holds says more than the crawl's process can see, which does not open it."""
+    """The media type by the content of a container, which the crawl's process does not open."""
     if not is_read_apart(mime) or not is_container(body):
         return mime
     from larmspider.extraction.documents.containers import document_type

@@ -33,13 +33,13 @@ MAX_URL = 2_048
 MAX_DEPTH = 64
 """Elements inside each other."""
 MAX_TAG_BYTES = 1 << 18
-"""Of a tag or comment: expat goes through it once for each piece that it is given of it."""
+"""The largest tag or comment: expat reads its beginning again with each piece."""
 _PIECE_BYTES = 1 << 16
 MAX_ROWS = 20_000
 """Of a directory listing."""
 MAX_SEARCHED = 20_000_000
-"""Characters of its text that are gone through, 10 ms: a text without these names would be gone
-through for each."""
+"""Characters of a listing's text that are searched for names, 10 ms in all: each name that is not
+there costs the whole text."""
 LARGE_BYTES = 64 * 1024
 """A longer document is read in a thread."""
 AHEAD_SECS = 3 * 86_400.0

@@ -97,8 +97,8 @@ class Notice(NamedTuple):
 
 @dataclass(slots=True)
 class _Probe:
-    """The answer for a URL that nobody has. ``wanted``: it is to be asked for. ``unread``: it was a
-    200 that no reader could read."""
+    """The answer for a made-up URL. ``wanted``: the URL is to be fetched. ``unread``: the answer
+    was a 200 that no reader could read."""
 
     url: str
     wanted: bool = True
@@ -196,7 +196,7 @@ class DeleteGate:
             same = target == mine.probe.target
             return Observation.MOVED_TO_ONE if same else None
         if len(page.text) < LEAST_TEXT:
-            # neither can be compared: the page stays as it was
+            # two unread answers cannot be compared: the page stays as it was
             return Observation.EMPTY if page.unread and mine.probe.unread else None
         error = error_signature(page)
         if error == mine.probe.error:
@@ -235,8 +235,8 @@ class DeleteGate:
 
     def probe_answered(self, host: str, page: Page | None) -> None:
         """``page`` as read from a 200 or a redirect; None for any other answer, which says that the
-        host tells errors as such. A page that is ``unread`` says nothing of the host: no page that
-        cannot be read either is believed there."""
+        host tells errors as such. If ``page`` is unread, no other unread page of this host is
+        believed."""
         probe = self._of(host).probe
         assert probe is not None
         probe.wanted = probe.out = False

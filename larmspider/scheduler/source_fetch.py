@@ -123,8 +123,8 @@ class SourceFetch(RobotsFetch):
         self.scheduler.end_own(lease)
 
     async def _made_up(self, response: Response) -> Page | None:
-        """What the host says to a URL that nobody has, ``Page.unread`` where it cannot be read;
-        None where it says that there is none. Raises ExtractionStopped."""
+        """The page that a host sends for a made-up URL; ``Page.unread`` says why it was not read.
+        None if the host says that there is no page. Raises ExtractionStopped."""
         if 300 <= response.status < 400 and (location := response.headers.get("Location")):
             target = resolve(response.url, location_of(location))
             page = Page(response.url, status=response.status)
@@ -147,17 +147,17 @@ class SourceFetch(RobotsFetch):
             raise
         except ExtractionRefused as refused:
             page = Page(url, unread=str(refused))
-        except Exception as error:  # as of a page: what an extractor raises ends no crawl
+        except Exception as error:  # an extractor's error ends no crawl
             logger.exception("Extraction failed on %s", printable(url[:300]))
             page = Page(url, unread=f"{Outcome.READER_DIED}: raised {error!r}"[:500])
         page.body = body
         if page.unread:
             shown = printable(url[:300])
-            logger.warning("A URL that nobody has, %s: cannot be read (%s)", shown, page.unread)
+            logger.warning("Made-up URL %s: its answer was not read (%s)", shown, page.unread)
         return page
 
     def _readers(self) -> Readers:
-        """Those of the spider; our own for one that has none."""
+        """The spider's readers, or readers of this object for a spider without any."""
         found = getattr(self.scheduler.crawler.spider, "readers", None) or self._own_readers
         if not isinstance(found, Readers):
             crawler = self.scheduler.crawler

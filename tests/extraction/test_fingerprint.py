@@ -15,6 +15,7 @@ from larmspider.extraction.fingerprint import (
     Details,
     RecentPages,
     Volatile,
+    asks_password,
     fingerprint,
     link_signature,
     signature,
@@ -283,3 +284,28 @@ def test_long_names_are_words_told_apart_by_their_middle() -> None:
     assert bits_between(names("Page"), names("Part")) > 15
     assert bits_between(names("Page"), names("Page", step=11)) > 15
     assert bits_between(names("Page"), f"{names('Page')} example.manual.Page") <= 6
+
+
+@pytest.mark.parametrize(
+    ("markup", "asks"),
+    [
+        (b"<input type=password>", True),
+        (b"<INPUT name=x TYPE = 'Password'>", True),
+        (b"<input\nid=a class='b'\ntype=\"password\" name=p>", True),
+        (b"<input " + b"x" * 990 + b" type=password>", True),
+        (b"<input " + b"x" * 1_010 + b" type=password>", False),
+        (b"<input value='>' type=password>", False),
+        (b"<input type=password1>", False),
+        (b"<input mytype=password>", False),
+        (b"<inputs type=password>", False),
+        (b"<p>type=password <input type=text> password", False),
+        (b"<input name=password> <b type=x> <input type=password>", True),
+        (b"<input " * 1_000_000 + b"password", False),
+        (b"type=password " * 500_000, False),
+    ],
+)
+def test_a_field_for_a_password(markup: bytes, asks: bool) -> None:
+    """The last two took seconds and minutes, on the crawl's thread."""
+    began = time.process_time()
+    assert asks_password(Page("http://h/", body=markup)) is asks
+    assert time.process_time() - began < 0.5

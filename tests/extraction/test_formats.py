@@ -114,7 +114,7 @@ def test_the_name_counts_where_the_server_says_nothing(content_type, name, mime)
 
 
 def test_a_container_is_not_opened():
-    """What lies far from both ends is for documents/containers.py."""
+    """Names far from both ends count only in documents/containers.py."""
     body = ole_of_many_entries(2_000)
     assert media_type("", body) == "application/x-ole-storage"
     assert media_type("application/vnd.visio", body) == "application/vnd.visio"

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import threading
+import time
+import tracemalloc
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from larmspider.extraction import sitemap
 from larmspider.extraction.html import extract
-from larmspider.extraction.sitemap import Entry, listed, read, time_of
+from larmspider.extraction.sitemap import LARGE_BYTES, MAX_ROWS, Entry, listed, read, time_of
+from larmspider.items import Link, Page
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC).timestamp()
 URL = "http://wiki/maps/sitemap.xml"
@@ -171,3 +177,49 @@ def test_the_rows_of_a_listing_have_times(markup: str, names: list[str]) -> None
     page = extract(markup.encode(), "http://wiki/docs/", None)
     expected = [Entry(f"http://wiki/docs/{name}", at(2026, 11, 2)) for name in names]
     assert listed(page, NOW) == expected
+
+
+# What a server makes large holds up no other thread.
+
+
+def test_a_list_of_empty_lines_is_read_line_by_line() -> None:
+    tracemalloc.start()
+    found = read(b"http://h/a\r\n" + b"xx\n" * 3_000_000, "http://h/sitemap.txt", now=NOW)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (found.entries, found.trouble) == ([Entry("http://h/a")], "broken")
+    assert most < 40_000_000
+
+
+@pytest.mark.parametrize("start", ["<a b='", "<!--", "<a " + "b='1' " * 20])
+def test_a_tag_without_an_end_is_not_gone_through_again_and_again(start: str) -> None:
+    body = b"<urlset><url><loc>http://h/a</loc></url>" + start.encode() + b"x" * 20_000_000
+    began = time.process_time()
+    found = read(body, "http://h/sitemap.xml", now=NOW)
+    assert (found.entries, found.trouble) == ([Entry("http://h/a")], "broken")
+    assert time.process_time() - began < 0.5
+
+
+def test_a_large_sitemap_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    real = sitemap.read
+
+    def noted(*arguments: Any, **named: Any) -> sitemap.Signals:
+        threads.append(threading.current_thread().name)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(sitemap, "read", noted)
+    body = b"<urlset><url><loc>http://h/a</loc></url>%s</urlset>"
+    for one in (body % b"", body % (b" " * LARGE_BYTES), gzip.compress(body % b"")):
+        found = asyncio.run(sitemap.read_aside(one, "http://h/sitemap.xml", now=NOW))
+        assert found.entries == [Entry("http://h/a")]
+    main = threading.current_thread().name
+    assert [name == main for name in threads] == [True, False, False]
+
+
+def test_a_listing_whose_names_its_text_has_not_is_not_searched_for_each() -> None:
+    page = Page("http://h/a/", title="Index of /a", text="x " * 1_000_000)
+    page.links = [Link(f"http://h/a/{n}", anchor=f"name-{n}") for n in range(MAX_ROWS)]
+    began = time.process_time()
+    assert listed(page, NOW) == []
+    assert time.process_time() - began < 0.5

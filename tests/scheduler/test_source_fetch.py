@@ -1,4 +1,4 @@
-"""What a host answers to a URL that nobody has is read as a page is, a document by its reader."""
+"""The answer to a made-up URL is read as a page: a document in its reader's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents that end or hold up whoever reads them cost themselves alone, wherever they come from."""
+"""Documents that end or hold up their reader cost themselves alone, wherever they come from."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ TYPES = {"cells": "spreadsheetml.sheet", "ole": "msword", "zip": "application/zi
 
 
 class Host:
-    """Two pages and a document. ``spoilt``: it answers made-up URLs with that document, and gives it
-    in place of its start page as well; one page has changed, another one is gone."""
+    """Two pages and a document. ``spoilt``: made-up URLs give that document, and so do the start
+    page and one of the pages; the other one has changed."""
 
     def __init__(self, body: bytes, content_type: str = "") -> None:
         self.body, self.type, self.spoilt = body, content_type, False
@@ -76,7 +76,7 @@ def shares(folder: Path) -> Path:
     (folder / "share").mkdir()
     for name, body in BODIES.items():
         (folder / "share" / name).write_bytes(body)
-    (folder / "share" / "note.txt").write_text("read all the same")
+    (folder / "share" / "note.txt").write_text("read as well")
     return folder / "share"
 
 
@@ -99,7 +99,7 @@ def test_documents_end_no_crawl(tmp_path: Path) -> None:
         for name, (_, url) in found.items():
             for place in (f"{url}document", f"file://{share}/{name}"):
                 assert TYPES[name] in before[place]["mime-type"], place
-        assert before[f"file://{share}/note.txt"]["title"] == "read all the same"
+        assert before[f"file://{share}/note.txt"]["title"] == "read as well"
 
         for host, _ in found.values():
             host.spoilt = True
@@ -113,7 +113,7 @@ def test_documents_end_no_crawl(tmp_path: Path) -> None:
         assert after.keys() >= before.keys()
         for name, (_, url) in found.items():
             assert b"another menu" in body_of(tmp_path / "crawl", after[f"{url}a"])
-            if name == "cells":  # nobody can read it: the pages stay as they were
+            if name == "cells":  # no reader can read it: the pages stay as they were
                 for path in ("", "b"):
                     assert after[url + path] == before[url + path]
 

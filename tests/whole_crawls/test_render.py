@@ -117,6 +117,20 @@ def test_the_limit_of_bytes(scripted_server: Start, tmp_path: Path) -> None:
     assert len([one for one in server.log if one.path.startswith("/large")]) < 6
 
 
+def test_a_page_that_grows_without_bound_stays_in_chromium(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """Whatever its script says of its own size."""
+    lies = "Object.defineProperty(Element.prototype, 'outerHTML', {get: () => 'small'});"
+    script = f"{lies} document.head.append(new Comment('x'.repeat(30_000_000)))"
+    page = f"<!doctype html><title>grows</title><body>before<script>{script}</script>"
+    html = {"Content-Type": "text/html"}
+    server = scripted_server({"/": Reply(200, html, page.encode())})
+    ran = render(server, tmp_path, LARM_RENDER_BYTES="1000000", LARM_RETRY_TIMES="0")
+    (line,) = records(tmp_path / "crawl/fetch.log")
+    assert "grown larger than LARM_RENDER_BYTES" in line["message"], ran.err
+
+
 def test_denied_addresses_are_not_asked_for_a_page_either(
     scripted_server: Start, tmp_path: Path
 ) -> None:

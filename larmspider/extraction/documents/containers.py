@@ -1,8 +1,8 @@
-"""Which media type a document has by what it holds: asked where documents are read, for it opens
-OLE files.
+"""The media type of a document by what it holds. Only processes that read documents ask, as this
+opens OLE files.
 
     document_type(body, "a/plan.doc")                   # "application/msword": a stream says so
-    document_type(body, url, "application/msword")      # that of the header where nothing says so
+    document_type(body, url, "application/msword")      # the header's, if no stream says more
 
 An OLE file has as many entries as its author likes: 1.5 MB of gzip took 4 s. The crawl's own
 process asks formats.media_type, which looks at both ends alone; this answer replaces that one.

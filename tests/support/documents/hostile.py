@@ -1,4 +1,4 @@
-"""Small bodies that cost whoever opens them much: memory without bound, or seconds."""
+"""Small bodies that cost their reader memory without bound, or seconds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def xlsx_of_two_far_cells() -> bytes:
 
 
 def ole_of_many_entries(entries: int, name: str = "WordDocument") -> bytes:
-    """An OLE file with a directory of so many entries; ``name`` is in the middle of it."""
+    """An OLE file whose directory has ``entries``; ``name`` is in the middle."""
     per_sector = SECTOR // 128
     entries -= entries % per_sector
     sectors = entries // per_sector
