@@ -37,7 +37,7 @@ MOST_HOSTS = 10_000
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """What a host, or a group of hosts, has used. ``used``: CPU seconds, from a common start.
+    """The account of a host or of a group of hosts. ``used``: CPU seconds, from a common start.
     ``failures`` in a row; ``good``: whether the last job that says something went well."""
 
     name: str

@@ -62,14 +62,14 @@ _PROGRAM = (
 )
 MOST_READERS = 64
 LEAST_WALL_SECS = 30.0
-"""Seconds by the clock that a shortened limit leaves: the start of a process may take some."""
+"""Seconds by the clock that a short limit leaves: a process may take some for its start."""
 RECYCLED = 200
 """Documents that a process reads before another one takes its place: libraries may leak."""
 
 
 class ExtractionProcess(HelperProcess):
     """``seconds`` of CPU and ``memory_bytes`` limit one document on POSIX, WALL times the seconds
-    by the clock everywhere."""
+    by the clock everywhere, and LEAST_WALL_SECS at least."""
 
     def __init__(
         self,
@@ -150,8 +150,7 @@ class ExtractionProcess(HelperProcess):
             late.set()
             self.kill()
 
-        most = WALL * self.seconds
-        timer = threading.Timer(min(most, max(WALL * seconds, LEAST_WALL_SECS)), stop)
+        timer = threading.Timer(max(WALL * seconds, LEAST_WALL_SECS), stop)
         timer.start()
         try:
             answer = self.ask(request, body)
@@ -252,6 +251,7 @@ class Readers:
             min(2, places),
             "LARM_EXTRACTION_SECS",
             self.sharing,
+            self.backlog,
         )
         first = helpers._replace(ocr="")
         self.documents = ReaderPool(
@@ -259,6 +259,7 @@ class Readers:
             places,
             "LARM_DOCUMENT_SECS",
             self.sharing,
+            self.backlog,
         )
         # scans take minutes, so they have a queue of their own, and the lowest priority
         self.helpers = helpers
@@ -268,6 +269,7 @@ class Readers:
             min(2, places),
             "LARM_DOCUMENT_SECS and LARM_OCR_SECS",
             self.sharing,
+            self.backlog,
         )
 
     @classmethod
@@ -295,12 +297,12 @@ class Readers:
         room."""
         pool = self.documents if is_read_apart(mime) else self.pages
         try:
-            page = await pool.read(mime, body, url, content_type, self.backlog)
+            page = await pool.read(mime, body, url, content_type)
         except ExtractionRefused as refused:
             page = self._without_fields(refused, mime, body, url, content_type)
         if self._has_scans(mime, page):
             try:
-                return await self.scans.read(mime, body, url, content_type, self.backlog)
+                return await self.scans.read(mime, body, url, content_type)
             except ExtractionRefused as refused:
                 page = _better(page, refused)
         return page
@@ -310,7 +312,7 @@ class Readers:
         pages and its rules. Raises ExtractionRefused, ExtractionStopped, and what an extractor
         raises."""
         page = await self.beside.read(mime, body, url, content_type)
-        return page or await self.pages.read(mime, body, url, content_type, self.backlog)
+        return page or await self.pages.read(mime, body, url, content_type)
 
     def _without_fields(
         self, refused: ExtractionRefused, mime: str, body: bytes, url: str, content_type: str

@@ -1,7 +1,7 @@
 """The processes that read one kind of body, which hosts share (fair_queue.py).
 
     pool = ReaderPool(lambda: ExtractionProcess(30, 1 << 30), 2, "LARM_DOCUMENT_SECS")
-    page = await pool.read("application/pdf", body, "http://wiki.example/a.pdf", "", backlog)
+    page = await pool.read("application/pdf", body, "http://wiki.example/a.pdf", "")
 
 With two processes or more one host never holds all of them. The second one is started once a
 document of another host waits. After `PATIENCE` documents in a row that took all their time or
@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from larmspider import stats
@@ -85,10 +86,16 @@ class ReaderPool(Generic[R]):
     """``places``: processes at most; ``setting``: the one that limits their seconds."""
 
     def __init__(
-        self, make: Callable[[], R], places: int, setting: str, sharing: Sharing | None = None
+        self,
+        make: Callable[[], R],
+        places: int,
+        setting: str,
+        sharing: Sharing | None = None,
+        backlog: Backlog | None = None,
     ) -> None:
         self._make, self._setting = make, setting
         self.sharing = sharing or Sharing()
+        self.backlog = backlog or Backlog(inf, lambda _host, _held: None)
         self.turns = Turns(places, places - 1)
         self.first = make()
         """The process that reads where no queue is needed."""
@@ -104,14 +111,12 @@ class ReaderPool(Generic[R]):
         for reader in self._all:
             reader.seconds = seconds
 
-    async def read(
-        self, mime: str, body: bytes, url: str, content_type: str, backlog: Backlog
-    ) -> Page:
+    async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
         """The Page that a process makes of ``body``, once it is its host's turn. Raises
         ExtractionRefused, ExtractionStopped, ExtractionPostponed."""
         if self.closed:
             raise ExtractionStopped("the crawl is being stopped")
-        turns, sharing = self.turns, self.sharing
+        turns, sharing, backlog = self.turns, self.sharing, self.backlog
         host = sharing.host_of(url)
         group = sharing.group_of(host)
         turn = turns.push(host, group)

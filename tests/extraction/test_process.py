@@ -264,3 +264,36 @@ def test_glibc_asks_for_huge_pages_unless_the_user_says_otherwise(monkeypatch, o
         assert helper.ask("GLIBC_TUNABLES") == passed_on
     finally:
         helper.close()
+
+
+STARTER = """
+import subprocess, sys
+from larmspider.extraction.helper_child import receive, send
+receive(sys.stdin.buffer)
+send(sys.stdout.buffer, subprocess.Popen(["sleep", "600"]).pid)
+sys.stdout.buffer.flush()
+receive(sys.stdin.buffer)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="POSIX")
+def test_a_process_that_is_ended_takes_along_what_it_has_started():
+    """Tesseract would go on with its page, beside the reader that takes the place."""
+    helper = HelperProcess(STARTER, "starts")
+    try:
+        started = helper.ask("")
+        helper.end()
+        ends = time.monotonic() + 60
+        while is_running(started) and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert not is_running(started)
+    finally:
+        helper.close()
+
+
+def is_running(pid: int) -> bool:
+    """Zombies are not: init may not have waited for them yet."""
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False

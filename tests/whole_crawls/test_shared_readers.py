@@ -1,6 +1,6 @@
-"""One host's documents take all the time that they get; those of another host are read all the
-same, and no page waits. Counted in the CPU seconds of the readers, which a busy machine does not
-change."""
+"""The documents of one host take all the time that they get; the documents of another host are
+read all the same, and no page waits. The tests count CPU seconds of the readers, which a busy
+machine does not change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crawling import FAST, crawl, records
+from tests.support.crawling import crawl, records
 from tests.support.documents import corpus
 from tests.support.servers.scripted import Reply, ScriptedServer
 
@@ -43,7 +43,7 @@ def good() -> dict[str, Reply]:
 
 
 class Log:
-    """What was fetched and read, in its order, with the CPU seconds of each document."""
+    """The fetches and reads of a crawl in their order, with the CPU seconds of each document."""
 
     def __init__(self, text: str, bad: ScriptedServer, well: ScriptedServer) -> None:
         self.found = [
@@ -67,7 +67,7 @@ class Log:
 
 def run(bad: ScriptedServer, well: ScriptedServer, folder: Path, **settings: str) -> Log:
     own = {"LARM_DOCUMENT_SECS": f"{LIMIT:g}", "LOG_LEVEL": "DEBUG"} | settings
-    ran = crawl(f"{bad.url()} {well.url()}", folder, **(FAST | own))
+    ran = crawl(f"{bad.url()} {well.url()}", folder, timeout=900, **own)
     assert ran.status == 0, ran.err[-2000:]
     return Log(ran.err, bad, well)
 
