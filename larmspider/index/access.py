@@ -165,7 +165,7 @@ class Limited:
     def terms_with_prefix(
         self, field: str, prefix: str, limit: int | None = None
     ) -> list[tuple[str, int]]:
-        """Of most pages first."""
+        """The terms on the most pages come first."""
         few = self.all.terms_with_prefix(field, prefix, limit=FEW_TERMS + 1)
         if len(few) <= FEW_TERMS:
             counted = [(term, self.doc_freq(field, term)) for term, _ in few]
@@ -192,8 +192,8 @@ def statistics(searcher: tantivy.Searcher | Limited) -> tantivy.Searcher:
 def words_beginning_with(
     searcher: tantivy.Searcher | Limited, field: str, head: str, most: int
 ) -> list[str]:
-    """The terms of a field that begin with ``head``, those of the most pages if they are more than
-    ``most``; where they are few also those of pages that are not seen, so count what is used."""
+    """The terms of a field that begin with ``head``: at most ``most``, by number of pages. A short
+    list also has terms of hidden pages, so count the pages of each term that is used."""
     if not isinstance(searcher, Limited):
         return [word for word, _ in searcher.terms_with_prefix(field, head, limit=most)]
     words = searcher.all.terms_with_prefix(field, head, limit=most + 1)

@@ -47,9 +47,9 @@ LookThrough: TypeAlias = Callable[[str, int], Counted]
 
 @dataclass(frozen=True)
 class Asked:
-    """What begins with ``head`` in a commit, for one reader. A reader who does not see all pages
-    has lists of labels of the others alone: which come first, and which are left out, would tell
-    how many hidden pages have them."""
+    """A question for the labels of a commit that begin with ``head``. A reader who does not see all
+    pages has a list of the labels that are seen: the order of a list of all labels would tell how
+    many hidden pages have each."""
 
     head: str
     limit: int
@@ -175,7 +175,7 @@ def _narrowed(listed: _Listed, asked: Asked) -> _Listed | None:
 
 
 def _counted(asked: Asked, listed: _Listed) -> Counted:
-    """Those of most pages that are there and seen."""
+    """The labels on the most pages, among pages that are there and seen."""
     found = Counted()
     for number, (label, at_most) in enumerate(listed.labels):
         if len(found) >= asked.limit and _most_first(found)[asked.limit - 1][1] >= at_most:

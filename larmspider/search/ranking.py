@@ -711,14 +711,14 @@ class Statistics(NamedTuple):
 
     @classmethod
     def of(cls, reader: tantivy.Searcher | Limited, pages: int) -> Self:
-        """``pages`` are those of an index that is seen as a whole."""
+        """``pages``: the number that Tantivy counts where the reader sees all pages."""
         if isinstance(reader, Limited):
             return cls(reader.all, reader.pages_of_all, reader)
         return cls(reader, pages)
 
     @property
     def counts(self) -> tantivy.Searcher | Limited:
-        """What may be counted for the reader."""
+        """The pages that may be counted for the reader."""
         return self.seen or self.searcher
 
     @property

@@ -108,9 +108,9 @@ SPARE = 10  # matches that are asked for beyond those wanted: some are copies
 FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 """Pages whose copies are looked up one by one, and likenesses that are read in the time of one."""
 ROUNDED = 1e-5
-"""Of a score: so much at most two scores differ that are equal but for their rounding;"""
+"""Two scores that are equal but for their rounding differ by at most this share."""
 MOST_EVEN = 50
-"""and so many matches at a time are put in order for that."""
+"""Matches with such scores that are brought into the order of the index together."""
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
 TITLES = 30
 """Pages whose titles are read where labels are not looked through in time: 0.1 ms each."""
@@ -726,7 +726,7 @@ class Searcher:
         return self._newest.documents
 
     def dates(self) -> Dates:
-        """Of the oldest and the newest page; 6 ms for a million pages, once a commit."""
+        """The dates of the oldest and the newest page; 6 ms for a million pages, once a commit."""
         with self.reading() as searcher:
             known = self._newest.dates
             if self._access not in known:

@@ -123,6 +123,10 @@ class WorkersSearcher(Searcher):
     def sees_all(self) -> bool:
         return all(shard.sees_all for shard in self._shards)
 
+    def _are_limited(self, readers: Sequence[tantivy.Searcher]) -> bool:
+        each = zip(self._shards, readers, strict=True)
+        return any(shard._is_limited(reader) for shard, reader in each)
+
     def _search(
         self,
         clauses: Sequence[Clause],
@@ -147,7 +151,7 @@ class WorkersSearcher(Searcher):
                 streams, total_all = _by_score(asked, size, totals if one_word else None)
             outdated: list[_Found] = []
             stream = self._merged(asked, streams, dedup, outdated)
-            if not (newest or self.sees_all):
+            if not newest and self._are_limited(readers):
                 stream = (_Found(*one) for one in evened(stream))
             if limit and not newest:
                 rerankers = [one.ranking.reranker(clauses, one.shard.documents()) for one in asked]
@@ -231,7 +235,7 @@ class WorkersSearcher(Searcher):
         equal = [found for found in group if found.match.score >= EQUAL * best.match.score]
         stored = best_of([self._stored(readers, one) for one in equal])
         others = self._copies(readers, dedup, best.match.likeness, stored["key"])
-        score = best.match.score if self.sees_all else None
+        score = None if self._are_limited(readers) else best.match.score
         return hit_of(stored, score, makers[best.shard], len(others))
 
     def _reranked(
@@ -352,7 +356,8 @@ class WorkersSearcher(Searcher):
                 streams.append(_of_shard(number, matches))
             known, hits = Groups(), list[Hit]()
             stream: Iterator[_Found] = merge(*streams, key=lambda one: -one.match.score)
-            if not self.sees_all:
+            limited = self._are_limited(readers)
+            if limited:
                 stream = (_Found(*one) for one in evened(stream))
             for found in stream:
                 if len(hits) == limit:
@@ -363,7 +368,7 @@ class WorkersSearcher(Searcher):
                     continue
                 others = self._copies(readers, dedup, found.match.likeness, stored["key"])
                 maker = self._shards[found.shard].beginnings
-                score = found.match.score if self.sees_all else None
+                score = None if limited else found.match.score
                 hits.append(hit_of(stored, score, maker, len(others)))
         return Results(len(hits), hits, time.perf_counter() - started)
 

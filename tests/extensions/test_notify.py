@@ -192,7 +192,7 @@ def test_what_a_command_says_is_cut_and_redacted(
 ) -> None:
     """Its arguments are not shown: they may hold a secret."""
     script = tmp_path / "tell"
-    script.write_text("#!/bin/sh\necho \"password=$1\" >&2\nhead -c 5000000 /dev/zero >&2\nexit 3\n")
+    script.write_text('#!/bin/sh\necho "password=$1" >&2\nhead -c 5000000 /dev/zero >&2\nexit 3\n')
     script.chmod(0o700)
     said = notified(f"{script} hook-c4nary", caplog)
     assert "c4nary" not in said

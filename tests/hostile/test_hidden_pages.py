@@ -1,4 +1,4 @@
-"""Whoever may not see pages gets of the server what an index without these pages gives."""
+"""The server answers a limited reader as it would without the hidden pages."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_programs_get_what_an_index_without_hidden_pages_gives(sites: list[Serve
 
 
 def test_whoever_has_signed_in_sees_more_and_scores(sites: list[Served]) -> None:
-    """So the comparison compares something."""
+    """The comparison above compares two different indexes."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
     target = "/search?" + urlencode({"q": "paper", "format": "json"})
     one, other = (request(site.url + target, headers=headers).json for site in sites)

@@ -133,7 +133,7 @@ def test_few_that_begin_so_are_found_while_others_are_looked_through() -> None:
 
 
 def test_who_sees_few_of_the_pages_has_a_list_of_his_own() -> None:
-    """Of the labels that he sees, whichever other labels most pages have."""
+    """The list has the labels that the reader sees, whichever labels hidden pages have."""
     words, labels = Dictionary([*MANY, ("guide", 20), ("guide 0900 x", 1)]), Labels()
     words.gone = {label for label, _ in MANY}
     asked = words.asked("gu", reader="him")

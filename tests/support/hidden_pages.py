@@ -28,7 +28,7 @@ from larmspider.web.readers import Readers
 from tests.support.web.serving import TOKEN, Served, request
 
 PUBLIC, TEAM, HIDDEN = "wiki.example", "team.example", "paye.example"
-"""Hosts: two that staff may see, of which anybody may see the first, and one that nobody may."""
+"""Hosts: every reader sees the first, staff sees the second, no group sees the third."""
 NOBODY, STAFF = Access((HIDDEN, TEAM, FILES)), Access((HIDDEN, TEAM, FILES), (TEAM,))
 WORDS = (
     "aldomar", "brevint", "calduren", "dormuth", "elvaron", "farneth", "golmide", "harvolt",
@@ -73,7 +73,7 @@ def write(directory: Path, *, hidden: bool) -> None:
 
 
 def queries() -> Iterator[str]:
-    """What somebody types who wants to know of the hidden pages."""
+    """Queries of a reader who wants to know of the hidden pages."""
     yield from WORDS
     yield from (f"{one} {other}" for one, other in combinations(WORDS[::2], 2))
     for number, word in enumerate(WORDS):
