@@ -1,4 +1,4 @@
-"""What servers and libraries say, as we may show it: without secrets, in one line, not too long.
+"""Makes texts of servers and libraries fit to be shown: no secrets, one line, not too long.
 
 >>> keep_secret("s3cret/word", user="larm")
 >>> told("FATAL: s3cret%2Fword is wrong for postgresql://larm:s3cret/word@db/x\\n\\x1b[31mHINT")
@@ -35,7 +35,7 @@ _LOGGED = 6
 """Characters of the shortest secret that is masked in each line of the log: a shorter one is a part
 of too many addresses."""
 _SPLIT = "[\\s\N{REPLACEMENT CHARACTER}]{0,2}"
-"""What may come between two characters of a secret: base64 is broken into lines."""
+"""Two characters of a secret may be this far apart: base64 is broken into lines."""
 
 _NAMES = (
     r"(?:password|passwd|passphrase|pwd|secret|(?:api|access|account)[_-]?key"
@@ -64,7 +64,7 @@ _SCHEME = re.compile(
 
 _secrets: set[str] = set()
 _patterns: list[re.Pattern[str] | None] = [None, None]
-"""Of all secrets, and of those that are masked in the log."""
+"""Patterns of all secrets, and of the secrets that are masked in the log."""
 _logged: set[str] = set()
 """How the latter may be written."""
 
@@ -102,7 +102,7 @@ def _keep_secrets_of_url(url: str) -> None:
         for name, value in parse_qsl(parts.query):
             if _SECRET_NAME.search(name) or name.lower() in ("sig", "key", "signature"):
                 keep_secret(value)
-    # a password with a / or # ends the authority for whoever splits URLs, and not for everybody
+    # urlsplit() ends the authority at a / or # in the password; other parsers do not
     user, colon, password = url.partition("://")[2].rpartition("@")[0].partition(":")
     if colon:
         keep_secret(password, unquote(password), user=unquote(user))
@@ -171,5 +171,7 @@ def _forms(secret: str) -> Iterator[str]:
         encoded = b64encode(bytes(before) + raw).decode()
         start, end = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
         if end - start >= _LONG_ENCODED:
+            if not before:
+                yield encoded
             part = encoded[start:end]
             yield from (part, part.replace("+", "-").replace("/", "_"))

@@ -19,6 +19,7 @@ from larmspider.pipelines.outbox.spool import (
     read_committed,
     standings,
 )
+from larmspider.redaction import keep_secrets_of
 from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK, components
 
@@ -80,6 +81,8 @@ class Command(LarmCommand):
         assert self.settings is not None
         for component in components(self.settings, "ITEM_PIPELINES").values():
             if isinstance(component, type) and issubclass(component, Receiver):
+                for name in component.settings:  # what its server says is printed
+                    keep_secrets_of(name, self.settings.get(name))
                 yield component
 
     def _reindex(self) -> None:

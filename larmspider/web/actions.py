@@ -29,7 +29,7 @@ from larmspider.web.site import (
     scheme_of,
     web_request,
 )
-from larmspider.web.tries import TriedTooOftenError
+from larmspider.web.tries import tried_too_often
 from larmspider.web.views.mirrors import mirrors_of
 from larmspider.web.views.traps import traps_of
 
@@ -50,15 +50,15 @@ async def sign_in(request: web.Request) -> web.Response:
         raise HttpError(f"Refused: {reason}.", 403)
     tries, address = site.guard.tries, address_of(request)
     if secs := tries.wait(address):
-        raise TriedTooOftenError(secs)
+        raise tried_too_often(secs)
     form = await _form(request)
     target = _inside(form.get("next", ""))
     if secs := tries.wait(address):  # others of this address were faster
-        raise TriedTooOftenError(secs)
+        raise tried_too_often(secs)
     token = form.get("token", "").strip()
     if not site.guard.is_token(token):
         if secs := tries.failed(address, token):
-            raise TriedTooOftenError(secs)
+            raise tried_too_often(secs)
         asked = web_request(request)
         return aiohttp_response(asked.render("login.html", 403, target=target, wrong=True))
     response = web.Response(status=303, headers={"Location": target})
@@ -191,7 +191,7 @@ async def _checked(request: web.Request, site: Site) -> dict[str, str]:
     proof = proof_of(request)
     if not proof.signed_in:
         if proof.wait:  # /logout
-            raise TriedTooOftenError(proof.wait)
+            raise tried_too_often(proof.wait)
         raise HttpError("Refused: sign in with the token first.", 401)
     if headers.get("Content-Type", "").partition(";")[0] == JSON.partition(";")[0]:
         raise HttpError("Refused: expected a form (application/x-www-form-urlencoded).", 415)

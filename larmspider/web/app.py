@@ -43,7 +43,7 @@ from larmspider.web.site import (
     proof_of,
     web_request,
 )
-from larmspider.web.tries import TriedTooOftenError
+from larmspider.web.tries import tried_too_often
 from larmspider.web.views import PAGES
 from larmspider.web.views.overview import update_parts
 from larmspider.web.views.service import HEALTH
@@ -184,8 +184,8 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
             response = _error_page(request, missing if error.status == 404 else other)
     except LarmspiderError as error:
         response = _error_page(request, error)
-        if isinstance(error, TriedTooOftenError):
-            response.headers["Retry-After"] = str(error.secs)
+        if isinstance(error, HttpError) and error.status == 429:
+            response.headers["Retry-After"] = str(error.values["seconds"])
             response.force_close()  # what it still sends is not read
     except (ConnectionError, asyncio.CancelledError):
         raise
@@ -210,7 +210,7 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
             "The Host header does not name this server; LARM_WEB_HOSTS lists the names it has.", 421
         )
     if needs_proof(request) and (secs := proof_of(request).wait):
-        raise TriedTooOftenError(secs)
+        raise tried_too_often(secs)
     if not may_read(request):
         if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
             if request.path == "/" and may_search(request):

@@ -114,7 +114,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a request says of who sends it: ``session`` of a browser, or ``by_script`` with the
+    """Who sends a request: ``session`` of a browser, or ``by_script`` with the
     token. ``wait``: seconds until its address may try again, where it has sent what is wrong or
     was not looked at. ``stale``: it has a cookie of no session."""
 
@@ -145,7 +145,7 @@ class Guard:
     ) -> None:
         self.tries = Tries(clock=clock) if tries is None else tries
         self.key = secrets.token_urlsafe(32)
-        """What clients of this crawl's user send in place of the token: nobody guesses it."""
+        """Commands of the crawl's user send it in place of the token. It cannot be guessed."""
         self._token = token if callable(token) else lambda: token
         self._names = {name.lower().rstrip(".") for name in (*names, "localhost")}
         self._closed = closed if callable(closed) else lambda: closed

@@ -108,7 +108,7 @@ def drop_stale_cookie(request: web.Request, response: web.StreamResponse) -> Non
 
 
 def address_of(request: web.Request) -> str:
-    """Of the client, by the word of proxies that are trusted."""
+    """The address of the client, which trusted proxies name."""
     forwarded = request.headers.getall("X-Forwarded-For", ())
     return request.app[SITE].readers.client(request.remote or "", ",".join(forwarded))
 

@@ -23,17 +23,15 @@ WINDOW_SECS = 60.0
 MAX_ADDRESSES = 10_000
 """Addresses that are remembered, some 3 MB; one more takes the place of the oldest."""
 _IPV6_BITS = 64
-"""What one customer of a provider has at least: its addresses are one."""
+"""Each customer of a provider has at least such a network: it counts as one address."""
 
 
-class TriedTooOftenError(HttpError):
-    """``secs``: when to try again."""
-
-    def __init__(self, secs: float) -> None:
-        self.secs = max(1, round(secs + 0.5))
-        super().__init__(
-            "Too many wrong tokens were sent; try again in {seconds} s.", 429, seconds=self.secs
-        )
+def tried_too_often(secs: float) -> HttpError:
+    """The error for an address that has to wait so long; ``values["seconds"]`` is Retry-After."""
+    seconds = max(1, round(secs + 0.5))
+    return HttpError(
+        "Too many wrong tokens were sent; try again in {seconds} s.", 429, seconds=seconds
+    )
 
 
 @dataclass(slots=True)
@@ -94,7 +92,7 @@ class Tries:
 
 
 def network_of(address: str) -> str:
-    """What an address is counted as: IPv6 by its first 64 bits, IPv4 in IPv6 as IPv4.
+    """The name under which an address is counted: IPv6 by its first 64 bits, IPv4 in IPv6 as IPv4.
 
     >>> network_of("2001:db8::7:8"), network_of("::ffff:192.0.2.1"), network_of("192.0.2.1")
     ('2001:db8::', '192.0.2.1', '192.0.2.1')

@@ -150,7 +150,7 @@ WEBHOOKS: dict[str, Callable[[], Iterable[bytes]]] = {
 
 
 def notified(target: str, caplog: pytest.LogCaptureFixture) -> str:
-    """What the log says of one that is told."""
+    """The last line of the log after a notice."""
     keep_secrets_of("LARM_NOTIFY", target)
     extension = NotifyExtension(SimpleNamespace(), target, Path())  # type: ignore[arg-type]
     asyncio.run(extension._send(Notice(LOGIN, "h:80", "x" * 100_000)))

@@ -1,4 +1,4 @@
-"""Wrong tokens: one limit for all ways to prove who one is, and nobody who is signed in waits."""
+"""Wrong tokens: one limit for all ways to sign in; a signed-in user does not wait."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_limit_in_all_locks_nobody_out(served: Callable[..., Served], tmp_pa
 def test_a_session_that_has_ended_is_taken_back(
     served: Callable[..., Served], tmp_path: Path
 ) -> None:
-    """So a browser does not send its cookie, which is counted, for ever."""
+    """The browser then sends no more cookie that would be counted."""
     site = served(tmp_path, guard=guarded())
     session = sign_in(site)
     site.guard._sessions.clear()
@@ -156,7 +156,7 @@ def test_a_session_that_has_ended_is_taken_back(
 def test_what_needs_no_token_is_shown_all_the_same(
     served: Callable[..., Served], tmp_path: Path
 ) -> None:
-    """A token of somebody else, which a proxy passes on with each request, counts once; a proxy's
+    """A foreign token, which a proxy passes on with each request, counts once; a proxy's
     clients are told apart by its word, where it is trusted."""
     guard = Guard(TOKEN, closed=True, open_paths=("/metrics",), tries=Tries(2))
     readers = Readers(proxies=(ip_network("127.0.0.0/30"),))
@@ -224,7 +224,7 @@ def test_a_count_ends_and_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 def test_commands_of_the_crawls_user_do_not_wait(
     served: Callable[..., Served], tmp_path: Path
 ) -> None:
-    """They send a key of the server's own, which nobody guesses."""
+    """They send a key of the server's own, which cannot be guessed."""
     guard = guarded()
     site = served(tmp_path, guard=guard)
     for number in range(9):

@@ -24,7 +24,7 @@ PACKAGE = Path(larmspider.__file__).parent
 SPOKEN = re.compile(r"""say\(\s*(?:"([^"]*)"|'([^']*)')""")
 MODULES = (
     "search/query.py", "search/ranking.py",
-    *(f"web/{name}.py" for name in ("app", "request", "words", "views/search")),
+    *(f"web/{name}.py" for name in ("app", "request", "tries", "words", "views/search")),
 )  # fmt: skip
 
 

@@ -316,7 +316,7 @@ def check_text(table: SiteTable, key: str, secret: Secret | None) -> None:
 
 
 def value_of(secret: Secret | None) -> str:
-    """ "" also for one that is missing, which is told already."""
+    """ "" for a secret that is missing: `problems` names it already."""
     return "" if secret is None or secret.is_missing else secret.reveal()
 
 

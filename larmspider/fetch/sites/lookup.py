@@ -82,11 +82,11 @@ class Sites:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is missing to fetch, each as the text of an error."""
+        """Secrets and files that a fetch lacks, each as the text of an error."""
         return tuple(problem for rule in self.rules for problem in rule.problems)
 
     def problems_of(self, url: str) -> tuple[str, ...]:
-        """Those of the rules that apply to ``url``."""
+        """The problems of the rules that apply to ``url``."""
         site = self.for_url(url)
         rules = (rule for rule in self.rules if site is not None and rule.where in site.rules)
         return tuple(problem for rule in rules for problem in rule.problems)
@@ -166,7 +166,7 @@ def _read(path: Path) -> Sites:
         table = SiteTable(values, _where(path, number, values), path.absolute().parent)
         try:
             rules.append(_rule(table))
-        except ConfigError as error:  # what was found first is told
+        except ConfigError as error:  # the first problem counts
             raise ConfigError(next(iter(table.problems), str(error))) from None
         warnings |= dict.fromkeys(_warnings(rules[-1], table, path))
     return Sites(rules, tuple(warnings))

@@ -57,9 +57,9 @@ ITEM_BYTES, PIECE_BYTES, ROW_BYTES = 400_000, 400_000, 2048
 """An item may have 409,600 with its names, a row key 2,048."""
 MAKE_SECS = 60.0
 REPLY_BYTES, REPLY_SECS = 32_000_000, 60
-"""Of an answer: one may send back 16 MB that are left unprocessed, in base64."""
+"""Limits of an answer: it may send back 16 MB of unprocessed items, in base64."""
 MAX_PAGES = 10_000
-"""Of the versions of one row: 1 MB each."""
+"""A page of a query has up to 1 MB of the versions of one row."""
 _NONSENSE = "its answer is not one about the question"
 _TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _BUSY = frozenset({
@@ -299,7 +299,7 @@ class _Limited:
 
 
 def _secrets_of(session: Any) -> Iterator[str]:
-    """Of the environment, or of a file of AWS."""
+    """The secrets that botocore found in the environment or a file."""
     found = session.get_credentials()
     if found is not None:
         yield from filter(None, (found.secret_key, found.token))

@@ -25,7 +25,7 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError, Sent
 from larmspider.pipelines.outbox.spool import Entry
-from larmspider.redaction import told
+from larmspider.redaction import keep_secrets_of, keep_secrets_of_environment, told
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -52,6 +52,8 @@ class ObjectsReceiver(Receiver):
 
     def __init__(self, url: str) -> None:
         """Raises ConfigError."""
+        keep_secrets_of("LARM_OBJECTS_URL", url)
+        keep_secrets_of_environment()
         parts = urlsplit(url)
         if parts.scheme not in _SCHEMES or not (parts.netloc or parts.path) or "@" in parts.netloc:
             raise ConfigError(

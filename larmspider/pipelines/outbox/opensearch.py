@@ -32,7 +32,7 @@ from larmspider.pipelines.outbox.receiver import (
 )
 from larmspider.pipelines.outbox.replies import parsed, read_reply, reply_within
 from larmspider.pipelines.outbox.spool import Entry
-from larmspider.redaction import told
+from larmspider.redaction import keep_secrets_of, told
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -80,7 +80,7 @@ def _reason(error: Any) -> str:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    """{} for what is no object of JSON."""
+    """``value`` if it is a JSON object, else {}."""
     return value if isinstance(value, dict) else {}
 
 
@@ -93,6 +93,7 @@ class OpenSearchReceiver(Receiver):
 
     def __init__(self, url: str) -> None:
         """Raises ConfigError."""
+        keep_secrets_of("LARM_OPENSEARCH_URL", url)
         try:
             parts = urlsplit(url)
             port = parts.port

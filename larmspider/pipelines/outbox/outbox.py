@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import signal
 import subprocess
 import sys
 import threading
@@ -58,8 +59,8 @@ _PROGRAM = "from larmspider.pipelines.outbox.sender import main; main()"
 _TRIAL = "from larmspider.pipelines.outbox.sender import try_to_connect; try_to_connect()"
 _TRIAL_SECS = 90.0
 """How long a receiver may take to be tried."""
-_SAID_LINES, _SAID_BYTES = 100, 4_096
-"""Of what a library prints in a sender."""
+_SAID_LINES, _SAID_BYTES = 20, 4_096
+"""Limits of the lines that a sender prints on stderr."""
 
 
 def tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
@@ -121,6 +122,8 @@ class SenderProcess:
         """Start it, unless it runs or ended only just now."""
         if self._child is not None and self._child.poll() is not None:
             logger.warning("The sender for %s ended (%s)", self.name, self._child.returncode)
+            if self._child.returncode not in (0, -signal.SIGKILL):
+                self._note(f"the sender ended ({self._child.returncode}), maybe by an answer")
             self.end(0)
         if self._child is None and time.monotonic() >= self._begun + _AGAIN_SECS:
             self._begun = time.monotonic()
@@ -137,6 +140,15 @@ class SenderProcess:
             self._tell(self._message)
             self._tell(self.committed)
 
+    def _note(self, trouble: str) -> None:
+        """Where commands and pages look, unless the sender itself has said why."""
+        directory = Path(self._message["directory"])
+        cursor = Cursor.read(directory, self.name) or Cursor()
+        if not cursor.trouble:
+            cursor.trouble, cursor.since = trouble, time.time()
+            with suppress(OSError):
+                cursor.write(directory, self.name)
+
     def may_send(self, committed: Position) -> None:
         """What lies before this position."""
         self.committed = committed
@@ -149,7 +161,7 @@ class SenderProcess:
                 self._child.stdin.flush()
 
     def _relay(self, errors: IO[bytes]) -> None:
-        """Log what is printed there: a traceback, or what a library says."""
+        """Log the lines of a sender's stderr: a traceback, or messages of a library."""
         with errors, suppress(OSError, ValueError):
             for number, line in enumerate(iter(lambda: errors.readline(_SAID_BYTES), b"")):
                 if number < _SAID_LINES and (text := told(line.decode("utf-8", "replace"))):

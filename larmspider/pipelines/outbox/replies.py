@@ -1,4 +1,4 @@
-"""What a receiver answers, within limits: of bytes, of seconds, and of what its JSON holds.
+"""Answers of receivers, with limits of bytes, seconds and levels of JSON.
 
     with reply_within(connection, 60):
         response = connection.getresponse()
@@ -22,7 +22,7 @@ from typing import Any
 from larmspider.pipelines.outbox.receiver import AwayError
 
 REPLY_BYTES = 4_000_000
-"""Of an answer: one about 500 entries has 0.1 MB, with a reason for each 1 MB."""
+"""Limit of an answer: one about 500 entries has 0.1 MB, with a reason for each 1 MB."""
 DEPTH = 50
 """Lists and objects within each other."""
 

@@ -45,7 +45,7 @@ process ends."""
 _LATE = 70
 """Its exit status then."""
 MEMORY_BYTES = 2_000_000_000
-"""Of the process; a batch has up to 64 MB, in a few copies."""
+"""Limit of the process; a batch has up to 64 MB, in a few copies."""
 _REASON = 500
 """Characters of the reason of a dead letter."""
 

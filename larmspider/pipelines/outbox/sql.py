@@ -32,6 +32,7 @@ from larmspider.pipelines.outbox.receiver import (
     Sent,
 )
 from larmspider.pipelines.outbox.spool import Entry
+from larmspider.redaction import keep_secrets_of
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -249,6 +250,7 @@ class Sqlite(Database):
 
 def database(url: str) -> Database:
     """Raises ConfigError."""
+    keep_secrets_of("LARM_SQL_URL", url)
     scheme, _, rest = url.partition(":")
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         return Postgres(url)

@@ -29,6 +29,7 @@ from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError, Sent
 from larmspider.pipelines.outbox.spool import Entry
+from larmspider.redaction import keep_secrets_of
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -338,6 +339,7 @@ class StreamReceiver(Receiver):
             "kafkas": _Kafka,
         }
         scheme = ""
+        keep_secrets_of("LARM_STREAM_URL", url)
         with suppress(ValueError):
             parts = urlsplit(url)
             is_one = parts.scheme.startswith("kafka") or parts.port != 0

@@ -328,7 +328,7 @@ OUTSIDE = {
 def test_who_only_reads_needs_no_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """The hosts are the same without; who fetches is told, in one line."""
+    """The hosts are the same without; a fetch is refused in one line."""
     monkeypatch.setenv("NO_TOKEN", CANARY + " ")
     (tmp_path / "two").write_text(f"{CANARY}\n{CANARY}\n")
     (tmp_path / "empty").write_text("")

@@ -94,7 +94,7 @@ def of_opensearch(port: int) -> Receiver:
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("what", ANSWERS)
 def test_opensearch_that_is_hostile(tmp_path: Path, what: str) -> None:
-    """When it is asked for its mapping, and when it is sent pages."""
+    """Both as answer to the question for the mapping, and to a batch."""
     batch = entries(tmp_path, page("a"))
     with RawServer(ANSWERS[what]) as server:
         begun = time.monotonic()
@@ -177,7 +177,7 @@ def test_dynamodb_that_is_hostile(monkeypatch: pytest.MonkeyPatch, what: str) ->
 def test_dynamodb_that_answers_about_something_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Any
 ) -> None:
-    """It makes nobody delete the rows of others, or ask without end."""
+    """It causes no deletes of other rows, and no endless questions."""
     (batch,) = [entries(tmp_path, removed("a"))]
     with RawServer(body(json.dumps(answer).encode())) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.port}")
@@ -285,3 +285,22 @@ def test_an_error_of_the_batch_needs_the_servers_word(tmp_path: Path) -> None:
         with pytest.raises(BatchError, match="parse_exception"):
             receiver.send(batch)
         receiver.close()
+
+
+def of_redis(port: int) -> Receiver:
+    return StreamReceiver(f"redis://:s3cret-word@127.0.0.1:{port}/0", "pages")
+
+
+@pytest.mark.parametrize("receiver", [of_opensearch, of_redis])
+def test_a_server_that_repeats_the_password_is_not_quoted(
+    receiver: Callable[[int], Receiver],
+) -> None:
+    said = b"s3cret-word bGFybTpzM2NyZXQtd29yZA== Basic bGFybTpzM2NyZXQtd29yZA=="
+    http = b"HTTP/1.1 401 No\r\nContent-Length: %d\r\n\r\n" % len(said)
+    redis = b"-ERR " + said + b"\r\n"
+    with RawServer(lambda: [http + said if receiver is of_opensearch else redis * 9]) as server:
+        one = receiver(server.port)
+        with pytest.raises((AwayError, RefusedError)) as error:
+            one.connect()
+        one.close()
+    assert "*** *** Basic ***" in str(error.value)

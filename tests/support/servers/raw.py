@@ -1,4 +1,4 @@
-"""A server that sends what it is told to, whatever it is asked: for clients that must not trust it.
+"""A server that sends given bytes to each request: for clients that must not trust it.
 
 with RawServer(lambda: iter([b"HTTP/1.1 200 OK\\r\\n\\r\\n", b"x" * 100])) as server:
     connect(server.port)
