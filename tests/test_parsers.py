@@ -95,7 +95,9 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/office.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/ole.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
     "extraction/documents/parts.py": row(
-        DOCUMENTS, _LIMITS, "extraction.documents", "extractor_for", "members_of"
+        DOCUMENTS,
+        _LIMITS,
+        *("lzma", "tarfile", "zipfile", "extraction.documents", "extractor_for", "members_of"),
     ),
     "extraction/documents/pdf.py": row(DOCUMENTS, _LIMITS, "pypdfium2", "extraction.documents"),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
@@ -120,6 +122,11 @@ WHERE: Mapping[str, Row] = {
         CRAWL,
         f"{_APART}; of documents/ it asks a Page, already read, for scans",
         *("extractor_for", "extraction.documents"),
+    ),
+    "extraction/notes.py": row(
+        CRAWL,
+        "makes a Page of the texts that a reader has noted; parses none",
+        "extraction.documents",
     ),
     "extraction/own_fields.py": row(
         PAGES, "LARM_EXTRACTION_SECS; LARM_FIELDS is tried on `<p></p>`", "parsel", "xpath"
@@ -172,7 +179,9 @@ WHERE: Mapping[str, Row] = {
     ),
     # JSON of others
     "cluster/start_urls.py": row(CRAWL, "a line of the operator's Redis", "json.loads"),
-    "pipelines/outbox/opensearch.py": row(SENDER, "a reply of the operator's server", "json.loads"),
+    "pipelines/outbox/replies.py": row(
+        SENDER, "a reply of the operator's server: 4 MB, 60 s, 50 levels", "json.loads"
+    ),
     "web/opensearch.py": row("web server", "a request's body, 1 MB", "json.loads"),
     "control/controller.py": row("web server", "the answer of a crawl of this user", "json.loads"),
     # what is ours
@@ -183,6 +192,7 @@ WHERE: Mapping[str, Row] = {
     "fetch/sites/lookup.py": row(OWN, _TYPED, "tomllib.loads"),
     "web/words.py": row(OWN, _TYPED, "tomllib.loads"),
     "extraction/helper_child.py": row(OWN, "messages of our processes", "msgpack.unpackb"),
+    "pipelines/outbox/outbox.py": row(OWN, "lines of our processes", "json.loads"),
     "pipelines/outbox/sender.py": row(OWN, "lines of our processes", "json.loads"),
     "requests.py": row(OWN, "meta of our Requests", "msgpack.unpackb"),
 }
@@ -191,7 +201,7 @@ STATE: Mapping[str, frozenset[str]] = {
     for parser, names in {
         "json.loads": "extensions/notify pipelines/compaction pipelines/outbox/spool pipelines/warc"
         " search/why search/searcher frontier/overrides crawl/log_index/index crawl/reader"
-        " control/deletes workdir/access workdir/directory status/totals status/crawl_workers"
+        " control/deletes workdir/directory workdir/restricted status/totals status/crawl_workers"
         " index/writer index/version cluster/worker cluster/joining",
         "msgpack.unpackb": "cluster/commit cluster/redis_records cluster/write_ahead_log"
         " extraction/fingerprint extraction/novelty frontier/aliases frontier/delete_gate"
