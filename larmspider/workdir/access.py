@@ -80,7 +80,10 @@ def follow_mode(manifest: Mapping[str, Any], *places: Place) -> None:
 
 def _in(root: Path) -> Iterator[Path]:
     """The directory and what is in it."""
-    if not root.is_dir():
+    try:
+        if not root.is_dir():
+            return
+    except OSError:  # such as a name that is too long: whoever writes to it says so
         return
     yield root
     looked_at = 0
