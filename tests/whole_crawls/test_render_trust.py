@@ -16,7 +16,7 @@ import pytest
 
 from larmspider.index.access import Access
 from larmspider.search.searcher import Searcher
-from larmspider.workdir.manifest import restricted_in
+from larmspider.workdir.restricted import restricted_hosts
 from tests.support.crawling import FAST, Ran, records
 from tests.support.other_user import scrapy_as_other
 from tests.support.servers.certificate import Authority
@@ -56,9 +56,8 @@ class Pried:
         searcher = Searcher.open(self.folder / "crawl/index")
         if not which.get("everybody", True):
             return [hit.url for hit in searcher.search(word).hits]
-        return [
-            hit.url for hit in searcher.seen_by(Access(restricted_in(manifest))).search(word).hits
-        ]
+        limited = searcher.seen_by(Access(restricted_hosts([manifest])))
+        return [hit.url for hit in limited.search(word).hits]
 
 
 @pytest.fixture(scope="module")
