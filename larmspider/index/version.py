@@ -18,7 +18,7 @@ from typing import Any
 import tantivy
 
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.files import replace_file
+from larmspider.files import make_folder, replace_file
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
@@ -95,7 +95,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
             f"stemmer {stemmer!r} is unknown; expected one of {', '.join(sorted(STEMMERS))}"
         )
     meta = directory / META_NAME
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)
     if tantivy.Index.exists(str(directory)):
         written = _read_meta(meta)
         if written != stemmer:
@@ -106,7 +106,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
     else:
         # synced before the index exists, for an index without it is refused
         record = {"schema": SCHEMA_VERSION, "stemmer": stemmer}
-        replace_file(meta, json.dumps(record).encode(), synced=True)
+        replace_file(meta, json.dumps(record).encode())
     try:
         if not tantivy.Index.exists(str(directory)):
             _create(directory)

@@ -36,6 +36,7 @@ import tantivy
 
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
+from larmspider.files import sync_folder
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
 from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.outside_links import LEAST_TEXT
@@ -508,6 +509,7 @@ class IndexWriter:
             self._waiting.write()
             stood = self._index_waiting(len(self._waiting) if due is None else due, enough)
             self._writer.commit()
+            sync_folder(self.directory)  # Tantivy does so before it names the commit, and not after
         self.anchors.flush(self._indexed, stood)
         self._indexed = {}
         with self._errors_named():

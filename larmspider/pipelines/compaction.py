@@ -8,12 +8,12 @@ a crawl; the stores' positions follow.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 from larmspider.errors import CrawlDirError
 from larmspider.fetch.blobs import FOLDER, blob_files
+from larmspider.files import sync_folder
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.frontier.storage.records import COMPACTED, pack_positions, unpack_positions
 from larmspider.pipelines.page_files import page_file_name
@@ -64,11 +64,3 @@ def finish(path: Path) -> None:
 def _put(draft: Path, path: Path) -> None:
     draft.replace(path)
     forget(path)
-
-
-def sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -14,7 +14,6 @@ blobs, and the offset is the number of the file.
 from __future__ import annotations
 
 import asyncio
-import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -27,6 +26,7 @@ from larmspider import options, stats
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.fetch.blobs import FOLDER, PART, blob_files, digest_of
 from larmspider.fetch.limits import document_bytes
+from larmspider.files import sync_file, sync_folder
 from larmspider.formatting import utc
 from larmspider.items import Page, Removed
 from larmspider.pipelines.records import (
@@ -315,12 +315,9 @@ def _read_warc(path: Path, offset: int, size: int) -> bytes:
 
 
 def _sync_blobs(blobs: Sequence[Path]) -> None:
-    for path in (*blobs, blobs[0].parent):
-        file = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
+    for path in blobs:
+        sync_file(path)
+    sync_folder(blobs[0].parent)
 
 
 def sync_files(files: Iterable[AppendFile]) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from larmspider import options
+from larmspider.files import sync_folder
 from larmspider.formatting import escaped
 from larmspider.pipelines.store import Store
 from larmspider.workdir.frames import (
@@ -153,6 +154,7 @@ class AppendFile:
         self.path = path
         self._file = path.open("ab", buffering=BUFFER_BYTES)
         self.end = self._file.tell()
+        self._is_new = not self.end  # its name may not be on the disk yet
         self._failure: tuple[int, str, str] | None = None
         self._closing = threading.Lock()  # no close() while another thread syncs
         self._let_go = False
@@ -187,6 +189,9 @@ class AppendFile:
             try:
                 with self.path.open("rb") if self._let_go else nullcontext(self._file) as file:
                     os.fsync(file.fileno())
+                if self._is_new:
+                    sync_folder(self.path.parent)
+                    self._is_new = False
             except OSError as error:
                 raise self._failed(error) from None
             self._let_go = False

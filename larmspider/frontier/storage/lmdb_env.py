@@ -27,7 +27,7 @@ from typing import IO, Any
 import lmdb
 
 from larmspider.errors import CrawlDirError
-from larmspider.files import in_words, lock
+from larmspider.files import in_words, lock, make_folder, sync_folder
 from larmspider.frontier.storage.backend import BackendError, FormatError
 from larmspider.frontier.storage.records import FORGOTTEN, guess_rows
 
@@ -89,7 +89,7 @@ class LmdbFiles:
         self._lock_file: IO[str] | None = None
         try:
             if not readonly:
-                path.mkdir(parents=True, exist_ok=True)
+                make_folder(path)
                 self._lock_file = _sole_writer(path)
             # metasync and sync stay on: a commit is on disk. readahead off: keys are hashes
             self.env = lmdb.open(
@@ -134,6 +134,7 @@ class LmdbFiles:
                 with self.env.begin(write=True) as txn:  # wholly or not at all
                     made = {name: self.env.open_db(name, txn=txn) for name in names}
                     txn.put(b"format", FORMAT, db=made[b"meta"])
+                sync_folder(self.path)  # LMDB syncs the file, and not its name
             dbs = [self.env.open_db(name, create=False) for name in names]
             self.urls, self.queue, self.hosts, self.meta = dbs
             self.aliases = self._later(b"aliases", readonly)

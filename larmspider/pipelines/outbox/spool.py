@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Self
 import msgpack
 
 from larmspider.errors import CommittedGoneError, CrawlDirError
-from larmspider.files import replace_file
+from larmspider.files import make_folder, replace_file
 from larmspider.items import Page, Removed
 from larmspider.pipelines.page_files import BLOBS, blob_file, body_file, read_body, sync_files
 from larmspider.pipelines.records import AppendFile
@@ -100,7 +100,7 @@ class Spool:
 
     def open(self) -> None:
         """Raises OSError."""
-        self.directory.mkdir(exist_ok=True)
+        make_folder(self.directory)
         self._open(max(segments(self.directory), default=self.end.offset))
 
     def _open(self, start: int) -> None:
