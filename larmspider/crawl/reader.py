@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider.crawl.logs import COLUMNS, REMOVED, STATUS, CrawlLogs
-from larmspider.errors import CrawlDirError, InvalidURL
+from larmspider.errors import MEND, CrawlDirError, InvalidURL
 from larmspider.formatting import utc
 from larmspider.frontier.describe import stand_in
 from larmspider.frontier.dispatch import ROBOTS_REASON
@@ -281,7 +281,7 @@ class CrawlDir:
             path = body_file(self.path, page.page_file)
             raise CrawlDirError(
                 f"{path} ends at {stored_size(path)}, store.log names {page.size} bytes at"
-                f" {page.offset}"
+                f" {page.offset}; {MEND}"
             )
         return body
 
@@ -347,7 +347,9 @@ def stored_page(fields: list[str]) -> StoredPage:
     try:
         numbers = tuple(map(int, (link_type, status, size, page_file, offset)))
     except ValueError:
-        raise CrawlDirError(f"store.log has a line that is damaged: {fields!r:.200}") from None
+        raise CrawlDirError(
+            f"store.log has a line that is damaged: {fields!r:.200}; {MEND}"
+        ) from None
     return StoredPage(
         from_page,
         url,

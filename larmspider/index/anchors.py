@@ -45,7 +45,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import lmdb
 
-from larmspider.errors import CrawlDirError
+from larmspider.errors import MEND, CrawlDirError
 from larmspider.files import in_words, make_folder, sync_folder
 from larmspider.index.link_access import LinkAccess
 
@@ -110,7 +110,7 @@ class AnchorTable:
             self._take_earlier()
         except lmdb.Error as error:
             raise CrawlDirError(
-                f"{directory}: the anchor table cannot be opened: {error}"
+                f"{directory}: the anchor table cannot be opened: {error}; {MEND}"
             ) from error
         self._directory = directory
         self._waiting: dict[str, str] = {}  # links of a page, each on a line

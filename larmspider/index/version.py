@@ -81,7 +81,9 @@ def open_index(directory: Path) -> tuple[tantivy.Index, str]:
     try:
         index = tantivy.Index.open(str(directory))
     except (ValueError, OSError) as error:
-        raise CrawlDirError(f"{directory}: the search index cannot be opened: {error}") from error
+        raise CrawlDirError(
+            f"{directory}: the search index cannot be opened: {error}; scrapy reindex makes it anew"
+        ) from error
     return _prepare(index, stemmer, version), stemmer
 
 
@@ -112,7 +114,9 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
             _create(directory)
         index = tantivy.Index(build_schema(), path=str(directory))
     except (ValueError, OSError) as error:
-        raise CrawlDirError(f"{directory}: the search index cannot be opened: {error}") from error
+        raise CrawlDirError(
+            f"{directory}: the search index cannot be opened: {error}; scrapy reindex makes it anew"
+        ) from error
     return _prepare(index, stemmer, SCHEMA_VERSION)
 
 
@@ -143,7 +147,9 @@ def _read_meta(path: Path, versions: Container[int] = (SCHEMA_VERSION,)) -> str:
     except FileNotFoundError:
         raise CrawlDirError(f"{path.parent}: there is no search index of larmspider here") from None
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CrawlDirError(f"{path}: cannot be read: {error}") from error
+        raise CrawlDirError(
+            f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
+        ) from error
     if version not in versions:
         advice = "use the larmspider that wrote it"
         if isinstance(version, int) and version < SCHEMA_VERSION:

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import tantivy
 
 from larmspider import options
+from larmspider.checksums import break_seal, seal
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
 from larmspider.files import sync_folder
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
@@ -172,6 +173,7 @@ class IndexWriter:
             )
         self.directory = Path(directory)
         self._index = create_index(self.directory, stemmer)
+        break_seal(self.directory)
         self._stems, self._packed = Stems(stemmer), PackedPages(self.directory)
         try:
             self._writer = self._index.writer(heap_bytes, threads)
@@ -355,6 +357,16 @@ class IndexWriter:
                 del self._writer  # Tantivy's lock goes with it
                 self.anchors.close(tidy=not hurry())
                 self._share()
+            if not hurry():
+                self._seal()
+
+    def _seal(self) -> None:
+        """Vouch for the files, for no merge is under way any more."""
+        names = [META_NAME, "meta.json", ".managed.json", "ahead", "anchors/data.mdb"]
+        for pattern in ("pages-*.zdict", "waiting-*"):
+            names += (path.name for path in self.directory.glob(pattern))
+        with suppress(OSError):  # of a full disk: then nothing vouches for them
+            seal(self.directory, names)
 
     def _share(self) -> None:
         """Give Tantivy's metadata, which it makes for its user alone, the mode of other files."""

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from larmspider import options
+from larmspider.checksums import FOLDER as SUMS
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import is_locked, lock, make_folder, replace_file
 from larmspider.formatting import counted
@@ -118,7 +119,7 @@ class CrawlDirectory:
         if (not data.exists() or not data.stat().st_size) and (held := self._held()):
             raise CrawlDirError(
                 f"{data.parent}: the frontier is gone, and LARM_DIR={self.path} holds {held}:"
-                " put it back, or start over with -a fresh=force"
+                " put it back, or scrapy verify --repair makes it anew of what is stored"
             )
 
     def claim(self) -> None:
@@ -314,7 +315,7 @@ class CrawlDirectory:
     def _make_room(self) -> None:
         """Delete the files that components of the old and the new crawl name, and no others.
         crawl.json goes last: while it is there, what is left is known to be a crawl's."""
-        names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR}
+        names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR, SUMS}
         for path in [*matching(self.path, names), self.path / MANIFEST]:
             logger.info("Starting over: deleting %s", path)
             if path.is_dir() and not path.is_symlink():

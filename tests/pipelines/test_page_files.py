@@ -66,11 +66,14 @@ def test_page_files_go_on_in_the_form_that_they_have(
         store.process_item(page)
     store.close_spider()
     crawl = tmp_path / "crawl"
-    assert {path.name for path in crawl.iterdir()} == {
+    assert {path.name for path in crawl.iterdir() if path.is_file()} == {
         *("pagefile_0.pfl", "pagefile_1.pfl.zst", "store.log"),
     }
     store.recover(position)
-    assert {path.name for path in crawl.iterdir()} == {"pagefile_0.pfl", "store.log"}
+    assert {path.name for path in crawl.iterdir() if path.is_file()} == {
+        "pagefile_0.pfl",
+        "store.log",
+    }
     assert len(records(crawl / "store.log")) == 2
 
 

@@ -34,7 +34,8 @@ class SyncedOnly:
         for kind in ("files", "folders", "gone"):
             (folder / kind).mkdir(parents=True)
         library = folder / "synced_only.so"
-        assert (cc := compiler()) is not None
+        cc = compiler()
+        assert cc is not None
         subprocess.run(
             [cc, "-O1", "-shared", "-fPIC", "-o", library, _SOURCE, "-ldl"],
             check=True,
