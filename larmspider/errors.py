@@ -1,6 +1,9 @@
 """The errors that larmspider raises on purpose, each one line that a user can act on; and how the
 panic of a library is told."""
 
+MEND = "scrapy verify --repair mends it"
+"""What to do about a file that is damaged, or lacks what was committed."""
+
 
 class LarmspiderError(Exception):
     """Base of all errors of larmspider. ``text`` may name ``values`` in braces: both are kept, for
@@ -32,7 +35,7 @@ class CommittedGoneError(CrawlDirError):
     """LARM_DIR lacks what a store has committed there; ``what`` is missing, one clause."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: something else has cut it short; -a fresh=force starts over")
+        super().__init__(f"{what}: something else has cut it short; {MEND}")
         self.what = what
 
 

@@ -1,5 +1,6 @@
-"""Files that several processes meet at: locks, and files that are replaced in one step; how many
-files a process may have open, and what a full disk is called.
+"""Files that several processes meet at: locks, and files that are replaced in one step; what is on
+the disk when the power fails; how many files a process may have open, and what a full disk is
+called.
 
 with lock(Path("crawl/lock")):      # BlockingIOError while another process holds the lock
     replace_file(Path("crawl/crawl.json"), b"{}")
@@ -65,13 +66,15 @@ def replace_file(
     *,
     draft: Path | None = None,
     private: bool = False,
-    synced: bool = False,
+    synced: bool = True,
 ) -> None:
-    """Give a file new content in one step: whoever reads it, and a crash, finds the old or the new.
+    """Give a file new content in one step: readers, a crash and a power loss find the old or the
+    new.
 
     ``draft`` is written first, by default ``path`` with ".new" appended. ``private``: only its
-    owner may read the file. ``synced``: it is on the disk before its name is, for a machine may
-    lose its power. Raises OSError, and then leaves no draft.
+    owner may read the file. ``synced``: content and name are on the disk when this returns; False
+    is for files whose loss changes nothing that is stored. Raises OSError, and then leaves no
+    draft.
     """
     draft = draft or path.with_name(path.name + ".new")
     try:
@@ -84,10 +87,40 @@ def replace_file(
                 out.flush()
                 os.fsync(out.fileno())
         draft.replace(path)
+        if synced:
+            sync_folder(path.parent)
     except OSError:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+
+
+def sync_file(path: Path) -> None:
+    """Wait until the content of a file is on the disk. Raises OSError."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk: a file that is new there, or was renamed,
+    is gone after a power loss without this. Raises OSError."""
+    sync_file(path)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and its parents, durably; nothing if it exists. Raises OSError."""
+    missing = []
+    for folder in (path, *path.parents):
+        if folder.is_dir():
+            break
+        missing.append(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        with suppress(PermissionError):  # a parent that this user may enter, and not read
+            sync_folder(folder.parent)
 
 
 def in_words(error: Exception, path: Path) -> str:

@@ -21,6 +21,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from larmspider.errors import ConfigError
+from larmspider.files import make_folder
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -238,7 +239,7 @@ def larm_dir(settings: BaseSettings) -> Path:
 def writable_dir(path: Path) -> Path:
     """``path``, made if missing. Raises ConfigError if files cannot be written there."""
     with _writing(path):
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         _try_to_write(path)
     return path
 

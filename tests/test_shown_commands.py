@@ -59,6 +59,7 @@ ELSEWHERE = {
     r"docker run": "not run: tests/pipelines/outbox/test_opensearch.py has a stand-in",
     r"scrapy outbox": "tests/recovery/test_killed_outbox.py",
     r"scrapy remove": "tests/control/test_remove.py",
+    r"scrapy verify": "tests/recovery/test_verify.py",
     r"scrapy deletes": "tests/control/test_deletes.py",
     r"scrapy traps": "tests/reports/test_traps.py",
     r"unshare .*silent_names": "tests/hostile/test_cases.py",

@@ -6,21 +6,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
+from larmspider.control.reindex import reindex
 from larmspider.crawl.reader import check_bodies
-from larmspider.extraction.language import Languages, languages_in
-from larmspider.extraction.process import Readers
-from larmspider.extraction.simhasher import Simhasher
 from larmspider.formatting import counted, doing
-from larmspider.index.rebuild import Progress, finish, rebuild
-from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
-from larmspider.index.writer import heap_bytes_of
-from larmspider.pipelines.reextract import link_texts, linking_pages, reextracted
+from larmspider.index.rebuild import Progress
+from larmspider.index.schema import SCHEMA_VERSION
 from larmspider.pipelines.search_index import RebuildLog
 from larmspider.workdir.directory import locked, write_manifest
 from larmspider.workdir.manifest import LOCK
@@ -68,14 +64,7 @@ class Command(LarmCommand):
     def _rebuild(self, crawl: CrawlDir, restricted: Collection[str]) -> int:
         settings = self.settings
         assert settings is not None
-        with (
-            locked(crawl.path / LOCK),
-            Readers.from_settings(settings) as readers,
-            closing(Languages.from_settings(settings)) as speaking,
-            Simhasher() as simhasher,
-        ):
-            finish(crawl.index_dir)
-            only = languages_in(settings, "LARM_INDEX_LANGUAGES")
+        with locked(crawl.path / LOCK):
             said = {name: options.typed(settings, name) for name in _READ_BY}
             for name, was in crawl.settings.items():
                 if said.get(name, was) != was:
@@ -84,20 +73,8 @@ class Command(LarmCommand):
             note_restricted(manifest, restricted)
             if manifest != crawl.manifest:  # before the new index has these hosts' link texts less
                 write_manifest(crawl.path, manifest)
-            again = reextracted(crawl.path, crawl.forms, readers, speaking, only)
             with _progress(crawl) as progress:
-                pages = rebuild(
-                    crawl.index_dir,
-                    lambda: again,
-                    partial(link_texts, crawl.path, crawl.forms),
-                    stemmer=options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS),
-                    from_old=False,
-                    heap_bytes=heap_bytes_of(settings),
-                    simhashes=simhasher.submit,
-                    progress=progress,
-                    restricted=restricted,
-                    pages=partial(linking_pages, crawl.path, crawl.forms),
-                )
+                pages = reindex(crawl, settings, progress, restricted=restricted)
             known = manifest.get("settings", {})
             write_manifest(crawl.path, {**manifest, "settings": {**known, **said}})
             return pages

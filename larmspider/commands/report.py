@@ -61,7 +61,7 @@ class Command(LarmCommand):
 def _write(path: Path, page: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        replace_file(path, page.encode("utf-8", "replace"), draft=draft)
+        replace_file(path, page.encode("utf-8", "replace"), draft=draft, synced=False)
     except OSError as error:
         raise ConfigError(f"--html {path} cannot be written: {error.strerror or error}") from None
 

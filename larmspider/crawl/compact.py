@@ -28,11 +28,12 @@ from larmspider.errors import CrawlDirError
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.fetch.blobs import FOLDER as BLOBS_FOLDER
 from larmspider.fetch.blobs import blob_files
+from larmspider.files import sync_folder
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
 from larmspider.frontier.storage.records import unpack_positions
 from larmspider.index.rebuild import rebuild
 from larmspider.index.version import has_index
-from larmspider.pipelines.compaction import DONE, DRAFT, PLAN, finish, sync_folder
+from larmspider.pipelines.compaction import DONE, DRAFT, PLAN, finish
 from larmspider.pipelines.deleted_log import kept_for_now
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.outbox.spool import FOLDER, Position, first_page_file, read_committed

@@ -7,7 +7,6 @@ b'<!DOCTYPE html>...'
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider.crawl.logs import COLUMNS, REMOVED, STATUS, CrawlLogs
-from larmspider.errors import CrawlDirError, InvalidURL
+from larmspider.errors import MEND, CrawlDirError, InvalidURL
 from larmspider.formatting import utc
 from larmspider.frontier.describe import stand_in
 from larmspider.frontier.dispatch import ROBOTS_REASON
@@ -40,7 +39,6 @@ from larmspider.urls.normalizer import forms_from_settings
 from larmspider.workdir.frames import note_damage, present, stored_size
 from larmspider.workdir.manifest import (
     EARLIER_RULES,
-    FORMAT,
     MANIFEST,
     RULES,
     RULES_DIR,
@@ -51,6 +49,7 @@ from larmspider.workdir.restricted import restricted_hosts
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+from larmspider.workdir.manifest_copy import read_or_copy
 
 _STORES = {
     "PageFilesPipeline": "store.log",
@@ -282,7 +281,7 @@ class CrawlDir:
             path = body_file(self.path, page.page_file)
             raise CrawlDirError(
                 f"{path} ends at {stored_size(path)}, store.log names {page.size} bytes at"
-                f" {page.offset}"
+                f" {page.offset}; {MEND}"
             )
         return body
 
@@ -348,7 +347,9 @@ def stored_page(fields: list[str]) -> StoredPage:
     try:
         numbers = tuple(map(int, (link_type, status, size, page_file, offset)))
     except ValueError:
-        raise CrawlDirError(f"store.log has a line that is damaged: {fields!r:.200}") from None
+        raise CrawlDirError(
+            f"store.log has a line that is damaged: {fields!r:.200}; {MEND}"
+        ) from None
     return StoredPage(
         from_page,
         url,
@@ -369,18 +370,15 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CrawlDirError(
             f"LARM_DIR={path} is no directory; crawl first, or name a crawl with -s LARM_DIR=DIR"
         )
-    file = path / MANIFEST
-    try:
-        manifest = json.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise CrawlDirError(
-            f"LARM_DIR={path} is not a crawl's directory: it has no {MANIFEST}"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise CrawlDirError(f"{file} cannot be read: {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise CrawlDirError(f"{file} is not of format {FORMAT}, the one this version reads")
-    return manifest
+    found = read_or_copy(path)
+    if found.manifest is None:
+        why = found.trouble or f"LARM_DIR={path} is not a crawl's directory: it has no {MANIFEST}"
+        raise CrawlDirError(why)
+    if found.copied:
+        what = found.trouble.removeprefix(f"{path / MANIFEST} ")
+        mended = "its copy in the frontier counts, scrapy verify --repair puts it back"
+        note_damage(path / MANIFEST, 0, f"it {what}; {mended}")
+    return found.manifest
 
 
 _URL = STORE_LOG_COLUMNS.index("url")

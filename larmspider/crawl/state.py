@@ -18,6 +18,7 @@ from larmspider.files import is_locked
 from larmspider.formatting import counted, utc
 from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import LOCK, MANIFEST, is_shared
+from larmspider.workdir.manifest_copy import read_or_copy
 
 FINISHED = "finished"
 """How a crawl ends when nothing is left to do."""
@@ -53,7 +54,7 @@ class RunState:
     def _of(cls, path: Path) -> Self:
         if not path.is_dir():
             return cls(State.NONE, f"{path} is no directory.")
-        if not (path / MANIFEST).exists():
+        if not (path / MANIFEST).exists() and not read_or_copy(path).copied:
             if any(entry.name != LOCK for entry in path.iterdir()):
                 return cls(State.NONE, f"{path} is not a crawl's directory: it has no crawl.json.")
             return cls(State.EMPTY, f"{path} is empty: no crawl has written here yet.")

@@ -17,7 +17,8 @@ from larmspider import __version__, options
 from larmspider.cluster.membership import cluster_settings
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.crawl.verify.check import check_seals, quick_check
+from larmspider.errors import MEND, ConfigError, CrawlDirError
 from larmspider.extraction.helper_process import origin, shadowed
 from larmspider.fetch.browser import RenderLimits, check_browser
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
@@ -29,6 +30,7 @@ from larmspider.frontier.factory import INDEX, REFRESH_WORDS, check_settings, re
 from larmspider.frontier.revisiting import NOTE_ENDED
 from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.index.version import has_index, open_index, outdated
 from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.outbox.outbox import tried
@@ -274,20 +276,35 @@ class PreflightExtension:
         directory.check()
         if _is_a(load_object(crawler.settings["SCHEDULER"]), FrontierScheduler):
             directory.check_frontier()
-        frontier = directory.path / "frontier"
-        if not directory.fresh and (frontier / "data.mdb").exists():
-            try:
-                FrontierReader(frontier).close()
-            except FormatError:
-                raise
-            except CrawlDirError:
-                pass  # left by a kill while it was made, or the scheduler will complain
+        if not directory.fresh:
+            check_files(directory.path)
         if options.many_workers(crawler.settings):
             check_shared_refresh(crawler)
         else:
             check_refresh(crawler.settings, directory.path)
         check_receivers(crawler.settings, directory)
         raise NotConfigured
+
+
+def check_files(path: Path) -> None:
+    """The cheap half of `scrapy verify`. Raises CrawlDirError for a frontier or an index that a run
+    would write on in; damaged lines of logs are passed over by all, and named here."""
+    frontier = path / "frontier"
+    if not (frontier / "data.mdb").exists():
+        return
+    try:
+        with FrontierReader(frontier) as reader:
+            positions = reader.positions()
+    except FormatError:
+        raise
+    except CrawlDirError:
+        return  # left by a kill while it was made, or the scheduler will complain
+    check_seals(path)
+    index = path / "index"
+    if has_index(index) and not outdated(index):
+        open_index(index)
+    for damage in quick_check(path, positions):
+        logger.error("%s; %s", damage, MEND)
 
 
 def check_receivers(settings: BaseSettings, directory: CrawlDirectory) -> None:
@@ -402,7 +419,7 @@ def _refuse_without_files(asked: str, path: Path, positions: Mapping[str, bytes]
         if int(size) and not present(path / name).exists():
             raise ConfigError(
                 f"refresh={asked}: {path / name} is gone: expected the files of the crawl; put"
-                " them back, or -a fresh=force starts over"
+                " them back, or scrapy verify --repair has their pages fetched again"
             )
 
 

@@ -20,6 +20,7 @@ from uuid import uuid4
 from larmspider import options
 from larmspider.errors import CrawlDirError
 from larmspider.fetch.errors import TooBig
+from larmspider.files import make_folder
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -44,7 +45,7 @@ class Blob:
         self.digest = ""
         self._sha1 = hashlib.sha1(usedforsecurity=False)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             self._file = self.path.open("xb")
         except OSError as error:
             raise self._failed(error) from None

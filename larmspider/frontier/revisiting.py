@@ -45,7 +45,15 @@ from larmspider.frontier.refresh import (
     until_worth,
     value,
 )
-from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
+from larmspider.frontier.storage.records import (
+    BODY_DIGEST,
+    NO_DIGEST,
+    FetchRecord,
+    QueuedUrl,
+    UrlState,
+    host_of,
+    url_key,
+)
 from larmspider.frontier.validators import Validators
 from larmspider.items import Removed
 
@@ -667,6 +675,8 @@ def _doubted(visit: FetchRecord) -> FetchRecord:
         blake2b(part, digest_size=len(part) or 1).digest()[: len(part)]
         for part in (visit.digest, visit.signature, visit.link_signature[:-1])
     )
+    if len(digest) >= BODY_DIGEST:  # `scrapy verify` knows by it that nothing is known of the body
+        digest = NO_DIGEST + digest[BODY_DIGEST:]
     return replace(
         visit,
         digest=digest,

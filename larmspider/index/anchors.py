@@ -45,8 +45,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import lmdb
 
-from larmspider.errors import CrawlDirError
-from larmspider.files import in_words
+from larmspider.errors import MEND, CrawlDirError
+from larmspider.files import in_words, make_folder, sync_folder
 from larmspider.index.link_access import LinkAccess
 
 MAX_TEXTS = 1_000
@@ -93,11 +93,12 @@ class AnchorTable:
     def __init__(self, directory: Path, map_bytes: int = 1 << 26) -> None:
         """Open or create the table; its limit ``map_bytes`` doubles as needed. Raises
         CrawlDirError."""
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         shutil.rmtree(directory / _ANEW, ignore_errors=True)  # of a process that was killed
         try:
-            # metasync: a crash of the machine may undo the last commit, never damage the table
-            self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=6, metasync=False)
+            # metasync stays on: the frontier counts as stored what the last commit has
+            self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=6)
+            sync_folder(directory)  # LMDB syncs the file, and not its name
             self._env.reader_check()  # forget readers that were killed
             self._pairs = self._env.open_db(b"pairs")
             self._pages = self._env.open_db(b"pages")
@@ -109,7 +110,7 @@ class AnchorTable:
             self._take_earlier()
         except lmdb.Error as error:
             raise CrawlDirError(
-                f"{directory}: the anchor table cannot be opened: {error}"
+                f"{directory}: the anchor table cannot be opened: {error}; {MEND}"
             ) from error
         self._directory = directory
         self._waiting: dict[str, str] = {}  # links of a page, each on a line
@@ -441,6 +442,7 @@ class AnchorTable:
         if tidied:
             with suppress(OSError):  # then it stays as it was
                 (directory / _ANEW / "data.mdb").replace(directory / "data.mdb")
+                sync_folder(directory)
         shutil.rmtree(directory / _ANEW, ignore_errors=True)
 
     def _tables(self) -> dict[bytes, Any]:

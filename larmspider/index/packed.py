@@ -114,7 +114,7 @@ class PackedPages:
             return
         path = self._directory / _NAME.format(self._number + 1)
         # before the commit that has pages which need it
-        replace_file(path, dictionary.dict_content, synced=True)
+        replace_file(path, dictionary.dict_content)
         self._use(dictionary)
 
     def unpack(self, packed: bytes, *, beginning: bool = False) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import tantivy
 
 from larmspider.errors import CrawlDirError, is_panic
+from larmspider.files import replace_file, sync_file, sync_folder
 from larmspider.index.link_access import LinkAccess
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
@@ -89,6 +90,8 @@ def rebuild(
     if anchors.exists():
         (draft / "anchors").mkdir(parents=True)
         shutil.copyfile(anchors, draft / "anchors" / anchors.name)
+        sync_file(draft / "anchors" / anchors.name)
+        sync_folder(draft / "anchors")
     try:
         with IndexWriter(
             draft, heap_bytes=heap_bytes, stemmer=stemmer, simhashes=simhashes
@@ -120,7 +123,7 @@ def rebuild(
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    (draft / _COMPLETE).write_text(_state_of(directory))
+    replace_file(draft / _COMPLETE, _state_of(directory).encode())
     try:
         _swap(directory)
     except OSError as error:
@@ -137,6 +140,7 @@ def finish(directory: Path) -> None:
             _swap(directory)
         elif not directory.exists() and old.exists():
             old.rename(directory)
+            sync_folder(directory.parent)
         (directory / _COMPLETE).unlink(missing_ok=True)
         for left in (draft, old):
             if left.exists():
@@ -150,6 +154,7 @@ def _swap(directory: Path) -> None:
     if directory.exists():
         directory.rename(old)
     draft.rename(directory)
+    sync_folder(directory.parent)
 
 
 def _is_newer(draft: Path, directory: Path) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 import tantivy
 
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.files import replace_file
+from larmspider.files import make_folder, replace_file
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
@@ -81,7 +81,9 @@ def open_index(directory: Path) -> tuple[tantivy.Index, str]:
     try:
         index = tantivy.Index.open(str(directory))
     except (ValueError, OSError) as error:
-        raise CrawlDirError(f"{directory}: the search index cannot be opened: {error}") from error
+        raise CrawlDirError(
+            f"{directory}: the search index cannot be opened: {error}; scrapy reindex makes it anew"
+        ) from error
     return _prepare(index, stemmer, version), stemmer
 
 
@@ -95,7 +97,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
             f"stemmer {stemmer!r} is unknown; expected one of {', '.join(sorted(STEMMERS))}"
         )
     meta = directory / META_NAME
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)
     if tantivy.Index.exists(str(directory)):
         written = _read_meta(meta)
         if written != stemmer:
@@ -106,13 +108,15 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
     else:
         # synced before the index exists, for an index without it is refused
         record = {"schema": SCHEMA_VERSION, "stemmer": stemmer}
-        replace_file(meta, json.dumps(record).encode(), synced=True)
+        replace_file(meta, json.dumps(record).encode())
     try:
         if not tantivy.Index.exists(str(directory)):
             _create(directory)
         index = tantivy.Index(build_schema(), path=str(directory))
     except (ValueError, OSError) as error:
-        raise CrawlDirError(f"{directory}: the search index cannot be opened: {error}") from error
+        raise CrawlDirError(
+            f"{directory}: the search index cannot be opened: {error}; scrapy reindex makes it anew"
+        ) from error
     return _prepare(index, stemmer, SCHEMA_VERSION)
 
 
@@ -143,7 +147,9 @@ def _read_meta(path: Path, versions: Container[int] = (SCHEMA_VERSION,)) -> str:
     except FileNotFoundError:
         raise CrawlDirError(f"{path.parent}: there is no search index of larmspider here") from None
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CrawlDirError(f"{path}: cannot be read: {error}") from error
+        raise CrawlDirError(
+            f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
+        ) from error
     if version not in versions:
         advice = "use the larmspider that wrote it"
         if isinstance(version, int) and version < SCHEMA_VERSION:

@@ -117,7 +117,7 @@ class WaitingPages:
         if self._new:
             content = msgpack.packb(self._new, unicode_errors="replace")
             path = self._directory / f"{_NAME}{self._number + 1}"
-            replace_file(path, content, synced=True)
+            replace_file(path, content)
             self._number += 1
             self._files.append(self._number)
             self._new = []

@@ -35,7 +35,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import tantivy
 
 from larmspider import options
+from larmspider.checksums import break_seal, seal
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
+from larmspider.files import sync_folder
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
 from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.outside_links import LEAST_TEXT
@@ -171,6 +173,7 @@ class IndexWriter:
             )
         self.directory = Path(directory)
         self._index = create_index(self.directory, stemmer)
+        break_seal(self.directory)
         self._stems, self._packed = Stems(stemmer), PackedPages(self.directory)
         try:
             self._writer = self._index.writer(heap_bytes, threads)
@@ -354,6 +357,16 @@ class IndexWriter:
                 del self._writer  # Tantivy's lock goes with it
                 self.anchors.close(tidy=not hurry())
                 self._share()
+            if not hurry():
+                self._seal()
+
+    def _seal(self) -> None:
+        """Vouch for the files, for no merge is under way any more."""
+        names = [META_NAME, "meta.json", ".managed.json", "ahead", "anchors/data.mdb"]
+        for pattern in ("pages-*.zdict", "waiting-*"):
+            names += (path.name for path in self.directory.glob(pattern))
+        with suppress(OSError):  # of a full disk: then nothing vouches for them
+            seal(self.directory, names)
 
     def _share(self) -> None:
         """Give Tantivy's metadata, which it makes for its user alone, the mode of other files."""
@@ -508,6 +521,7 @@ class IndexWriter:
             self._waiting.write()
             stood = self._index_waiting(len(self._waiting) if due is None else due, enough)
             self._writer.commit()
+            sync_folder(self.directory)  # Tantivy does so before it names the commit, and not after
         self.anchors.flush(self._indexed, stood)
         self._indexed = {}
         with self._errors_named():

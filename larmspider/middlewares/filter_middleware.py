@@ -98,7 +98,7 @@ class FilterMiddleware:
     def spider_opened(self) -> None:
         if self.log_dir is not None:
             path = options.writable_dir(self.log_dir) / log_name(type(self.filter))
-            self.log = RecordLog(path, FILTER_LOG_COLUMNS)
+            self.log = RecordLog(path, FILTER_LOG_COLUMNS, summed=True)
 
     def flush(self) -> None:
         if self.log is not None:

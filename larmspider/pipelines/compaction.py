@@ -8,17 +8,18 @@ a crawl; the stores' positions follow.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
+from larmspider.checksums import forget_sums, sum_anew
 from larmspider.errors import CrawlDirError
 from larmspider.fetch.blobs import FOLDER, blob_files
+from larmspider.files import sync_folder
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.frontier.storage.records import COMPACTED, pack_positions, unpack_positions
 from larmspider.pipelines.page_files import page_file_name
 from larmspider.workdir.directory import INDEX_DIR
-from larmspider.workdir.frames import forget, present
+from larmspider.workdir.frames import SUFFIX, forget, present
 
 DRAFT, DONE, PLAN = "compact.new", "compact.done", "plan.json"
 
@@ -34,7 +35,10 @@ def finish(path: Path) -> None:
         plan = json.loads((done / PLAN).read_text())
         names = sorted(file.name for file in done.iterdir() if file.name != PLAN)
         for name in names:  # store.log comes after the page files that it names
+            forget_sums(path / name)
             _put(done / name, path / name)
+            if not name.endswith(SUFFIX):
+                sum_anew(path / name)
         sync_folder(path)
         if plan["positions"]:
             moved = {name: at.encode() for name, at in plan["positions"].items()}
@@ -51,6 +55,7 @@ def finish(path: Path) -> None:
             there = present(path / page_file_name(number))
             there.unlink(missing_ok=True)
             forget(there)
+            forget_sums(there)
         blobs = blob_files(path / FOLDER)
         for number in plan.get("blobs", ()):
             if number in blobs:
@@ -64,11 +69,3 @@ def finish(path: Path) -> None:
 def _put(draft: Path, path: Path) -> None:
     draft.replace(path)
     forget(path)
-
-
-def sync_folder(path: Path) -> None:
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -14,7 +14,6 @@ blobs, and the offset is the number of the file.
 from __future__ import annotations
 
 import asyncio
-import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -24,9 +23,11 @@ from typing import TYPE_CHECKING, Self
 from scrapy.exceptions import DropItem
 
 from larmspider import options, stats
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.checksums import FOLDER as SUMS
+from larmspider.errors import MEND, ConfigError, CrawlDirError
 from larmspider.fetch.blobs import FOLDER, PART, blob_files, digest_of
 from larmspider.fetch.limits import document_bytes
+from larmspider.files import sync_file, sync_folder
 from larmspider.formatting import utc
 from larmspider.items import Page, Removed
 from larmspider.pipelines.records import (
@@ -102,7 +103,7 @@ class PageFilesPipeline(LogStore):
     file_name = "store.log"
     files = (
         file_name, "pagefile_*.pfl", file_name + SUFFIX, f"pagefile_*.pfl{SUFFIX}",
-        FOLDER, "compact.new", "compact.done",
+        FOLDER, "compact.new", "compact.done", SUMS,
     )  # fmt: skip
     columns = STORE_LOG_COLUMNS
 
@@ -174,7 +175,7 @@ class PageFilesPipeline(LogStore):
             self._full.append(self._file)
         self.number = number
         path = self.directory / page_file_name(number)
-        self._file = open_appending(path, compressed=self.compressed)
+        self._file = open_appending(path, compressed=self.compressed, summed=True)
         self.counters.set_value(stats.PAGE_FILES_FILES, number + 1)
 
     def write(self, page: Page) -> None:
@@ -278,7 +279,7 @@ def blob_file(directory: Path, number: int) -> Path:
     gone."""
     found = next((directory / FOLDER).glob(f"{number}-*"), None)
     if found is None:
-        raise CrawlDirError(f"{directory / FOLDER}: the file {number}-... is gone")
+        raise CrawlDirError(f"{directory / FOLDER}: the file {number}-... is gone; {MEND}")
     return found
 
 
@@ -315,12 +316,9 @@ def _read_warc(path: Path, offset: int, size: int) -> bytes:
 
 
 def _sync_blobs(blobs: Sequence[Path]) -> None:
-    for path in (*blobs, blobs[0].parent):
-        file = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
+    for path in blobs:
+        sync_file(path)
+    sync_folder(blobs[0].parent)
 
 
 def sync_files(files: Iterable[AppendFile]) -> None:

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from larmspider import options
+from larmspider.checksums import Sums
+from larmspider.files import sync_folder
 from larmspider.formatting import escaped
 from larmspider.pipelines.store import Store
 from larmspider.workdir.frames import (
@@ -64,10 +66,17 @@ class RecordLog:
     """A file of records with as many fields as ``columns``, or ValueError is raised. Text is UTF-8;
     lone surrogates become ``?``."""
 
-    def __init__(self, path: Path, columns: Sequence[str], *, compressed: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        columns: Sequence[str],
+        *,
+        compressed: bool = False,
+        summed: bool = False,
+    ) -> None:
         self.path = path
         self.columns = tuple(columns)
-        self._file = open_appending(path, compressed=compressed)
+        self._file = open_appending(path, compressed=compressed, summed=summed)
 
     def append(self, *fields: str) -> None:
         self.extend([fields])
@@ -149,10 +158,13 @@ class AppendFile:
     Here a failure is kept, so that no later flush() names a position for a checkpoint to commit.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, summed: bool = False) -> None:
+        """``summed``: checksums of what it holds are kept beside it (checksums.py)."""
         self.path = path
         self._file = path.open("ab", buffering=BUFFER_BYTES)
         self.end = self._file.tell()
+        self._sums = Sums(path, self.end) if summed else None
+        self._is_new = not self.end  # its name may not be on the disk yet
         self._failure: tuple[int, str, str] | None = None
         self._closing = threading.Lock()  # no close() while another thread syncs
         self._let_go = False
@@ -161,6 +173,8 @@ class AppendFile:
         """Raises OSError, after the first failure each time."""
         self._put(data)
         self.end += len(data)
+        if self._sums is not None:
+            self._sums.add(data)
 
     def _put(self, data: bytes) -> None:
         self._raise_failure()
@@ -177,6 +191,8 @@ class AppendFile:
                 self._file.flush()
             except OSError as error:
                 raise self._failed(error) from None
+            if self._sums is not None:
+                self._sums.end_stretch()
         return self.end
 
     def sync(self) -> None:
@@ -187,6 +203,11 @@ class AppendFile:
             try:
                 with self.path.open("rb") if self._let_go else nullcontext(self._file) as file:
                     os.fsync(file.fileno())
+                if self._is_new:
+                    sync_folder(self.path.parent)
+                    self._is_new = False
+                if self._sums is not None:
+                    self._sums.write()
             except OSError as error:
                 raise self._failed(error) from None
             self._let_go = False
@@ -194,6 +215,8 @@ class AppendFile:
     def let_go(self) -> None:
         """Flush and close, but leave the wait for the disk to sync() or close(). Raises OSError."""
         self.flush()
+        if self._sums is not None:
+            self._sums.end_stretch(1)
         with self._closing:
             try:
                 self._file.close()
@@ -205,6 +228,8 @@ class AppendFile:
         """Flush, sync and close. May be called twice; flush() raises a failure."""
         try:
             self.flush()
+            if self._sums is not None:
+                self._sums.end_stretch(1)
             self.sync()
         except OSError:
             pass
@@ -263,11 +288,12 @@ class FramedFile(AppendFile):
         self._waiting = len(content) - done
 
 
-def open_appending(path: Path, *, compressed: bool) -> AppendFile:
-    """The file in the form that it has; ``compressed`` says how a new one begins."""
+def open_appending(path: Path, *, compressed: bool, summed: bool = False) -> AppendFile:
+    """The file in the form that it has; ``compressed`` says how a new one begins. Frames have
+    checksums of their own, ``summed`` gives another file its own."""
     there = present(path)
     if there == path and not (compressed and stored_size(path, missing=0) == 0):
-        return AppendFile(path)
+        return AppendFile(path, summed=summed)
     path.unlink(missing_ok=True)  # it is empty
     return FramedFile(compressed_name(path))
 
@@ -314,7 +340,7 @@ class LogStore(Store):
     def open_spider(self) -> None:
         options.writable_dir(self.directory)
         path = self.directory / self.file_name
-        self._log = RecordLog(path, self.columns, compressed=self.compressed)
+        self._log = RecordLog(path, self.columns, compressed=self.compressed, summed=True)
 
     def recover(self, position: bytes) -> None:
         truncate_file(self.directory / self.file_name, position)

@@ -20,7 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
+from larmspider.errors import MEND, ConfigError, CrawlDirError, InvalidURL
 from larmspider.extraction.language import Languages, in_languages
 from larmspider.extraction.process import Readers
 from larmspider.fetch.blobs import digest_of
@@ -51,10 +51,11 @@ def reextracted(
     readers: Readers,
     languages: Languages,
     only: Collection[str] = (),
+    wanted: Callable[[str], bool] = lambda _: True,
 ) -> tuple[int, Documents]:
-    """The number of pages in store.log, and what the index would have of each. Of pages in other
-    languages than ``only``, if there are any, it has none. Raises ConfigError where bodies are
-    missing, CrawlDirError where store.log cannot be read."""
+    """The number of pages in store.log, and what the index would have of each whose URL is
+    ``wanted``. Of pages in other languages than ``only``, if there are any, it has none. Raises
+    ConfigError where bodies are missing, CrawlDirError where store.log cannot be read."""
     total, ends = 0, defaultdict[int, int](int)
     for total, (fields, _) in enumerate(stored_pages(directory), 1):  # noqa: B007 - its last value
         number, offset, size = map(int, (fields[8], fields[9], fields[6]))
@@ -65,13 +66,18 @@ def reextracted(
         if stored_size(path, missing=0) < end:
             raise ConfigError(
                 f"{path} is gone or cut short: expected all page files that store.log names,"
-                " to read pages again"
+                f" to read pages again; {MEND}"
             )
-    return total, _documents(directory, forms, readers, languages, only)
+    return total, _documents(directory, forms, readers, languages, only, wanted)
 
 
 def _documents(
-    directory: Path, forms: FormsOf, readers: Readers, languages: Languages, only: Collection[str]
+    directory: Path,
+    forms: FormsOf,
+    readers: Readers,
+    languages: Languages,
+    only: Collection[str],
+    wanted: Callable[[str], bool],
 ) -> Documents:
     fetches = _fetches(directory / "fetch.log")
     depths: dict[int, int] = {}
@@ -86,7 +92,7 @@ def _documents(
                 continue
             depth = depths.get(hash(from_page), -1) + (link_type != str(REDIRECT))
             depths[hash(url)] = depth
-            if last[hash(url)] != number:  # there is a later version
+            if last[hash(url)] != number or not wanted(url):  # there is a later version
                 continue
             fetched = fetches.get(hash(url), _Fetched())
             page = Page(url)

@@ -48,6 +48,7 @@ from larmspider.scheduler.source_fetch import SourceFetch
 from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.syntax import without_userinfo
 from larmspider.workdir.directory import ClusterDirectory, CrawlDirectory
+from larmspider.workdir.manifest_copy import NOTE, NOTE_OF_ALL, packed
 from larmspider.workdir.removals import CurrentRemovals
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ class FrontierScheduler:
         """Shares the crawl with other workers; None without REDIS_URL."""
         self._frontier: Frontier | None = None
         self._directory: CrawlDirectory | None = None
+        self._manifest = b""
+        """The copy of crawl.json that the frontier has."""
         self._leases: Leases | None = None
         self._converter = RequestConverter(crawler)
         self._robots = RobotsFetch(self)
@@ -171,10 +174,11 @@ class FrontierScheduler:
 
         Raises ConfigError or LarmspiderError; then LARM_DIR is as it was, and free.
         """
-        directory = CrawlDirectory.from_crawler(self.crawler)
+        directory, root = CrawlDirectory.from_crawler(self.crawler), None
         directory.check_frontier()
         if options.many_workers(self.crawler.settings):
-            ClusterDirectory.from_crawler(self.crawler).claim()
+            root = ClusterDirectory.from_crawler(self.crawler)
+            root.claim()
         directory.claim()
         try:
             finish_compaction(directory.path)
@@ -186,6 +190,8 @@ class FrontierScheduler:
             raise
         assert self.crawler.stats is not None
         self._directory, self._frontier = directory, frontier
+        if root is not None:
+            frontier.backend.put_note(NOTE_OF_ALL, packed(root.manifest))
         frontier.gate.links_to = self._links_to
         frontier.logins = self.logins if self.logins.sessions.any else None
         self._leases = Leases(frontier, self.crawler.stats)
@@ -330,6 +336,9 @@ class FrontierScheduler:
         Raises CheckpointError if a store cannot write; then no batch ends.
         """
         positions = store_positions(self.crawler)
+        if (manifest := packed(self.directory.manifest)) != self._manifest:
+            self.frontier.backend.put_note(NOTE, manifest)
+            self._manifest = manifest
         self.frontier.seal()
         if self.worker is not None:
             self.worker.start_urls.seal()

@@ -29,7 +29,7 @@ SERVER_FILE = "web.json"
 def write_server_file(directory: Path, url: str, token: str, key: str) -> None:
     """Write where the crawl in ``directory`` is served. Raises OSError."""
     content = json.dumps({"url": url, "token": token, "key": key}).encode()
-    replace_file(directory / SERVER_FILE, content, private=True)
+    replace_file(directory / SERVER_FILE, content, private=True, synced=False)
 
 
 def read_server_file(directory: Path) -> tuple[str, str] | None:

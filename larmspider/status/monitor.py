@@ -13,6 +13,7 @@ from scrapy import signals
 from scrapy.utils.asyncio import create_looping_call
 
 from larmspider import options
+from larmspider.checksums import FOLDER as SUMS
 from larmspider.formatting import counted, utc
 from larmspider.frontier.describe import trouble_of
 from larmspider.frontier.hosts import local_hour
@@ -45,7 +46,7 @@ MONITOR_COLUMNS = (
 class MonitorExtension:
     """Ticks while the spider is open, and once more at the end."""
 
-    files = ("Monitor.log",)
+    files = ("Monitor.log", SUMS)
 
     def __init__(self, crawler: Crawler, directory: Path, interval: float) -> None:
         self.crawler = crawler
@@ -65,7 +66,7 @@ class MonitorExtension:
 
     def spider_opened(self) -> None:
         directory = options.writable_dir(self.directory)
-        self._log = RecordLog(directory / "Monitor.log", MONITOR_COLUMNS)
+        self._log = RecordLog(directory / "Monitor.log", MONITOR_COLUMNS, summed=True)
         self._log.append(*MONITOR_COLUMNS)
         self._last = Snapshot.take(self.crawler)
         self._loop.start(self.interval, now=False)

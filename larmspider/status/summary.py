@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -181,10 +183,7 @@ class Summary:
     def complaint(self) -> str:
         """Why a crawl that ended has status 1, in words; "" for another one."""
         if self.broken:
-            return (
-                f"the crawl broke off: {self.broken};"
-                " run the same command to continue from its last checkpoint"
-            )
+            return f"the crawl broke off: {self.broken}{_after_a_break(self.broken)}"
         if self.reason == NO_SEED:
             why = self.seed_problem or "no host has answered"
             return f"none of the seeds could be had (LARM_SEED_PATIENCE_SECS): {why}"
@@ -291,6 +290,16 @@ class Summary:
                 f"{'left':<9} {counted(left, 'URL')} still queued;"
                 f" run the same command to continue{hosts}"
             )
+
+
+def _after_a_break(why: str) -> str:
+    """What to do then, where the error does not say so itself."""
+    if "scrapy verify" in why or "scrapy reindex" in why:
+        return ""
+    again = "run the same command to continue from its last checkpoint"
+    if os.strerror(errno.ENOSPC) in why or os.strerror(errno.EDQUOT) in why:
+        return f"; make room, and {again}"
+    return f"; {again}. If it breaks off again, scrapy verify says what is damaged"
 
 
 def visited(visits: Mapping[str, int], new: int) -> tuple[str, str]:

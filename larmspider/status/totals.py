@@ -5,6 +5,7 @@ Scrapy's stats begin at 0 with each run. A crash loses what was counted since th
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Iterable, Mapping
@@ -119,9 +120,9 @@ class TotalsExtension:
         assert self.crawler.stats is not None
         return self.before.with_run(self.crawler.stats.get_stats())
 
-    def write(self) -> None:
+    async def write(self) -> None:
         """Only warns of a full disk: it ends the crawl elsewhere, where something would be lost."""
         try:
-            self.now().write(self.directory)
+            await asyncio.to_thread(self.now().write, self.directory)
         except OSError as error:
             logger.warning("%s is not up to date: %s", self.directory / TOTALS_FILE, error)

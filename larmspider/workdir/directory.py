@@ -17,7 +17,6 @@ first worker writes it; a worker with another scope is refused before it has mad
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import time
@@ -27,9 +26,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from larmspider import options
+from larmspider.checksums import FOLDER as SUMS
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.files import is_locked, lock, replace_file
-from larmspider.formatting import counted, json_escaped
+from larmspider.files import is_locked, lock, make_folder, replace_file
+from larmspider.formatting import counted
 from larmspider.workdir.frames import open_stored
 from larmspider.workdir.manifest import (
     CUT_BACK,
@@ -41,6 +41,7 @@ from larmspider.workdir.manifest import (
     REJUDGE,
     RULES,
     RULES_DIR,
+    SHARED,
     WORKER_LOG,
     differing,
     earlier_rules_in,
@@ -53,7 +54,8 @@ from larmspider.workdir.manifest import (
     shortened,
     stores_in,
 )
-from larmspider.workdir.restricted import note_restricted, restricted_hosts
+from larmspider.workdir.manifest_copy import packed, read_or_copy
+from larmspider.workdir.restricted import EVERY_HOST, note_restricted, restricted_hosts
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -62,6 +64,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DRAFT = "crawl.tmp"
+UNKNOWN = {"format": FORMAT, CUT_BACK: True, REJUDGE: True}
+"""The manifest of a crawl of which no manifest is left: whatever may be so counts as so."""
 
 
 class CrawlDirectory:
@@ -115,7 +119,7 @@ class CrawlDirectory:
         if (not data.exists() or not data.stat().st_size) and (held := self._held()):
             raise CrawlDirError(
                 f"{data.parent}: the frontier is gone, and LARM_DIR={self.path} holds {held}:"
-                " put it back, or start over with -a fresh=force"
+                " put it back, or scrapy verify --repair makes it anew of what is stored"
             )
 
     def claim(self) -> None:
@@ -124,6 +128,7 @@ class CrawlDirectory:
         self._lock = locked(self.path / LOCK)
         try:
             self._refuse_if_taken()
+            self._say_where_from()
             if self.fresh:
                 self._make_room()
             earlier = self._earlier()
@@ -190,15 +195,36 @@ class CrawlDirectory:
         self.manifest["files"] = sorted({*files_in(earlier), *files_in(self.manifest)})
 
     def _earlier(self) -> dict[str, Any] | None:
-        try:
-            earlier = json.loads((self.path / MANIFEST).read_text("utf-8"))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            raise CrawlDirError(f"{self.path / MANIFEST} cannot be read: {error}") from None
-        if not isinstance(earlier, dict) or earlier.get("format") != FORMAT:
-            raise CrawlDirError(f"{self.path / MANIFEST} is not of format {FORMAT}")
-        return earlier
+        """The manifest of the crawl that lies here, or its copy in the frontier; None for no crawl,
+        and for one that was cut off before it had committed anything."""
+        found = read_or_copy(self.path)
+        if found.manifest is not None or not found.trouble or not found.committed:
+            return found.manifest
+        if self.anyway:
+            own = {name: self.manifest.get(name) for name in ("settings", SHARED)}
+            unknown = UNKNOWN | {name: value for name, value in own.items() if value is not None}
+            note_restricted(unknown, [EVERY_HOST])
+            return unknown
+        raise CrawlDirError(
+            f"{found.trouble}, and the frontier has no copy of it: put it back; or go on with the"
+            " seeds, scope and settings of this command by -a resume=anyway"
+        )
+
+    def _say_where_from(self) -> None:
+        """Log in one line that crawl.json cannot be used, and what stands in for it."""
+        found = read_or_copy(self.path)
+        if not found.trouble or self.fresh:
+            return
+        if found.copied:
+            logger.warning("%s: it is made anew from its copy in the frontier", found.trouble)
+        elif found.committed:
+            logger.warning(
+                "%s: it is made anew from this command. All links are judged again, and as the"
+                " hosts with credentials are not known, no page is shown to everybody",
+                found.trouble,
+            )
+        else:
+            logger.warning("%s, and nothing was committed: the crawl begins", found.trouble)
 
     def _may_lie_there(self, path: Path) -> bool:
         """Whether a crawl that was refused, or a worker, may have left this here."""
@@ -206,7 +232,7 @@ class CrawlDirectory:
 
     def _refuse_if_taken(self) -> None:
         present = [path for path in self.path.iterdir() if not self._may_lie_there(path)]
-        described = (self.path / MANIFEST).exists()
+        described = (self.path / MANIFEST).exists() or read_or_copy(self.path).copied
         if present and not described:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds other files ({present[0].name}): name an empty"
@@ -216,8 +242,8 @@ class CrawlDirectory:
             self._refuse_other_kind(self._earlier_if_any())
         if self.fresh:
             self._refuse_to_delete()
-        elif described and not self.anyway:
-            self._refuse_another(self._earlier() or {})
+        elif described and not self.anyway and (earlier := self._earlier()) is not None:
+            self._refuse_another(earlier)
 
     def _refuse_other_kind(self, earlier: dict[str, Any]) -> None:
         if earlier.get(MERGED) and not self.fresh:
@@ -289,7 +315,7 @@ class CrawlDirectory:
     def _make_room(self) -> None:
         """Delete the files that components of the old and the new crawl name, and no others.
         crawl.json goes last: while it is there, what is left is known to be a crawl's."""
-        names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR}
+        names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR, SUMS}
         for path in [*matching(self.path, names), self.path / MANIFEST]:
             logger.info("Starting over: deleting %s", path)
             if path.is_dir() and not path.is_symlink():
@@ -316,13 +342,12 @@ class CrawlDirectory:
 
 def write_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     """crawl.json of the crawl in ``path``, whose lock the caller has. Raises CrawlDirError."""
-    text = json.dumps(manifest, indent=1, ensure_ascii=False, default=str)
-    _replace(path / MANIFEST, json_escaped(text).encode("utf-8", "replace"), path / _DRAFT)
+    _replace(path / MANIFEST, packed(manifest), path / _DRAFT)
 
 
 def _replace(target: Path, content: bytes, draft: Path) -> None:
     try:
-        target.parent.mkdir(exist_ok=True)
+        make_folder(target.parent)
         replace_file(target, content, draft=draft)
     except OSError as error:
         raise CrawlDirError(f"{target} cannot be written: {error.strerror or error}") from None

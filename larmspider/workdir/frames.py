@@ -45,7 +45,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd import ZstdDecompressor, ZstdError, compress, decompress, get_frame_info
 
-from larmspider.errors import CommittedGoneError, CrawlDirError
+from larmspider.errors import MEND, CommittedGoneError, CrawlDirError
 
 logger = logging.getLogger(__name__)
 
@@ -198,6 +198,16 @@ class Frames:
             if self._starts[number] != size:
                 raise CrawlDirError(f"{self.path}: no frame ends at {size}: it is another file")
             return self._places[number]
+
+    def span_at(self, place: int) -> tuple[int, int]:
+        """Which bytes inside the frame has that begins at a byte of the file, or, where none does,
+        those behind the last one."""
+        with self._lock:
+            number = bisect_right(self._places, place) - 1
+            if number < 0 or self._places[number] != place:
+                return self._size, self._size + 1
+            following = self._starts[number + 1 : number + 2]
+            return self._starts[number], following[0] if following else self._size
 
     def look(self, file: IO[bytes]) -> None:
         """Before a file is read that was opened now: another process may have cut it since."""
@@ -362,7 +372,7 @@ class FramedReader(io.RawIOBase):
         if len(content) == frame.size and zlib.crc32(content) == frame.crc:
             return content
         if not self._skip:
-            raise CrawlDirError(f"{self._path}: damaged at byte {frame.at:,}: {problem}")
+            raise CrawlDirError(f"{self._path}: damaged at byte {frame.at:,}: {problem}; {MEND}")
         passed = f"the records in a frame of {frame.size:,} bytes are lost, and passed over"
         note_damage(self._path, frame.at, f"{problem}: {passed}")
         return b"\t" * frame.size

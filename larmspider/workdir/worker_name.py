@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.files import make_folder
 from larmspider.workdir.directory import check_free, reserve
 from larmspider.workdir.manifest import LOCK, MANIFEST
 
@@ -43,7 +44,7 @@ def settle(settings: BaseSettings) -> None:
     options.writable_dir(root)
     for name in names(root):
         try:
-            (root / name).mkdir(exist_ok=True)
+            make_folder(root / name)
         except OSError as error:
             raise ConfigError(f"LARM_DIR={root} cannot be written: {error.strerror}") from None
         if reserve(root / name / LOCK):

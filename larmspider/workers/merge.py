@@ -27,6 +27,7 @@ from larmspider.crawl.reader import WorkerDirectory
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, latest_wins
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.fetch.blobs import FOLDER, Blob
+from larmspider.files import replace_file, sync_file, sync_folder
 from larmspider.frontier.hosts import HostRecord, pack_host
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
 from larmspider.frontier.storage.records import (
@@ -130,6 +131,7 @@ def merge(
         if target.exists():
             target.rmdir()
         draft.rename(target)
+        sync_folder(target.parent)
     except OSError as error:
         raise CrawlDirError(f"{target} cannot be made: {error}") from error
     finally:
@@ -314,12 +316,12 @@ class _Merge:
         manifest["end"] = own.get("end")
         note_restricted(manifest, self._restricted)
         manifest[MERGED] = [str(worker.path) for worker in self._crawl.workers]
-        file = self._draft / MANIFEST
-        file.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        for path in self._draft.glob("*"):
-            if path.is_file():
-                with path.open("rb") as written:
-                    os.fsync(written.fileno())
+        text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+        replace_file(self._draft / MANIFEST, text.encode())
+        for folder, _, files in os.walk(self._draft):
+            for name in files:
+                sync_file(Path(folder, name))
+            sync_folder(Path(folder))
 
 
 def _page_of(key: str) -> bytes:

@@ -83,7 +83,7 @@ def _empty(crawl: Path) -> None:
     ("damage", "message"),
     [
         (_remove, "frontier: the frontier is gone, and LARM_DIR="),
-        (_empty, "put it back, or start over with -a fresh=force"),
+        (_empty, "put it back, or scrapy verify --repair makes it anew of what is stored"),
         (_set_frontier_format, "is 'larmspider frontier 99', this version reads"),
         (_set_lmdb_version, "LMDB data format v8 is not supported"),
         (_overwrite, "MDB_INVALID"),

@@ -26,8 +26,9 @@ from typing import IO, Any
 
 import lmdb
 
-from larmspider.errors import CrawlDirError
-from larmspider.files import in_words, lock
+from larmspider.checksums import break_seal, seal
+from larmspider.errors import MEND, CrawlDirError
+from larmspider.files import in_words, lock, make_folder, sync_folder
 from larmspider.frontier.storage.backend import BackendError, FormatError
 from larmspider.frontier.storage.records import FORGOTTEN, guess_rows
 
@@ -82,15 +83,23 @@ class LmdbFiles:
     """
 
     def __init__(
-        self, path: Path, *, readonly: bool = False, map_bytes: int = FIRST_MAP_BYTES
+        self,
+        path: Path,
+        *,
+        readonly: bool = False,
+        map_bytes: int = FIRST_MAP_BYTES,
+        as_it_is: bool = False,
     ) -> None:
+        """``as_it_is``: a file that was cut short is refused, and not filled up."""
         self.path = path
+        self._as_it_is = as_it_is
         self._resize = threading.Lock()  # no transaction may be open while the map grows
         self._lock_file: IO[str] | None = None
         try:
             if not readonly:
-                path.mkdir(parents=True, exist_ok=True)
+                make_folder(path)
                 self._lock_file = _sole_writer(path)
+                break_seal(path)
             # metasync and sync stay on: a commit is on disk. readahead off: keys are hashes
             self.env = lmdb.open(
                 str(path),
@@ -106,7 +115,9 @@ class LmdbFiles:
             self._unlock()
             foreign = isinstance(error, (lmdb.InvalidError, lmdb.VersionMismatchError))
             kind = FormatError if foreign else CrawlDirError
-            raise kind(f"cannot open the frontier in {path}: {error}") from error
+            invalid = isinstance(error, lmdb.InvalidError)
+            mend = f"; {MEND}" if invalid else ""
+            raise kind(f"cannot open the frontier in {path}: {error}{mend}") from error
         try:
             self._fill_up()
             self._open_databases(readonly)
@@ -120,7 +131,9 @@ class LmdbFiles:
         data = self.path / "data.mdb"
         size = (self.env.info()["last_pgno"] + 1) * self.env.stat()["psize"]
         with suppress(OSError):
-            if data.stat().st_size < size:
+            if (there := data.stat().st_size) < size:
+                if self._as_it_is:
+                    raise FormatError(f"{data} ends at {there:,}, it had {size:,} bytes")
                 os.truncate(data, size)
 
     def _open_databases(self, readonly: bool) -> None:
@@ -134,6 +147,7 @@ class LmdbFiles:
                 with self.env.begin(write=True) as txn:  # wholly or not at all
                     made = {name: self.env.open_db(name, txn=txn) for name in names}
                     txn.put(b"format", FORMAT, db=made[b"meta"])
+                sync_folder(self.path)  # LMDB syncs the file, and not its name
             dbs = [self.env.open_db(name, create=False) for name in names]
             self.urls, self.queue, self.hosts, self.meta = dbs
             self.aliases = self._later(b"aliases", readonly)
@@ -141,7 +155,7 @@ class LmdbFiles:
             with self.env.begin() as txn:
                 found = txn.get(b"format", db=self.meta)
         except lmdb.Error as error:
-            raise FormatError(f"{self.path} is not a frontier: {error}") from error
+            raise FormatError(f"{self.path} is not a frontier: {error}; {MEND}") from error
         if found != FORMAT:
             has = "of no known format" if found is None else repr(found.decode("utf-8", "replace"))
             raise FormatError(
@@ -186,7 +200,7 @@ class LmdbFiles:
         return value
 
     def _damaged(self, error: lmdb.Error) -> FormatError:
-        return FormatError(f"the frontier in {self.path} is damaged: {error}")
+        return FormatError(f"the frontier in {self.path} is damaged: {error}; {MEND}")
 
     @property
     def commits(self) -> int:
@@ -243,7 +257,12 @@ class LmdbFiles:
         """May be called twice. Waits for a read of another thread."""
         with self._resize:
             self.env.close()
-        self._unlock()
+        try:
+            if self._lock_file is not None and not self._lock_file.closed:
+                with suppress(OSError):  # of a full disk: then nothing vouches for the file
+                    seal(self.path, ["data.mdb"])
+        finally:
+            self._unlock()
 
     def _unlock(self) -> None:
         if self._lock_file is not None:

@@ -303,6 +303,8 @@ class Recovery:
 BODY_DIGEST = 20
 """Bytes of FetchRecord.digest that are the body's; a fingerprint (extraction/fingerprint.py)
 follows."""
+NO_DIGEST = bytes(BODY_DIGEST)
+"""In their place where the stored body may be another one than that of the last fetch."""
 
 _WAITING = struct.Struct(">BI")
 _VISIT = struct.Struct(">BIdHH")

@@ -29,8 +29,9 @@ from typing import Any, NamedTuple, Self
 
 import msgpack
 
-from larmspider.errors import CommittedGoneError, CrawlDirError
-from larmspider.files import replace_file
+from larmspider.checksums import forget_sums
+from larmspider.errors import MEND, CommittedGoneError, CrawlDirError
+from larmspider.files import make_folder, replace_file
 from larmspider.items import Page, Removed
 from larmspider.pipelines.page_files import BLOBS, blob_file, body_file, read_body, sync_files
 from larmspider.pipelines.records import AppendFile
@@ -100,7 +101,7 @@ class Spool:
 
     def open(self) -> None:
         """Raises OSError."""
-        self.directory.mkdir(exist_ok=True)
+        make_folder(self.directory)
         self._open(max(segments(self.directory), default=self.end.offset))
 
     def _open(self, start: int) -> None:
@@ -108,7 +109,7 @@ class Spool:
             self._file.let_go()
             self._full.append(self._file)
         self._start = start
-        self._file = AppendFile(self.directory / f"{start:015d}{_SUFFIX}")
+        self._file = AppendFile(self.directory / f"{start:015d}{_SUFFIX}", summed=True)
 
     def append(self, item: Page | Removed, now: float, *, body: bool) -> None:
         """``now`` in seconds since the epoch; ``body``: whether a receiver wants bodies."""
@@ -141,6 +142,7 @@ class Spool:
         for start, following in pairwise(found):
             if following <= before and start < self._start:
                 found[start].unlink(missing_ok=True)
+                forget_sums(found[start])
 
     def close(self) -> None:
         for file in self._files:
@@ -250,7 +252,7 @@ def read_entries(directory: Path, start: int, end: int) -> Iterator[Entry]:
     while start < end:
         begins = max((one for one in found if one <= start), default=None)
         if begins is None:
-            raise CrawlDirError(f"{directory}: the segment with byte {start:,} is gone")
+            raise CrawlDirError(f"{directory}: the segment with byte {start:,} is gone; {MEND}")
         with found[begins].open("rb") as file:
             file.seek(start - begins)
             while start < end and (head := file.read(_LENGTH.size)):
@@ -260,11 +262,12 @@ def read_entries(directory: Path, start: int, end: int) -> Iterator[Entry]:
                     yield Entry(msgpack.unpackb(packed), start, directory.parent)
                 except (ValueError, KeyError, TypeError) as error:
                     raise CrawlDirError(
-                        f"{found[begins]}: damaged before byte {start - begins:,}: {error}"
+                        f"{found[begins]}: damaged before byte {start - begins:,}: {error}; {MEND}"
                     ) from error
         following = min((one for one in found if one > begins), default=end)
         if start < end and start != following:
-            raise CrawlDirError(f"{found[begins]} is cut short at byte {start - begins:,}")
+            at = f"byte {start - begins:,}"
+            raise CrawlDirError(f"{found[begins]} is cut short at {at}; {MEND}")
 
 
 @dataclass(slots=True)

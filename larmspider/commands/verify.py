@@ -1,0 +1,194 @@
+"""scrapy verify [--repair]: what is on the disk of a crawl, held against its digests, checksums and
+positions."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from larmspider import options
+from larmspider.command import LarmCommand, print_json
+from larmspider.control.offline import change
+from larmspider.control.repair import make_due, repair
+from larmspider.crawl.verify.check import check, check_root, parts_of
+from larmspider.crawl.verify.findings import Findings, Say
+from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.files import is_locked
+from larmspider.formatting import counted, doing, printable
+from larmspider.pipelines.compaction import finish
+from larmspider.workdir.directory import locked
+from larmspider.workdir.frames import damages
+from larmspider.workdir.manifest import LOCK
+from larmspider.workdir.manifest_copy import read_or_copy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SAY_SECS = 5.0
+_DRAW_SECS = 0.1
+
+
+class Command(LarmCommand):
+    def short_desc(self) -> str:
+        return "Check what is stored of a crawl, and mend what is damaged"
+
+    def long_desc(self) -> str:
+        return (
+            "Hold stored bodies against their digests, logs against their columns, checksums and"
+            " positions, and the search index and the frontier against both. Each damage is named;"
+            " the exit status is 1 then. With --repair damaged pages are due (the next run with"
+            " refresh= fetches them), indexes are made anew, and what cannot be mended is named"
+            " with the command that mends it. No crawl may run there meanwhile."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--repair", action="store_true", help="mend what is damaged")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if args:
+            raise ConfigError(f"unexpected argument {args[0]!r}: expected --dir DIR, or none")
+        root = options.larm_dir(self.settings)
+        try:
+            parts = parts_of(root)
+        except LarmspiderError as error:
+            raise ConfigError(str(error)) from error
+        if opts.repair:
+            for path in {root, *parts}:
+                if is_locked(path / LOCK):
+                    raise ConfigError(
+                        f"--repair: a crawl runs in {path}: expected a directory that no crawl"
+                        " writes to"
+                    )
+        every, left = [], []
+        for path in parts:
+            found, remains = self._one(path, root, repairs=opts.repair)
+            every.append(found)
+            left += remains
+        if parts != [root]:
+            found = check_root(root)
+            every.append(found)
+            if opts.repair:
+                left += repair(found, self.settings, lambda *_: None, make_due=lambda _: 0)
+        damages.clear()  # they are among what was found
+        self._print(every, left, opts)
+        damaged = any(found.damages for found in every)
+        self.exitcode = int(bool(left) if opts.repair else damaged)
+
+    def _one(self, path: Path, root: Path, *, repairs: bool) -> tuple[Findings, list[str]]:
+        assert self.settings is not None
+        settings = self.settings.copy()
+        manifest = read_or_copy(path).manifest or {}
+        for name, value in (manifest.get("settings") or {}).items():
+            if name not in ("LARM_DIR", "LARM_SHARDS", "LARM_WORKER"):
+                settings.set(name, value, priority="project")
+        settings.set("LARM_DIR", str(path), priority="cmdline")
+        with _progress(path) as say:
+            if not repairs:
+                return check(path, settings, say), []
+            with locked(path / LOCK):
+                finish(path)
+                found = check(path, settings, say, running=False)
+                if not (found.damages or found.unsummed):
+                    return found, []
+                if path == root:
+                    return found, list(repair(found, settings, say))
+                due: dict[bytes, str] = {}
+                left = list(repair(found, settings, say, make_due=_later(due)))
+            if due:
+                left += self._make_due(root, due)
+            return found, left
+
+    def _make_due(self, root: Path, due: Mapping[bytes, str]) -> list[str]:
+        """For a crawl that workers share: in Redis."""
+        assert self.settings is not None
+        try:
+            crawl = open_crawl(root, (), self.settings)
+            change(crawl, self.settings, lambda one, _, backend: make_due(backend, due, one.forms))
+        except LarmspiderError as error:
+            return [f"{counted(len(due), 'page')} could not be made due: {error}"]
+        return []
+
+    def _print(self, every: list[Findings], left: list[str], opts: argparse.Namespace) -> None:
+        if opts.json:
+            print_json(
+                {
+                    "damages": [one.as_json() for found in every for one in found.damages],
+                    "more": sum(found.more for found in every),
+                    "due": sorted({url for found in every for url in found.due.values()}),
+                    "awaited": sorted({url for found in every for url in found.awaited.values()}),
+                    "pages": sum(found.pages for found in every),
+                    "left": left,
+                    "notes": [note for found in every for note in found.notes],
+                    "repaired": opts.repair,
+                }
+            )
+            return
+        for found in every:
+            for damage in found.damages:
+                print(printable(str(damage)))
+            if found.more:
+                print(f"{found.path}: {found.more:,} more")
+            for note in found.notes:
+                print(f"{printable(note)}")
+        number = sum(len(found.damages) + found.more for found in every)
+        pages = counted(sum(found.pages for found in every), "stored page")
+        if awaited := len({key for found in every for key in found.awaited}):
+            named = counted(awaited, "page")
+            print(
+                f"{named} made due by an earlier repair: the next run with -a refresh= fetches them"
+            )
+        if not number:
+            print(f"{pages}: all {'else ' if awaited else ''}is whole")
+            return
+        due = len({key for found in every for key in found.due})
+        print(f"{pages}: {counted(number, 'damage')}, {counted(due, 'page')} to be fetched again")
+        if not opts.repair:
+            print("scrapy verify --repair mends what it can")
+            return
+        for line in left:
+            print(f"not mended: {printable(line)}")
+        if not left:
+            more = "; the next run with -a refresh=due or all fetches the pages" if due else ""
+            print(f"all is mended{more}")
+
+
+def _later(due: dict[bytes, str]):  # type: ignore[no-untyped-def]
+    def keep(more: Mapping[bytes, str]) -> int:
+        due.update(more)
+        return len(more)
+
+    return keep
+
+
+@contextmanager
+def _progress(path: Path) -> Iterator[Say]:
+    """On a terminal one line that changes, else a line every 5 s."""
+    said = time.monotonic()
+    if sys.stderr.isatty():
+        with doing(f"Checking {path}") as draw:
+
+            def show(_: str, done: int, total: int) -> None:
+                nonlocal said
+                if (now := time.monotonic()) >= said + _DRAW_SECS:
+                    said = now
+                    draw(done, max(1, total))
+
+            yield show
+        return
+
+    def say(what: str, done: int, total: int) -> None:
+        nonlocal said
+        if (now := time.monotonic()) >= said + _SAY_SECS:
+            said = now
+            share = 100 * done // max(1, total)
+            print(f"Checking {path}: {what}, {share}%", file=sys.stderr, flush=True)
+
+    yield say

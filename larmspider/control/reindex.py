@@ -1,0 +1,55 @@
+"""The search index of a directory made anew from what it has stored; under its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING
+
+from larmspider import options
+from larmspider.extraction.language import Languages, languages_in
+from larmspider.extraction.process import Readers
+from larmspider.extraction.simhasher import Simhasher
+from larmspider.index.rebuild import Progress, finish, rebuild
+from larmspider.index.schema import STEMMERS
+from larmspider.index.writer import heap_bytes_of
+from larmspider.pipelines.reextract import link_texts, linking_pages, reextracted
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+    from larmspider.crawl.reader import CrawlDir
+
+
+def reindex(
+    crawl: CrawlDir,
+    settings: BaseSettings,
+    progress: Progress,
+    wanted: Callable[[str], bool] = lambda _: True,
+    *,
+    restricted: Collection[str],
+) -> int:
+    """The number of pages in the new index: those whose URL is ``wanted``. ``restricted``: patterns
+    of the hosts whose link texts are for their own pages. Raises ConfigError, CrawlDirError; then
+    the old index stands."""
+    with (
+        Readers.from_settings(settings) as readers,
+        closing(Languages.from_settings(settings)) as speaking,
+        Simhasher() as simhasher,
+    ):
+        finish(crawl.index_dir)
+        only = languages_in(settings, "LARM_INDEX_LANGUAGES")
+        again = reextracted(crawl.path, crawl.forms, readers, speaking, only, wanted)
+        return rebuild(
+            crawl.index_dir,
+            lambda: again,
+            partial(link_texts, crawl.path, crawl.forms),
+            stemmer=options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS),
+            from_old=False,
+            heap_bytes=heap_bytes_of(settings),
+            simhashes=simhasher.submit,
+            progress=progress,
+            restricted=restricted,
+            pages=partial(linking_pages, crawl.path, crawl.forms),
+        )

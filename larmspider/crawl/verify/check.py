@@ -1,0 +1,388 @@
+"""Everything of one directory checked: `scrapy verify`, and the half that a start can wait for.
+
+found = check(Path("crawl"), settings, say=lambda what, done, total: None)
+for damage in found.damages: print(damage)
+quick_check(Path("crawl"))           # a line for each damage, in milliseconds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from larmspider.checksums import SEAL, crc_of, read_seal, tantivy_crc
+from larmspider.crawl.logs import STATUS
+from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.verify.bodies import StoredUrls, check_bodies, records
+from larmspider.crawl.verify.findings import Findings, Say
+from larmspider.crawl.verify.frontier import check_seal, open_reader, walked
+from larmspider.crawl.verify.index import check_index, check_log_index
+from larmspider.crawl.verify.logs import (
+    FORMS,
+    Scan,
+    check_log,
+    fields_around,
+    is_hole,
+    lines_in,
+    scan,
+)
+from larmspider.crawl.verify.others import (
+    check_manifest,
+    check_other_logs,
+    check_outbox,
+    check_small,
+    check_warc,
+)
+from larmspider.errors import MEND, CrawlDirError, InvalidURL, LarmspiderError
+from larmspider.extraction.language import Languages, languages_in
+from larmspider.extraction.process import Readers
+from larmspider.files import is_locked
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import UrlState, url_key
+from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, remarks_in
+from larmspider.pipelines.outbox.spool import FOLDER as OUTBOX
+from larmspider.pipelines.outbox.spool import Position
+from larmspider.pipelines.page_files import page_file_name
+from larmspider.pipelines.records import read_records
+from larmspider.pipelines.reextract import reextracted
+from larmspider.urls.canonical import Forms
+from larmspider.workdir.frames import open_stored, present, stored_size
+from larmspider.workdir.manifest import LOCK, MANIFEST, files_in, is_shared, stores_in
+from larmspider.workdir.manifest_copy import NOTE, read_or_copy, unpacked
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+QUICK_SEALED_BYTES = 16 << 20
+"""Of a file, at most, whose checksum is taken at the start of a crawl; 6 ms."""
+QUICK_BYTES = 1 << 20
+"""Of the end of each log, at the start of a crawl."""
+_STORES = {
+    "PageFilesPipeline": "store.log",
+    "LinkLogPipeline": "links.log",
+    "FetchLogPipeline": "fetch.log",
+    "DeletedLogPipeline": "deleted.log",
+}
+_ENDED = frozenset({None, "broken"})
+
+
+def parts_of(path: Path) -> list[Path]:
+    """The directories to be checked: this one, or those of the workers below. Raises CrawlDirError
+    for a directory that is no crawl's."""
+    if not path.is_dir():
+        raise CrawlDirError(f"LARM_DIR={path} is no directory: expected the directory of a crawl")
+    found = read_or_copy(path)
+    if found.manifest is None and not found.trouble:
+        raise CrawlDirError(
+            f"LARM_DIR={path} is not a crawl's directory: it has no {MANIFEST}, and no frontier"
+            " with a copy of it"
+        )
+    below = {file.parent for name in (MANIFEST, "frontier") for file in path.glob(f"*/{name}")}
+    if found.manifest is not None and is_shared(found.manifest):
+        return sorted(below)
+    return [path]
+
+
+def check_root(path: Path) -> Findings:
+    """What the directory of many workers has itself."""
+    found = Findings(path)
+    check_manifest(found, None)
+    check_small(found)
+    check_log_index(found, path)
+    return found
+
+
+def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None = None) -> Findings:
+    """Check one directory. ``running``: whether a crawl writes there; None: as its lock says.
+    Raises CrawlDirError where it cannot be read at all."""
+    found = Findings(path)
+    running = is_locked(path / LOCK) if running is None else running
+    manifest = read_or_copy(path).manifest or {}
+    with ExitStack() as stack:
+        frontier = _check_frontier(found, say, running=running)
+        if frontier is not None:
+            stack.enter_context(closing(frontier))
+        if frontier is not None and _is_of_another(found, frontier, manifest):
+            frontier = None
+        check_manifest(found, frontier)
+        manifest = found.manifest or manifest
+        positions = {} if frontier is None else frontier.positions()
+        forms = _forms_of(path, manifest)
+        ends = _ends(path, manifest, positions)
+        scans = {name: check_log(found, path / name, end, say) for name, end in ends.items()}
+        is_ours = manifest.get("spider") == "intranet" and not (
+            frontier is not None and _is_worker(path)
+        )
+        has_bodies = "store.log" in ends
+        complete = is_ours and has_bodies and frontier is not None
+        _check_page_file(found, positions)
+        stored = (
+            check_bodies(found, frontier, forms, ends["store.log"], say, complete=complete)
+            if has_bodies
+            else StoredUrls()
+        )
+        _judge_doubtful(found, scans, ends, stored, frontier, forms, complete=complete)
+        _make_due_around(found, scans, ends, stored)
+        check_small(found)
+        if not running:
+            check_other_logs(found, ends, say)
+            committed = positions.get(OUTBOX)
+            check_outbox(found, None if committed is None else Position.unpack(committed), say)
+            check_warc(found, positions.get("WarcPipeline", b""), say)
+            if any(name.endswith("SearchIndexPipeline") for name in stores_in(manifest)):
+                check_index(
+                    found,
+                    stored,
+                    say,
+                    expected=_expected(path, stored, ends),
+                    missing=lambda keys: _missing(path, settings, forms, keys),
+                    ahead=manifest.get("end") in _ENDED,
+                )
+            check_log_index(found, path)
+        else:
+            found.notes.append(f"{path}: a crawl runs here; its index and outbox were not checked")
+    return found
+
+
+def _check_frontier(found: Findings, say: Say, *, running: bool) -> FrontierReader | None:
+    path = found.path / "frontier"
+    data = path / "data.mdb"
+    say("frontier", 0, 1)
+    if not data.exists() or not data.stat().st_size:
+        if "frontier" in files_in(read_or_copy(found.path).manifest or {}):
+            found.add(data, "is empty" if data.exists() else "is gone")
+            found.frontier_lost = True
+        return None
+    if error := walked("frontier", path):
+        found.add(data, error.removeprefix(f"the frontier in {path} is damaged: "))
+        found.frontier_lost = True
+        return None
+    try:
+        if not running and (changed := check_seal(path)):
+            found.add(data, changed)
+            found.frontier_unsealed = True
+    except ValueError as error:
+        found.add(path / SEAL, f"is {error}")
+        found.frontier_unsealed = True
+    try:
+        return open_reader(path)
+    except (LarmspiderError, OSError) as error:
+        found.add(data, str(error))
+        found.frontier_lost = True
+        return None
+
+
+def _is_worker(path: Path) -> bool:
+    found = read_or_copy(path.parent).manifest
+    return found is not None and is_shared(found)
+
+
+def _forms_of(path: Path, manifest: Mapping[str, object]) -> Callable[[str], Forms]:
+    crawl = CrawlDir.__new__(CrawlDir)
+    crawl.path, crawl.manifest = path, dict(manifest)
+    return crawl.forms
+
+
+def _ends(
+    path: Path, manifest: Mapping[str, object], positions: Mapping[str, bytes]
+) -> dict[str, int]:
+    """Up to which byte each log counts: all of it where there is no position."""
+    listed = set(files_in(dict(manifest)))
+    found = {}
+    for store, name in _STORES.items():
+        if store in positions:
+            found[name] = int((positions[store].split() or [b"0"])[-1])
+        elif name in listed or present(path / name).exists():
+            found[name] = stored_size(path / name, missing=0)
+    return found
+
+
+def _check_page_file(found: Findings, positions: Mapping[str, bytes]) -> None:
+    """The last page file, whose length is a part of the position."""
+    if not (position := positions.get("PageFilesPipeline")):
+        return
+    number, length, *_ = map(int, position.split())
+    path = found.path / page_file_name(number)
+    there = present(path)
+    if (size := stored_size(path, missing=0)) < length:
+        lacks = f"ends at {size:,}, {length:,} bytes were committed"
+        found.add(there, lacks if there.exists() else f"is gone, {length:,} bytes were committed")
+        found.short[there] = length
+        found.unsummed.append(path)
+
+
+def _judge_doubtful(
+    found: Findings,
+    scans: Mapping[str, Scan],
+    ends: Mapping[str, int],
+    stored: StoredUrls,
+    frontier: FrontierReader | None,
+    forms: Callable[[str], Forms],
+    *,
+    complete: bool,
+) -> None:
+    """Lines that look well, in stretches whose checksum says otherwise: those of pages that are not
+    known are no records of this crawl, the pages of the others are due."""
+    for name, field in (("store.log", 1), ("links.log", 0), ("fetch.log", 1)):
+        if name not in scans or not scans[name].doubtful:
+            continue
+        holes = []
+        for at, line in lines_in(found.path / name, scans[name].doubtful, ends[name]):
+            fields = line[:-1].decode("utf-8", "replace").split("\t")
+            if len(fields) <= field:
+                continue
+            key = _key(forms, fields[field])
+            known = key in stored.removed or stored.has(key)
+            if complete and frontier is not None and name != "links.log":
+                known = key in stored.removed or frontier.state(key) is not UrlState.UNKNOWN
+            if not known:
+                holes.append((at, at + len(line)))
+            elif stored.has(key):
+                found.due[key] = fields[field]
+        if holes:
+            found.add_holes(present(found.path / name), holes)
+
+
+def _make_due_around(
+    found: Findings,
+    scans: Mapping[str, Scan],
+    ends: Mapping[str, int],
+    stored: StoredUrls,
+) -> None:
+    """The stores write in one order. So what is damaged between the lines of two pages was of the
+    pages between these, or of them."""
+    for name, field in (("links.log", 0), ("fetch.log", 1)):
+        if name not in scans:
+            continue
+        path, size, end = found.path / name, scans[name].size, ends[name]
+        spans = [*found.holes.get(present(path), ()), *scans[name].doubtful]
+        if size < end:
+            spans.append((size, end))
+        for span in spans:
+            before, after = fields_around(path, span, min(size, end), field)
+            first = stored.urls.get(before, 0) if before is not None else 0
+            last = stored.urls.get(after, -1) if after is not None else -1
+            last = len(stored.order) - 1 if last < first else last
+            urls = {number: url for url, number in stored.urls.items() if first <= number <= last}
+            for number, url in urls.items():
+                key = stored.order[number]
+                if stored.has(key):
+                    found.due[key] = url
+
+
+def _key(forms: Callable[[str], Forms], url: str) -> bytes:
+    try:
+        return url_key(forms(url).exact)
+    except InvalidURL:
+        return url_key(url)
+
+
+def _is_of_another(
+    found: Findings, frontier: FrontierReader, manifest: Mapping[str, object]
+) -> bool:
+    """Whether the frontier is another crawl's, and not crawl.json: they name two crawls, and the
+    frontier lacks pages of store.log, or is not the one that the last run left."""
+    copy, _ = unpacked(frontier.note(NOTE) or b"")
+    path = found.path
+    if copy is None or copy.get("began") == manifest.get("began"):
+        return False
+    forms = _forms_of(path, manifest)
+    log = path / "store.log"
+    rows = records(log, stored_size(log, missing=0))
+    keys = (_key(forms, fields[1]) for _, fields in rows)
+    if not found.frontier_unsealed and all(
+        frontier.state(key) is not UrlState.UNKNOWN for key in keys
+    ):
+        return False
+    found.add(path / "frontier" / "data.mdb", f"is of another crawl, begun {copy.get('began')}")
+    found.frontier_lost = True
+    return True
+
+
+def _expected(path: Path, stored: StoredUrls, ends: Mapping[str, int]) -> set[bytes]:
+    """Pages that the index should have, unless they lead elsewhere, or speak another language."""
+    hidden: set[str] = set()
+    if present(path / "fetch.log").exists():
+        for fields in read_records(path / "fetch.log", len(FETCH_LOG_COLUMNS)):
+            noindex = remarks_in(fields[7]).noindex
+            (hidden.add if noindex else hidden.discard)(fields[1])
+    wanted = set()
+    for line, (_, fields) in enumerate(records(path / "store.log", ends.get("store.log", 0))):
+        key = stored.order[line]
+        if stored.last[key] == line and fields[STATUS] == "200" and fields[1] not in hidden:
+            wanted.add(key)
+    return wanted
+
+
+def _missing(
+    path: Path, settings: BaseSettings, forms: Callable[[str], Forms], keys: Collection[bytes]
+) -> list[str]:
+    """Which of some pages an index made anew would have: they are read once more."""
+    with Readers.from_settings(settings) as readers, closing(Languages(())) as speaking:
+        only = languages_in(settings, "LARM_INDEX_LANGUAGES")
+        if only:
+            return []  # to tell a language takes all pages of a host
+        _, documents = reextracted(
+            path, forms, readers, speaking, only, lambda url: _key(forms, url) in keys
+        )
+        return [name for name, page in documents if page is not None and url_key(name) in keys]
+
+
+# the cheap half
+
+
+def check_seals(path: Path) -> None:
+    """Raise CrawlDirError where frontier or index are not as the last run has left them, as far as
+    that is told in milliseconds: a run would write on in them, and nobody would know any more."""
+    try:
+        data = path / "frontier" / "data.mdb"
+        small = data.exists() and data.stat().st_size <= QUICK_SEALED_BYTES
+        if small and (changed := check_seal(data.parent)):
+            raise CrawlDirError(f"{data}: {changed}; {MEND}")
+        for name, (size, crc) in (read_seal(path / "index") or {}).items():
+            file = path / "index" / name
+            there = file.stat().st_size if file.exists() else -1
+            same = there == size
+            if same and (known := tantivy_crc(file)) is not None:
+                same = known == crc
+            elif same and size <= QUICK_SEALED_BYTES:
+                same = crc_of(file, 0, size) == crc
+            if not same:
+                what = "is gone" if there < 0 else "is not as the last run has left it"
+                raise CrawlDirError(f"{file} {what}; {MEND}")
+    except ValueError as error:
+        raise CrawlDirError(f"{path}: a {SEAL} is {error}; {MEND}") from error
+
+
+def quick_check(path: Path, positions: Mapping[str, bytes]) -> Iterator[str]:
+    """What is wrong with the ends of the logs, in words: columns, types and checksums of the last
+    MB of each, some 5 ms."""
+    names = {store: name for store, name in _STORES.items() if store in positions}
+    for store, name in names.items():
+        end = int((positions[store].split() or [b"0"])[-1])
+        file = path / name
+        if not end or stored_size(file, missing=0) < end:
+            continue  # whose store says so
+        start = _line_after(file, end - QUICK_BYTES)
+        result = scan(file, end, FORMS[name], lambda *_: None, start)
+        for at, _ in result.bad[:1]:
+            yield f"{present(file)}: damaged at byte {at:,}: a line is no record of {name}"
+        for at, stop in result.doubtful[:1] if not result.bad else ():
+            yield (
+                f"{present(file)}: damaged between bytes {at:,} and {stop:,}: they are not what"
+                " their checksum says"
+            )
+
+
+def _line_after(file: Path, at: int) -> int:
+    """Where a line begins, in the last MB."""
+    if at <= 0:
+        return 0
+    with open_stored(file, skip=True) as log:
+        log.seek(at)
+        line = log.readline()
+        while is_hole(line) and line:
+            line = log.readline()
+        return log.tell()

@@ -1,0 +1,177 @@
+"""The search index: its own checksums, whether it opens, and its pages against those stored."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Collection
+from contextlib import closing
+from pathlib import Path
+
+import msgpack
+
+from larmspider.checksums import SEAL, check_tantivy, crc_of, read_seal, tantivy_crc
+from larmspider.crawl.log_index.index import DATABASE
+from larmspider.crawl.log_index.index import FOLDER as LOG_INDEX
+from larmspider.crawl.verify.bodies import StoredUrls
+from larmspider.crawl.verify.findings import Findings, Say
+from larmspider.crawl.verify.frontier import walked
+from larmspider.errors import CrawlDirError, is_panic
+from larmspider.formatting import counted
+from larmspider.frontier.storage.records import url_key
+from larmspider.index.rebuild import files_of, stored_documents
+from larmspider.index.version import has_index, open_index, outdated
+
+_OF_TANTIVY = re.compile(r"[0-9a-f]{32}\..+")
+Missing = Callable[[Collection[bytes]], Collection[str]]
+"""Which of the pages with these keys an index made anew would have."""
+
+
+def check_index(
+    found: Findings,
+    stored: StoredUrls,
+    say: Say,
+    *,
+    expected: Collection[bytes],
+    missing: Missing,
+    ahead: bool,
+) -> None:
+    """``expected``: keys of pages that may be in the index. ``ahead``: the crawl was killed, so the
+    index may have pages that were not committed."""
+    directory = found.path / "index"
+    if not has_index(directory):
+        if expected and not any(path.exists() for path in files_of(directory)):
+            found.add(directory, "the search index is gone")
+            found.index_lost = found.anchors_lost = True
+        return
+    if outdated(directory):
+        found.notes.append(f"{directory} is of an earlier version: the next run makes it anew")
+        return
+    _check_files(found, directory, say)
+    anchors = directory / "anchors"
+    if not (anchors / "data.mdb").exists():
+        found.add(anchors / "data.mdb", "is gone")
+        found.anchors_lost = True
+    elif error := walked("table", anchors):
+        found.add(anchors / "data.mdb", error)
+        found.anchors_lost = True
+    found.index_lost |= found.anchors_lost
+    if not found.index_lost:
+        _check_pages(found, directory, stored, say, expected, missing, ahead=ahead)
+
+
+def _check_files(found: Findings, directory: Path, say: Say) -> None:
+    """By the seal of the last writer, and by the checksums of Tantivy."""
+    names = {path.name for path in directory.iterdir() if _OF_TANTIVY.fullmatch(path.name)}
+    try:
+        sealed = read_seal(directory)
+    except ValueError as error:
+        found.add(directory / SEAL, f"is {error}")
+        found.gone.append(directory / SEAL)
+        sealed = None
+    for name, (size, crc) in (sealed or {}).items():
+        path = directory / name
+        if not path.exists():
+            what = "is gone"
+        elif path.stat().st_size != size:
+            what = f"has {path.stat().st_size:,} bytes, the last run left {size:,}"
+        elif name in names:
+            what = "" if tantivy_crc(path) == crc else "is another file than the last run left"
+        else:
+            what = "" if crc_of(path, 0, size) == crc else "is not what its checksum says"
+        if what:
+            found.add(path, what)
+            found.index_lost = True
+            found.anchors_lost |= name.startswith("anchors/")
+    for number, name in enumerate(sorted(names)):
+        say("index", number, len(names))
+        if what := check_tantivy(directory / name):
+            found.add(directory / name, what)
+            found.index_lost = True
+    for name in (".managed.json", "meta.json"):
+        if what := _check_listed(directory, name):
+            found.add(directory / name, what)
+            found.index_lost = True
+
+
+def _check_listed(directory: Path, name: str) -> str:
+    try:
+        listed = json.loads((directory / name).read_bytes())
+        if name == "meta.json":
+            heads = [one["segment_id"].replace("-", "") for one in listed["segments"]]
+            there = {path.name.partition(".")[0] for path in directory.iterdir()}
+            lacking = [head for head in heads if head not in there]
+            return f"names {counted(len(lacking), 'segment')} that is not there" if lacking else ""
+    except FileNotFoundError:
+        return "is gone"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"cannot be read: {error}"
+    return "" if isinstance(listed, list) else "is no list"
+
+
+def _check_pages(
+    found: Findings,
+    directory: Path,
+    stored: StoredUrls,
+    say: Say,
+    expected: Collection[bytes],
+    missing: Missing,
+    *,
+    ahead: bool,
+) -> None:
+    try:
+        open_index(directory)
+        total, documents = stored_documents(directory)
+        lacking, foreign = set(expected), 0
+        not_committed = _ahead(directory) if ahead else frozenset()
+        for number, (name, page) in enumerate(documents):
+            if number % 1_000 == 0:
+                say("index", number, total)
+            key = url_key(str((page or {}).get("container") or name))
+            if page is None:
+                continue  # it waits to be removed
+            lacking.discard(key)
+            if not (stored.has(key) or found.is_due(key) or name in not_committed):
+                foreign += 1
+                found.add(directory, "a page is indexed and not stored", url=name)
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        said = str(error).removeprefix(f"{directory}: ")
+        found.add(
+            directory, said if isinstance(error, CrawlDirError) else f"cannot be read: {said}"
+        )
+        found.index_lost = True
+        return
+    lacking = {key for key in lacking if not found.is_due(key)}
+    for url in missing(lacking) if lacking else ():
+        found.add(directory, "a page is stored and not indexed", url=url)
+        foreign += 1
+    found.index_lost |= foreign > 0
+
+
+def _ahead(directory: Path) -> frozenset[str]:
+    """Names of the pages that the index was given last; it may be ahead of the stores."""
+    try:
+        rows = msgpack.unpackb((directory / "ahead").read_bytes())
+        return frozenset(name for _, name in rows)
+    except (OSError, ValueError, TypeError):
+        return frozenset()
+
+
+def check_log_index(found: Findings, folder: Path) -> None:
+    """It is made of the logs, and made again when somebody looks."""
+    path = folder / LOG_INDEX / DATABASE
+    if not path.exists():
+        return
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=5.0)) as database:
+            database.execute("PRAGMA cell_size_check = ON")
+            rows = database.execute("PRAGMA integrity_check(1)").fetchall()
+    except sqlite3.Error as error:
+        rows = [(str(error),)]
+    if rows != [("ok",)]:
+        found.add(path, str(rows[0][0]) if rows else "it cannot be read")
+        found.gone.append(folder / LOG_INDEX)

@@ -1,0 +1,285 @@
+"""What a crawl has beside its logs, bodies, frontier and index: manifest, rules, outbox, WARC."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from larmspider.checksums import FOLDER as SUMS
+from larmspider.checksums import crc_of, read_sums, sums_path
+from larmspider.crawl.verify.findings import Findings, Say
+from larmspider.crawl.verify.logs import check_log, form_of
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.formatting import counted
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.frontier.storage.records import url_key
+from larmspider.pipelines.outbox.spool import (
+    FOLDER,
+    Cursor,
+    Position,
+    cursors,
+    read_entries,
+    segments,
+)
+from larmspider.pipelines.warc import FOLDER as WARC
+from larmspider.pipelines.warc import cdxj_of, warc_files
+from larmspider.workdir.manifest import (
+    CUT_BACK,
+    MANIFEST,
+    REJUDGE,
+    RULES,
+    RULES_DIR,
+    WORKER_LOG,
+)
+from larmspider.workdir.manifest_copy import NOTE, read_or_copy, unpacked
+from larmspider.workdir.removals import FILE as REMOVALS
+from larmspider.workdir.removals import Removals
+
+_CHANGES = frozenset({"ended", "end", CUT_BACK, REJUDGE, "larmspider"})
+"""Keys of crawl.json that its copy in the frontier may have otherwise."""
+_REREAD = ("LARM_FIELDS", "LARM_FACETS", "LARM_LANGUAGES", "LARM_INDEX_LANGUAGES",
+           "LARM_SECOND_READER", "LARM_OCR")  # fmt: skip
+"""Settings that `scrapy reindex` writes into crawl.json."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_JSON = ("totals.json", "web.json")
+"""Files that are made anew by the next run."""
+_PIECE = 1 << 20
+
+
+def check_manifest(found: Findings, frontier: FrontierReader | None) -> None:
+    """crawl.json against its copy in the frontier, and the rules that it names."""
+    path = found.path / MANIFEST
+    try:
+        read = read_or_copy(found.path)
+    except CrawlDirError as error:
+        found.add(path, str(error))
+        return
+    if read.manifest is None:
+        why = read.trouble.removeprefix(f"{path} ") or "is gone"
+        mend = "the next run makes it anew with -a resume=anyway, from its arguments"
+        found.add(path, why, mend=mend)
+        return
+    if read.copied:
+        found.add(path, read.trouble.removeprefix(f"{path} "))
+        found.manifest = _mended(path, read.manifest)
+    elif frontier is not None and (note := frontier.note(NOTE)):
+        copy, _ = unpacked(note)
+        part = None if copy is None else _other_part(copy, read.manifest)
+        if copy is not None and part is not None and not found.frontier_lost:
+            found.add(path, f"has another {part!r} than its copy in the frontier")
+            found.manifest = {**read.manifest, **copy, **_ended(read.manifest)}
+    _check_rules(found, found.manifest or read.manifest)
+
+
+def _mended(path: Path, copy: dict[str, Any]) -> dict[str, Any]:
+    """How the crawl ended may still be read."""
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError:
+        return copy
+    ended, end = (re.search(rf'"{name}": "([\w:-]+)"', text) for name in ("ended", "end"))
+    return copy | _ended({"ended": ended[1] if ended else "", "end": end[1] if end else ""})
+
+
+def _ended(manifest: Mapping[str, Any]) -> dict[str, str]:
+    ended, end = str(manifest.get("ended") or ""), str(manifest.get("end") or "")
+    return {"ended": ended, "end": end} if _TIME.fullmatch(ended) and end.isidentifier() else {}
+
+
+def _other_part(copy: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | None:
+    for name, value in copy.items():
+        now = manifest.get(name)
+        if name == "settings" and isinstance(now, dict) and isinstance(value, dict):
+            for setting, was in value.items():
+                if setting not in _REREAD and now.get(setting) != was:
+                    return str(setting)
+        elif name not in _CHANGES and now != value:
+            return name
+    ended = manifest.get("ended")
+    return "ended" if ended and not _TIME.fullmatch(str(ended)) else None
+
+
+def _check_rules(found: Findings, manifest: Mapping[str, Any]) -> None:
+    for setting, name in RULES.items():
+        digest = (manifest.get("identity") or {}).get(setting)
+        path, source = found.path / RULES_DIR / name, manifest.get("settings", {}).get(setting)
+        if not digest or digest == "unreadable" or not source or _digest(path) == digest:
+            continue
+        what = "are not those of the crawl" if path.exists() else "are gone"
+        if _digest(Path(source)) == digest:
+            found.add(path, f"the rules {what}")
+            found.restored[path] = Path(source)
+        else:
+            mend = f"put the file of {setting} back at {source}, and run the crawl"
+            found.add(path, f"the rules {what}", mend=mend)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
+    except OSError:
+        return ""
+
+
+def check_small(found: Findings) -> None:
+    """Files that are read whole."""
+    for name in _JSON:
+        path = found.path / name
+        try:
+            if path.exists() and not isinstance(json.loads(path.read_bytes()), dict):
+                raise ValueError("no mapping")
+        except (OSError, ValueError) as error:
+            found.add(path, f"cannot be read: {error}")
+            found.gone.append(path)
+    try:
+        Removals.read(found.path)
+    except (ConfigError, CrawlDirError) as error:
+        found.add(found.path / REMOVALS, str(error), mend="correct the line by hand")
+
+
+def check_other_logs(found: Findings, known: Mapping[str, int], say: Say) -> None:
+    """Logs that no position is kept of: the checksums say how long they were, too."""
+    summed = {path.name for path in (found.path / SUMS).glob("*.log")}
+    there = {path.name for path in found.path.glob("*.log")}
+    for name in sorted((summed | there) - known.keys() - {WORKER_LOG}):
+        if form_of(name) is None:
+            continue
+        path = found.path / name
+        stretches, _ = read_sums(path)
+        end = stretches[-1].end if stretches else 0
+        size = path.stat().st_size if path.exists() else 0
+        check_log(found, path, max(end, _whole(path, size)), say)
+
+
+def _whole(path: Path, size: int) -> int:
+    """Where the last whole line ends: a killed run may have left a part of one."""
+    if not size:
+        return 0
+    with path.open("rb") as file:
+        file.seek(max(0, size - (1 << 16)))
+        data = file.read()
+    return size - len(data) + data.rfind(b"\n") + 1
+
+
+def check_outbox(found: Findings, committed: Position | None, say: Say) -> None:
+    """Cursors, and what waits for receivers."""
+    directory = found.path / FOLDER
+    if not directory.exists():
+        return
+    for path in sorted(directory.glob("*.json")):
+        is_cursor = path.name != "committed.json"
+        if (is_cursor and Cursor.read(directory, path.stem) is None) or not _is_json(path):
+            found.add(path, "cannot be read")
+            found.gone.append(path)
+    if committed is None:
+        return
+    known = cursors(directory)
+    for name, cursor in known.items():
+        if not 0 <= cursor.offset <= committed.offset:
+            at = f"{cursor.offset:,} of {committed.offset:,}"
+            found.add(directory / f"{name}.json", f"names byte {at} of the outbox")
+            found.gone.append(directory / f"{name}.json")
+    there = segments(directory)
+    start = max(min((one.offset for one in known.values()), default=0), min(there, default=0))
+    if not there and committed.offset:
+        found.add(directory, f"the segment with byte {committed.offset:,} is gone")
+        found.outbox_lost = True
+        return
+    try:
+        for entry in read_entries(directory, start, committed.offset):
+            say("outbox", entry.end - start, committed.offset - start)
+            found.outbox_since = entry.stamp / 1e6
+            if entry.page and not isinstance(entry.url, str):
+                raise CrawlDirError(f"{directory}: an entry has no URL")
+    except CrawlDirError as error:
+        file, _, what = str(error).partition(": ")
+        found.add(Path(file) if what else directory, what or file)
+        found.outbox_lost = True
+    for begin, path in there.items():
+        stretches, bad = read_sums(path)
+        size = path.stat().st_size
+        for line in bad:
+            found.add(sums_path(path), f"line {line} is damaged")
+        for one in stretches:  # what every receiver has is not sent again
+            if begin + one.end <= committed.offset and (
+                one.end > size or crc_of(path, one.start, one.end) != one.crc
+            ):
+                found.add(path, "it is not what its checksum says", one.start)
+                found.outbox_lost |= begin + one.end > start
+                bad.append(0)
+        if bad:
+            found.unsummed.append(path)
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def check_warc(found: Findings, position: bytes, say: Say) -> None:
+    """Each member of the WARC files has a checksum of its own (gzip)."""
+    folder = found.path / WARC
+    if not position or not folder.exists():
+        return
+    number, length = map(int, position.split())
+    there = warc_files(folder)
+    if length and number not in there:
+        found.add(folder, f"the file with number {number:05} is gone", mend=_WARC_MEND)
+    for one, path in there.items():
+        size = path.stat().st_size
+        if one == number and size < length:
+            found.add(path, f"ends at {size:,}, {length:,} were committed", mend=_WARC_MEND)
+        urls = _urls_of(found, cdxj_of(path))
+        for at, what in _bad_members(path, min(size, length) if one == number else size, say):
+            url = urls.get(at, "")
+            found.add(path, what, at, url, mend=_WARC_MEND)
+            if url:
+                found.due[url_key(url)] = url
+
+
+_WARC_MEND = "copy the file back from where you keep it; its pages are fetched again"
+
+
+def _urls_of(found: Findings, path: Path) -> dict[int, str]:
+    urls: dict[int, str] = {}
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except OSError:
+        found.add(path, "is gone", mend="a tool that indexes WARC files makes it anew")
+        return urls
+    for number, line in enumerate(lines, 1):
+        try:
+            fields = json.loads(line.decode().split(" ", 2)[2])
+            urls[int(fields["offset"])] = str(fields["url"])
+        except (ValueError, KeyError, IndexError, TypeError):
+            if line.endswith(b"\n"):
+                mend = "a tool that indexes WARC files makes it anew"
+                found.add(path, f"line {number} is no record", mend=mend)
+    return urls
+
+
+def _bad_members(path: Path, end: int, say: Say) -> list[tuple[int, str]]:
+    with path.open("rb") as file:
+        at = 0
+        while at < end:
+            say(path.name, at, end)
+            unpack, start, size = zlib.decompressobj(31), at, 0
+            file.seek(at)
+            try:
+                while not unpack.eof and (piece := file.read(_PIECE)):
+                    unpack.decompress(piece)
+                    size += len(piece)
+            except zlib.error as error:
+                return [(start, f"a record cannot be read: {error}")]
+            if not unpack.eof:
+                return [(start, f"{counted(size, 'byte')} are no whole record")]
+            at += size - len(unpack.unused_data)
+    return []

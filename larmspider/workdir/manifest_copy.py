@@ -1,0 +1,115 @@
+"""The copy of crawl.json in the frontier, for a crawl.json that is empty, damaged or gone.
+
+    found = read_or_copy(Path("crawl"))
+    found.manifest, found.trouble           # {"seeds": ...}, "crawl/crawl.json is empty"
+
+Each run puts its manifest into the frontier, in the transaction of its checkpoints. So a crawl that
+has stored anything has a copy. A worker keeps its own, and the one of all workers beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from larmspider.errors import CrawlDirError
+from larmspider.formatting import json_escaped
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.workdir.manifest import FORMAT, MANIFEST
+
+NOTE = "manifest"
+"""The note in the frontier that has the manifest of its directory."""
+NOTE_OF_ALL = "manifest-of-all"
+"""The note in a worker's frontier that has the manifest of the directory above. Names without a
+space stay when a worker forgets what Redis knows better."""
+
+
+class Found(NamedTuple):
+    """``manifest`` is None where neither crawl.json nor the frontier has one. ``trouble``: what is
+    wrong with crawl.json; "" for nothing, or where there is no crawl. ``copied``: the manifest is
+    that of the frontier. ``committed``: the frontier has something."""
+
+    manifest: dict[str, Any] | None
+    trouble: str = ""
+    copied: bool = False
+    committed: bool = False
+
+
+def packed(manifest: Mapping[str, Any]) -> bytes:
+    """The manifest as crawl.json and the note have it."""
+    text = json.dumps(manifest, indent=1, ensure_ascii=False, default=str)
+    return json_escaped(text).encode("utf-8", "replace")
+
+
+def read_or_copy(path: Path) -> Found:
+    """The manifest of a directory, or the copy of one that cannot be read. Raises CrawlDirError
+    for a manifest of a later version."""
+    manifest, trouble = _read(path / MANIFEST)
+    if manifest is not None:
+        return Found(manifest)
+    copy, committed = _copy_in(path)
+    if not trouble and copy is None:
+        return Found(None, committed=committed)
+    trouble = trouble or f"{path / MANIFEST} is gone"
+    return Found(copy, trouble, copied=copy is not None, committed=committed)
+
+
+def _read(file: Path) -> tuple[dict[str, Any] | None, str]:
+    """What crawl.json holds, and what is wrong with it; neither where there is none."""
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return None, ""
+    except OSError as error:
+        return None, f"{file} cannot be read: {error.strerror}"
+    if not content.strip(b"\0 \n"):
+        return None, f"{file} is empty"
+    manifest, why = unpacked(content)
+    return manifest, f"{file} {why}" if why else ""
+
+
+def unpacked(content: bytes) -> tuple[dict[str, Any] | None, str]:
+    """A manifest, or why ``content`` is none."""
+    try:
+        manifest = json.loads(content.decode())
+    except ValueError as error:
+        return None, f"cannot be read: {error}"
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        return None, "holds no manifest"
+    version = manifest["format"]
+    if version == FORMAT:
+        return manifest, ""
+    if isinstance(version, int) and version > FORMAT:
+        raise CrawlDirError(
+            f"{MANIFEST} is not of format {FORMAT}, the one this version reads, but of {version}"
+        )
+    return None, f"is not of format {FORMAT}, the one this version reads"
+
+
+def _copy_in(path: Path) -> tuple[dict[str, Any] | None, bool]:
+    """The copy in the frontier of a directory, or in that of a worker below it; whether one of
+    these frontiers has something."""
+    committed = False
+    own, below = path / "frontier", sorted(path.glob("*/frontier"))
+    for frontier, name in ((own, NOTE), *((one, NOTE_OF_ALL) for one in below)):
+        try:
+            with FrontierReader(frontier) as reader:
+                committed |= bool(reader.positions())
+                note = reader.note(name)
+        except (CrawlDirError, OSError):
+            committed |= _is_used(frontier / "data.mdb")
+            continue
+        if note:
+            manifest, _ = unpacked(note)
+            if manifest is not None:
+                return manifest, True
+    return None, committed
+
+
+def _is_used(data: Path) -> bool:
+    try:
+        return data.stat().st_size > 0
+    except OSError:
+        return False

@@ -1,0 +1,248 @@
+"""`scrapy verify`: each file of a crawl damaged in turn is named, mended, and made as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.verify.check import check
+from larmspider.files import lock
+from larmspider.index.version import open_index
+from tests.support.crawling import FAST, Ran, environment, scrapy
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
+
+pytestmark = pytest.mark.acceptance
+
+PAGES = 40
+STORES = (
+    "deleted_log.DeletedLogPipeline", "page_files.PageFilesPipeline",
+    "link_log.LinkLogPipeline", "fetch_log.FetchLogPipeline",
+    "search_index.SearchIndexPipeline", "outbox.dummy.DummyReceiver",
+)  # fmt: skip
+SETTINGS = FAST | {
+    "LARM_PAGEFILE_BYTES": "40000",
+    "DOWNLOAD_MAXSIZE": "40000",
+    "LARM_DOCUMENT_MAXSIZE_BYTES": "40000",
+    "LARM_BLOB_BYTES": "1000000",
+    "LARM_INDEX_HEAP_BYTES": "15000000",
+    "LARM_FILTER_LOGS": "yes",
+    "LARM_RETRY_TIMES": "0",
+    "ITEM_PIPELINES": json.dumps(
+        {f"larmspider.pipelines.{name}": order for order, name in enumerate(STORES)}
+    ),
+}
+
+
+def page(request: Request) -> Reply:
+    number = int(request.path.strip("/p") or 0)
+    if number % 10 == 9:
+        return Reply(404, {"Content-Type": "text/html"}, b"<h1>gone %d</h1>" % number)
+    to = range(number + 1, min(PAGES, number + 5))
+    links = "".join(f"<a href='/p{other}'>to {other}</a> " for other in to)
+    text = f"<title>Page {number}</title><p>{f'What page {number} says. ' * 40}{links}"
+    if number % 13 == 5:
+        text += "x" * 60_000  # a body that has a file of its own
+    return Reply(200, {"Content-Type": "text/html"}, text.encode())
+
+
+class Crawls(NamedTuple):
+    """``one`` is damaged, with files of ``two`` among others."""
+
+    folder: Path
+    server: ScriptedServer
+    before: Any
+
+    def run(self, name: str, seed: str, *more: str) -> Ran:
+        given = [part for key, value in SETTINGS.items() for part in ("-s", f"{key}={value}")]
+        start = f"start={self.server.url(seed)}"
+        where = ("-s", f"LARM_DIR={name}")
+        return scrapy("crawl", "intranet", "-a", start, *given, *where, *more, cwd=self.folder)
+
+    def verify(self, name: str, *more: str) -> Ran:
+        return scrapy("verify", "--dir", name, *more, cwd=self.folder)
+
+    def content(self, name: str) -> Any:
+        """What is stored and found: status and body by path, links, and pages in the index."""
+        crawl = CrawlDir(self.folder / name)
+        pages = {}
+        for one in crawl.pages():
+            file = crawl.body_file(one)
+            body = crawl.body(one) if file is None else file.read_bytes()
+            pages[_path(one.url)] = one.status, body
+        links = sorted((_path(a), _path(b), text) for a, b, _, _, text in crawl.links())
+        index, _ = open_index(crawl.index_dir)
+        found = scrapy("search", "--dir", name, "--json", '"page 17 says"', cwd=self.folder)
+        hits = [_path(hit["url"]) for hit in found.json["hits"]]
+        return pages, links, index.searcher().num_docs, hits
+
+
+def _path(url: str) -> str:
+    return url.split("/", 3)[3]
+
+
+@pytest.fixture(scope="module")
+def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawls]:
+    with ScriptedServer({"*": page, "/robots.txt": Reply(404)}) as server:
+        crawls = Crawls(tmp_path_factory.mktemp("verified"), server, None)
+        for name, seed in (("one", "/p0"), ("two", "/p3")):
+            ran = crawls.run(name, seed)
+            assert ran.status == 0, ran.err
+        yield crawls._replace(before=crawls.content("one"))
+
+
+def _flip(file: Path, bits: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= bits
+    file.write_bytes(data)
+
+
+def _of_another(file: Path) -> None:
+    other = file.parents[len(file.relative_to(_root(file)).parts)] / "two"
+    same = other / file.relative_to(_root(file))
+    if not same.is_file():
+        same = max(same.parent.glob(f"*{file.suffix}"), key=lambda one: one.stat().st_size)
+    shutil.copyfile(same, file)
+
+
+def _root(file: Path) -> Path:
+    return next(path for path in file.parents if (path / "lock").exists())
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "a byte": lambda file: _flip(file, 0xFF),
+    "a bit": lambda file: _flip(file, 1),
+    "cut": lambda file: os.truncate(file, file.stat().st_size // 2),
+    "gone": lambda file: file.unlink(),
+    "of another crawl": _of_another,
+}
+FILES = (
+    "crawl.json", "store.log", "links.log", "fetch.log", "pagefile_0.pfl", "pagefile_*.pfl",
+    "blobs/0-*", "frontier/data.mdb", "index/meta.json", "index/*.store", "index/*.term",
+    "index/anchors/data.mdb", "index/larmspider-index.json", "outbox/0*.spool",
+    "outbox/DummyReceiver.json", "totals.json", "Monitor.log", "ScopeFilter.log", "sums/links.log",
+)  # fmt: skip
+HARMLESS = {("outbox/DummyReceiver.json", "a bit"), ("outbox/DummyReceiver.json", "gone"),
+            ("outbox/DummyReceiver.json", "of another crawl"), ("totals.json", "a bit"),
+            ("totals.json", "gone"), ("totals.json", "of another crawl"),
+            ("outbox/DummyReceiver.json", "a byte"), ("sums/links.log", "gone")}  # fmt: skip
+"""They leave what a receiver takes twice without harm, or counts for a page; not always named."""
+
+
+def _damaged(crawls: Crawls, name: str, file: str, damage: str) -> Path | None:
+    """A copy of the crawl with one file damaged: the file, None where both crawls have the same."""
+    work = crawls.folder / name
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(crawls.folder / "one", work)
+    path = max(work.glob(file)) if file.startswith("pagefile_*") else min(work.glob(file))
+    whole = path.read_bytes()
+    DAMAGES[damage](path)
+    return None if path.exists() and path.read_bytes() == whole else path
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_whatever_is_done_to_a_file_is_named(crawls: Crawls, file: str) -> None:
+    for damage in DAMAGES:
+        path = _damaged(crawls, "named", file, damage)
+        if path is None or (file, damage) in HARMLESS:
+            continue
+        found = check(path.parents[len(Path(file).parts) - 1], Settings(), lambda *_: None)
+        assert any(path.is_relative_to(one.file) for one in found.damages), (damage, found)
+
+
+CASES = [(file, [*DAMAGES][number % len(DAMAGES)]) for number, file in enumerate(FILES)]
+
+
+@pytest.mark.parametrize(
+    ("file", "damage"), [*CASES, ("frontier/data.mdb", "gone"), ("links.log", "of another crawl")]
+)
+def test_a_damaged_file_is_mended_and_the_crawl_made_as_it_was(
+    crawls: Crawls, file: str, damage: str
+) -> None:
+    if _damaged(crawls, "work", file, damage) is None:
+        pytest.skip("both crawls have the same")
+    if (file, damage) not in HARMLESS:
+        assert crawls.verify("work").status == 1
+    for _ in range(2):
+        mended = crawls.verify("work", "--repair")
+        assert mended.status == 0, mended.out + mended.err
+    ran = crawls.run("work", "/p0", "-a", "refresh=all")
+    assert ran.status == 0, ran.err
+    after = crawls.verify("work")
+    assert after.status == 0, after.out
+    assert "all is whole" in after.out
+    assert crawls.content("work") == crawls.before
+
+
+def test_a_repair_that_is_killed_is_begun_again(crawls: Crawls) -> None:
+    """Whenever it is killed."""
+    for name, moment in (("frontier/data.mdb", 1.2), ("store.log", 1.6), ("index/meta.json", 2.2)):
+        work = crawls.folder / "killed"
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(crawls.folder / "one", work)
+        _flip(work / name, 0xFF)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scrapy", "verify", "--dir", "killed", "--repair"],
+            cwd=crawls.folder,
+            env=environment(crawls.folder, "larmspider.settings"),
+            stdout=subprocess.DEVNULL,
+        )
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        mended = crawls.verify("killed", "--repair")
+        assert mended.status == 0, mended.out + mended.err
+        ran = crawls.run("killed", "/p0", "-a", "refresh=all")
+        assert ran.status == 0, ran.err
+        assert crawls.content("killed") == crawls.before
+
+
+def test_a_repair_beside_a_crawl_is_refused(crawls: Crawls) -> None:
+    with lock(crawls.folder / "one" / "lock"):
+        ran = crawls.verify("one", "--repair")
+        assert ran.status == 2
+        assert len(ran.err.splitlines()) == 1
+        assert "a crawl runs in" in ran.err
+        checked = crawls.verify("one")
+        assert checked.status == 0, checked.out
+
+
+@pytest.mark.parametrize("name", ["nowhere", "empty"])
+def test_a_directory_that_is_no_crawl_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    ran = scrapy("verify", "--repair", "--dir", name, cwd=tmp_path)
+    assert ran.status == 2
+    assert len(ran.err.splitlines()) == 1
+    assert not list((tmp_path / "empty").iterdir())
+
+
+def test_a_damaged_line_is_an_error_in_the_log_of_the_next_run(crawls: Crawls) -> None:
+    """And a damaged frontier or index ends it before it has changed anything."""
+    work = crawls.folder / "started"
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(crawls.folder / "one", work)
+    _flip(work / "links.log", 0xFF)
+    ran = crawls.run("started", "/p0")
+    assert ran.status == 0
+    assert "links.log: damaged at byte" in ran.err
+    assert "scrapy verify --repair mends it" in ran.err
+    for file in ("frontier/data.mdb", "index/meta.json"):
+        shutil.rmtree(work)
+        shutil.copytree(crawls.folder / "one", work)
+        _flip(work / file, 1)
+        before = (work / file).read_bytes()
+        ran = crawls.run("started", "/p0")
+        assert ran.status == 1
+        assert "scrapy verify --repair" in ran.err
+        assert (work / file).read_bytes() == before
