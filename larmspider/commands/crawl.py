@@ -2,7 +2,7 @@
 
 Exit status 0: the crawl ended, or was stopped by a signal; 1: it stopped because of an error or a
 second signal, or stored nothing; 2: bad arguments or settings, nothing was begun; 75: to be started
-again, as other workers have taken over from this one, or Redis cannot be used now. The summary is
+again, as other workers have taken over from this one, or Redis or a receiver is away. The summary is
 in LOG_FILE too, as scrapyd shows nothing else of a job.
 """
 
