@@ -106,7 +106,7 @@ class LmdbFiles:
             self._unlock()
             foreign = isinstance(error, (lmdb.InvalidError, lmdb.VersionMismatchError))
             kind = FormatError if foreign else CrawlDirError
-            raise kind(f"cannot open the frontier in {path}: {error}") from error
+            raise kind(f"cannot open the frontier in {path}: {in_words(error, path)}") from error
         try:
             self._fill_up()
             self._open_databases(readonly)
@@ -141,7 +141,8 @@ class LmdbFiles:
             with self.env.begin() as txn:
                 found = txn.get(b"format", db=self.meta)
         except lmdb.Error as error:
-            raise FormatError(f"{self.path} is not a frontier: {error}") from error
+            said = in_words(error, self.path)
+            raise FormatError(f"{self.path} is not a frontier: {said}") from error
         if found != FORMAT:
             has = "of no known format" if found is None else repr(found.decode("utf-8", "replace"))
             raise FormatError(
