@@ -37,7 +37,7 @@ from larmspider.pipelines.outbox.receiver import (
     RefusedError,
     Unfit,
 )
-from larmspider.pipelines.outbox.spool import Cursor, Entry, read_entries, segments
+from larmspider.pipelines.outbox.spool import Cursor, Entry, outbox_of, read_entries, segments
 from larmspider.pipelines.records import RecordLog
 from larmspider.redaction import keep_secrets_of, keep_secrets_of_environment, told
 
@@ -268,7 +268,7 @@ class Sender:
 
     def _bury(self, entry: Entry, reason: str) -> None:
         """Note a dead letter. One that is sent again after a crash has another line."""
-        log = RecordLog(self.directory / dead_log(self.name), DEAD_LOG_COLUMNS)
+        log = RecordLog(outbox_of(self.directory) / dead_log(self.name), DEAD_LOG_COLUMNS)
         log.append(
             utc(self._clock()), entry.url, utc(entry.stamp / 1_000_000), told(reason, _REASON)
         )
