@@ -3,6 +3,7 @@
     python -m benchmarks.growth [--pages 20000]                   # two minutes
     python -m benchmarks.growth --pages 1100000 --plot docs/growth.png
     python -m benchmarks.growth --pages 1100000 --dir DIR --seconds 60    # go on with that one
+    python -m benchmarks.growth shapes                            # shapes.py: parts, one by one
 
 One crawl, the whole chain on, politeness off, of a generated web of 1,000 hosts
 (generated_web.py; its process shares the machine). Printed is, around each number of pages that it
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import resource
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -168,6 +170,10 @@ def plot(run: Process, watch: Watch, grown: list[tuple[float, int]], path: Path)
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["shapes"]:
+        from benchmarks import shapes
+
+        sys.exit(shapes.main(sys.argv[2:]))
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -89,9 +89,11 @@ def replace_file(
         draft.replace(path)
         if synced:
             sync_folder(path.parent)
-    except OSError:
+    except OSError as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+        if error.errno is not None and error.filename is None:  # a write does not say to which file
+            raise type(error)(error.errno, error.strerror, str(path)) from None
         raise
 
 
@@ -124,14 +126,61 @@ def make_folder(path: Path) -> None:
 
 
 def in_words(error: Exception, path: Path) -> str:
-    """An error of LMDB that has written below ``path``; a write that a full disk cut short is EIO
-    there (mdb.c)."""
-    if str(error).endswith(os.strerror(errno.EIO)):
-        with suppress(OSError):
-            free = shutil.disk_usage(path).free
-            if free < _FULL_BYTES:
-                return f"{os.strerror(errno.ENOSPC)} ({free:,} bytes are free)"
-    return str(error)
+    """An error of LMDB, SQLite or Tantivy, which has written below ``path``. A write that was cut
+    short is an input/output error for these; here the cause is named: a full disk, a quota, a limit
+    of the size of files."""
+    text = str(error) or repr(error)
+    if not any(hidden in text for hidden in _HIDDEN):
+        return text
+    with suppress(OSError):
+        free = shutil.disk_usage(path).free
+        if free < _FULL_BYTES:
+            return f"{os.strerror(errno.ENOSPC)} ({free:,} bytes are free)"
+    cause = why_unwritable(path)
+    return text if cause is None else f"{cause} ({text})"
+
+
+_HIDDEN = (
+    os.strerror(errno.EIO),  # LMDB, of a write that was cut short (mdb.c)
+    "disk I/O error",  # SQLite, of all but ENOSPC
+    "database or disk is full",
+    "An index writer was killed",  # Tantivy, of what ended one of its threads
+    "Failed to open file for write",
+)
+
+
+def why_unwritable(folder: Path) -> str | None:
+    """Why no large file of ``folder`` can grow now, in words; None where it can. It tries with a
+    file of its own, which is as long as the largest one there."""
+    probe = folder / f".probe-{os.getpid()}"
+    try:
+        sizes = (path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        start = max(sizes, default=0)
+        file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            for offset in (start, 0):
+                _write_at(file, offset)
+            os.fsync(file)
+        finally:
+            os.close(file)
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno not in _CAUSES:
+            return None
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        said = os.strerror(error.errno)
+        return f"{said}: RLIMIT_FSIZE is {limit:,}" if error.errno == errno.EFBIG else said
+    return None
+
+
+_CAUSES = frozenset({errno.EFBIG, errno.EDQUOT, errno.ENOSPC, errno.EROFS})
+
+
+def _write_at(file: int, offset: int) -> None:
+    left = memoryview(bytes(_FULL_BYTES))
+    while left:
+        done = os.pwrite(file, left, offset)
+        left, offset = left[done:], offset + done
 
 
 def raise_open_files() -> int:

@@ -203,7 +203,7 @@ STATE: Mapping[str, frozenset[str]] = {
         " search/why search/searcher frontier/overrides crawl/log_index/index"
         " control/deletes workdir/restricted status/totals status/crawl_workers"
         " index/writer index/version cluster/worker cluster/joining checksums crawl/verify/frontier"
-        " crawl/verify/index crawl/verify/others workdir/manifest_copy",
+        " crawl/verify/index crawl/verify/others crawl/fill workdir/manifest_copy",
         "msgpack.unpackb": "cluster/commit cluster/redis_records cluster/write_ahead_log"
         " extraction/fingerprint extraction/novelty frontier/aliases frontier/delete_gate"
         " frontier/deletes frontier/revisiting frontier/sources frontier/traps index/packed"

@@ -1,19 +1,29 @@
-"""scrapy outbox: what waits for receivers, and sending it while no crawl runs."""
+"""scrapy outbox: what waits for receivers; sending that, all that is stored, or dead letters.
+
+Exit status 75: a receiver is away; 2: bad arguments, or a receiver that refuses.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from larmspider.command import LarmCommand, print_json
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.crawl.fill import Fill, check_receiver, has_letters, stored_items, unfinished
+from larmspider.crawl.reader import check_bodies
+from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError, TemporaryError
 from larmspider.formatting import counted, printable
 from larmspider.pipelines.outbox.outbox import SenderProcess
 from larmspider.pipelines.outbox.receiver import Receiver
 from larmspider.pipelines.outbox.spool import (
+    FILL,
     FOLDER,
+    RETRY,
     Cursor,
     Standing,
     read_committed,
@@ -22,6 +32,9 @@ from larmspider.pipelines.outbox.spool import (
 from larmspider.redaction import keep_secrets_of
 from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK, components
+
+if TYPE_CHECKING:
+    from larmspider.crawl.reader import CrawlDir
 
 _LOOK_SECS = 0.1
 
@@ -37,12 +50,26 @@ class Command(LarmCommand):
         return (
             "Show of each receiver in ITEM_PIPELINES what it has taken, what it has refused and"
             " what waits for it. With --send, what waits is sent until all have taken it, or one"
-            " cannot be reached. A crawl that runs sends by itself."
+            " cannot be reached. A crawl that runs sends by itself. With --fill all stored pages go"
+            " to a receiver that was added late, or restored from a backup; with --retry-dead"
+            " dead letters are sent again. Both may run beside the crawl."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--send", action="store_true", help="send what waits")
+        parser.add_argument(
+            "--fill",
+            metavar="NAME",
+            help="send all stored pages to this receiver, such as SqlReceiver",
+        )
+        parser.add_argument(
+            "--retry-dead",
+            metavar="NAME",
+            nargs="?",
+            const="",
+            help="send dead letters again, of this receiver or of all",
+        )
         parser.add_argument(
             "--reindex",
             action="store_true",
@@ -52,8 +79,23 @@ class Command(LarmCommand):
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         if args:
             raise ConfigError(f"unexpected argument {args[0]!r}: expected --send, or none")
+        chosen = {
+            "--send": opts.send,
+            "--fill": opts.fill is not None,
+            "--retry-dead": opts.retry_dead is not None,
+            "--reindex": opts.reindex,
+        }
+        if len(given := [name for name, is_given in chosen.items() if is_given]) > 1:
+            raise ConfigError(f"{' and '.join(given)}: expected one of them")
         if opts.reindex:
             self._reindex()
+            return
+        if opts.fill is not None:
+            self._send_again(self._named("--fill", opts.fill), FILL, opts)
+            return
+        if opts.retry_dead is not None:
+            receivers = self._named("--retry-dead", opts.retry_dead) if opts.retry_dead else []
+            self._send_again(receivers or list(self._receivers()), RETRY, opts)
             return
         crawls = [part.path for part in self.open_crawl().parts]
         if opts.send:
@@ -68,6 +110,12 @@ class Command(LarmCommand):
         else:
             for name, one in found.items():
                 print(printable(_in_words(name, one)))
+            for crawl in crawls:
+                for name, (done, total) in unfinished(crawl).items():
+                    print(
+                        f"{name}: a fill has come to {done:,} of {total:,} pages and deletes in"
+                        f" {crawl}; scrapy outbox --fill {name} goes on"
+                    )
         if opts.send and any(one.waiting for one in found.values()):
             listed = {one.__name__ for one in self._receivers()}
             if left := [name for name, one in found.items() if one.waiting and name not in listed]:
@@ -84,6 +132,73 @@ class Command(LarmCommand):
                 for name in component.settings:  # what its server says is printed
                     keep_secrets_of(name, self.settings.get(name))
                 yield component
+
+    def _named(self, option: str, name: str) -> list[type[Receiver]]:
+        """Raises ConfigError for a receiver that is not in the settings."""
+        found = {one.__name__: one for one in self._receivers()}
+        if name not in found:
+            listed = f"expected {' or '.join(found)}" if found else "no receiver is there"
+            raise ConfigError(
+                f"{option} {name}: no receiver of this name is in ITEM_PIPELINES: {listed}; the"
+                " settings of the crawl are named by SCRAPY_SETTINGS_MODULE"
+            )
+        return [found[name]]
+
+    def _send_again(
+        self, receivers: Sequence[type[Receiver]], kind: str, opts: argparse.Namespace
+    ) -> None:
+        """What is stored, or what is a dead letter. Raises ConfigError, TemporaryError,
+        CrawlDirError."""
+        assert self.settings is not None
+        try:
+            crawl = self.open_crawl()
+            check_bodies(crawl)
+        except CrawlDirError as error:
+            raise ConfigError(str(error)) from None
+        sent: dict[str, dict[str, int]] = {}
+        for receiver in receivers:
+            parts = [
+                part
+                for part in crawl.parts
+                if kind == FILL or has_letters(part.path, receiver.__name__)
+            ]
+            if parts:
+                check_receiver(receiver, self.settings)
+            counts = sent[receiver.__name__] = {"sent": 0, "dead": 0, "kept": 0}
+            for part in parts:
+                self._send_part(part, receiver, kind, counts)
+        if opts.json:
+            print_json(sent)
+        elif not sent:
+            print("ITEM_PIPELINES has no receivers (docs/stores.md).")
+        else:
+            for name, counts in sent.items():
+                print(_again_in_words(name, counts))
+        if kind == RETRY and any(one["dead"] or one["kept"] for one in sent.values()):
+            raise CrawlDirError("dead letters are left: see above, and outbox/*.dead.log")
+
+    def _send_part(
+        self, part: CrawlDir, receiver: type[Receiver], kind: str, counts: dict[str, int]
+    ) -> None:
+        assert self.settings is not None
+        say = partial(print, file=sys.stderr, flush=True)
+        with Fill(part, self.settings, receiver, kind, lambda text: say(printable(text))) as fill:
+            urls = fill.take_letters() if kind == RETRY else None
+            try:
+                with stored_items(part, self.settings, urls) as items:
+                    if urls is None:
+                        fill.send_all(items)
+                    else:
+                        counts["kept"] += fill.send_letters(items, urls)
+            except KeyboardInterrupt:
+                raise CrawlDirError("stopped; the same command goes on") from None
+            counts["sent"] += fill.sent
+            counts["dead"] += fill.dead
+
+    def fail(self, error: LarmspiderError) -> None:
+        super().fail(error)
+        if isinstance(error, TemporaryError):
+            self.exitcode = 75
 
     def _reindex(self) -> None:
         assert self.settings is not None
@@ -117,6 +232,14 @@ class Command(LarmCommand):
                     time.sleep(_LOOK_SECS)
             finally:
                 sender.close()
+
+
+def _again_in_words(name: str, counts: Mapping[str, int]) -> str:
+    pages = counted(counts["sent"], "page or delete", "pages and deletes")
+    refused = f", {counted(counts['dead'], 'dead letter')}" if counts["dead"] else ""
+    kept = counts["kept"]
+    left = f"; {counted(kept, 'dead letter')} of pages that are not stored any more" if kept else ""
+    return f"{name}: {pages} sent{refused}{left}"
 
 
 def _in_words(name: str, one: Standing) -> str:

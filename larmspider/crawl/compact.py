@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from larmspider.crawl.fill import forget_unfinished
 from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import CrawlDirError
@@ -70,6 +71,7 @@ def compact(
     worker was killed. Raises ConfigError, CrawlDirError."""
     path, removals = crawl.path, removals or Removals(FILE)
     with locked(path / LOCK):
+        forget_unfinished(path)
         finish(path)
         positions = _recovered(crawl, up_to_date=up_to_date)
         before = _bytes(path)

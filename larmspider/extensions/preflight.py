@@ -18,7 +18,7 @@ from larmspider.cluster.membership import cluster_settings
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
 from larmspider.crawl.verify.check import check_seals, quick_check
-from larmspider.errors import MEND, ConfigError, CrawlDirError
+from larmspider.errors import MEND, ConfigError, CrawlDirError, TemporaryError
 from larmspider.extraction.helper_process import origin, shadowed
 from larmspider.fetch.browser import RenderLimits, check_browser
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
@@ -308,8 +308,10 @@ def check_files(path: Path) -> None:
 
 
 def check_receivers(settings: BaseSettings, directory: CrawlDirectory) -> None:
-    """Connect to each receiver once. Raises ConfigError for one that does not let us in, and for
-    one that cannot be reached, unless this crawl has sent to it before: then pages wait for it."""
+    """Connect to each receiver once. Raises ConfigError for one that does not let us in, and
+    TemporaryError for one that cannot be reached, unless this crawl has sent to it before: then
+    pages wait for it. One that refuses comes first: waiting does not help there."""
+    away = ""
     for path in _components(settings, "ITEM_PIPELINES"):
         component = load_object(path)
         if not _is_a(component, Receiver):
@@ -326,10 +328,12 @@ def check_receivers(settings: BaseSettings, directory: CrawlDirectory) -> None:
         if kind == "away":
             known = None if directory.fresh else Cursor.read(directory.path / OUTBOX, name)
             if known is None or not known.sent:
-                raise ConfigError(
-                    f"{name} cannot be reached: {why}; start the server, {what_to_do}"
-                )
-            logger.warning("%s cannot be reached: %s; pages wait in the outbox", name, error)
+                unreached = f"{name} cannot be reached: {why}; start the server, {what_to_do}"
+                away = away or unreached
+            else:
+                logger.warning("%s cannot be reached: %s; pages wait in the outbox", name, error)
+    if away:
+        raise TemporaryError(away)
 
 
 def asked_refresh(settings: BaseSettings) -> tuple[str, Pattern | None]:

@@ -110,7 +110,8 @@ class AnchorTable:
             self._take_earlier()
         except lmdb.Error as error:
             raise CrawlDirError(
-                f"{directory}: the anchor table cannot be opened: {error}; {MEND}"
+                f"{directory}: the anchor table cannot be opened: {in_words(error, directory)};"
+                f" {MEND}"
             ) from error
         self._directory = directory
         self._waiting: dict[str, str] = {}  # links of a page, each on a line

@@ -37,7 +37,7 @@ import tantivy
 from larmspider import options
 from larmspider.checksums import break_seal, seal
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
-from larmspider.files import sync_folder
+from larmspider.files import in_words, sync_folder
 from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
 from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.outside_links import LEAST_TEXT
@@ -433,6 +433,8 @@ class IndexWriter:
             if not isinstance(error, Exception) and not is_panic(error):
                 raise
             said = str(error) or repr(error)
+            if isinstance(error, Exception):
+                said = in_words(error, self.directory)
             full = "No space left on device"
             if full not in said and self._disk_is_full():
                 said = f"{full}: {said}"  # Tantivy's threads do not say so

@@ -40,9 +40,13 @@ from larmspider.workdir.frames import present, stored_size
 FormsOf = Callable[[str], Forms]
 
 
-class _Fetched(NamedTuple):
+class Fetched(NamedTuple):
+    """What fetch.log says of a page: when it was fetched, in seconds since the epoch, in how many
+    seconds, and what its body does not say."""
+
     time: float = 0.0
     remarks: Remarks = Remarks()
+    latency: float = 0.0
 
 
 def reextracted(
@@ -79,7 +83,7 @@ def _documents(
     only: Collection[str],
     wanted: Callable[[str], bool],
 ) -> Documents:
-    fetches = _fetches(directory / "fetch.log")
+    fetches = fetches_in(directory / "fetch.log")
     depths: dict[int, int] = {}
     last = {hash(fields[1]): number for number, (fields, _) in enumerate(stored_pages(directory))}
     with ExitStack() as stack:
@@ -94,10 +98,10 @@ def _documents(
             depths[hash(url)] = depth
             if last[hash(url)] != number or not wanted(url):  # there is a later version
                 continue
-            fetched = fetches.get(hash(url), _Fetched())
+            fetched = fetches.get(hash((url, status)), Fetched())
             page = Page(url)
             if status == "200":
-                page = _read_again(readers, mime, body(), url, fetched.remarks)
+                page = read_again(readers, mime, body(), url, fetched.remarks)
                 page.language = languages.of_now(page)
                 page.title = page.title or (title if page.unread else "")
                 for link in page.links:
@@ -117,7 +121,8 @@ def _documents(
             yield page.name, None if shown is None else page_fields(shown, digest)
 
 
-def _read_again(readers: Readers, mime: str, body: bytes, url: str, remarks: Remarks) -> Page:
+def read_again(readers: Readers, mime: str, body: bytes, url: str, remarks: Remarks) -> Page:
+    """What extraction finds today in a stored body."""
     if not body and remarks.unread:  # a document whose body was not taken
         return Page(url, unread=remarks.unread)
     page = readers.read_again(mime, body, url, remarks.charset)
@@ -125,15 +130,16 @@ def _read_again(readers: Readers, mime: str, body: bytes, url: str, remarks: Rem
     return page
 
 
-def _fetches(path: Path) -> Mapping[int, _Fetched]:
-    """Of each URL, by its hash, when its page was fetched that is stored."""
-    found: dict[int, _Fetched] = {}
-    for fields in read_records(path, len(FETCH_LOG_COLUMNS)) if path.exists() else ():
-        time, url, *_, result, _, _, message = fields
+def fetches_in(path: Path) -> Mapping[int, Fetched]:
+    """When each page that is stored was fetched last, by the hash of its URL and status."""
+    found: dict[int, Fetched] = {}
+    for fields in read_records(path, len(FETCH_LOG_COLUMNS)) if present(path).exists() else ():
+        time, url, *_, result, _, millis, message = fields
         if result.isdecimal() and not message.startswith(KEPT):
             with suppress(ValueError):
                 when = datetime.fromisoformat(time).timestamp()
-                found[hash(url)] = _Fetched(when, remarks_in(message))
+                latency = int(millis or 0) / 1000
+                found[hash((url, result))] = Fetched(when, remarks_in(message), latency)
     return found
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options
+from larmspider.files import in_words
 from larmspider.index.normal import normalized
 from larmspider.index.schema import without_accents
 
@@ -165,7 +166,8 @@ class QueryLog:
                 return self._database.execute(statement, values).fetchall()
             except (sqlite3.Error, OSError) as error:
                 if not self._failed:
-                    logger.warning("%s: queries are not logged: %s", self.path, error)
+                    said = in_words(error, self.path.parent) if self.path else error
+                    logger.warning("%s: queries are not logged: %s", self.path, said)
                 self._failed = True
                 return []
 

@@ -41,7 +41,7 @@ from larmspider.crawl.log_index.index import (
     worker_of,
 )
 from larmspider.errors import CrawlDirError
-from larmspider.files import lock
+from larmspider.files import in_words, lock
 from larmspider.frontier.storage.records import host_of, url_key
 from larmspider.workdir.frames import FRAME_BYTES, LOST, damages, note_damage, open_stored
 
@@ -113,7 +113,8 @@ class Update:
                 f"another process brings the index of the logs in {folder} up to date"
             ) from None
         except (sqlite3.Error, OSError) as error:
-            raise CrawlDirError(f"the index of the logs in {folder}: {error}") from error
+            said = in_words(error, folder)
+            raise CrawlDirError(f"the index of the logs in {folder}: {said}") from error
         return self._state
 
     def _update(self) -> None:

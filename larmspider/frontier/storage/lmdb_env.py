@@ -117,7 +117,8 @@ class LmdbFiles:
             kind = FormatError if foreign else CrawlDirError
             invalid = isinstance(error, lmdb.InvalidError)
             mend = f"; {MEND}" if invalid else ""
-            raise kind(f"cannot open the frontier in {path}: {error}{mend}") from error
+            said = in_words(error, path)
+            raise kind(f"cannot open the frontier in {path}: {said}{mend}") from error
         try:
             self._fill_up()
             self._open_databases(readonly)
@@ -155,7 +156,8 @@ class LmdbFiles:
             with self.env.begin() as txn:
                 found = txn.get(b"format", db=self.meta)
         except lmdb.Error as error:
-            raise FormatError(f"{self.path} is not a frontier: {error}; {MEND}") from error
+            said = in_words(error, self.path)
+            raise FormatError(f"{self.path} is not a frontier: {said}; {MEND}") from error
         if found != FORMAT:
             has = "of no known format" if found is None else repr(found.decode("utf-8", "replace"))
             raise FormatError(

@@ -32,6 +32,7 @@ from larmspider.pipelines.outbox.receiver import (
     Receiver,
     RefusedError,
     Sent,
+    Unfit,
 )
 from larmspider.pipelines.outbox.spool import PAGE_FIELDS, Entry
 from larmspider.redaction import keep_secret, told
@@ -176,7 +177,9 @@ class DynamoDbReceiver(Receiver):
                 raise (_BusyError if code in _BUSY else AwayError)(said) from None
             invalid = code in ("ValidationException", "SerializationException") or status == 413
             is_batch = action == "batch_write_item"
-            raise (BatchError if invalid and is_batch else RefusedError)(said) from None
+            if invalid and is_batch:
+                raise BatchError(said, unfit=status == 413) from None
+            raise RefusedError(said) from None
         except (errors.NoCredentialsError, errors.PartialCredentialsError) as error:
             raise RefusedError(f"{error}{_NEEDS}") from None
         except errors.BotoCoreError as error:
@@ -190,7 +193,8 @@ class DynamoDbReceiver(Receiver):
         heads: list[Write] = []
         for number, entry in enumerate(batch):
             if (length := len(row_of(entry.url).encode())) > ROW_BYTES:
-                rejected[number] = f"its row key has {length:,} bytes, more than {ROW_BYTES:,}"
+                why = f"its row key has {length:,} bytes, more than {ROW_BYTES:,}"
+                rejected[number] = Unfit(why)
                 continue
             head, *more = ({"PutRequest": {"Item": _attributes(one)}} for one in items(entry))
             heads.append((number, head))

@@ -206,7 +206,7 @@ class OpenSearchReceiver(Receiver):
         body = b"".join(json.dumps(line, ensure_ascii=True).encode() + b"\n" for line in lines)
         answer = self._ask("POST", f"/{self.name}/_bulk{self._query}", body)
         if answer.status == 413:
-            raise BatchError(f"413: {len(body):,} bytes are too many for it")
+            raise BatchError(f"413: {len(body):,} bytes are too many for it", unfit=True)
         if answer.status != 200:
             # a proxy says 400 of its own: by that no page becomes a dead letter
             about_it = answer.status == 400 and "error" in _object(answer.body)

@@ -63,13 +63,25 @@ class RefusedError(_ReplyError):
 
 class BatchError(_ReplyError):
     """The batch cannot be taken as it is, too large or with an entry that is refused, and nothing
-    of it was: its halves are sent. A single entry becomes a dead letter."""
+    of it was: its halves are sent. A single entry becomes a dead letter, if the receiver takes
+    others; ``unfit``: in any case, for it does not fit, such as one that is too large."""
+
+    def __init__(self, text: str, *, unfit: bool = False) -> None:
+        super().__init__(text)
+        self.unfit = unfit
+
+
+class Unfit(str):
+    """A reason that is the entry's own, whatever becomes of others: it is too large, its URL too
+    long. The entry becomes a dead letter at once."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True)
 class Sent:
     """What became of a batch: of its entries, by number, those that the receiver ``rejected``, with
-    the reason, and those to be sent ``again``. It has the others, for good."""
+    the reason (`Unfit` or other), and those to be sent ``again``. It has the others, for good."""
 
     rejected: Mapping[int, str] = field(default_factory=dict)
     again: Collection[int] = ()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -19,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +29,15 @@ from scrapy.utils.misc import load_object
 
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
 from larmspider.files import lock
-from larmspider.formatting import utc
-from larmspider.pipelines.outbox.receiver import AwayError, BatchError, Receiver, RefusedError
-from larmspider.pipelines.outbox.spool import Cursor, Entry, read_entries, segments
+from larmspider.formatting import counted, utc
+from larmspider.pipelines.outbox.receiver import (
+    AwayError,
+    BatchError,
+    Receiver,
+    RefusedError,
+    Unfit,
+)
+from larmspider.pipelines.outbox.spool import Cursor, Entry, outbox_of, read_entries, segments
 from larmspider.pipelines.records import RecordLog
 from larmspider.redaction import keep_secrets_of, keep_secrets_of_environment, told
 
@@ -46,6 +54,9 @@ _LATE = 70
 """Its exit status then."""
 MEMORY_BYTES = 2_000_000_000
 """Limit of the process; a batch has up to 64 MB, in a few copies."""
+_VALUE = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\[[^\]]*\]|\([^)]*\)|\S*(?:://|\d)\S*""")
+_WORD = re.compile(r"[^\W\d]+")
+_KIND_WORDS = 8
 _REASON = 500
 """Characters of the reason of a dead letter."""
 
@@ -59,6 +70,25 @@ class StoppedError(Exception):
     """The crawl has ended meanwhile; the cursor says from where on to send again."""
 
 
+@dataclass(slots=True)
+class _Refused:
+    """``unfit`` as in BatchError."""
+
+    entry: Entry
+    reason: str
+    unfit: bool
+
+
+def _kind_of(reason: str) -> str:
+    """A reason without what is an entry's: the first words, but no names, numbers and values.
+
+    >>> _kind_of("400 strict_mapping: field [a1] of 'http://h/1' is not allowed")
+    'strict_mapping field of is not allowed'
+    """
+    words = _WORD.findall(_VALUE.sub(" ", reason))
+    return " ".join(words[:_KIND_WORDS])
+
+
 class Sender:
     """Sends what lies between the cursor and what is committed, batch by batch."""
 
@@ -68,13 +98,17 @@ class Sender:
         directory: Path,
         wait: Callable[[float], bool],
         clock: Callable[[], float] = time.time,
+        committed: Callable[[], int] = lambda: 0,
     ) -> None:
-        """``wait`` waits so many seconds and says whether to go on."""
+        """``wait`` waits so many seconds and says whether to go on; ``committed`` says how far the
+        crawl is by now."""
         self.receiver, self.directory = receiver, directory
         self.name = type(receiver).__name__
         self.cursor = Cursor.read(directory, self.name) or Cursor()
         self.cursor.trouble = ""  # of an earlier run
-        self._wait, self._clock = wait, clock
+        self._wait, self._clock, self._committed = wait, clock, committed
+        self._alone: str | None = None
+        """The kind of reason for which an entry was refused alone, until another one is taken."""
         self._connected = False
         self._failures = 0
         self._most = receiver.max_entries
@@ -85,13 +119,48 @@ class Sender:
         cannot be written."""
         oldest = min(segments(self.directory), default=0)
         self.cursor.offset = max(self.cursor.offset, oldest)
+        while self.cursor.offset < end:
+            self._send_on(max(end, self._committed()))
+
+    def _send_on(self, end: int) -> None:
+        """Until all is sent, or nothing is taken: then wait once."""
+        refused: list[_Refused] = []  # since an entry was taken; the cursor is before them
+        number = 0
         for batch in self._batches(read_entries(self.directory, self.cursor.offset, end)):
-            self._deliver(batch)
-            self.cursor.offset = batch[-1].end
-            self.cursor.number += len(batch)
-            self.cursor.write(self.directory, self.name)
-            if not self._wait(0):
-                raise StoppedError
+            sent = self.cursor.sent
+            refused += self._deliver(batch)
+            number += len(batch)
+            unsure = [one for one in refused if not one.unfit]
+            if unsure and self.cursor.sent == sent:
+                if number < 2 * self.receiver.max_entries:
+                    continue  # a batch of bad pages? the next one says
+                break
+            self._settle(batch[-1].end, number, refused)
+            refused, number = [], 0
+        if refused and self._is_receivers_fault(refused):
+            pages = counted(len(refused), "entry", "entries")
+            self.failed(f"it refuses all that it is sent ({pages}): {refused[0].reason}")
+        elif refused:
+            self._alone = _kind_of(refused[-1].reason)
+            self._settle(refused[-1].entry.end, number, refused)
+
+    def _is_receivers_fault(self, refused: Sequence[_Refused]) -> bool:
+        """Whether entries, none of which was taken, are refused for one reason that is not theirs:
+        those of a batch, or one alone as the one before it."""
+        kinds = [_kind_of(one.reason) for one in refused if not one.unfit]
+        return len(set(kinds)) == 1 and (len(kinds) > 1 or kinds[0] == self._alone)
+
+    def _settle(self, end: int, number: int, refused: Sequence[_Refused]) -> None:
+        """Entries up to ``end`` were taken, but for the refused ones: dead letters. Raises
+        StoppedError."""
+        for one in refused:
+            self._bury(one.entry, one.reason)
+        self.cursor.offset = end
+        self.cursor.number += number
+        self.cursor.trouble = ""
+        self.cursor.write(self.directory, self.name)
+        if not self._wait(0):
+            raise StoppedError
 
     def _batches(self, entries: Iterator[Entry]) -> Iterator[list[Entry]]:
         batch: list[Entry] = []
@@ -105,16 +174,17 @@ class Sender:
         if batch:
             yield batch
 
-    def _deliver(self, batch: list[Entry]) -> None:
-        """Until the receiver has each entry, or has refused it."""
+    def _deliver(self, batch: list[Entry]) -> list[_Refused]:
+        """Until the receiver has each entry, or has refused it: which, in order."""
+        refused: list[_Refused] = []
         groups = [batch]
         while groups:
             group = groups.pop()
             try:
-                left = self._send(group)
+                left = self._send(group, refused)
             except BatchError as error:
                 if len(group) == 1:
-                    self._bury(group[0], str(error))
+                    refused.append(_Refused(group[0], str(error), unfit=error.unfit))
                     continue
                 half = len(group) // 2
                 groups += [group[half:], group[:half]]
@@ -133,17 +203,16 @@ class Sender:
                     groups.append(left)
                 if len(left) == len(group):
                     self.failed("it takes nothing now")
-                else:
-                    self._failures, self.cursor.trouble = 0, ""
+        return sorted(refused, key=lambda one: one.entry.end)
 
-    def _send(self, group: Sequence[Entry]) -> list[Entry]:
-        """What is to be sent again."""
+    def _send(self, group: Sequence[Entry], refused: list[_Refused]) -> list[Entry]:
+        """What is to be sent again; what is ``refused`` is added there."""
         readable = []
         for entry in group:
             try:
                 entry.body  # noqa: B018 - read here: a damaged page file is no fault of others
             except CrawlDirError as error:
-                self._bury(entry, str(error))
+                refused.append(_Refused(entry, str(error), unfit=True))
             else:
                 readable.append(entry)
         if not readable:
@@ -155,8 +224,12 @@ class Sender:
         with self._at_most(BATCH_SECS):
             sent = self.receiver.send(readable)
         for number, reason in sent.rejected.items():
-            self._bury(readable[number], reason)
-        self.cursor.sent += len(readable) - len(sent.rejected) - len(sent.again)
+            unfit = isinstance(reason, Unfit)
+            refused.append(_Refused(readable[number], reason, unfit=unfit))
+        if taken := len(readable) - len(sent.rejected) - len(sent.again):
+            self.cursor.sent += taken
+            self.cursor.trouble = ""
+            self._failures, self._alone = 0, None
         return [readable[number] for number in sorted(sent.again)]
 
     @contextmanager
@@ -195,7 +268,7 @@ class Sender:
 
     def _bury(self, entry: Entry, reason: str) -> None:
         """Note a dead letter. One that is sent again after a crash has another line."""
-        log = RecordLog(self.directory / dead_log(self.name), DEAD_LOG_COLUMNS)
+        log = RecordLog(outbox_of(self.directory) / dead_log(self.name), DEAD_LOG_COLUMNS)
         log.append(
             utc(self._clock()), entry.url, utc(entry.stamp / 1_000_000), told(reason, _REASON)
         )
@@ -295,7 +368,7 @@ def main() -> None:
         except BlockingIOError:
             if not commands.wait(0.1):
                 return
-    sender = Sender(receiver, directory, commands.wait)
+    sender = Sender(receiver, directory, commands.wait, committed=lambda: commands.committed)
     try:
         while end := commands.more_than(sender.cursor.offset):
             try:

@@ -6,6 +6,8 @@
         committed.json            what the last checkpoint has of them: nothing behind it is sent
         SqlReceiver.json          how far that receiver is (`Cursor`)
         SqlReceiver.dead.log      what it refused, and why
+        fill/SqlReceiver/         another spool, of what `scrapy outbox --fill` sends
+        retry/SqlReceiver/        and of what `scrapy outbox --retry-dead` sends
 
 An entry is its length (4 bytes, little endian) and a msgpack map: ``stamp`` and ``url``, then
 ``removed`` (the reason) or the fields of a page, ``links`` and the body, which is named by its
@@ -31,7 +33,7 @@ import msgpack
 
 from larmspider.checksums import forget_sums
 from larmspider.errors import MEND, CommittedGoneError, CrawlDirError
-from larmspider.files import make_folder, replace_file
+from larmspider.files import is_locked, make_folder, replace_file
 from larmspider.items import Page, Removed
 from larmspider.pipelines.page_files import BLOBS, blob_file, body_file, read_body, sync_files
 from larmspider.pipelines.records import AppendFile
@@ -39,9 +41,14 @@ from larmspider.redaction import told
 from larmspider.urls.syntax import without_userinfo
 
 FOLDER = "outbox"
+FILL, RETRY = "fill", "retry"
+"""Folders with a spool for each receiver that is filled, or gets dead letters again."""
 SEGMENT_BYTES = 64_000_000
 _SUFFIX = ".spool"
 _COMMITTED = "committed.json"
+LOCK = "lock"
+"""Of a folder in FILL or RETRY, held while a command sends from there."""
+_RETRIED = "retried"
 _LENGTH = struct.Struct("<I")
 PAGE_FIELDS = (
     "normalized", "exact", "status", "mime", "charset", "title", "text", "description", "language",
@@ -111,12 +118,14 @@ class Spool:
         self._start = start
         self._file = AppendFile(self.directory / f"{start:015d}{_SUFFIX}", summed=True)
 
-    def append(self, item: Page | Removed, now: float, *, body: bool) -> None:
-        """``now`` in seconds since the epoch; ``body``: whether a receiver wants bodies."""
+    def append(self, item: Page | Removed, now: float, *, body: bool, again: bool = False) -> None:
+        """``now`` in seconds since the epoch; ``body``: whether a receiver wants bodies. ``again``:
+        ``now`` is when an old version was stored, so stamps need not grow."""
         offset, number, stamp = self.end
-        stamp = max(round(now * 1_000_000), stamp + 1)
+        micros = round(now * 1_000_000)
+        stamp = stamp if again else max(micros, stamp + 1)
         entry = _entry(item, body=body)
-        entry["stamp"] = stamp
+        entry["stamp"] = micros if again else stamp
         packed = self._packer.pack(entry)
         assert self._file is not None
         if self._file.end and self._file.end + len(packed) > self.segment_bytes:
@@ -151,6 +160,16 @@ class Spool:
     @property
     def _files(self) -> list[AppendFile]:
         return [*self._full, *([] if self._file is None else [self._file])]
+
+
+def outbox_of(directory: Path) -> Path:
+    """The outbox that a spool lies in: the spool's own directory, or that of `fill_folder`."""
+    return directory.parents[1] if directory.parent.name in (FILL, RETRY) else directory
+
+
+def fill_folder(crawl: Path, receiver: str, kind: str = FILL) -> Path:
+    """The directory of the spool of what is sent again to a receiver; ``kind``: FILL or RETRY."""
+    return crawl / FOLDER / kind / receiver
 
 
 def segments(directory: Path) -> dict[int, Path]:
@@ -259,7 +278,7 @@ def read_entries(directory: Path, start: int, end: int) -> Iterator[Entry]:
                 packed = file.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
                 start += _LENGTH.size + len(packed)
                 try:
-                    yield Entry(msgpack.unpackb(packed), start, directory.parent)
+                    yield Entry(msgpack.unpackb(packed), start, outbox_of(directory).parent)
                 except (ValueError, KeyError, TypeError) as error:
                     raise CrawlDirError(
                         f"{found[begins]}: damaged before byte {start - begins:,}: {error}; {MEND}"
@@ -313,19 +332,41 @@ class Standing(NamedTuple):
 
 
 def standings(crawls: Iterable[Path]) -> dict[str, Standing]:
-    """By receiver, as of the last checkpoint, those of several workers added up."""
+    """By receiver, as of the last checkpoint, those of several workers added up, with what was sent
+    to them again."""
     found: dict[str, Standing] = {}
     for crawl in crawls:
         committed = read_committed(crawl / FOLDER)
         for name, cursor in cursors(crawl / FOLDER).items():
-            waiting, sent, dead, trouble = found.get(name, Standing(0, 0, 0, ""))
-            found[name] = Standing(
-                waiting + max(0, committed.number - cursor.number),
-                sent + cursor.sent,
-                dead + cursor.dead,
-                trouble or cursor.trouble,
-            )
-    return found
+            waiting = max(0, committed.number - cursor.number)
+            _add(found, name, Standing(waiting, cursor.sent, cursor.dead, cursor.trouble))
+        for kind in (FILL, RETRY):
+            for folder in (crawl / FOLDER / kind).glob("*"):
+                cursor = Cursor.read(folder, folder.name) or Cursor()
+                running = is_locked(folder / LOCK)
+                trouble = cursor.trouble if running else ""
+                dead = cursor.dead - read_retried(folder)
+                _add(found, folder.name, Standing(0, cursor.sent, dead, trouble))
+    return {name: one._replace(dead=max(0, one.dead)) for name, one in found.items()}
+
+
+def _add(found: dict[str, Standing], name: str, more: Standing) -> None:
+    waiting, sent, dead, trouble = found.get(name, Standing(0, 0, 0, ""))
+    found[name] = Standing(
+        waiting + more.waiting, sent + more.sent, dead + more.dead, trouble or more.trouble
+    )
+
+
+def read_retried(folder: Path) -> int:
+    """How many dead letters were taken up by `scrapy outbox --retry-dead` so far."""
+    with suppress(OSError, ValueError):
+        return int((folder / _RETRIED).read_text())
+    return 0
+
+
+def write_retried(folder: Path, number: int) -> None:
+    """Raises OSError."""
+    replace_file(folder / _RETRIED, b"%d" % number)
 
 
 def first_page_file(crawl: Path, committed: Position) -> int | None:

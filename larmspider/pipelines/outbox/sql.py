@@ -194,7 +194,7 @@ class Postgres(Database):
             if isinstance(error, psycopg.OperationalError) and state[:2] != "54":
                 raise AwayError(text) from None
             if isinstance(error, (psycopg.DataError, psycopg.IntegrityError)) or state[:2] == "54":
-                raise BatchError(text) from None
+                raise BatchError(text, unfit=state[:2] == "54") from None
             raise AwayError(text) from None
 
     def begin(self) -> None:

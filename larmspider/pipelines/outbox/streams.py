@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError, Sent
+from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError, Sent, Unfit
 from larmspider.pipelines.outbox.spool import Entry
 from larmspider.redaction import keep_secrets_of
 
@@ -153,7 +153,7 @@ class _Nats(_Stream):
         for number, (_, message) in enumerate(messages):
             if len(message) > self._client.max_payload:
                 size = f"{len(message):,} bytes, more than its max_payload"
-                rejected[number] = f"{size} ({self._client.max_payload:,})"
+                rejected[number] = Unfit(f"{size} ({self._client.max_payload:,})")
         found = self._run(self._publish([
             one for number, one in enumerate(messages) if number not in rejected
         ]))  # fmt: skip
@@ -303,7 +303,7 @@ class _Kafka(_Stream):
         self._producer.flush(2 * TIMEOUT_SECS)
         left = {number: error for number, error in errors.items() if number not in taken}
         rejected = {
-            number: f"{len(messages[number][1]):,} bytes: {error.str()}"
+            number: Unfit(f"{len(messages[number][1]):,} bytes: {error.str()}")
             for number, error in left.items()
             if error is not None and error.code() == too_large
         }

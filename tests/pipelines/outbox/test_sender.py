@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from larmspider.pipelines.outbox.receiver import AwayError, BatchError, Sent
+from larmspider.pipelines.outbox.receiver import AwayError, BatchError, Sent, Unfit
 from larmspider.pipelines.outbox.sender import MAX_SECS, Sender, StoppedError, dead_log
-from larmspider.pipelines.outbox.spool import FOLDER, Cursor, Entry
+from larmspider.pipelines.outbox.spool import FOLDER, Cursor, Entry, read_entries
 from tests.support.crawling import PROJECT
 from tests.support.spooled import ShelfReceiver, page, removed, spooled
 
@@ -134,6 +134,82 @@ def test_a_batch_that_cannot_be_taken_is_halved(sending: Sending) -> None:
     assert (cursor.sent, cursor.dead, [line[3] for line in sending.dead]) == (
         9, 1, ["413: too large"],
     )  # fmt: skip
+
+
+def _refuse(*names: str, reason: str = "400 no such column") -> Callable[[Sequence[Entry]], Sent]:
+    """An answer that refuses these pages, all without names."""
+
+    def answer(batch: Sequence[Entry]) -> Sent:
+        return Sent({
+            number: f"{reason} for {entry.url}"
+            for number, entry in enumerate(batch)
+            if not names or entry.url[9:] in names
+        })  # fmt: skip
+
+    return answer
+
+
+def _halve(batch: Sequence[Entry]) -> Sent:
+    raise BatchError('null value in column "x": Failing row contains ("' + batch[0].url + '")')
+
+
+@pytest.mark.parametrize("refusal", [_refuse(), _halve])
+def test_a_receiver_that_refuses_all_buries_nothing(
+    tmp_path: Path, refusal: Callable[[Sequence[Entry]], Sent]
+) -> None:
+    """It waits, longer each time, and says why; then all are sent."""
+    sending = Sending(tmp_path, patience=3)
+    sending.receiver.answer = refusal
+    with pytest.raises(StoppedError):
+        sending()
+    cursor = sending.cursor
+    assert (cursor.offset, cursor.sent, cursor.dead) == (0, 0, 0)
+    assert re.match(r"it refuses all that it is sent \(\d+ entries\): (400|null)", cursor.trouble)
+    assert sending.waits[2] > sending.waits[0]
+    assert not (sending.folder / dead_log("ShelfReceiver")).exists()
+    sending.receiver.answer, sending.patience = lambda _: Sent(), 100
+    assert (sending().sent, sending.cursor.dead, sending.cursor.trouble) == (10, 0, "")
+
+
+def test_a_receiver_that_refuses_all_from_some_page_on_buries_nothing(tmp_path: Path) -> None:
+    sending = Sending(tmp_path, patience=2)
+    sending.receiver.answer = _refuse(*"456789")
+    with pytest.raises(StoppedError):
+        sending()
+    assert (sending.cursor.number, sending.cursor.sent, sending.cursor.dead) == (4, 4, 0)
+
+
+def test_a_batch_of_bad_pages_is_buried_once_others_are_taken(sending: Sending) -> None:
+    sending.receiver.answer = _refuse(*"0123")
+    cursor = sending()
+    assert (cursor.sent, cursor.dead, cursor.number, sending.waits) == (6, 4, 10, [])
+    assert [line[1][-1] for line in sending.dead] == list("0123")
+
+
+def test_what_does_not_fit_is_buried_whatever_comes_with_it(sending: Sending) -> None:
+    """Too large, each by itself: no fault of the receiver's."""
+    sending.receiver.answer = lambda batch: Sent({n: Unfit("5 bytes") for n in range(len(batch))})
+    assert (sending().dead, sending.waits) == (10, [])
+
+
+def test_a_bad_page_alone_is_buried_but_not_each_that_follows(tmp_path: Path) -> None:
+    """A slow crawl sends one page at a time; new pages show whether the receiver takes any."""
+    sending = Sending(tmp_path, patience=2)
+    ends = [entry.end for entry in read_entries(sending.folder, 0, sending.end)]
+    sender = Sender(
+        sending.receiver, sending.folder, sending._wait, lambda: 5.0, committed=lambda: ends[at]
+    )
+    sending.receiver.answer = _refuse(*"0123")
+    at = 0
+    sender.send_up_to(ends[0])
+    assert (sender.cursor.dead, sender.cursor.number) == (1, 1)
+    at = 1
+    with pytest.raises(StoppedError):
+        sender.send_up_to(ends[1])
+    assert (sender.cursor.dead, sender.cursor.number) == (1, 1)
+    at, sending.patience = 9, 100
+    sender.send_up_to(ends[1])
+    assert (sender.cursor.dead, sender.cursor.number, sender.cursor.sent) == (4, 10, 6)
 
 
 def test_a_body_that_is_gone_is_a_dead_letter(tmp_path: Path) -> None:

@@ -14,9 +14,11 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.pipelines.outbox.receiver import AwayError, BatchError, RefusedError
-from larmspider.pipelines.outbox.sql import SqlReceiver
+from larmspider.pipelines.outbox.sender import Sender
+from larmspider.pipelines.outbox.spool import FOLDER, Cursor
+from larmspider.pipelines.outbox.sql import Sqlite, SqlReceiver
 from tests.support.servers.postgres import PROGRAMS, PostgresServer
-from tests.support.spooled import entries, page, removed
+from tests.support.spooled import entries, page, removed, spooled
 
 DOCS = Path(__file__).parents[3] / "docs" / "stores.md"
 
@@ -81,6 +83,42 @@ def test_a_page_has_its_row_and_its_links(
         ("http://h/next", "http://h/next", 0, "on"),
         ("http://h/N", "http://h/n", 0, ""),
     ]
+
+
+def test_tables_that_take_no_page_any_more_bury_nothing(
+    tmp_path: Path, receiver: SqlReceiver, rows: Rows
+) -> None:
+    """Somebody has changed them: the sender says so, and sends all once they are mended."""
+    end = spooled(tmp_path, *(page(str(number)) for number in range(9))).offset
+    database, said = receiver.database, []
+    is_sqlite = isinstance(database, Sqlite)
+
+    def wait(seconds: float) -> bool:
+        if seconds:
+            cursor = Cursor.read(tmp_path / FOLDER, "SqlReceiver")
+            assert cursor is not None
+            said.append((cursor.trouble, cursor.dead, cursor.sent))
+            database.connect()
+            drop = "TRIGGER no" if is_sqlite else "TABLE no_more CASCADE"
+            database.connection.execute(f"DROP {drop}")
+            database.connection.commit()
+        return True
+
+    if is_sqlite:
+        refuse = "CREATE TRIGGER no BEFORE INSERT ON pages BEGIN SELECT RAISE(ABORT, 'none'); END"
+    else:
+        refuse = (
+            "CREATE TABLE no_more (url text PRIMARY KEY);"
+            " ALTER TABLE pages ADD CONSTRAINT no FOREIGN KEY (url) REFERENCES no_more"
+        )
+    database.connection.execute(refuse)
+    database.connection.commit()
+    Sender(receiver, tmp_path / FOLDER, wait).send_up_to(end)
+    ((trouble, dead, sent),) = said
+    assert trouble.startswith("it refuses all that it is sent (9 entries): ")
+    assert (dead, sent) == (0, 0)
+    receiver.connect()
+    assert rows("SELECT count(*) FROM pages") == [(9,)]
 
 
 def test_the_query_that_is_shown_works(tmp_path: Path, receiver: SqlReceiver, rows: Rows) -> None:
