@@ -7,7 +7,6 @@ b'<!DOCTYPE html>...'
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
@@ -45,6 +44,7 @@ from larmspider.workdir.manifest import (
     RULES,
     RULES_DIR,
     files_in,
+    parsed_manifest,
     stores_in,
 )
 from larmspider.workdir.restricted import restricted_hosts
@@ -371,14 +371,12 @@ def read_manifest(path: Path) -> dict[str, Any]:
         )
     file = path / MANIFEST
     try:
-        manifest = json.loads(file.read_text("utf-8"))
+        manifest = parsed_manifest(file)
     except FileNotFoundError:
         raise CrawlDirError(
             f"LARM_DIR={path} is not a crawl's directory: it has no {MANIFEST}"
         ) from None
-    except (OSError, ValueError) as error:
-        raise CrawlDirError(f"{file} cannot be read: {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if manifest.get("format") != FORMAT:
         raise CrawlDirError(f"{file} is not of format {FORMAT}, the one this version reads")
     return manifest
 

@@ -49,6 +49,7 @@ from larmspider.workdir.manifest import (
     manifest_of,
     matching,
     now,
+    parsed_manifest,
     shared_manifest_of,
     shortened,
     stores_in,
@@ -191,12 +192,10 @@ class CrawlDirectory:
 
     def _earlier(self) -> dict[str, Any] | None:
         try:
-            earlier = json.loads((self.path / MANIFEST).read_text("utf-8"))
+            earlier = parsed_manifest(self.path / MANIFEST)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            raise CrawlDirError(f"{self.path / MANIFEST} cannot be read: {error}") from None
-        if not isinstance(earlier, dict) or earlier.get("format") != FORMAT:
+        if earlier.get("format") != FORMAT:
             raise CrawlDirError(f"{self.path / MANIFEST} is not of format {FORMAT}")
         return earlier
 
