@@ -13,6 +13,7 @@ import fcntl
 import os
 import resource
 import shutil
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -123,6 +124,18 @@ def make_folder(path: Path) -> None:
     for folder in missing:
         with suppress(PermissionError):  # a parent that this user may enter, and not read
             sync_folder(folder.parent)
+
+
+def read_plain(path: Path) -> bytes:
+    """The content of a file. Raises OSError, at once for a pipe or device: a pipe has its content
+    once and may never have any; /dev/null counts as an empty file."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with os.fdopen(file, "rb") as opened:
+        found = os.fstat(file)
+        if stat.S_ISREG(found.st_mode) or found.st_rdev == Path(os.devnull).stat().st_rdev:
+            return opened.read()
+    kind = "a pipe" if stat.S_ISFIFO(found.st_mode) else "no regular file"
+    raise OSError(errno.EINVAL, f"it is {kind}")
 
 
 def in_words(error: Exception, path: Path) -> str:

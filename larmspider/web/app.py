@@ -36,6 +36,7 @@ from larmspider.web.site import (
     Site,
     aiohttp_response,
     drop_stale_cookie,
+    is_signed_in,
     may_read,
     may_search,
     may_still_read,
@@ -162,7 +163,9 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await _answered(request, handler)
     with connection.busy():
         if not connection.spare:
-            return await _answered(request, handler)
+            response = await _answered(request, handler)
+            connection.signed_in = is_signed_in(request)
+            return response
         response = await _answered(request, handler if request.path == HEALTH else _refused)
         response.force_close()
         return response

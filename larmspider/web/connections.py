@@ -5,8 +5,8 @@
     with connections.of(request.transport).busy(): ...       # while a request is answered
 
 A connection waits (for a request, or the rest of its head) or is busy. One more than there is room
-for takes the place of the one that has waited longest. Where all are busy it is a spare one, on
-which /healthz is answered and everything else refused.
+for takes the place of the one that has waited longest; connections of who is signed in go last.
+Where all are busy it is a spare one, on which /healthz is answered and everything else refused.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Connection(asyncio.Protocol):
         self._connections, self._handler = connections, handler
         self.transport: asyncio.Transport | None = None
         self.spare = False
+        self.signed_in = False
+        """Whether its last request came from who is signed in."""
         self._requests = 0
         self._unsent = 0
         self._since = 0.0
@@ -149,8 +151,10 @@ class Connections:
             self._timer = self._loop.call_later(_LOOK_SECS, self._look)
 
     def _close_oldest(self, some: list[Connection]) -> bool:
-        """Close the one that has waited longest; False if none waits."""
-        oldest = min((one for one in some if one.waiting), key=lambda one: one.since, default=None)
+        """Close the one that has waited longest, of those that are not signed in if there are any;
+        False if none waits."""
+        waiting = (one for one in some if one.waiting)
+        oldest = min(waiting, key=lambda one: (one.signed_in, one.since), default=None)
         if oldest is None or oldest.transport is None:
             return False
         oldest.transport.abort()

@@ -91,6 +91,12 @@ def proof_of(request: web.Request) -> Proof:
     return found
 
 
+def is_signed_in(request: web.Request) -> bool:
+    """Whether the request was found to come from who is signed in."""
+    found: Proof | None = request.get(_PROOF)
+    return found is not None and found.signed_in
+
+
 def needs_proof(request: web.Request) -> bool:
     """Whether the request is refused, or led to the form, without a proof."""
     return request.path.startswith("/control") or not _is_open(request)

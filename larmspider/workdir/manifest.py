@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.misc import load_object
 
 from larmspider import __version__, options
-from larmspider.errors import ConfigError
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
@@ -134,6 +134,24 @@ def _redis_of(settings: BaseSettings) -> str:
         return f"{options.text(settings, 'REDIS_HOST')}:{settings.get('REDIS_PORT') or 6379}"
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
+
+
+def parsed_manifest(file: Path) -> dict[str, Any]:
+    """The content of a crawl.json. Raises FileNotFoundError, CrawlDirError where it cannot be
+    read or is none."""
+    try:
+        manifest = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise
+    except RecursionError:
+        raise CrawlDirError(f"{file} cannot be read: too many levels of JSON") from None
+    except (OSError, ValueError) as error:
+        raise CrawlDirError(f"{file} cannot be read: {error}") from None
+    if not isinstance(manifest, dict):
+        raise CrawlDirError(f"{file} cannot be read: expected an object of JSON")
+    if not isinstance(manifest.get("settings", {}), dict):
+        raise CrawlDirError(f"{file} cannot be read: settings: expected an object of JSON")
+    return manifest
 
 
 def is_shared(manifest: dict[str, Any]) -> bool:

@@ -74,10 +74,14 @@ def unpacked(content: bytes) -> tuple[dict[str, Any] | None, str]:
     """A manifest, or why ``content`` is none."""
     try:
         manifest = json.loads(content.decode())
+    except RecursionError:
+        return None, "cannot be read: too many levels of JSON"
     except ValueError as error:
         return None, f"cannot be read: {error}"
     if not isinstance(manifest, dict) or "format" not in manifest:
         return None, "holds no manifest"
+    if not isinstance(manifest.get("settings", {}), dict):
+        return None, "cannot be read: settings: expected an object of JSON"
     version = manifest["format"]
     if version == FORMAT:
         return manifest, ""

@@ -10,7 +10,6 @@ is deleted: crawl.json remembers it.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -23,7 +22,8 @@ from larmspider import options
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.fetch.sites.lookup import protected_in
 from larmspider.index.schema import FILES
-from larmspider.workdir.manifest import MANIFEST, is_shared
+from larmspider.urls.host_pattern import HostPattern
+from larmspider.workdir.manifest import MANIFEST, is_shared, parsed_manifest
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -36,6 +36,9 @@ _CREDENTIALS = "credentials"
 """The key of crawl.json that has the patterns of restricted hosts; earlier versions wrote true."""
 _PAGES = ("store.log", "store.log.zst", "index/meta.json")
 """Files that only a directory with pages has."""
+
+_last: dict[Path, tuple[str, ...]] = {}
+"""What this process has read last in each sites file: one that is moved away opens no host."""
 
 Place: TypeAlias = Path | Mapping[str, Any]
 """A crawl's directory, or the content of a crawl.json."""
@@ -87,7 +90,10 @@ def note_restricted(manifest: dict[str, Any], hosts: Iterable[str]) -> None:
 def _by_manifest(manifest: Mapping[str, Any]) -> Iterator[str]:
     kept = manifest.get(_CREDENTIALS)
     if isinstance(kept, list):
-        yield from map(str, kept)
+        try:
+            yield from (host if host == FILES else str(HostPattern.parse(host)) for host in kept)
+        except (ConfigError, TypeError) as error:
+            raise CrawlDirError(f"{MANIFEST}: {_CREDENTIALS}: {error}") from None
     elif kept:
         yield EVERY_HOST  # an earlier version did not note which
     seeds = manifest.get("seeds")
@@ -128,12 +134,9 @@ def _read(directory: Path) -> dict[str, Any] | None:
 @lru_cache(64)
 def _parsed(file: Path, _identity: object) -> dict[str, Any]:
     try:
-        manifest = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        return parsed_manifest(file)
+    except FileNotFoundError as error:  # it has gone since
         raise CrawlDirError(f"{file} cannot be read: {error}") from None
-    if not isinstance(manifest, dict):
-        raise CrawlDirError(f"{file} cannot be read: expected an object of JSON")
-    return manifest
 
 
 def _by_sites_file(settings: Settings) -> tuple[str, ...]:
@@ -145,11 +148,13 @@ def _by_sites_file(settings: Settings) -> tuple[str, ...]:
         seen = path.stat()
     except FileNotFoundError:
         if not _is_given(settings):  # crawl.json names one that another machine has
-            return ()
+            return _last.get(path.absolute(), ())
         raise ConfigError(f"{path}: No such file; expected a readable TOML file") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {error}; expected a readable TOML file") from None
-    return _protected(path, (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size))
+    found = _protected(path, (seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size))
+    _last[path.absolute()] = found
+    return found
 
 
 def _is_given(settings: Settings) -> bool:

@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -215,6 +215,29 @@ def test_health_is_answered_while_all_others_are_busy(
     end = time.monotonic() + 120
     while site.get("/").status != 404:
         assert time.monotonic() < end
+
+
+def test_whoever_is_signed_in_keeps_the_connection(
+    served: Callable[..., Served], tmp_path: Path, connect: Callable[..., socket.socket]
+) -> None:
+    """Between two requests, while others try wrong tokens on all connections that there are."""
+    site = served(tmp_path, connections=Connections(most=6, spare=2))
+    mine = http.client.HTTPConnection(ADDRESS, int(site.url.rpartition(":")[2]), timeout=120)
+
+    def ask() -> int:
+        mine.request("GET", "/", headers={"Authorization": f"Bearer {SERVED}"})
+        answer = mine.getresponse()
+        answer.read()
+        return answer.status
+
+    with closing(mine):
+        assert ask() == 404
+        kept = mine.sock
+        wrong = b"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n"
+        for _ in range(12):
+            assert connect(site, wrong).recv(8) == b"HTTP/1.1"
+        assert ask() == 404
+        assert mine.sock is kept
 
 
 def test_health_waits_for_no_page(served: Callable[..., Served], tmp_path: Path) -> None:

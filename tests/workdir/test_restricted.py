@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
+from larmspider.crawl.reader import read_manifest
 from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.fetch.sites.lookup import Sites
 from larmspider.workdir.access import follow_mode
 from larmspider.workdir.restricted import note_restricted, restricted_hosts, restricted_or_all
 
@@ -119,3 +121,60 @@ def test_crawl_json_forgets_no_host() -> None:
     assert manifest["credentials"] == ["a", "b"]
     note_restricted(manifest := {}, ["file://"])
     assert manifest == {}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"credentials": ["http://[::"]},
+        {"credentials": [None]},
+        {"credentials": ["http://*:port"]},
+        {"settings": "x"},
+    ],
+)
+def test_a_crawl_json_that_cannot_be_meant_restricts_all(
+    tmp_path: Path, changed: dict[str, object]
+) -> None:
+    """Somebody has edited it: no reader gets another error than of a damaged one."""
+    crawl = a_crawl(tmp_path / "crawl", **changed)
+    with pytest.raises(CrawlDirError, match=r"crawl\.json"):
+        restricted_hosts([crawl])
+    assert restricted_or_all([crawl]) == ("*", "file://")
+
+
+@pytest.mark.parametrize("depth", [1_000, 200_000])
+def test_a_crawl_json_of_many_levels_is_a_damaged_one(tmp_path: Path, depth: int) -> None:
+    """Whoever reads it."""
+    (tmp_path / "crawl.json").write_text("[" * depth)
+    for read in (lambda path: restricted_hosts([path]), read_manifest):
+        with pytest.raises(CrawlDirError, match=r"crawl\.json cannot be read"):
+            read(tmp_path)
+
+
+def test_a_sites_file_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Nor is a secret's: it is read several times, and a pipe has its content once."""
+    os.mkfifo(tmp_path / "pipe")
+    settings = Settings({"LARM_SITES_FILE": str(tmp_path / "pipe")})
+    with pytest.raises(ConfigError, match=r"pipe: it is a pipe; expected a readable TOML file"):
+        restricted_hosts([], settings)
+    assert restricted_or_all([], settings) == ("*", "file://")
+    sites = tmp_path / "sites.toml"
+    sites.write_text(
+        '[[site]]\nhosts = "hr.example"\nauth = "bearer"\ntoken_file = "pipe"\n', "utf-8"
+    )
+    settings = Settings({"LARM_SITES_FILE": str(sites)})
+    assert restricted_hosts([], settings) == ("hr.example",)
+    with pytest.raises(ConfigError, match=r"token_file .* cannot be read: it is a pipe"):
+        Sites.for_fetching(settings)
+
+
+def test_a_sites_file_that_is_moved_away_counts_as_it_was(tmp_path: Path) -> None:
+    """A host that became restricted while the search is served does not open with that."""
+    sites = tmp_path / "sites.toml"
+    sites.write_text(SITES)
+    settings = Settings({"LARM_SITES_FILE": str(sites)})
+    assert restricted_hosts([], settings) == ("hr.example",)
+    sites.rename(tmp_path / "moved.toml")
+    assert restricted_hosts([], settings) == ("hr.example",)
+    sites.write_text("")
+    assert restricted_hosts([], settings) == ()

@@ -26,6 +26,7 @@ from typing import Any
 from larmspider.errors import ConfigError
 from larmspider.fetch.curl_options import check_method
 from larmspider.fetch.sites.model import ClientCertificate, Credentials, Login, Proxy, Secret
+from larmspider.files import read_plain
 from larmspider.urls.host_pattern import DEFAULT_PORTS
 from larmspider.urls.host_resolver import canonical_host
 
@@ -186,7 +187,7 @@ class SiteTable:
 
     def _read(self, key: str, path: Path, shown: str = "") -> bytes:
         try:
-            return path.read_bytes()
+            return read_plain(path)
         except OSError as error:
             reason = error.strerror or error
             raise self.refuse(

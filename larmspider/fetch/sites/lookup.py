@@ -37,6 +37,7 @@ from larmspider.fetch.sites.fields import (
     read_tls_min,
 )
 from larmspider.fetch.sites.model import Site, SiteOptions, SiteRule
+from larmspider.files import read_plain
 from larmspider.urls.host_pattern import DEFAULT_PORTS, HostPattern
 from larmspider.urls.syntax import LONGEST_HOST
 
@@ -180,7 +181,7 @@ def protected_in(path: Path) -> list[str]:
 
 def _site_tables(path: Path) -> list[dict[str, Any]]:
     try:
-        values = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        values = tomllib.loads(read_plain(path).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path, or no TOML
