@@ -108,7 +108,7 @@ def test_a_body_that_was_given_back_brings_no_other_fetch() -> None:
     assert fetches == 0
     tried.backlog.begin(waits)
     tried.backlog.leave(read)
-    assert tried.held == {"b"}, "a reader is free: one of them is asked for"
+    assert tried.held == {"b"}, "one goes on for the reader that is free"
     tried.backlog.leave(waits)
     assert tried.held == set()
 
