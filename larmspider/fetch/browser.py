@@ -322,11 +322,13 @@ class _Rendering:
         self.page: Page | None = None
         self._served = False
         self._leads_to: list[str] = []
-        self._until = time.monotonic() + limits.secs
+        self._until = 0.0
+        """Set once Chromium is there: its start is no page's time."""
 
     async def run(self, context: BrowserContext) -> Rendered:
         from playwright.async_api import TimeoutError as TooLate
 
+        self._until = time.monotonic() + self.limits.secs
         await context.route("**/*", self._route)
         self.page = page = await context.new_page()
         left = 1000 * max(0.1, self._until - time.monotonic())
