@@ -25,13 +25,14 @@ SHARE = 4
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A body. ``begun``: it waits no more."""
+    """A body. ``begun``: it waits no more. ``returned``: there was no room for it."""
 
     host: str
     size: int
     give_back: Callable[[], None]
     debt: Callable[[], float]
     begun: bool = False
+    returned: bool = False
 
 
 class _Host:
@@ -81,6 +82,8 @@ class Backlog:
         """The body was read or given back, or its fetch was cancelled."""
         self._end_wait(waiting)
         self._inside -= 1
+        if waiting.returned and self._inside:
+            return  # it has freed nothing: what goes on now would be given back, too
         for host in list(self._to_refetch):
             del self._to_refetch[host]
             self._look_at(host)
@@ -102,6 +105,7 @@ class Backlog:
         waiting = next(reversed(self._hosts[host].bodies))
         self._to_refetch[host] = None
         self._end_wait(waiting)
+        waiting.returned = True
         waiting.give_back()
 
     def _end_wait(self, waiting: Waiting) -> None:

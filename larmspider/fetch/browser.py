@@ -4,7 +4,8 @@
     rendered = await browser.render(response, answer)
     rendered.html                     # the page as its scripts have left it
 
-One process for the crawl, with its sandbox and never as root, a context of its own for each page.
+One process for the crawl, with its sandbox and never as root, a context of its own for each page;
+a page that failed there in company gets a process of its own.
 Scripts and data are asked through ``answer``; style sheets are empty, and pictures, fonts, films,
 sockets, further windows and all that is no GET are refused. The same-origin policy holds
 (same_origin.py). Playwright drives it (larmspider[render]): a client of the protocol of our own
@@ -148,15 +149,19 @@ def check_browser() -> None:
 
 
 class Browser:
-    """Starts with the first page, and again after it has died."""
+    """One Chromium for all pages. It starts with the first page, and again after it has died.
+
+    What a page does to it harms the others that are there. So a page that fails in company is
+    rendered once more, in a Chromium of its own. A host whose last page has failed gets one for
+    each page, until a page does well.
+    """
 
     def __init__(self, program: str, limits: RenderLimits) -> None:
         self.program, self.limits = program, limits
         self.stopped = False
         """Whether no further page is rendered."""
-        self._driver: Any = None
-        self._browser: Any = None
-        self._starting = asyncio.Lock()
+        self._shared = _Chromium(program)
+        self._own: set[_Chromium] = set()
         self._turns = Turns(TOGETHER, EACH)
 
     @asynccontextmanager
@@ -165,10 +170,15 @@ class Browser:
         turn = self._turns.push(host, group)
         await self._turns.begin(turn)
         began = time.monotonic()
+        failed: bool | None = None
         try:
             yield
+            failed = False
+        except NotRendered:
+            failed = True
+            raise
         finally:
-            self._turns.end(turn, time.monotonic() - began)
+            self._turns.end(turn, time.monotonic() - began, failed=failed)
 
     async def render(
         self,
@@ -180,31 +190,86 @@ class Browser:
         """The page of a response, after its scripts have run. ``allowed``: other origins that it
         may ask with credentials. ``group``: hosts that share as one, as in FairQueue. Raises
         NotRendered, Stopped."""
+        host, origins = host_of(response.url), frozenset(allowed)
+
+        def page() -> _Rendering:
+            return _Rendering(response, answer, self.limits, origins)
+
+        async with self._place(host, group):
+            if not self._turns.queue.failures(host, group):
+                visitors = self._shared.visitors
+                was_alone = not self._shared.inside
+                try:
+                    return await self._render(self._shared, page())
+                except NotRendered:
+                    if was_alone and self._shared.visitors == visitors + 1:
+                        raise
+            own = _Chromium(self.program)
+            self._own.add(own)
+            try:
+                return await self._render(own, page())
+            finally:
+                self._own.remove(own)
+                await own.close()
+
+    async def _render(self, chromium: _Chromium, page: _Rendering) -> Rendered:
+        """Raises NotRendered, Stopped."""
         from playwright.async_api import Error
 
-        async with self._place(host_of(response.url), group):
-            try:
-                if self.stopped:
-                    raise Stopped("the crawl stops")
-                context = await self._context()
-                try:
-                    page = _Rendering(response, answer, self.limits, frozenset(allowed))
-                    return await page.run(context)
-                finally:
-                    async with asyncio.timeout(AFTER_SECS):
-                        await context.close()
-            except TimeoutError:
-                self._unless_stopped()
-                await self.close()  # its script does not end
-                raise NotRendered("the page's script does not end") from None
-            except (Error, OSError) as error:
-                self._unless_stopped()
-                words = str(error).strip().splitlines() or [type(error).__name__]
-                raise NotRendered(f"Chromium: {words[0][:200]}") from None
+        if self.stopped:
+            raise Stopped("the crawl stops")
+        try:
+            async with chromium.context() as context:
+                return await page.run(context)
+        except TimeoutError:
+            self._unless_stopped()
+            raise NotRendered("the page's script does not end") from None
+        except (Error, OSError) as error:
+            self._unless_stopped()
+            words = str(error).strip().splitlines() or [type(error).__name__]
+            raise NotRendered(f"Chromium: {words[0][:200]}") from None
 
     def _unless_stopped(self) -> None:
         if self.stopped:
             raise Stopped("the crawl stops") from None
+
+    async def close(self) -> None:
+        """End the processes; the next page starts another."""
+        for chromium in (self._shared, *self._own):
+            await chromium.close()
+
+
+class _Chromium:
+    """A process, once it is needed. ``inside``: pages that are there; ``visitors``: all that ever
+    were."""
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+        self.inside = self.visitors = 0
+        self._driver: Any = None
+        self._browser: Any = None
+        self._starting = asyncio.Lock()
+
+    @asynccontextmanager
+    async def context(self) -> AsyncIterator[BrowserContext]:
+        """A place for one page. Where it does not close, the process ends."""
+        self.inside += 1
+        self.visitors += 1
+        try:
+            context = await self._context()
+            browser = self._browser
+            try:
+                yield context
+            finally:
+                try:
+                    async with asyncio.timeout(AFTER_SECS):
+                        await context.close()
+                except BaseException:
+                    if self._browser is browser:
+                        await self.close()
+                    raise
+        finally:
+            self.inside -= 1
 
     async def _context(self) -> BrowserContext:
         from playwright.async_api import async_playwright
@@ -257,11 +322,13 @@ class _Rendering:
         self.page: Page | None = None
         self._served = False
         self._leads_to: list[str] = []
-        self._until = time.monotonic() + limits.secs
+        self._until = 0.0
+        """Set once Chromium is there: its start is no page's time."""
 
     async def run(self, context: BrowserContext) -> Rendered:
         from playwright.async_api import TimeoutError as TooLate
 
+        self._until = time.monotonic() + self.limits.secs
         await context.route("**/*", self._route)
         self.page = page = await context.new_page()
         left = 1000 * max(0.1, self._until - time.monotonic())

@@ -92,6 +92,37 @@ def test_a_host_goes_on_for_each_body_that_is_read() -> None:
     assert tried.held == set()
 
 
+def test_a_body_that_was_given_back_brings_no_other_fetch() -> None:
+    """Or two hosts whose bodies have no room are fetched in turns, as fast as they answer."""
+    tried = Tried()
+    read = tried.backlog.enter("x", 0, lambda: None, begun=True)
+    waits = tried.enter("large", 1.0)
+    fetches = 0
+    bodies = [tried.enter(host, 0.1, debt=1.0) for host in ("a", "b")]
+    assert tried.given_back == ["a", "b"]
+    while bodies and fetches < 100:
+        tried.backlog.leave(bodies.pop())
+        for host in {"a", "b"} - tried.held:
+            fetches += 1
+            bodies.append(tried.enter(host, 0.1, debt=1.0))
+    assert fetches == 0
+    tried.backlog.begin(waits)
+    tried.backlog.leave(read)
+    assert tried.held == {"b"}, "one goes on for the reader that is free"
+    tried.backlog.leave(waits)
+    assert tried.held == set()
+
+
+def test_hosts_go_on_when_what_was_given_back_leaves_last() -> None:
+    tried = Tried()
+    read = tried.enter("large", 1.0)
+    given = [tried.enter(host, 0.1, debt=1.0) for host in ("a", "b", "c")]
+    tried.backlog.leave(read)
+    for body in given:
+        tried.backlog.leave(body)
+    assert tried.held == set()
+
+
 def test_without_a_limit_nothing_is_held() -> None:
     tried = Tried(inf)
     for _ in range(10):

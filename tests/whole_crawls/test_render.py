@@ -23,9 +23,12 @@ pytestmark = [
 Start = Callable[..., ScriptedServer]
 
 
-def render(server: ScriptedServer, cwd: Path, start: str = "", **settings: str) -> Ran:
-    """A crawl of a host with ``render``, by somebody who is not root."""
-    (cwd / "sites.toml").write_text(f'[[site]]\nhosts = "127.0.0.1:{server.port}"\nrender = true\n')
+def render(
+    server: ScriptedServer, cwd: Path, start: str = "", *others: ScriptedServer, **settings: str
+) -> Ran:
+    """A crawl of hosts with ``render``, by somebody who is not root."""
+    table = '[[site]]\nhosts = "127.0.0.1:{}"\nrender = true\n'
+    (cwd / "sites.toml").write_text("".join(table.format(one.port) for one in (server, *others)))
     own = FAST | {"LARM_SITES_FILE": str(cwd / "sites.toml"), "LARM_RENDER_SECS": "120"} | settings
     words = [word for pair in own.items() for word in ("-s", "=".join(pair))]
     seeds = f"start={start or server.url()}"
@@ -232,3 +235,32 @@ def test_root_is_refused(scripted_server: Start, tmp_path: Path) -> None:
     assert ran.status == 2
     assert "Chromium is never run as root: crawl as another user" in ran.err
     assert server.log == []
+
+
+def test_pages_that_hold_up_chromium_cost_other_hosts_no_page(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    """No page is tried twice; pages of the other host are in Chromium all the time."""
+    flood = "let n = 0; setInterval(() => { history.replaceState(0, '', '/' + n++); while (1) {} })"
+    paths = [f"/{number}" for number in range(4)]
+    links = "".join(f"<a href={path}>x</a>" for path in paths)
+    bad = scripted_server(
+        {"/": links, **dict.fromkeys(paths, f"<title>bad</title><script>{flood}</script>")}
+    )
+    script = "fetch('/data').then(r => r.text()).then(text => document.title = text)"
+    good = scripted_server(
+        {
+            "/": links,
+            **dict.fromkeys(paths, f"<title>no</title><script>{script}</script>"),
+            "/data": Reply(200, {"Content-Type": "text/plain"}, b"good", delay=3.0),
+        }
+    )
+    own = {"LARM_RENDER_SECS": "10", "LARM_RETRY_TIMES": "0"}
+    ran = render(good, tmp_path, f"{bad.url()} {good.url()}", bad, **own)
+    assert ran.status == 0, ran.err
+    fetched = records(tmp_path / "crawl" / "fetch.log")
+    failed = [line["url"] for line in fetched if line["result"] == "render"]
+    assert failed
+    assert not [url for url in failed if url.startswith(good.url())]
+    found = {line["url"] for line in records(tmp_path / "crawl" / "store.log")}
+    assert found >= {good.url(), *map(good.url, paths)}
