@@ -167,7 +167,7 @@ def _frontier_of(backend: LmdbBackend) -> Frontier:
 
 
 def forgotten_urls(folder: Path, size: int, counted: Clock) -> None:
-    """Of those that are visited again half are gone."""
+    """Half of the known URLs are forgotten."""
     backend = LmdbBackend(folder / "frontier")
     frontier = _frontier_of(backend)
     urls = [f"http://h{number % 10}.example/{number}" for number in range(2 * size)]

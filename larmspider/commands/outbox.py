@@ -147,7 +147,7 @@ class Command(LarmCommand):
     def _send_again(
         self, receivers: Sequence[type[Receiver]], kind: str, opts: argparse.Namespace
     ) -> None:
-        """What is stored, or what is a dead letter. Raises ConfigError, TemporaryError,
+        """Send all stored pages, or dead letters. Raises ConfigError, TemporaryError,
         CrawlDirError."""
         assert self.settings is not None
         try:

@@ -72,13 +72,13 @@ _WAITING_BYTES = 2 * SEGMENT_BYTES
 """At most so much of a fill waits on disk."""
 _NOTE_SECS, _SAY_SECS, _LOOK_SECS = 1.0, 5.0, 0.1
 _MARK_BYTES = 4_096
-"""Of store.log before the place where a fill goes on: other bytes there are another crawl's."""
+"""A fill resumes only if these bytes of store.log, before its place there, are unchanged."""
 _LOCK_SECS = 60.0
 _MAX_LINKS = 1 << 62
 
 
 class _Place(NamedTuple):
-    """Of a fill: what of store.log is in the spool, ``done`` entries of ``total``."""
+    """Where a fill is: offset in store.log, ``done`` entries of ``total``."""
 
     at: int
     done: int
@@ -86,8 +86,8 @@ class _Place(NamedTuple):
 
 
 class StoredItems:
-    """What is stored in one directory, as receivers get it: pages in the order of store.log, then
-    removals. Only what a checkpoint has committed counts."""
+    """Stored pages of one directory, as receivers get them, in the order of store.log; then
+    removals. Only committed records count."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class StoredItems:
         return (body, True) if len(body) == size else (b"", False)
 
     def _links_of(self, page: Page) -> list[Link]:
-        """Those of links.log; where there is none those that extraction finds today."""
+        """Links of links.log; without that file, links that extraction finds today."""
         if not self._has_links:
             for link in page.links:
                 with suppress(InvalidURL):
@@ -264,7 +264,7 @@ class Fill:
             self._held.close()
 
     def send_all(self, items: StoredItems) -> None:
-        """What is stored; goes on where a fill that was killed had come to. Raises TemporaryError
+        """Send everything; resume a killed fill where it was. Raises TemporaryError
         where the receiver takes nothing for LARM_OUTBOX_END_SECS."""
         place = self._taken_up()
         total = place.total if place.done else items.total
@@ -326,7 +326,7 @@ class Fill:
         self._spool.open()
 
     def _wait_for_sender(self) -> None:
-        """That of a command that was killed may still be at its last batch."""
+        """The sender of a killed command may still be at its last batch."""
         deadline = time.monotonic() + _LOCK_SECS
         while True:
             try:
@@ -347,7 +347,7 @@ class Fill:
             return hashlib.sha1(log.read(at - start), usedforsecurity=False).hexdigest()
 
     def _note(self, place: _Place) -> None:
-        """What comes before ``place`` is in the spool, and may be sent."""
+        """Commit the spool: entries before ``place`` may be sent."""
         self._noted = time.monotonic()
         end = self._spool.flush()
         state = {
@@ -391,7 +391,7 @@ class Fill:
             path.unlink()
 
     def _wait(self, most: int, total: int) -> None:
-        """Until not more than so many bytes wait."""
+        """Wait until at most ``most`` bytes of the spool are unsent."""
         seen, since = -1, time.monotonic()
         while True:
             cursor = Cursor.read(self._directory, self.name) or self._before
