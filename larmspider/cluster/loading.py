@@ -21,7 +21,8 @@ from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.owned import Loaded
 from larmspider.cluster.redis_client import OWN, Command, RedisLink, call, pairs
-from larmspider.cluster.redis_records import buckets, unpack_pages, unpack_queued, unpack_visits
+from larmspider.cluster.redis_records import unpack_pages, unpack_queued, unpack_visits
+from larmspider.cluster.visited_table import members
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
@@ -31,7 +32,6 @@ FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
 _BLOCKS = re.compile(rb"(\d+) blocks$")
 _AT_ONCE = 64
 """Partitions whose hosts come in one round trip."""
-_BUCKETS_AT_ONCE = 200
 _ELEMENTS_AT_ONCE = 100
 """Of the list of a partition's pages."""
 
@@ -66,6 +66,7 @@ class Loading:
             part = numbers[at : at + _AT_ONCE]
             self._own(part, loaded)
             self._local.purge(dict.fromkeys(part, ()))
+            self._committer.table.drop(part)
             used = [partition for partition in part if partition not in loaded.untouched]
             if used:
                 self._load_hosts(used, loaded)
@@ -170,7 +171,7 @@ class Loading:
     def _load_visited(self, partitions: Sequence[int], loaded: Loaded) -> None:
         rows: list[Row] = []
         for partition in partitions:
-            found = _members(self._link, self._keys, partition, loaded.visited[partition])
+            found = members(self._link, self._keys, partition, loaded.visited[partition])
             rows += self._local.visited_rows(partition, found)
             if len(rows) > CHUNK:
                 self._local.write(rows)
@@ -221,20 +222,6 @@ class Loading:
         return self._keys.partition(name, partition)
 
 
-def members(link: RedisLink, keys: Keys, partition: int) -> Iterator[int]:
-    """The visited table of a partition in Redis."""
-    (total,) = link.run([("HGET", keys.partition("owner", partition), "visited")])
-    return _members(link, keys, partition, int(total or 0))
-
-
-def _members(link: RedisLink, keys: Keys, partition: int, total: int) -> Iterator[int]:
-    names = [keys.dupefilter(partition, bucket) for bucket in range(buckets(total))]
-    for at in range(0, len(names), _BUCKETS_AT_ONCE):
-        part = names[at : at + _BUCKETS_AT_ONCE]
-        for found in link.run([("SMEMBERS", name) for name in part]):
-            yield from map(int, found)
-
-
 def _by_name(answer: Any) -> dict[str, bytes]:
     return {name.decode(): value for name, value in pairs(answer).items()}
 
@@ -260,6 +247,7 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
     record = committer.read(committer.worker)
     on_disk = int(serial or 0)
     local.wipe()
+    committer.table.drop_all()
     if on_disk < record.serial:
         visits = unpack_visits(record.visits)
         urls = local.files.urls
