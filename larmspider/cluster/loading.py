@@ -10,6 +10,7 @@ What the owner before had committed and not applied is applied first.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
@@ -20,13 +21,15 @@ from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.owned import Loaded
-from larmspider.cluster.redis_client import OWN, Command, RedisLink, call, pairs
-from larmspider.cluster.redis_records import unpack_pages, unpack_queued, unpack_visits
+from larmspider.cluster.redis_client import OWN, REBUILD, Command, RedisLink, call, pairs
+from larmspider.cluster.redis_records import buckets, unpack_pages, unpack_queued, unpack_visits
 from larmspider.cluster.visited_table import members
-from larmspider.errors import CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
 from larmspider.frontier.storage.records import COMPACTED, FORGOTTEN, Counts
+
+logger = logging.getLogger(__name__)
 
 FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
 _BLOCKS = re.compile(rb"(\d+) blocks$")
@@ -50,6 +53,10 @@ def begun_with(known: bytes | None) -> int:
     return int(begun[1]) if begun else 0
 
 
+class Lost(BackendError, ConfigError):  # noqa: N818 - named for what happened
+    """Redis lacks a part of the crawl that workers have committed."""
+
+
 class Loading:
     """``batch``: queued URLs of a partition that come in one round trip, about."""
 
@@ -58,13 +65,15 @@ class Loading:
         self._link, self._keys = committer.link, committer.keys
 
     def load(self, partitions: Mapping[int, int]) -> Loaded:
-        """Load partitions, given with their tokens. Raises Fenced where one has a later owner."""
+        """Load partitions, given with their tokens. Raises Fenced where one has a later owner, and
+        Lost where Redis lacks some of it; then nothing on disk has changed."""
         loaded = Loaded(dict(partitions))
         numbers = sorted(partitions)
         self._apply_logs_of_owners(numbers, but=self._committer.worker)
         for at in range(0, len(numbers), _AT_ONCE):
             part = numbers[at : at + _AT_ONCE]
             self._own(part, loaded)
+            self._refuse_lost(part, loaded)
             self._local.purge(dict.fromkeys(part, ()))
             self._committer.table.drop(part)
             used = [partition for partition in part if partition not in loaded.untouched]
@@ -118,6 +127,47 @@ class Loading:
             left = again
             self._apply_logs_of_owners(left)
         raise BackendError(f"Redis at {self._link.name} changes the owner of partition {left[0]}")
+
+    def _refuse_lost(self, partitions: Sequence[int], loaded: Loaded) -> None:
+        """Keys that Redis has evicted, or somebody has deleted, leave a partition that does not
+        agree with its counters: its pages would be fetched, and stored, once more."""
+        commands: list[Command] = []
+        for partition in partitions:
+            names = [self._key(name, partition) for name in ("counts", "entries")]
+            sets = range(buckets(loaded.visited[partition]))
+            commands += [("HVALS", names[0]), ("HLEN", names[1])]
+            commands += [("SCARD", self._keys.dupefilter(partition, at)) for at in sets]
+        answers = iter(self._link.run(commands))
+        lost: list[str] = []
+        for partition in partitions:
+            hosts = [records.unpack_counts(packed) for packed in next(answers)]
+            queued, visited = int(next(answers)), 0
+            for _ in range(buckets(loaded.visited[partition])):
+                visited += int(next(answers))
+            known = sum(one.stored + one.failed + one.refused for one in hosts)
+            waiting = sum(one.queued + one.leased for one in hosts)
+            if partition in loaded.untouched and (hosts or queued):
+                lost.append(f"partition {partition} has URLs and no owner record")
+            elif visited < known:
+                lost.append(f"partition {partition} has {visited:,} of {known:,} visited URLs")
+            elif queued < waiting:
+                lost.append(f"partition {partition} has {queued:,} of {waiting:,} queued URLs")
+            elif not hosts and (visited or queued):
+                lost.append(f"partition {partition} has URLs and no counters")
+        if lost:
+            self._report(lost)
+
+    def _report(self, lost: Sequence[str]) -> None:
+        more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+        message = (
+            f"Redis at {self._link.name} has lost a part of the crawl ({lost[0]}{more}): keys were"
+            " evicted or deleted. Nothing is fetched again. Stop all workers, delete what Redis"
+            f" has left of the crawl, and {REBUILD}"
+        )
+        if not self._link.is_cluster:
+            raise Lost(message)
+        # a node that came back without its last second may lack some steps of a commit
+        logger.warning("%s", message)
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
         """The workers that these partitions had last, "" for nobody."""

@@ -32,9 +32,11 @@ import redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException
 from redis.retry import Retry
+from redis.sentinel import SentinelConnectionPool
 from scrapy.settings import BaseSettings
 from scrapy_redis.connection import get_redis_from_settings
 
+from larmspider.cluster.sentinel import SentinelRedis, is_sentinel, name_of
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.frontier.storage.backend import BackendError
 
@@ -152,6 +154,14 @@ PIPELINE_BYTES = 4 << 20
 """Arguments in one round trip, about."""
 PART_BYTES = 16 << 20
 """A longer value goes to Redis in parts. A Redis that takes less says so: RedisLink.part_bytes."""
+REBUILD = (
+    "fill an empty Redis from the workers' directories with `scrapy workers --rebuild`"
+    " (docs/workers.md, Rebuild)"
+)
+NO_EVICTION = "noeviction"
+SET_NO_EVICTION = (
+    "run CONFIG SET maxmemory-policy noeviction, or write maxmemory-policy noeviction in redis.conf"
+)
 _SIZE_LIMITS = ("proto-max-bulk-len", "client-query-buffer-limit")
 """Settings of Redis that bound one argument of a command. Neither can be below 1 MB."""
 _LARGE = 512 << 10  # bytes of an argument that such a limit may concern
@@ -204,6 +214,7 @@ class RedisLink:
                 raise ConfigError(f"Redis at {self.name} is {version}: {wanted} or newer is needed")
             if info.get("role") in ("slave", "replica"):
                 raise TemporaryError(f"Redis at {self.name} is a replica: name its master")
+            self._refuse_eviction()
             self._load_scripts()
             limits = self._config(*_SIZE_LIMITS).values()
             self.part_bytes = min([PART_BYTES, *(int(limit) // 2 for limit in limits)])
@@ -230,6 +241,26 @@ class RedisLink:
             node = self.client.get_random_primary_node()
             return dict(self.client.info(target_nodes=node))
         return dict(self.client.info())
+
+    def _refuse_eviction(self) -> None:
+        """Raise ConfigError where Redis deletes keys when it is full, whether it has a maxmemory by
+        now or not."""
+        for info in self.infos("memory"):
+            policy = info.get("maxmemory_policy")
+            if policy is None:  # a server that is no Redis to the letter
+                policy = self._config("maxmemory-policy").get("maxmemory-policy", NO_EVICTION)
+            if policy != NO_EVICTION:
+                raise ConfigError(
+                    f"Redis at {self.name} has maxmemory-policy {policy}, which deletes parts of"
+                    f" the crawl when memory is short: {SET_NO_EVICTION}"
+                )
+
+    def infos(self, *sections: str) -> list[dict[str, Any]]:
+        """These sections of INFO, of each node. Raises what UNREACHABLE lists."""
+        if not self.is_cluster:
+            return [self.client.info(*sections)]
+        found = self.client.info(*sections, target_nodes=redis.RedisCluster.PRIMARIES)
+        return list(found.values()) if "used_memory" not in found else [found]
 
     def _config(self, *names: str) -> dict[str, str]:
         """Settings of Redis, {} where this user may not ask. Raises what UNREACHABLE lists."""
@@ -388,12 +419,16 @@ def connect(
     params |= {"decode_responses": False, "retry": Retry(NoBackoff(), 1), **overrides}
     if answer_secs is not None:
         params |= {name: _at_most(params.get(name), answer_secs) for name in _TIMEOUTS}
+    if is_sentinel(settings.get("REDIS_URL") or ""):
+        params["redis_cls"] = SentinelRedis
     own = BaseSettings({name: settings.get(name) for name in _NAMES} | {"REDIS_PARAMS": params})
     try:
         with warnings.catch_warnings():
             # scrapy-redis asks for retry_on_timeout, which redis-py does anyway now
             warnings.simplefilter("ignore", DeprecationWarning)
             client = get_redis_from_settings(own)
+    except ConfigError:
+        raise
     except UNREACHABLE as error:
         kind = TemporaryError if passing(error) else ConfigError
         raise kind(f"{which}: Redis cannot be used: {why(error)}") from None
@@ -401,8 +436,8 @@ def connect(
         # the text of the error may hold a part of the password
         raise ConfigError(
             f"{which} and REDIS_PARAMS cannot be used ({type(error).__name__}): expected a URL such"
-            " as redis://[user:password@]host:6379/0, rediss://... or unix:///path, and arguments"
-            " of redis.Redis"
+            " as redis://[user:password@]host:6379/0, rediss://..., unix:///path or"
+            " redis+sentinel://host:26379,host2:26379/mymaster/0, and arguments of redis.Redis"
         ) from None
     return client, _name(client)
 
@@ -498,6 +533,8 @@ def _name(client: Any) -> str:
         node = client.get_primaries()[0]  # type: ignore[no-untyped-call]
         return f"{node.host}:{node.port} (a cluster)"
     with_what = client.connection_pool.connection_kwargs
+    if isinstance(client.connection_pool, SentinelConnectionPool):
+        return f"{name_of(client.connection_pool)}/{with_what.get('db', 0)}"
     where = with_what.get("path") or (
         f"{with_what.get('host', 'localhost')}:{with_what.get('port', 6379)}"
     )
