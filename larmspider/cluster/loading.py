@@ -32,6 +32,8 @@ from larmspider.frontier.storage.records import COMPACTED, FORGOTTEN, Counts
 logger = logging.getLogger(__name__)
 
 FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
+REBUILDING = "larmspider rebuild 1, {blocks} blocks"
+"""The format of a crawl in Redis that no worker may join: rebuild.py fills it."""
 _BLOCKS = re.compile(rb"(\d+) blocks$")
 _AT_ONCE = 64
 """Partitions whose hosts come in one round trip."""
@@ -40,11 +42,28 @@ _ELEMENTS_AT_ONCE = 100
 
 
 def partitions_of(link: RedisLink, prefix: str, wanted: int) -> int:
-    """The number of partitions of a crawl: that in Redis where ``wanted`` (LARM_BLOCKS) is 0."""
-    if wanted:
-        return wanted
+    """The number of partitions of a crawl: that in Redis where ``wanted`` (LARM_BLOCKS) is 0.
+    Raises ConfigError while the crawl is being rebuilt."""
+    begun = begun_with(refuse_rebuilding(link, prefix))
+    return wanted or begun or PARTITIONS
+
+
+def refuse_rebuilding(link: RedisLink, prefix: str) -> bytes | None:
+    """The format of the crawl in Redis. Raises ConfigError while it is being rebuilt."""
+    known: bytes | None
     (known,) = link.run([("GET", Keys(prefix, 1).crawl("format"))])
-    return begun_with(known) or PARTITIONS
+    if is_rebuilding(known):
+        raise ConfigError(
+            f"the crawl in Redis at {link.name} is being rebuilt: bring the workers' directories of"
+            " every machine with `scrapy workers --rebuild`, then `scrapy workers --rebuild"
+            " --complete` lets workers go on"
+        )
+    return known
+
+
+def is_rebuilding(known: bytes | None) -> bool:
+    """Whether this is the format of a crawl that is being rebuilt."""
+    return (known or b"").startswith(REBUILDING.partition(",")[0].encode())
 
 
 def begun_with(known: bytes | None) -> int:
@@ -327,6 +346,12 @@ def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
     """The id of the crawl in Redis, made if need be; ``known`` is the one that the files have."""
     keys, name, path = committer.keys, committer.link.name, local.files.path
     wanted = FORMAT.format(blocks=keys.partitions)
+    has_crawl = local.files.get(b"serial", local.files.meta) is not None
+    if has_crawl and known and committer.link.run([("EXISTS", keys.crawl("id"))]) == [0]:
+        raise CrawlDirError(
+            f"Redis at {name} has no crawl, {path} holds one: {REBUILD}; or name another LARM_DIR"
+            " or Redis, or start over with -a fresh=force"
+        )
     _, _, found, crawl = committer.link.run(
         [
             ("SET", keys.crawl("format"), wanted, "NX"),
@@ -341,10 +366,11 @@ def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
             f" this is {wanted!r}"
         )
     crawl_id: str = crawl.decode()
-    if local.files.get(b"serial", local.files.meta) is not None and known != crawl_id:
+    if has_crawl and known != crawl_id:
         what = "another crawl than" if known else "a crawl without Redis, not"
+        lost = f", or, if this Redis has lost the crawl, {REBUILD}" if known else ""
         raise CrawlDirError(
-            f"{path} holds {what} that in Redis at {name}: name another LARM_DIR, or start over"
-            " with -a fresh=force"
+            f"{path} holds {what} that in Redis at {name}: name another LARM_DIR{lost}, or start"
+            " over with -a fresh=force"
         )
     return crawl_id

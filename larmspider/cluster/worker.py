@@ -28,7 +28,7 @@ from larmspider import options
 from larmspider.cluster.heartbeat import Heartbeat
 from larmspider.cluster.joining import join
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.loading import partitions_of
+from larmspider.cluster.loading import partitions_of, refuse_rebuilding
 from larmspider.cluster.membership import (
     PARTITIONS,
     Beat,
@@ -109,7 +109,9 @@ class ClusterWorker:
         seconds = shared.lease_secs
         self.link = link_to(settings)
         spider, wanted = crawler.spider.name, shared.partitions
-        if asked_fresh(settings):
+        if fresh := asked_fresh(settings):
+            if fresh != "force":
+                refuse_rebuilding(self.link, spider)
             partitions = wanted or PARTITIONS
         else:
             partitions = partitions_of(self.link, spider, wanted)
