@@ -29,7 +29,7 @@ is leased keeps its place there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -43,6 +43,7 @@ from larmspider.cluster.local_copy import SharedFiles
 from larmspider.cluster.memory import MemoryWatch, commit_bytes
 from larmspider.cluster.outbox import Outbox
 from larmspider.cluster.owned import Owned
+from larmspider.cluster.record_parts import Split, part_names
 from larmspider.cluster.redis_client import (
     CARRIED_OUT,
     COMMIT,
@@ -55,7 +56,6 @@ from larmspider.cluster.redis_records import (
     GONE,
     Outdated,
     StoredPage,
-    buckets,
     member,
     pack_outdated,
     pack_pages,
@@ -65,6 +65,7 @@ from larmspider.cluster.redis_records import (
     score,
     spread,
 )
+from larmspider.cluster.visited_table import VisitedTable
 from larmspider.cluster.write_ahead_log import PartitionChanges, Step, pack_log, unpack_log
 from larmspider.formatting import counted
 from larmspider.frontier.revisiting import PLANNED, SIGNALLED
@@ -80,6 +81,7 @@ MAX_OUTDATED = 100
 """Lists of outdated pages that a commit reads."""
 STEPS = 1 << 20
 """Step numbers of one commit: serial * STEPS and up."""
+_PAGES = 20_000  # in one element of the list ``pages``: at most some 1 MB
 TRIES = 100
 """How often a log is applied before it counts as one that cannot be. Each time Redis has forgotten
 something."""
@@ -109,6 +111,7 @@ class _Attempt:
     stored: int
     visits: int
     fields: list[Any]
+    parts: dict[bytes, bytes]
     log: Sequence[Step]
     outdated: bytes
 
@@ -116,6 +119,7 @@ class _Attempt:
     def needs(self) -> int:
         """Bytes that it takes in Redis at most."""
         size = sum(len(one) for one in self.fields if isinstance(one, bytes))
+        size += sum(map(len, self.parts.values()))
         return commit_bytes(size, sum(len(words) for step in self.log for words in step.commands))
 
 
@@ -141,6 +145,7 @@ class Committer:
         self.link, self.keys, self.worker, self.files = link, keys, worker, files
         self.forms, self.memory = forms, memory
         self._owned, self._outbox = owned, outbox
+        self.table = VisitedTable(link, keys, files)
         self.epoch = 0
         self.serial = 0
         self.taken = 0
@@ -154,6 +159,7 @@ class Committer:
         self.outdated_done: list[bytes] = []
         """Those that the next commit takes out of Redis."""
         self._unsure: _Attempt | None = None  # whether Redis has it: its answer was lost
+        self._has_parts = True  # the hash of parts may have some, of an earlier run perhaps
 
     @property
     def known(self) -> str:
@@ -177,7 +183,7 @@ class Committer:
             self.keys, self.files, batch, unchanged, self.not_done, self.worker, self.forms
         )
         changes.gather(self._owned.partition_of)
-        visited = changes.add_visited(self._owned.visited)
+        visited = changes.add_visited(self._owned.visited, self._buckets_of)
         log = self._log(changes)
         in_redis = bool(log) or positions != self.positions or not self.serial
         attempt = None
@@ -190,6 +196,7 @@ class Committer:
                 self.serial += 1
                 self._unsure = None
                 self._owned.visited.update(visited)
+                self.table.added(changes.added)
                 for key in self.not_done.keys() & batch.urls.keys():
                     del self.not_done[key]
                 self.positions = dict(positions)
@@ -211,8 +218,22 @@ class Committer:
             return 0
         self.replay(self.worker)
         self.serial = attempt.serial
+        self.table.drop_all()  # which lacks the members of that commit
         self._outbox.committed()
         return attempt.stored
+
+    def _buckets_of(self, partition: int, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """The buckets that hold these members of an own partition."""
+        if partition not in self._owned.tokens:
+            return {}
+        while not self.table.is_noted(partition):
+            self.table.note(partition)
+            record = self.keys.commit(self.worker)
+            (unapplied,) = self.link.run([("HSTRLEN", record, "redo")])
+            if int(unapplied):  # Redis came back without the members of the last commit
+                self.table.drop([partition])
+                self.replay(self.worker)
+        return self.table.find(partition, numbers)
 
     def _log(self, changes: BatchChanges) -> list[Step]:
         for partition, parts in self._outbox.trims().items():
@@ -236,17 +257,29 @@ class Committer:
         visits: int,
     ) -> _Attempt:
         changed = sorted({step.partition for step in log if step.token})
+        number, name = self.serial + 1, token_hex(8).encode()
+        long = {b"visits": pack_visits(changes.visits), b"redo": pack_log(log) if log else b""}
         fields: list[Any] = [b"positions", records.pack_positions(positions)]
-        fields += [b"visits", pack_visits(changes.visits), b"redo", pack_log(log) if log else b""]
         fields += [b"steps", b"" if self.link.is_cluster else len(log)]
         fields += [b"partitions", f" {' '.join(map(str, changed))} ".encode()]
         outdated = b""
         if changes.outdated:
-            packed = {who: pack_outdated(pages) for who, pages in changes.outdated.items()}
+            packed = {who: self._lists(pages) for who, pages in changes.outdated.items()}
             outdated = msgpack.packb(packed)
-        fields += [b"outdated", outdated]
-        number, name = self.serial + 1, token_hex(8).encode()
-        return _Attempt(number, name, changes.stored, visits, fields, log, outdated)
+        split = Split.of(long | {b"outdated": outdated}, name, self.link.part_bytes)
+        fields += [word for field in split.record.items() for word in field]
+        return _Attempt(number, name, changes.stored, visits, fields, split.parts, log, outdated)
+
+    def _lists(self, pages: Sequence[Outdated]) -> bytes | list[bytes]:
+        """Outdated pages of a worker, in one list or in several that Redis takes."""
+        packed = pack_outdated(pages)
+        if len(packed) <= self.link.part_bytes or len(pages) < 2:
+            return packed
+        found: list[bytes] = []
+        for half in (pages[: len(pages) // 2], pages[len(pages) // 2 :]):
+            lists = self._lists(half)
+            found += [lists] if isinstance(lists, bytes) else lists
+        return found
 
     def _carry_out(self, attempt: _Attempt, already: int) -> None:
         """Steps 1 to 3, again where Redis has forgotten them. ``already``: pages that Redis has
@@ -269,6 +302,10 @@ class Committer:
         arguments = [self.worker, self.epoch, attempt.serial, attempt.id, taken, stored]
         arguments += [int(bool(attempt.log)), attempt.visits]
         command = call(COMMIT, keys, [*arguments, *attempt.fields])
+        if attempt.parts:
+            self._has_parts = True
+            log = self.keys.log(self.worker)
+            self.link.run([("HSET", log, name, part) for name, part in attempt.parts.items()])
         (answer,) = self.link.run([command])
         while answer == b"UNAPPLIED":
             self.replay(self.worker)
@@ -314,6 +351,8 @@ class Committer:
             outdated = self.keys.outdated(self.worker)
             look: Command = ("LRANGE", outdated, 0, MAX_OUTDATED - 1)
             reads += [("LREM", outdated, 1, packed) for packed in self.outdated_done]
+            if self._has_parts:
+                reads.append(("HKEYS", self.keys.log(self.worker)))
             answers = self.link.run([*drop, self._outbox.marks_command(), look, *reads])
             if attempt is None or answers.pop(0) == b"DONE":
                 break
@@ -321,6 +360,8 @@ class Committer:
             self._outbox.committed()
         else:
             raise self._forgetful(self.worker)
+        if attempt is not None and self._has_parts:
+            self._drop_parts(attempt, answers[-1])
         self.outdated = [packed for packed in answers[1] if packed not in self.outdated_done]
         self.outdated_done = []
         self._outbox.received(known, answers[2 : 2 + len(known)])
@@ -329,21 +370,34 @@ class Committer:
         if more:
             self._outbox.received(more, self.link.run(self._outbox.read_commands(more)))
 
+    def _drop_parts(self, attempt: _Attempt, names: Iterable[bytes]) -> None:
+        """Of all parts, delete those of earlier commits, and of this commit's log, which is
+        dropped."""
+        log, redo = self.keys.log(self.worker), b"%b redo " % attempt.id
+        gone = [name for name in names if name not in attempt.parts or name.startswith(redo)]
+        self.link.run([("HDEL", log, name) for name in gone])
+        self._has_parts = bool(attempt.parts)
+
     def _drop_log(
         self, worker: str, serial: int, commit_id: bytes, log: Sequence[Step], outdated: bytes
     ) -> Command:
         keys = [self.keys.commit(worker), *map(self.keys.crawl, ("commits", "mail"))]
-        told: dict[str, bytes] = msgpack.unpackb(outdated) if outdated else {}
-        keys += map(self.keys.outdated, told)
+        told = [
+            (who, packed)
+            for who, lists in (msgpack.unpackb(outdated) if outdated else {}).items()
+            for packed in (lists if isinstance(lists, list) else [lists])
+        ]
+        keys += [self.keys.outdated(who) for who, _ in told]
         filled = sorted({step.partition for step in log if not step.token})
-        return call(CARRIED_OUT, keys, [b"%d" % serial, commit_id, *told.values(), *filled])
+        return call(
+            CARRIED_OUT, keys, [b"%d" % serial, commit_id, *(packed for _, packed in told), *filled]
+        )
 
     # commits of any worker
 
     def read(self, worker: str) -> CommitRecord:
         """The commit record of a worker; an empty one where there is none."""
-        (answer,) = self.link.run([("HGETALL", self.keys.commit(worker))])
-        fields = pairs(answer)
+        fields = self._fields(worker)
         return CommitRecord(
             int(fields.get(b"serial", b"0")),
             fields.get(b"id", b""),
@@ -352,6 +406,25 @@ class Committer:
             fields.get(b"redo", b""),
             fields.get(b"visits", b""),
             fields.get(b"outdated", b""),
+        )
+
+    def _fields(self, worker: str) -> dict[bytes, bytes]:
+        for _ in range(TRIES):
+            (answer,) = self.link.run([("HGETALL", self.keys.commit(worker))])
+            fields = pairs(answer)
+            names = part_names(fields)
+            if not fields.get(b"redo"):
+                names.pop(b"redo", None)  # it is applied and dropped
+            missing = False
+            for name, of_value in names.items():
+                commands: list[Command] = [("HGET", self.keys.log(worker), one) for one in of_value]
+                parts = self.link.run(commands)
+                missing = missing or None in parts
+                fields[name] = b"".join(part or b"" for part in parts)
+            if not missing:
+                return fields
+        raise BackendError(  # else the record was dropped, or replaced, between two reads
+            f"Redis at {self.link.name} lacks parts of what worker {worker} has committed"
         )
 
     def replay(self, worker: str, partitions: Collection[int] | None = None) -> bool:
@@ -425,6 +498,8 @@ class BatchChanges:
         self.visits: list[tuple[bytes, bytes]] = []
         """URLs that are done, with their records; FORGOTTEN for those that are known no more."""
         self._members: dict[int, list[int]] = {}
+        self.added: dict[int, list[tuple[int, Sequence[int]]]] = {}
+        """What add_visited() puts into which buckets: (bucket, members), by partition."""
 
     def gather(self, partition_of: Callable[[str], int]) -> None:
         """Look through the batch, once. ``partition_of`` a host, as Owned.partition_of()."""
@@ -445,8 +520,9 @@ class BatchChanges:
                 if key in self._not_done:
                     self._no_record(key)
         for partition, pages in self._pages.items():
-            packed = pack_pages(pages)
-            self.of(partition).put("RPUSH", self._keys.partition("pages", partition), packed)
+            name = self._keys.partition("pages", partition)
+            for at in range(0, len(pages), _PAGES):
+                self.of(partition).put("RPUSH", name, pack_pages(pages[at : at + _PAGES]))
         for name, value in self._batch.hosts.items():
             partition = partition_of(name[1:].decode())
             where = "hosts" if name[:1] == b"h" else "counts"
@@ -570,18 +646,24 @@ class BatchChanges:
             partition = self._keys.partition_of_key(key)
             self.of(partition).put("HDEL", self._keys.partition("merged", partition), key)
 
-    def add_visited(self, totals: Mapping[int, int]) -> dict[int, int]:
+    def add_visited(
+        self,
+        totals: Mapping[int, int],
+        buckets_of: Callable[[int, Sequence[int]], Mapping[int, Sequence[int]]],
+    ) -> dict[int, int]:
         """Let URLs that are done join the visited tables, which have ``totals`` members, and
-        others leave: the new totals of those that grow."""
+        others leave the buckets that hold them, as ``buckets_of`` a partition's members says: the
+        new totals of those that grow."""
         for partition, members in self._no_members.items():
-            words = [b"%d" % number for number in members]
-            for bucket in range(buckets(totals.get(partition, 0))):
+            for bucket, found in buckets_of(partition, members).items():
+                words = [b"%d" % number for number in found]
                 self.of(partition).put("SREM", self._keys.dupefilter(partition, bucket), *words)
         grown = {}
         for partition, members in self._members.items():
             before = totals.get(partition, 0)
             changes = self.of(partition)
-            for bucket, part in spread(before, members):
+            self.added[partition] = list(spread(before, members))
+            for bucket, part in self.added[partition]:
                 words = [b"%d" % number for number in part]
                 changes.put("SADD", self._keys.dupefilter(partition, bucket), *words)
             grown[partition] = total = before + len(members)

@@ -63,6 +63,10 @@ class Keys:
         """What a worker has in its directory that counts no more."""
         return self.crawl("outdated:" + worker)
 
+    def log(self, worker: str) -> bytes:
+        """Parts of a worker's commit record that are too long for one value."""
+        return self.crawl("log:" + worker)
+
     def commit(self, worker: str) -> bytes:
         """The commit record of a worker."""
         return self.crawl("commit:" + worker)

@@ -10,6 +10,7 @@ What the owner before had committed and not applied is applied first.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
@@ -20,34 +21,59 @@ from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.owned import Loaded
-from larmspider.cluster.redis_client import OWN, Command, RedisLink, call, pairs
+from larmspider.cluster.redis_client import OWN, REBUILD, Command, RedisLink, call, pairs
 from larmspider.cluster.redis_records import buckets, unpack_pages, unpack_queued, unpack_visits
-from larmspider.errors import CrawlDirError
+from larmspider.cluster.visited_table import members
+from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
 from larmspider.frontier.storage.records import COMPACTED, FORGOTTEN, Counts
 
+logger = logging.getLogger(__name__)
+
 FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
+REBUILDING = "larmspider rebuild 1, {blocks} blocks"
+"""The format of a crawl in Redis that no worker may join: rebuild.py fills it."""
 _BLOCKS = re.compile(rb"(\d+) blocks$")
 _AT_ONCE = 64
 """Partitions whose hosts come in one round trip."""
-_BUCKETS_AT_ONCE = 200
 _ELEMENTS_AT_ONCE = 100
 """Of the list of a partition's pages."""
 
 
 def partitions_of(link: RedisLink, prefix: str, wanted: int) -> int:
-    """The number of partitions of a crawl: that in Redis where ``wanted`` (LARM_BLOCKS) is 0."""
-    if wanted:
-        return wanted
+    """The number of partitions of a crawl: that in Redis where ``wanted`` (LARM_BLOCKS) is 0.
+    Raises ConfigError while the crawl is being rebuilt."""
+    begun = begun_with(refuse_rebuilding(link, prefix))
+    return wanted or begun or PARTITIONS
+
+
+def refuse_rebuilding(link: RedisLink, prefix: str) -> bytes | None:
+    """The format of the crawl in Redis. Raises ConfigError while it is being rebuilt."""
+    known: bytes | None
     (known,) = link.run([("GET", Keys(prefix, 1).crawl("format"))])
-    return begun_with(known) or PARTITIONS
+    if is_rebuilding(known):
+        raise ConfigError(
+            f"the crawl in Redis at {link.name} is being rebuilt: bring the workers' directories of"
+            " every machine with `scrapy workers --rebuild`, then `scrapy workers --rebuild"
+            " --complete` lets workers go on"
+        )
+    return known
+
+
+def is_rebuilding(known: bytes | None) -> bool:
+    """Whether this is the format of a crawl that is being rebuilt."""
+    return (known or b"").startswith(REBUILDING.partition(",")[0].encode())
 
 
 def begun_with(known: bytes | None) -> int:
     """The number of partitions in the format of a crawl in Redis; 0 where there is none."""
     begun = _BLOCKS.search(known or b"")
     return int(begun[1]) if begun else 0
+
+
+class Lost(BackendError, ConfigError):  # noqa: N818 - named for what happened
+    """Redis lacks a part of the crawl that workers have committed."""
 
 
 class Loading:
@@ -58,14 +84,17 @@ class Loading:
         self._link, self._keys = committer.link, committer.keys
 
     def load(self, partitions: Mapping[int, int]) -> Loaded:
-        """Load partitions, given with their tokens. Raises Fenced where one has a later owner."""
+        """Load partitions, given with their tokens. Raises Fenced where one has a later owner, and
+        Lost where Redis lacks some of it; then nothing on disk has changed."""
         loaded = Loaded(dict(partitions))
         numbers = sorted(partitions)
         self._apply_logs_of_owners(numbers, but=self._committer.worker)
         for at in range(0, len(numbers), _AT_ONCE):
             part = numbers[at : at + _AT_ONCE]
             self._own(part, loaded)
+            self._refuse_lost(part, loaded)
             self._local.purge(dict.fromkeys(part, ()))
+            self._committer.table.drop(part)
             used = [partition for partition in part if partition not in loaded.untouched]
             if used:
                 self._load_hosts(used, loaded)
@@ -117,6 +146,47 @@ class Loading:
             left = again
             self._apply_logs_of_owners(left)
         raise BackendError(f"Redis at {self._link.name} changes the owner of partition {left[0]}")
+
+    def _refuse_lost(self, partitions: Sequence[int], loaded: Loaded) -> None:
+        """Keys that Redis has evicted, or somebody has deleted, leave a partition that does not
+        agree with its counters: its pages would be fetched, and stored, once more."""
+        commands: list[Command] = []
+        for partition in partitions:
+            names = [self._key(name, partition) for name in ("counts", "entries")]
+            sets = range(buckets(loaded.visited[partition]))
+            commands += [("HVALS", names[0]), ("HLEN", names[1])]
+            commands += [("SCARD", self._keys.dupefilter(partition, at)) for at in sets]
+        answers = iter(self._link.run(commands))
+        lost: list[str] = []
+        for partition in partitions:
+            hosts = [records.unpack_counts(packed) for packed in next(answers)]
+            queued, visited = int(next(answers)), 0
+            for _ in range(buckets(loaded.visited[partition])):
+                visited += int(next(answers))
+            known = sum(one.stored + one.failed + one.refused for one in hosts)
+            waiting = sum(one.queued + one.leased for one in hosts)
+            if partition in loaded.untouched and (hosts or queued):
+                lost.append(f"partition {partition} has URLs and no owner record")
+            elif visited < known:
+                lost.append(f"partition {partition} has {visited:,} of {known:,} visited URLs")
+            elif queued < waiting:
+                lost.append(f"partition {partition} has {queued:,} of {waiting:,} queued URLs")
+            elif not hosts and (visited or queued):
+                lost.append(f"partition {partition} has URLs and no counters")
+        if lost:
+            self._report(lost)
+
+    def _report(self, lost: Sequence[str]) -> None:
+        more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+        message = (
+            f"Redis at {self._link.name} has lost a part of the crawl ({lost[0]}{more}): keys were"
+            " evicted or deleted. Nothing is fetched again. Stop all workers, delete what Redis"
+            f" has left of the crawl, and {REBUILD}"
+        )
+        if not self._link.is_cluster:
+            raise Lost(message)
+        # a node that came back without its last second may lack some steps of a commit
+        logger.warning("%s", message)
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
         """The workers that these partitions had last, "" for nobody."""
@@ -170,7 +240,7 @@ class Loading:
     def _load_visited(self, partitions: Sequence[int], loaded: Loaded) -> None:
         rows: list[Row] = []
         for partition in partitions:
-            found = _members(self._link, self._keys, partition, loaded.visited[partition])
+            found = members(self._link, self._keys, partition, loaded.visited[partition])
             rows += self._local.visited_rows(partition, found)
             if len(rows) > CHUNK:
                 self._local.write(rows)
@@ -221,20 +291,6 @@ class Loading:
         return self._keys.partition(name, partition)
 
 
-def members(link: RedisLink, keys: Keys, partition: int) -> Iterator[int]:
-    """The visited table of a partition in Redis."""
-    (total,) = link.run([("HGET", keys.partition("owner", partition), "visited")])
-    return _members(link, keys, partition, int(total or 0))
-
-
-def _members(link: RedisLink, keys: Keys, partition: int, total: int) -> Iterator[int]:
-    names = [keys.dupefilter(partition, bucket) for bucket in range(buckets(total))]
-    for at in range(0, len(names), _BUCKETS_AT_ONCE):
-        part = names[at : at + _BUCKETS_AT_ONCE]
-        for found in link.run([("SMEMBERS", name) for name in part]):
-            yield from map(int, found)
-
-
 def _by_name(answer: Any) -> dict[str, bytes]:
     return {name.decode(): value for name, value in pairs(answer).items()}
 
@@ -260,6 +316,7 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
     record = committer.read(committer.worker)
     on_disk = int(serial or 0)
     local.wipe()
+    committer.table.drop_all()
     if on_disk < record.serial:
         visits = unpack_visits(record.visits)
         urls = local.files.urls
@@ -289,6 +346,12 @@ def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
     """The id of the crawl in Redis, made if need be; ``known`` is the one that the files have."""
     keys, name, path = committer.keys, committer.link.name, local.files.path
     wanted = FORMAT.format(blocks=keys.partitions)
+    has_crawl = local.files.get(b"serial", local.files.meta) is not None
+    if has_crawl and known and committer.link.run([("EXISTS", keys.crawl("id"))]) == [0]:
+        raise CrawlDirError(
+            f"Redis at {name} has no crawl, {path} holds one: {REBUILD}; or name another LARM_DIR"
+            " or Redis, or start over with -a fresh=force"
+        )
     _, _, found, crawl = committer.link.run(
         [
             ("SET", keys.crawl("format"), wanted, "NX"),
@@ -303,10 +366,11 @@ def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
             f" this is {wanted!r}"
         )
     crawl_id: str = crawl.decode()
-    if local.files.get(b"serial", local.files.meta) is not None and known != crawl_id:
+    if has_crawl and known != crawl_id:
         what = "another crawl than" if known else "a crawl without Redis, not"
+        lost = f", or, if this Redis has lost the crawl, {REBUILD}" if known else ""
         raise CrawlDirError(
-            f"{path} holds {what} that in Redis at {name}: name another LARM_DIR, or start over"
-            " with -a fresh=force"
+            f"{path} holds {what} that in Redis at {name}: name another LARM_DIR{lost}, or start"
+            " over with -a fresh=force"
         )
     return crawl_id

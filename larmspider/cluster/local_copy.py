@@ -48,11 +48,12 @@ _ELSEWHERE = "found by another worker"
 
 
 class SharedFiles(LmdbFiles):
-    """The frontier's files, with one more database."""
+    """The frontier's files, with two more databases. ``buckets`` is VisitedTable's."""
 
     def __init__(self, path: Path, *, map_bytes: int = FIRST_MAP_BYTES) -> None:
         super().__init__(path, map_bytes=map_bytes)
         self.others = self.env.open_db(b"others")
+        self.buckets = self.env.open_db(b"buckets")
 
     def record(self, key: bytes, partition: int) -> bytes | None:
         """The record of a URL as of the last commit, also of one that others fetched."""
@@ -103,13 +104,14 @@ def _rows_of(key: bytes, record: bytes) -> tuple[bytes, bytes]:
     return records.merged_rows(merged.entry.host, key, merged.into)
 
 
-def _tag(partition: int) -> bytes:
+def tag_of(partition: int) -> bytes:
+    """The first bytes of a partition's rows."""
     return partition.to_bytes(2, "big")
 
 
 def name_of(key: bytes, partition: int) -> bytes:
     """The name of a URL in ``others``."""
-    return _tag(partition) + compact(key)
+    return tag_of(partition) + compact(key)
 
 
 class LocalCopy:
@@ -209,7 +211,7 @@ class LocalCopy:
     def keep_pages(self, partition: int, pages: Iterable[StoredPage], forms: UrlForms) -> None:
         """Of one commit. Those that this worker fetched itself are known, unless another one has
         visited them since: then their records say so."""
-        files, tag = self.files, _tag(partition)
+        files, tag = self.files, tag_of(partition)
         changes: list[Row] = []
         with files.read() as txn:
             for url, depth, fingerprint in pages:
@@ -263,7 +265,7 @@ class LocalCopy:
         own = dict(self.own_visits(partition))
         known: set[bytes] = set()
         rows: list[Row] = []
-        tag = _tag(partition)
+        tag = tag_of(partition)
         for number in members:
             name = compact_of(number)
             if name in own and own[name][1] == state_of(number):
@@ -319,7 +321,7 @@ class LocalCopy:
         return rows
 
     def _other_rows(self, partition: int) -> list[tuple[bytes, bytes]]:
-        tag, rows = _tag(partition), []
+        tag, rows = tag_of(partition), []
         with self.files.read() as txn:
             cursor = txn.cursor(self.files.others)
             more = cursor.set_range(tag)

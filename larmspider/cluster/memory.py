@@ -33,7 +33,14 @@ from typing import Any
 import redis
 
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.redis_client import SAY_AGAIN_SECS, RedisLink
+from larmspider.cluster.redis_client import (
+    REBUILD,
+    SAY_AGAIN_SECS,
+    SET_NO_EVICTION,
+    RedisLink,
+)
+from larmspider.formatting import counted
+from larmspider.frontier.storage.backend import BackendError
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +79,7 @@ class MemoryWatch:
         self._committing = threading.Lock()
         self._claim = 0.0
         self._warned = False
+        self._evicted: int | None = None  # keys that Redis had deleted by the first look
         self.full = False
         self._most = self._next_look = math.inf  # bytes that this worker has brought
 
@@ -92,8 +100,11 @@ class MemoryWatch:
     def look(self, committed: int, pending: int, workers: int) -> None:
         """Ask Redis. ``committed`` bytes of this worker were in Redis before, ``pending`` ones wait
         for its next commit, and of the other ``workers`` as many. Raises redis.RedisError,
-        OSError."""
-        used, limit = max(nodes := self._nodes(), key=_part, default=(0, 0))
+        OSError, and BackendError where Redis deletes keys."""
+        infos = self._link.infos("memory", "stats")
+        self._refuse_eviction(infos)
+        nodes = [_used_of(info) for info in infos]
+        used, limit = max(nodes, key=_part, default=(0, 0))
         self.judge(_part((used, limit)), _part((used + pending * workers, limit)), limit)
         if not self._committing.acquire(blocking=False):
             self._next_look = math.inf  # until the commit is over, which has the claim
@@ -186,14 +197,20 @@ class MemoryWatch:
 
     def _nodes(self) -> list[tuple[int, int]]:
         """Bytes used and allowed, of each node."""
-        return [_used_of(info) for info in self._infos()]
+        return [_used_of(info) for info in self._link.infos("memory")]
 
-    def _infos(self) -> list[dict[str, Any]]:
-        client = self._link.client
-        if not self._link.is_cluster:
-            return [client.info("memory")]
-        found = client.info("memory", target_nodes=redis.RedisCluster.PRIMARIES)
-        return list(found.values()) if "used_memory" not in found else [found]
+    def _refuse_eviction(self, infos: list[dict[str, Any]]) -> None:
+        """Raise BackendError where Redis has deleted keys since the first look."""
+        evicted = sum(int(info.get("evicted_keys", 0)) for info in infos)
+        if self._evicted is None or evicted < self._evicted:  # Redis was started again
+            self._evicted = evicted
+        if evicted > self._evicted:
+            raise BackendError(
+                f"Redis at {self._link.name} has evicted {counted(evicted - self._evicted, 'key')}"
+                " while the crawl ran, and parts of the crawl are gone with them:"
+                f" {SET_NO_EVICTION}; then start again, and where a worker refuses what is left,"
+                f" {REBUILD}"
+            )
 
     def judge(self, now: float, soon: float, limit: int) -> None:
         """Both are parts of ``limit`` bytes; ``soon`` has what is still to be committed."""

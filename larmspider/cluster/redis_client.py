@@ -26,15 +26,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 import redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException
 from redis.retry import Retry
+from redis.sentinel import SentinelConnectionPool
 from scrapy.settings import BaseSettings
 from scrapy_redis.connection import get_redis_from_settings
 
+from larmspider.cluster.sentinel import SentinelRedis, is_sentinel, name_of
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.frontier.storage.backend import BackendError
 
@@ -150,6 +152,21 @@ NEEDED = (7, 0)
 """The oldest Redis that the backend was tested with."""
 PIPELINE_BYTES = 4 << 20
 """Arguments in one round trip, about."""
+PART_BYTES = 16 << 20
+"""A longer value goes to Redis in parts. A Redis that takes less says so: RedisLink.part_bytes."""
+REBUILD = (
+    "fill an empty Redis from the workers' directories with `scrapy workers --rebuild`"
+    " (docs/workers.md, Rebuild)"
+)
+NO_EVICTION = "noeviction"
+SET_NO_EVICTION = (
+    "run CONFIG SET maxmemory-policy noeviction, or write maxmemory-policy noeviction in redis.conf"
+)
+_SIZE_LIMITS = ("proto-max-bulk-len", "client-query-buffer-limit")
+"""Settings of Redis that bound one argument of a command. Neither can be below 1 MB."""
+_LARGE = 512 << 10  # bytes of an argument that such a limit may concern
+_SIZE_WORDS = ("invalid bulk length", "invalid multibulk length", "query buffer")
+_SIZE_TRIES = 5  # times that a Redis which answers a PING ends the connection of a large command
 START_SECS = 300.0
 """How long a worker that starts waits for a Redis that cannot be used; then it ends with status 75.
 A run of this length ends a row of restarts (workers/supervisor.py), so there is always a next."""
@@ -171,6 +188,8 @@ class RedisLink:
         self.starting = False
         """The crawl has not begun: a user without permission is refused, and Redis is waited for as
         patiently() does."""
+        self.part_bytes = PART_BYTES
+        """The longest argument to send: half of what this Redis takes, or PART_BYTES."""
         self.gave_up = False
         """Something was not done, as ``stop`` was set while Redis was waited for."""
 
@@ -195,7 +214,10 @@ class RedisLink:
                 raise ConfigError(f"Redis at {self.name} is {version}: {wanted} or newer is needed")
             if info.get("role") in ("slave", "replica"):
                 raise TemporaryError(f"Redis at {self.name} is a replica: name its master")
+            self._refuse_eviction()
             self._load_scripts()
+            limits = self._config(*_SIZE_LIMITS).values()
+            self.part_bytes = min([PART_BYTES, *(int(limit) // 2 for limit in limits)])
         except UNREACHABLE as error:
             kind = TemporaryError if passing(error) else ConfigError
             raise kind(
@@ -220,6 +242,39 @@ class RedisLink:
             return dict(self.client.info(target_nodes=node))
         return dict(self.client.info())
 
+    def _refuse_eviction(self) -> None:
+        """Raise ConfigError where Redis deletes keys when it is full, whether it has a maxmemory by
+        now or not."""
+        for info in self.infos("memory"):
+            policy = info.get("maxmemory_policy")
+            if policy is None:  # a server that is no Redis to the letter
+                policy = self._config("maxmemory-policy").get("maxmemory-policy", NO_EVICTION)
+            if policy != NO_EVICTION:
+                raise ConfigError(
+                    f"Redis at {self.name} has maxmemory-policy {policy}, which deletes parts of"
+                    f" the crawl when memory is short: {SET_NO_EVICTION}"
+                )
+
+    def infos(self, *sections: str) -> list[dict[str, Any]]:
+        """These sections of INFO, of each node. Raises what UNREACHABLE lists."""
+        if not self.is_cluster:
+            return [self.client.info(*sections)]
+        found = self.client.info(*sections, target_nodes=redis.RedisCluster.PRIMARIES)
+        return list(found.values()) if "used_memory" not in found else [found]
+
+    def _config(self, *names: str) -> dict[str, str]:
+        """Settings of Redis, {} where this user may not ask. Raises what UNREACHABLE lists."""
+        self.round_trips += 1
+        try:
+            if self.is_cluster:
+                node = self.client.get_random_primary_node()
+                return dict(self.client.config_get(*names, target_nodes=node))
+            return dict(self.client.config_get(*names))
+        except redis.ResponseError as error:
+            if passing(error):
+                raise
+            return {}
+
     def _load_scripts(self) -> None:
         for script in SCRIPTS:
             self.round_trips += 1
@@ -234,10 +289,10 @@ class RedisLink:
             part.append(command)
             size += sum(len(word) if isinstance(word, (bytes, str)) else 8 for word in command)
             if size > PIPELINE_BYTES:
-                answers += self._insist(lambda some=part: self._send(some))  # type: ignore[misc]
+                answers += self._insist(part)
                 part, size = [], 0
         if part:
-            answers += self._insist(lambda: self._send(part))
+            answers += self._insist(part)
         return answers
 
     def _send(self, commands: Sequence[Command]) -> list[Any]:
@@ -251,14 +306,26 @@ class RedisLink:
                 raise answer
         return answers
 
-    def _insist(self, send: Callable[[], list[Any]]) -> list[Any]:
+    def _insist(self, commands: Sequence[Command]) -> list[Any]:
+        failures = 0
+
+        def send() -> list[Any]:
+            nonlocal failures
+            try:
+                return self._sent(lambda: self._send(commands))
+            except UNREACHABLE as error:
+                failures += 1
+                if (refusal := self._too_large(error, commands, failures)) is not None:
+                    raise refusal from error
+                raise
+
         if self.starting:
-            return insist(lambda: self._sent(send), self.name)
+            return insist(send, self.name)
         began = warned = 0.0
         wait = _FIRST_WAIT_SECS
         while True:
             try:
-                answers = self._sent(send)
+                answers = send()
             except UNREACHABLE as error:
                 now = time.monotonic()
                 began = began or now
@@ -283,6 +350,39 @@ class RedisLink:
                     )
                 return answers
 
+    def _too_large(
+        self, error: Exception, commands: Sequence[Command], failures: int
+    ) -> BackendError | None:
+        """The error to raise where Redis refuses a command for its size; None: it does not. Redis
+        ends the connection then, often before the client has read why."""
+        said = any(word in str(error) for word in _SIZE_WORDS)
+        if not said and not isinstance(error, (redis.ConnectionError, OSError)):
+            return None
+        size = max((len(word) for words in commands for word in words if _is_text(word)), default=0)
+        if not said and size < _LARGE:
+            return None
+        limits = self._limits_now()
+        if limits is None:
+            limits = self._limits_now()  # a connection of the pool was ended
+        if limits is None:
+            return None  # it is away
+        over = [f"{name} (now {limit})" for name, limit in limits.items() if int(limit) <= size]
+        if not (said or over) and failures < _SIZE_TRIES:
+            return None
+        setting = " and ".join(over or _SIZE_LIMITS)
+        return BackendError(
+            f"Redis at {self.name} refuses a command with an argument of {size:,} bytes: raise its"
+            f" {setting}, by CONFIG SET and in redis.conf"
+        )
+
+    def _limits_now(self) -> dict[str, str] | None:
+        """What bounds an argument, as far as this user may ask; None where Redis is away."""
+        try:
+            self.client.ping()
+            return self._config(*_SIZE_LIMITS)
+        except UNREACHABLE:
+            return None
+
     def _sent(self, send: Callable[[], list[Any]]) -> list[Any]:
         """The answers; a server that was restarted has forgotten the scripts, and gets them."""
         try:
@@ -290,6 +390,10 @@ class RedisLink:
         except redis.exceptions.NoScriptError:
             self._load_scripts()
             return send()
+
+
+def _is_text(word: Argument) -> TypeGuard[bytes | str]:
+    return isinstance(word, (bytes, str))
 
 
 _NAMES = ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_ENCODING")
@@ -315,12 +419,16 @@ def connect(
     params |= {"decode_responses": False, "retry": Retry(NoBackoff(), 1), **overrides}
     if answer_secs is not None:
         params |= {name: _at_most(params.get(name), answer_secs) for name in _TIMEOUTS}
+    if is_sentinel(settings.get("REDIS_URL") or ""):
+        params["redis_cls"] = SentinelRedis
     own = BaseSettings({name: settings.get(name) for name in _NAMES} | {"REDIS_PARAMS": params})
     try:
         with warnings.catch_warnings():
             # scrapy-redis asks for retry_on_timeout, which redis-py does anyway now
             warnings.simplefilter("ignore", DeprecationWarning)
             client = get_redis_from_settings(own)
+    except ConfigError:
+        raise
     except UNREACHABLE as error:
         kind = TemporaryError if passing(error) else ConfigError
         raise kind(f"{which}: Redis cannot be used: {why(error)}") from None
@@ -328,8 +436,8 @@ def connect(
         # the text of the error may hold a part of the password
         raise ConfigError(
             f"{which} and REDIS_PARAMS cannot be used ({type(error).__name__}): expected a URL such"
-            " as redis://[user:password@]host:6379/0, rediss://... or unix:///path, and arguments"
-            " of redis.Redis"
+            " as redis://[user:password@]host:6379/0, rediss://..., unix:///path or"
+            " redis+sentinel://host:26379,host2:26379/mymaster/0, and arguments of redis.Redis"
         ) from None
     return client, _name(client)
 
@@ -405,11 +513,13 @@ def _told_to_stop() -> Iterator[threading.Event]:
 def _link_to(settings: Settings) -> RedisLink:
     probe, where = connect(settings, answer_secs=ANSWER_SECS, retry=Retry(NoBackoff(), 0))
     try:
-        RedisLink(probe, where).check()
+        checked = RedisLink(probe, where)
+        checked.check()
     finally:
         probe.close()
     client, where = connect(settings)
     link = RedisLink(client, where)
+    link.part_bytes = checked.part_bytes
     link.starting = True
     return link
 
@@ -423,6 +533,8 @@ def _name(client: Any) -> str:
         node = client.get_primaries()[0]  # type: ignore[no-untyped-call]
         return f"{node.host}:{node.port} (a cluster)"
     with_what = client.connection_pool.connection_kwargs
+    if isinstance(client.connection_pool, SentinelConnectionPool):
+        return f"{name_of(client.connection_pool)}/{with_what.get('db', 0)}"
     where = with_what.get("path") or (
         f"{with_what.get('host', 'localhost')}:{with_what.get('port', 6379)}"
     )

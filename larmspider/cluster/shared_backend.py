@@ -160,6 +160,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         any thread, while no commit() runs; take() comes next. Raises Fenced, BackendError."""
         given_up = self._owned.given_up
         self._local.purge({at: given_up.pop(at) for at in partitions if at in given_up})
+        self._committer.table.drop(partitions)
         return self._loading.load(partitions)
 
     def take(self, loaded: Loaded) -> list[str]:
@@ -438,7 +439,9 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self.committed_bytes += brought
         self._url_bytes_sealed = self._visits_sealed = 0
         while self._owned.given_up:
-            self._local.purge(dict([self._owned.given_up.popitem()]))
+            partition, hosts = self._owned.given_up.popitem()
+            self._local.purge({partition: hosts})
+            self._committer.table.drop([partition])
 
     def discard(self) -> None:
         self._unchanged.clear()

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.loading import members
 from larmspider.cluster.redis_client import REFILL, Command, RedisLink
 from larmspider.cluster.redis_records import member, pack_record
+from larmspider.cluster.visited_table import members
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.refresh import KEPT_DAYS

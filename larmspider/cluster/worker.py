@@ -28,7 +28,7 @@ from larmspider import options
 from larmspider.cluster.heartbeat import Heartbeat
 from larmspider.cluster.joining import join
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.loading import partitions_of
+from larmspider.cluster.loading import partitions_of, refuse_rebuilding
 from larmspider.cluster.membership import (
     PARTITIONS,
     Beat,
@@ -55,7 +55,7 @@ from larmspider.fetch.curl_loop import set_send_gate
 from larmspider.formatting import counted
 from larmspider.frontier.overrides import HostOverride, Overrides, host_as_json
 from larmspider.frontier.partition import Partitions
-from larmspider.frontier.storage.backend import Fenced
+from larmspider.frontier.storage.backend import BackendError, Fenced
 from larmspider.urls.normalizer import UrlForms
 from larmspider.workdir.directory import asked_fresh
 
@@ -109,7 +109,9 @@ class ClusterWorker:
         seconds = shared.lease_secs
         self.link = link_to(settings)
         spider, wanted = crawler.spider.name, shared.partitions
-        if asked_fresh(settings):
+        if fresh := asked_fresh(settings):
+            if fresh != "force":
+                refuse_rebuilding(self.link, spider)
             partitions = wanted or PARTITIONS
         else:
             partitions = partitions_of(self.link, spider, wanted)
@@ -233,8 +235,8 @@ class ClusterWorker:
             logger.warning("Redis at %s does not answer: %s", self.link.name, error)
         if self._given:
             with suppress(*UNREACHABLE):
-                own = frontier.control.overrides.copy()
-                frontier.control.merge(self.overrides.read(own), own)
+                own, since = frontier.control.overrides.copy(), frontier.control.orders
+                frontier.control.merge(self.overrides.read(own), since)
             if self._revisiting.mode:
                 self._revisiting.begin(insist(self._run_began, self.link.name))
             given, new_run = self._take_given()
@@ -374,6 +376,8 @@ class ClusterWorker:
                 self.end_fenced(error)
             except UNREACHABLE as error:
                 self._log_unreachable(error)
+            except BackendError as error:
+                self._break_off(str(error))
             except Exception as error:  # without this task the worker would do nothing, for ever
                 logger.critical("Worker %s cannot go on", self.name, exc_info=True)
                 self._break_off(" ".join(f"{type(error).__name__}: {error}".split()))
@@ -434,6 +438,7 @@ class ClusterWorker:
         if not (due or self._memory.wants_look(committed + pending)):
             return
         self._next_memory_look = self._loop.time() + LOOK_SECS
+        await self._read_orders(all_of_them=False)
         waited = not self._has_room()
         await asyncio.to_thread(self._memory.look, committed, pending, self._beat.workers)
         if waited and not self._memory.full:
@@ -454,13 +459,20 @@ class ClusterWorker:
         async with self._checkpointing:
             if not self._running():
                 return
-            control = self.frontier.control
-            own = control.overrides.copy()
-            control.merge(await asyncio.to_thread(self.overrides.read, own), own)
+            await self._read_orders(all_of_them=True)
             if self._revisiting.mode:
                 self._revisiting.begin(await asyncio.to_thread(self._run_began))
             given, new_run = self._take_given()
             self._enter(await asyncio.to_thread(self.backend.load, given), new_run)
+
+    async def _read_orders(self, *, all_of_them: bool) -> None:
+        """Take up the overrides in Redis, or those that have changed there since the last look: an
+        order may have come to the other workers while this one was starting."""
+        control = self.frontier.control
+        own, since = control.overrides.copy(), control.orders
+        control.merge(
+            await asyncio.to_thread(self.overrides.read, own, all_of_them=all_of_them), since
+        )
 
     def _take_given(self) -> tuple[dict[int, int], set[int]]:
         given, new_run = self._given, self._new_run
@@ -606,26 +618,36 @@ class SharedOverrides:
 
     def __init__(self, client: Any, keys: Keys) -> None:
         self._client, self._key = client, keys.crawl("orders")
+        self._seen: dict[bytes, bytes] = {}  # what the last read() found
+        self._writing = threading.Lock()
 
     def keep_host(self, name: str, override: HostOverride) -> bool:
         """What is not for this run only; also an override that was taken back. Returns whether
-        Redis has it."""
-        return self._keep(name, json.dumps(host_as_json(override.after_run())))
+        Redis has it. ``override`` is read when its turn has come: of two orders in two threads the
+        later one stays."""
+        return self._keep(name, lambda: json.dumps(host_as_json(override.after_run())))
 
     def keep_factor(self, factor: float) -> bool:
         """Returns whether Redis has it."""
-        return self._keep(FACTOR, str(factor))
+        return self._keep(FACTOR, lambda: str(factor))
 
-    def _keep(self, name: str, value: str) -> bool:
+    def _keep(self, name: str, value: Callable[[], str]) -> bool:
         try:
-            self._client.hset(self._key, name, value)
+            with self._writing:
+                self._client.hset(self._key, name, value())
         except UNREACHABLE:
             return False
         return True
 
-    def read(self, own: Overrides) -> Overrides:
-        """``own``, replaced by what Redis has. Raises what UNREACHABLE lists."""
-        found = {name.decode(): value for name, value in self._client.hgetall(self._key).items()}
+    def read(self, own: Overrides, *, all_of_them: bool = True) -> Overrides:
+        """``own``, replaced by what Redis has; without ``all_of_them`` only by what has changed
+        there since the last read(). Raises what UNREACHABLE lists."""
+        known, self._seen = self._seen, self._client.hgetall(self._key)
+        found = {
+            name.decode(): value
+            for name, value in self._seen.items()
+            if all_of_them or known.get(name) != value
+        }
         factor = float(found.pop(FACTOR, own.after_run().factor))
         kept = {name: HostOverride(**json.loads(value)) for name, value in found.items()}
         for name in kept.keys() & own.hosts.keys():

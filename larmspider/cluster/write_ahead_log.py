@@ -21,7 +21,11 @@ from larmspider.cluster.redis_client import APPLY, Command, call
 
 STEP_WORDS = 2_000
 """Arguments in one step, about: Redis does nothing else while it runs the step, some 1 ms."""
+STEP_BYTES = 256 << 10
+"""Bytes of the arguments in one step, about. The smallest proto-max-bulk-len that Redis takes is
+1 MB, and the commands of a step are one argument; one word alone may be longer."""
 _COMMAND_WORDS = 200  # in one command; Lua can unpack some 8,000
+_PAIRED = ("HSET", "ZADD")  # commands whose words come in twos
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +82,34 @@ class PartitionChanges:
     def __bool__(self) -> bool:
         return bool(self._lists or self._last)
 
-    def _pieces(self) -> Iterator[tuple[str, bytes, Sequence[Any]]]:
+    def _pieces(self) -> Iterator[tuple[str, bytes, Sequence[Any], int]]:
+        """Command, key, words, and the bytes of the words."""
         for (command, key), words in self._lists.items():
             for at in range(0, len(words), _COMMAND_WORDS):
-                yield command, key, words[at : at + _COMMAND_WORDS]
-        yield from self._last
+                piece = words[at : at + _COMMAND_WORDS]
+                size = sum(map(len, piece))
+                if size <= STEP_BYTES:
+                    yield command, key, piece, size
+                    continue
+                unit = 1 + (command in _PAIRED)
+                for first in range(0, len(piece), unit):
+                    few = piece[first : first + unit]
+                    yield command, key, few, sum(map(len, few))
+        for command, key, words in self._last:
+            yield command, key, words, sum(map(len, words))
 
     def steps(self, partition: int, token: bytes, counter: bytes, first: int) -> Iterator[Step]:
         """Numbered from ``first`` on."""
-        keys: list[bytes] = [self.owner]
+        keys: dict[bytes, int] = {}  # key -> its number, in Lua
         commands: list[list[Any]] = []
-        words = 0
-        for command, key, piece in self._pieces():
-            if words and words + len(piece) > STEP_WORDS:
-                yield Step(partition, token, counter, first, keys, commands)
+        words = size = 0
+        for command, key, piece, more in self._pieces():
+            if words and (words + len(piece) > STEP_WORDS or size + more > STEP_BYTES):
+                yield Step(partition, token, counter, first, [self.owner, *keys], commands)
                 first += 1
-                keys, commands, words = [self.owner], [], 0
-            if key not in keys[1:]:
-                keys.append(key)
-            commands.append([command, keys.index(key, 1) + 1, *piece])
+                keys, commands, words, size = {}, [], 0, 0
+            commands.append([command, keys.setdefault(key, len(keys) + 2), *piece])
             words += len(piece) + 1
+            size += more
         if commands:
-            yield Step(partition, token, counter, first, keys, commands)
+            yield Step(partition, token, counter, first, [self.owner, *keys], commands)

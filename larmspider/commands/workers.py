@@ -25,6 +25,7 @@ from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.misc import load_object
 
 from larmspider import options
+from larmspider.command import print_json
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError, TemporaryError
 from larmspider.extensions.preflight import (
@@ -79,6 +80,19 @@ class Command(ScrapyCommand):
             "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE",
             help="set spider argument (may be repeated)",
         )  # fmt: skip
+        parser.add_argument(
+            "--rebuild", action="store_true",
+            help="Redis has lost the crawl: fill it from the workers' directories in LARM_DIR."
+            " Run it on each machine, in any order; no worker may run meanwhile",
+        )  # fmt: skip
+        parser.add_argument(
+            "--complete", action="store_true",
+            help="with --rebuild, once: the directories of all machines are in, with those of this"
+            " one; workers may go on",
+        )  # fmt: skip
+        parser.add_argument(
+            "--json", action="store_true", help="with --rebuild: print what was done as JSON"
+        )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) > 1:
@@ -89,6 +103,11 @@ class Command(ScrapyCommand):
             raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
         try:
             options.as_integer("-n", opts.n, minimum=1, maximum=MAX_WORKERS)
+            if opts.rebuild:
+                self.exitcode = self._rebuild(args, arguments, opts)
+                return
+            if opts.complete or opts.json:
+                raise ConfigError("--complete and --json: expected --rebuild with them")
             self.exitcode = self._crawl(args[0] if args else SPIDER, arguments, opts)
         except LarmspiderError as error:
             from larmspider.cluster.redis_server import StartStopped
@@ -181,6 +200,21 @@ class Command(ScrapyCommand):
             print("\n".join(outcome.lines()), flush=True)
         nothing = not stop.count and not outcome.total[UrlState.STORED]
         return supervisor.exit_status or int(nothing)
+
+    def _rebuild(self, args: list[str], arguments: dict[str, str], opts: argparse.Namespace) -> int:
+        from larmspider.workers.rebuilding import rebuild
+
+        if args or arguments:
+            raise ConfigError("--rebuild takes neither a spider nor -a: crawl.json has them")
+        assert self.settings is not None
+        options.settle_scrapys(self.settings)
+        done = rebuild(self.settings, complete=opts.complete, say=_say)
+        with suppress(OSError):
+            if opts.json:
+                print_json(done.as_json())
+            else:
+                print("\n".join(done.lines()), flush=True)
+        return 0
 
     def _supervisor(
         self,

@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -349,7 +348,7 @@ class OperatorExtension:
         scheduler = self._scheduler
         if scheduler.worker is None:
             return ""
-        order = replace(scheduler.frontier.control.overrides.of(name))
+        order = scheduler.frontier.control.overrides.of(name)
         kept = await asyncio.to_thread(scheduler.worker.overrides.keep_host, name, order)
         return "" if kept else UNSHARED
 

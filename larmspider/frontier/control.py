@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from larmspider.frontier.dispatch import schedule
 from larmspider.frontier.hosts import Host, HostState
-from larmspider.frontier.overrides import NOTE, HostOverride, Overrides
+from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class Control:
         self._threads = frontier.slots.total  # of the settings
         self.paused = False
         """The whole crawl hands nothing out."""
+        self.orders = 0
+        """The number of orders so far: the ``since`` of merge()."""
+        self._ordered: dict[str, int] = {}  # by host, or field of Overrides: its last one
 
     @property
     def overrides(self) -> Overrides:
@@ -55,22 +58,22 @@ class Control:
         if overrides != found:
             self.save()
 
-    def merge(self, overrides: Overrides, since: Overrides) -> None:
-        """Apply ``overrides``, read from Redis; what was changed here meanwhile counts more.
+    def merge(self, overrides: Overrides, since: int) -> None:
+        """Apply ``overrides``, read from Redis. What was ordered here meanwhile counts more, also
+        an order that was given and taken back.
 
-        ``since``: a copy of the overrides here when the reading began.
+        ``since``: ``orders`` when the reading began.
         """
         own = self.overrides
-        for name, override in own.hosts.items():
-            if override != since.hosts.get(name, HostOverride()):
-                overrides.hosts[name] = override
-        changed = own.factor != since.factor or own.for_run != since.for_run
-        if changed or own.threads != since.threads:
+        ordered = {name for name, number in self._ordered.items() if number > since}
+        for name in ordered & own.hosts.keys():
+            overrides.hosts[name] = own.hosts[name]
+        if not ordered.isdisjoint(("factor", "threads")):
             # Redis knows no more of these than the factor
             names = ("factor", "threads", "threads_instead_of")
             overrides = replace(
                 overrides,
-                **{name: getattr(own, name) for name in names if changed or name != "factor"},
+                **{n: getattr(own, n) for n in names if n != "factor" or n in ordered},
                 for_run=dict(own.for_run),
             )
         if overrides != own:
@@ -84,6 +87,12 @@ class Control:
                 host.rule = self._frontier.politeness.pace_of(name)
                 self._pause(host, overrides.is_paused(name))
         self._frontier.slots.resize(overrides.threads or self._threads)
+
+    def _order(self, name: str) -> None:
+        """A host, or a field of Overrides, was given an order."""
+        self.orders += 1
+        self._ordered[name] = self.orders
+        self.save()
 
     def save(self) -> None:
         """The overrides have changed."""
@@ -102,24 +111,24 @@ class Control:
     def slow_down(self, factor: float, *, keep: bool = True) -> None:
         """All gaps are so many times as long, from the next request of each host on."""
         self.overrides.order("factor", factor, keep=keep)
-        self.save()
+        self._order("factor")
 
     def set_threads(self, threads: int | None, *, keep: bool = True) -> None:
         """Fetches at a time; None: as the settings say. Those under way beyond that end as ever."""
         self.overrides.order("threads", threads, keep=keep)
         self.overrides.threads_instead_of = self._threads
         self._frontier.slots.resize(threads or self._threads)
-        self.save()
+        self._order("threads")
 
     def set_delay(self, name: str, seconds: float | None, *, keep: bool = True) -> None:
         """For one host, which may come later; None: what the settings say."""
         self.overrides.of(name).order("delay", seconds, keep=keep)
-        self.save()
+        self._order(name)
 
     def set_connections(self, name: str, connections: int | None, *, keep: bool = True) -> None:
         """Fetches from one host at a time, as set_delay()."""
         self.overrides.of(name).order("connections", connections, keep=keep)
-        self.save()
+        self._order(name)
         if host := self._frontier.hosts.get(name):
             host.rule = self._frontier.politeness.pace_of(name)
             schedule(self._frontier, host)
@@ -135,7 +144,7 @@ class Control:
 
     def _set_paused(self, name: str, *, paused: bool) -> None:
         self.overrides.of(name).paused = paused
-        self.save()
+        self._order(name)
         if host := self._frontier.hosts.get(name):
             self._pause(host, paused)
 

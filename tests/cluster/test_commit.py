@@ -138,6 +138,68 @@ def test_killed_before_each_command_of_a_commit(shared_redis, tmp_path):
     assert points >= 10, "commit record, mail, each own block, the end"
 
 
+def test_killed_before_each_command_of_a_commit_in_parts(shared_redis, tmp_path):
+    """Parts count for nothing before the commit record, and are gone in the end."""
+    seen = set()
+    for lives in (1, 3, 1_000):
+        store = RedisStore(shared_redis.client(), tmp_path / str(lives))
+        scene = Scene(store)
+        record = store.keys.commit("w1")
+        before = store.client.hget(record, "serial")
+        scene.link.part_bytes = 3_000
+        try:
+            scene.die(lives)
+            committed = store.client.hget(record, "serial") != before
+            seen.add((committed, store.client.hlen(store.keys.log("w1"))))
+            scene.take_over()
+            scene.check(committed=committed)
+            scene.come_back(committed=committed)
+            again = store.join("w1")
+            again.put_note("n", b"1")
+            again.checkpoint({"log": b"3"})
+            assert not store.client.exists(store.keys.log("w1"))
+            again.close()
+        finally:
+            scene.two.close()
+    assert seen == {(False, 1), (False, 3), (True, 0)}
+
+
+def test_no_argument_of_a_commit_is_longer_than_redis_takes(redis_server, tmp_path):
+    """Its log, the visits and the mail have several megabytes; Redis takes 1 MB an argument."""
+    server = redis_server(proto_max_bulk_len="1mb", client_query_buffer_limit="1mb")
+    store = RedisStore(server.client(), tmp_path)
+    one, two = store.join("w1", MINE), store.join("w2", THEIRS)
+    pages = [entry(f"http://h{n % 12}/{n:01000}") for n in range(3_000)]
+    own = [page for page in pages if one.owns(page.key)]
+    foreign = [page for page in pages if two.owns(page.key)]
+    one.add(own)
+    one.forward(foreign)
+    for host in HOSTS:
+        one.acknowledge([(got.key, OK) for got in one.pop(f"{host}:80", 0.0, 100)])
+    stored = one.counts().stored
+    one.checkpoint({"log": b"1"})
+    two.mark_inboxes()
+    two.checkpoint({})
+    assert len(two.take_inbox()) == len(foreign)
+    one.close()
+    again = store.join("w1", MINE)
+    assert again.counts() == again.audit()
+    assert again.counts().stored == stored > 500
+    for backend in (again, two):
+        backend.close()
+
+
+def test_a_part_list_of_another_commit_does_not_count(store):
+    """A worker of an earlier version writes its record without one, over a record that had one."""
+    backend = store.join("w1", MINE)
+    backend.link.part_bytes = 10
+    backend.add([page for h in HOSTS if backend.owns((page := entry(f"http://{h}/0")).key)])
+    backend.checkpoint({})
+    store.client.hset(store.keys.commit("w1"), mapping={"id": "0123456789abcdef", "visits": b""})
+    assert backend._committer.read("w1").visits == b""
+    backend.close()
+
+
 def test_killed_after_redis_and_before_its_own_disk(store):
     """Its visits come from the commit record."""
     scene = Scene(store)

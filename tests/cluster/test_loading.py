@@ -22,6 +22,7 @@ from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_records import pack_outdated, pack_record, unpack_record
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.shared_refresh import SharedRefresh, adopt
+from larmspider.errors import ConfigError
 from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
@@ -353,6 +354,35 @@ def test_what_is_merged_while_a_block_leaves_goes_to_its_next_owner(store, worke
     two.checkpoint({})
     two.add(two.take_inbox())
     assert two.check([first.key, second.key]) == [Q, Q]
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        ("dupefilter", "0 of 2 visited"),
+        ("entries", "0 of 3 queued"),
+        ("counts", "no counters"),
+        ("owner", "no owner record"),
+    ],
+)
+def test_a_partition_that_redis_has_lost_a_part_of_is_refused(store, workers, gone, said):
+    """Nothing is fetched again, and what the worker has on its disk stays for a rebuild."""
+    one, two = workers("w1", "w2")
+    store.assign(one, BLOCKS)
+    host = next(f"h{n}" for n in range(99) if one.owns(entry(f"http://h{n}/").key))
+    one.add([entry(f"http://{host}/{n}") for n in range(5)])
+    one.acknowledge([(got.key, OK) for got in one.pop(f"{host}:80", 0.0, 2)])
+    one.checkpoint({})
+    (partition,) = {one.partition_of(f"{host}:80")}
+    key = store.keys.partition(gone, partition)
+    store.client.delete(key + b":0" if gone == "dupefilter" else key)
+    kept = store.client.keys("*")
+    for backend, words in ((two, said), (one, "0 of 2 visited" if gone == "owner" else said)):
+        with pytest.raises(ConfigError, match=f"partition {partition} .*{words}.* --rebuild"):
+            store.assign(backend, [partition])
+    assert set(kept) <= {*store.client.keys("*"), store.keys.partition("owner", partition)}
+    assert one.visit(entry(f"http://{host}/0").key) is not None
+    assert one.entry(entry(f"http://{host}/4").key) is not None
 
 
 def test_a_new_url_stands_behind_those_of_the_owner_before(store, workers):

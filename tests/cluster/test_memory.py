@@ -66,6 +66,35 @@ def test_new_links_wait_before_redis_is_full(
         assert (said in caplog.text) if said else not caplog.messages
 
 
+def test_keys_that_redis_evicts_while_the_crawl_runs_are_an_error(
+    redis_server: Callable[..., RedisServer],
+) -> None:
+    """What it had evicted before is none; nor is a new start of Redis, which counts from 0."""
+    server = redis_server(maxmemory_policy="noeviction")
+    client = server.client()
+    evict(client)
+    watch = watch_of(client)
+    watch.look(0, 0, 1)
+    watch.look(0, 0, 1)
+    evict(client)
+    with pytest.raises(BackendError, match=r"evicted [\d,]+ keys? .*noeviction.*--rebuild"):
+        watch.look(0, 0, 1)
+    server.stop()
+    server.start()
+    watch.look(0, 0, 1)
+
+
+def evict(client: Any) -> None:
+    client.set("a", b"x" * 100_000)
+    client.config_set("maxmemory-policy", "allkeys-random")
+    before = client.info("stats")["evicted_keys"]
+    client.config_set("maxmemory", client.info("memory")["used_memory"] - 10_000)
+    while client.info("stats")["evicted_keys"] == before:
+        client.echo("evict")
+    client.config_set("maxmemory", 0)
+    client.config_set("maxmemory-policy", "noeviction")
+
+
 def test_what_is_to_be_committed_counts(redis_server: Callable[..., RedisServer]) -> None:
     """Of each worker as much as of this one: a batch may have 20,000 changes."""
     client = redis_server(maxmemory_policy="noeviction").client()

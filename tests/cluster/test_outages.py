@@ -299,6 +299,32 @@ def test_visits_that_redis_has_lost_are_forgotten_here_too(server, store, backen
     again.close()
 
 
+@pytest.mark.parametrize("may_ask", [True, False], ids=["config", "no config"])
+@pytest.mark.parametrize(
+    "limit", ["proto-max-bulk-len", "client-query-buffer-limit"], ids=["bulk", "buffer"]
+)
+def test_a_command_that_is_refused_for_its_size_is_no_outage(redis_server, limit, may_ask):
+    """Redis ends the connection. The error says which setting to raise; nothing waits."""
+    server = redis_server()
+    admin = server.client()
+    admin.config_set(limit, 1 << 20)
+    rules = ("on", ">secret", "~*", "+@all", *([] if may_ask else ["-config"]))
+    admin.execute_command("ACL", "SETUSER", "worker", *rules)
+    link = RedisLink(server.client(username="worker", password="secret"), "redis")
+    with pytest.raises(BackendError, match=f"3,000,000 bytes: raise its .*{limit}"):
+        link.run([("SET", "k", b"x" * 3_000_000)])
+    assert link.run([("GET", "k")]) == [None]
+
+
+def test_a_large_command_waits_for_a_redis_that_is_away(server, store):
+    """Its connection ends too."""
+    link = store.link()
+    server.kill()
+    threading.Timer(0.3, server.start).start()
+    assert link.run([("SET", "k", b"x" * 3_000_000)]) == [True]
+    assert link.waited > 0
+
+
 def test_an_answer_that_waiting_does_not_change_ends_the_commit(server, store, backend):
     """Somebody else's key where ours should be."""
     backend.add(entries("1"))

@@ -397,6 +397,19 @@ def test_a_name_that_would_move_the_hash_tag_is_refused(prefix):
         Keys(prefix, 8)
 
 
+@pytest.mark.parametrize("full", [0, "20mb"], ids=["no maxmemory", "maxmemory"])
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
+def test_a_redis_that_deletes_keys_when_it_is_full_is_refused(redis_server, policy, full):
+    """In one line with the two ways to mend that; also for a user who may not ask CONFIG."""
+    server = redis_server(maxmemory_policy=policy, maxmemory=full)
+    server.client().execute_command("ACL", "SETUSER", "weak", "on", ">w", "~*", "+@all", "-config")
+    for user in ("", "weak:w@"):
+        text = refusal(REDIS_URL=server.url.replace("//", f"//{user}"))
+        assert f"maxmemory-policy {policy}, which deletes" in text
+        assert "CONFIG SET maxmemory-policy noeviction" in text
+        assert "redis.conf" in text
+
+
 def test_wipe_deletes_one_crawl_and_leaves_seeds(shared_redis, tmp_path):
     """Whatever its number of blocks; others of a similar name stay."""
     client = shared_redis.client()

@@ -5,6 +5,7 @@ checkpoints, or one with a long time between two would go on with all that it ha
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -282,6 +283,33 @@ def test_what_is_kept_is_newer_than_what_a_worker_has(server):
     assert orders.read(own).factor == 2.5
     assert wipe(RedisLink(server.client(), "r"), KEYS) == 1
     assert orders.read(own) == own
+
+
+def test_only_what_has_changed_in_redis_is_taken_up_later(server):
+    """By a worker that an order did not reach; what was ordered of this worker alone stays."""
+    orders, others = (SharedOverrides(server.client(), KEYS) for _ in range(2))
+    paused = HostOverride(paused=True)
+    assert others.keep_host("a:80", paused)
+    assert others.keep_factor(2.0)
+    own = orders.read(Overrides())
+    assert own == Overrides(2.0, {"a:80": paused})
+    own.factor = 5.0
+    own.hosts["b:80"] = HostOverride(delay=1.0)
+    assert orders.read(own, all_of_them=False) == own
+    assert others.keep_host("a:80", HostOverride())
+    read = orders.read(own, all_of_them=False)
+    assert (read.factor, read.copy().hosts) == (5.0, {"b:80": HostOverride(delay=1.0)})
+
+
+def test_the_later_of_two_orders_in_two_threads_stays(server):
+    """The one that was given first may be written last, and is written as it is by then."""
+    orders, override = SharedOverrides(server.client(), KEYS), HostOverride(paused=True)
+    with orders._writing:
+        late = threading.Thread(target=orders.keep_host, args=("a:80", override))
+        late.start()
+        override.paused = False
+    late.join()
+    assert orders.read(Overrides()).copy() == Overrides()
 
 
 def test_an_order_that_cannot_be_kept_is_told(server):

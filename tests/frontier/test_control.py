@@ -321,7 +321,7 @@ def test_orders_from_elsewhere_are_taken_up(opened: Callable[[], Frontier]) -> N
     add(frontier, "http://a/", "http://b/", "http://c/")
     control = frontier.control
     control.pause_host("a:80")
-    since = control.overrides.copy()
+    since = control.orders
     control.pause_host("c:80")
     control.slow_down(4.0)
     hosts = {"a:80": HostOverride(), "b:80": HostOverride(paused=True), "c:80": HostOverride()}
@@ -331,3 +331,21 @@ def test_orders_from_elsewhere_are_taken_up(opened: Callable[[], Frontier]) -> N
     frontier.checkpoint({})
     kept = opened().control.overrides
     assert kept == Overrides(4.0, {n: HostOverride(paused=True) for n in ("b:80", "c:80")})
+
+
+def test_an_order_that_is_taken_back_while_others_are_read_stays_taken_back(
+    opened: Callable[[], Frontier],
+) -> None:
+    """Redis was read between the two, and has the first of them."""
+    frontier = opened()
+    add(frontier, "http://a/")
+    control = frontier.control
+    since = control.orders
+    control.pause_host("a:80")
+    control.slow_down(4.0)
+    read = Overrides(4.0, {"a:80": HostOverride(paused=True)})
+    control.resume_host("a:80")
+    control.slow_down(1.0)
+    control.merge(read, since)
+    assert not frontier.hosts["a:80"].paused
+    assert control.overrides.copy() == Overrides()

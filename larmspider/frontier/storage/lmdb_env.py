@@ -105,7 +105,7 @@ class LmdbFiles:
                 str(path),
                 # 0: as the file says; LMDB itself raises a map that is smaller than the file
                 map_size=0 if readonly else map_bytes,
-                max_dbs=len(_NAMES) + 3,  # aliases, revisits; a subclass may have one more
+                max_dbs=len(_NAMES) + 4,  # aliases, revisits; a subclass may have two more
                 readonly=readonly,
                 create=not readonly,
                 readahead=False,

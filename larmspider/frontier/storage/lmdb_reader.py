@@ -17,6 +17,8 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
+import lmdb
+
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, close_shared, open_shared
@@ -148,6 +150,47 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         for key, record in self._all(self._files.urls):
             if records.is_final(record):
                 yield key, records.unpack_visit(record)
+
+    def final_records(self) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and packed records of all URLs that are stored, failed or refused."""
+        return ((key, data) for key, data in self._all(self._files.urls) if records.is_final(data))
+
+    def queue_rows(self) -> Iterator[tuple[bytes, int, bytes]]:
+        """Of each queued or leased URL its place, the number of links to it, and its packed
+        entry."""
+        for place, packed in self._all(self._files.queue):
+            with self._files.read() as txn:
+                record = txn.get(packed[:16], db=self._files.urls)
+            if record is not None and records.is_waiting(record):
+                yield place, records.inlinks_of(record), packed
+
+    def merged_records(self) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and packed records of merged URLs."""
+        return (row for row in self._all(self._files.urls) if row[1][0] == UrlState.MERGED)
+
+    def host_notes(self) -> Iterator[tuple[bytes, bytes]]:
+        """Names and values of notes that are of a host: its name stands behind a space."""
+        for name, value in self._all(self._files.meta):
+            if name[:1] == b"n" and b" " in name:
+                yield name[1:], value
+
+    def others(self) -> Iterator[bytes]:
+        """Names of URLs that other workers fetched: number of the partition (2 bytes) and 8 bytes
+        of the URL key. None where the crawl is that of one process."""
+        try:
+            found = self._files.env.open_db(b"others", create=False)
+        except lmdb.NotFoundError:
+            return
+        for name, _ in self._all(found):
+            yield name
+
+    def shared_crawl(self) -> tuple[str, int]:
+        """The id of the crawl in Redis, and the number of this worker's last commit; ("", 0) where
+        the crawl is that of one process, or nothing was committed."""
+        with self._files.read() as txn:
+            known = txn.get(b"redis", b"", db=self._files.meta).decode()
+        crawl, _, serial = known.partition(" ")
+        return crawl, int(serial or 0)
 
     def host(self, name: str) -> tuple[bytes, Counts]:
         """Packed record and counters of one host; (b"", zeros) for an unknown host."""

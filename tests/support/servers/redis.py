@@ -230,6 +230,37 @@ class RedisServer:
             return True
 
 
+@contextmanager
+def sentinel(master: RedisServer) -> Iterator[str]:
+    """A Sentinel that knows ``master`` as mymaster: its host:port."""
+    if REDIS_SERVER is None:
+        raise RuntimeError("redis-server is not installed (Debian package redis-server)")
+    with tempfile.TemporaryDirectory(prefix="sentinel-") as folder:
+        port = free_port(master.host)
+        lines = [
+            f"bind {master.host}", f"port {port}", f"dir {folder}",
+            f"sentinel monitor mymaster {master.host} {master.port} 1",
+            "sentinel down-after-milliseconds mymaster 500",
+            "sentinel failover-timeout mymaster 3000",
+            *([f"sentinel auth-pass mymaster {master.password}"] if master.password else []),
+        ]  # fmt: skip
+        config, log = Path(folder, "sentinel.conf"), Path(folder, "log")
+        config.write_text("\n".join(lines) + "\n", "utf-8")
+        with log.open("wb") as output:
+            child = subprocess.Popen(
+                [REDIS_SERVER, str(config), "--sentinel"],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        try:
+            wait_for(child, log, partial(listens, master.host, port))
+            yield f"{master.host}:{port}"
+        finally:
+            end(child, signal.SIGTERM)
+
+
 # A real redis-server with deploy/redis.conf and deploy/users.acl.
 
 

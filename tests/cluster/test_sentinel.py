@@ -1,0 +1,47 @@
+"""REDIS_URL may name sentinels; each connection goes to the master that they name."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.cluster.redis_client import connect, link_to
+from larmspider.errors import ConfigError, TemporaryError
+from tests.support.servers.redis import sentinel
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis+sentinel://:s3cret@host:26379",
+        "redis+sentinel://:s3cret@host:26379/",
+        "redis+sentinel://:s3cret@host:26379/mymaster/x",
+        "redis+sentinel://:s3cret@host:x/mymaster/0",
+        "redis+sentinel://:s3cret@/mymaster/0",
+        "redis+sentinel://:s3cret@a:1,,b:2/mymaster",
+    ],
+)
+def test_another_form_is_refused(url):
+    with pytest.raises(ConfigError, match="HOST:26379,HOST2:26379/NAME/0") as caught:
+        connect(Settings({"REDIS_URL": url}))
+    assert "s3cret" not in str(caught.value)
+
+
+def test_the_master_that_sentinels_name_is_used(redis_server):
+    """With a database and password; the first sentinel does not answer. Messages name neither."""
+    server = redis_server(password="s3cret")
+    with sentinel(server) as place:
+        url = f"redis+sentinel://:s3cret@127.31.0.9:1,{place}/mymaster/3"
+        link = link_to(Settings({"REDIS_URL": url}))
+        assert link.name == f"mymaster (by Sentinel at 127.31.0.9:1,{place})/3"
+        link.run([("SET", "k", "v")])
+        assert list(server.client().info("keyspace")) == ["db3"]
+
+
+def test_a_master_that_no_sentinel_knows_is_waited_for(redis_server, monkeypatch):
+    monkeypatch.setattr("larmspider.cluster.redis_client.START_SECS", 0.1)
+    server = redis_server()
+    with sentinel(server) as place:
+        url = f"redis+sentinel://{place}/other/0"
+        with pytest.raises(TemporaryError, match="No master found for 'other'"):
+            link_to(Settings({"REDIS_URL": url}))
