@@ -38,7 +38,7 @@ _PAGES = ("store.log", "store.log.zst", "index/meta.json")
 """Files that only a directory with pages has."""
 
 _last: dict[Path, tuple[str, ...]] = {}
-"""What this process has read last in each sites file: one that is moved away opens no host."""
+"""The patterns last read from each sites file: a file that is moved away opens no host."""
 
 Place: TypeAlias = Path | Mapping[str, Any]
 """A crawl's directory, or the content of a crawl.json."""

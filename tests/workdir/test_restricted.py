@@ -135,7 +135,7 @@ def test_crawl_json_forgets_no_host() -> None:
 def test_a_crawl_json_that_cannot_be_meant_restricts_all(
     tmp_path: Path, changed: dict[str, object]
 ) -> None:
-    """Somebody has edited it: no reader gets another error than of a damaged one."""
+    """An edited file is treated as a damaged one."""
     crawl = a_crawl(tmp_path / "crawl", **changed)
     with pytest.raises(CrawlDirError, match=r"crawl\.json"):
         restricted_hosts([crawl])
@@ -144,7 +144,7 @@ def test_a_crawl_json_that_cannot_be_meant_restricts_all(
 
 @pytest.mark.parametrize("depth", [1_000, 200_000])
 def test_a_crawl_json_of_many_levels_is_a_damaged_one(tmp_path: Path, depth: int) -> None:
-    """Whoever reads it."""
+    """Commands and the search report it so."""
     (tmp_path / "crawl.json").write_text("[" * depth)
     for read in (lambda path: restricted_hosts([path]), read_manifest):
         with pytest.raises(CrawlDirError, match=r"crawl\.json cannot be read"):
