@@ -199,12 +199,13 @@ WHERE: Mapping[str, Row] = {
 STATE: Mapping[str, frozenset[str]] = {
     parser: frozenset(f"{name}.py" for name in names.split())
     for parser, names in {
-        "json.loads": "extensions/notify pipelines/compaction pipelines/outbox/spool pipelines/warc"
-        " search/why search/searcher frontier/overrides crawl/log_index/index"
-        " control/deletes workdir/restricted status/totals status/crawl_workers"
-        " index/writer index/version cluster/worker cluster/joining checksums crawl/verify/frontier"
-        " crawl/verify/index crawl/verify/others crawl/fill workdir/manifest_copy",
-        "msgpack.unpackb": "cluster/commit cluster/redis_records cluster/write_ahead_log"
+        "json.loads": "extensions/notify pipelines/compaction pipelines/outbox/spool"
+        " pipelines/warc search/why search/searcher frontier/overrides"
+        " crawl/log_index/index control/deletes status/totals status/crawl_workers"
+        " index/writer index/version cluster/worker cluster/joining checksums"
+        " crawl/verify/frontier crawl/verify/index crawl/verify/others crawl/fill"
+        " workdir/manifest workers/rebuilding workdir/manifest_copy",
+        "msgpack.unpackb": "cluster/commit cluster/rebuild cluster/redis_records cluster/write_ahead_log"
         " extraction/fingerprint extraction/novelty frontier/aliases frontier/delete_gate"
         " frontier/deletes frontier/revisiting frontier/sources frontier/traps index/packed"
         " index/waiting pipelines/outbox/spool pipelines/search_index crawl/verify/index",
