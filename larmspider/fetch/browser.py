@@ -72,6 +72,9 @@ TOGETHER = 3
 """Pages at a time,"""
 EACH = 2
 """and pages of one host at a time: one place is left for other hosts."""
+MOST_LINKS = 100
+LONGEST_LINK = 8_192
+"""A script may go to another URL again and again; 100 links of 8,192 characters are kept."""
 
 
 class NotRendered(DownloadFailedError):  # noqa: N818 - as those of fetch/errors.py
@@ -375,7 +378,7 @@ class _Rendering:
         main = self.page is not None and frame == self.page.main_frame
         if main and asked.is_navigation_request():
             if self._served:
-                self._leads_to.append(asked.url)  # a link, that filters judge
+                self._note_link(asked.url)
                 await route.fulfill(status=204)  # so that the page stays
                 return
             self._served = True
@@ -403,6 +406,13 @@ class _Rendering:
             await route.abort()
         else:
             await self._fulfill(route, found, headers)
+
+    def _note_link(self, url: str) -> None:
+        """A URL that the page's script goes to is a link of the page, which the filters judge."""
+        if len(self._leads_to) >= MOST_LINKS or len(url) > LONGEST_LINK:
+            self._cut(f"{MOST_LINKS} links of {LONGEST_LINK:,} characters by its script")
+        else:
+            self._leads_to.append(url)
 
     def _frame_of(self, asked: Asked) -> Frame | None:
         """The frame that asks; None for another window, which shows nothing of the page."""

@@ -8,6 +8,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from scrapy.http import HtmlResponse
 
 from larmspider.errors import ConfigError
 from larmspider.fetch import browser
@@ -82,3 +83,17 @@ def test_pages_of_one_host_leave_a_place_to_another() -> None:
 
     asyncio.run(tried())
     assert len(order) == 12
+
+
+def test_a_script_that_goes_elsewhere_for_ever_leaves_few_links() -> None:
+    """It may go to URLs of 2 MB, thousands a second."""
+
+    async def answer(*_: object) -> None:
+        return None
+
+    page = browser._Rendering(HtmlResponse("http://h/"), answer, browser.RenderLimits())
+    page._note_link("http://h/" + "a" * browser.LONGEST_LINK)
+    for number in range(2 * browser.MOST_LINKS):
+        page._note_link(f"http://h/{number}")
+    assert page._leads_to == [f"http://h/{number}" for number in range(browser.MOST_LINKS)]
+    assert page.rendered.cut == ["100 links of 8,192 characters by its script"]
