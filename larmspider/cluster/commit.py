@@ -371,8 +371,8 @@ class Committer:
             self._outbox.received(more, self.link.run(self._outbox.read_commands(more)))
 
     def _drop_parts(self, attempt: _Attempt, names: Iterable[bytes]) -> None:
-        """Of all parts, delete those of earlier commits, and of this commit's log, which is
-        dropped."""
+        """Delete parts of earlier commits, and parts of this commit's log, which is dropped.
+        ``names``: all parts that Redis has."""
         log, redo = self.keys.log(self.worker), b"%b redo " % attempt.id
         gone = [name for name in names if name not in attempt.parts or name.startswith(redo)]
         self.link.run([("HDEL", log, name) for name in gone])
@@ -499,7 +499,7 @@ class BatchChanges:
         """URLs that are done, with their records; FORGOTTEN for those that are known no more."""
         self._members: dict[int, list[int]] = {}
         self.added: dict[int, list[tuple[int, Sequence[int]]]] = {}
-        """What add_visited() puts into which buckets: (bucket, members), by partition."""
+        """Buckets that add_visited() fills: (bucket, members), by partition."""
 
     def gather(self, partition_of: Callable[[str], int]) -> None:
         """Look through the batch, once. ``partition_of`` a host, as Owned.partition_of()."""

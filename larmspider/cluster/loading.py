@@ -148,7 +148,7 @@ class Loading:
         raise BackendError(f"Redis at {self._link.name} changes the owner of partition {left[0]}")
 
     def _refuse_lost(self, partitions: Sequence[int], loaded: Loaded) -> None:
-        """Keys that Redis has evicted, or somebody has deleted, leave a partition that does not
+        """Evicted or deleted keys leave a partition that does not
         agree with its counters: its pages would be fetched, and stored, once more."""
         commands: list[Command] = []
         for partition in partitions:

@@ -76,7 +76,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Report:
-    """What complete() has made. ``again``: pages by the worker whose directory was not brought;
+    """Numbers of complete(). ``again``: pages by the worker whose directory was not brought;
     their URLs are queued again. ``lost``: partition -> URLs of which no directory has more than
     that another worker fetched them."""
 
@@ -281,7 +281,7 @@ class Rebuild:
         self._others = []
 
     def _bring_hosts(self, reader: FrontierReader, elsewhere: dict[str, int]) -> None:
-        """A host's record and notes move with it: those of the furthest count are the newest."""
+        """The directory with the furthest count of a host has its newest record and notes."""
         notes: dict[str, dict[bytes, bytes]] = defaultdict(dict)
         for name, value in reader.host_notes():
             notes[name.decode().rpartition(" ")[2]][name] = value
@@ -381,7 +381,7 @@ class Rebuild:
 
 
 class _Partition:
-    """What complete() makes of a partition's records."""
+    """A partition as complete() makes it of the records."""
 
     def __init__(self, keys: Keys, number: int, forms: UrlForms | None, report: Report) -> None:
         self._keys, self._number, self._forms, self._report = keys, number, forms, report

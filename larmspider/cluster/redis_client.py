@@ -376,7 +376,7 @@ class RedisLink:
         )
 
     def _limits_now(self) -> dict[str, str] | None:
-        """What bounds an argument, as far as this user may ask; None where Redis is away."""
+        """The limits of an argument, as far as this user may ask; None where Redis is away."""
         try:
             self.client.ping()
             return self._config(*_SIZE_LIMITS)

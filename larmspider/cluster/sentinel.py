@@ -58,8 +58,16 @@ class SentinelRedis(redis.Redis):
         own = timeouts | once | (options.pop("sentinel_kwargs", None) or {})
         sentinel = Sentinel(sentinels, sentinel_kwargs=own)  # type: ignore[no-untyped-call]
         return sentinel.master_for(  # type: ignore[no-untyped-call]
-            unquote(found["service"]), redis_class=redis.Redis, db=int(found["db"] or 0), **options
+            unquote(found["service"]), redis_class=cls, db=int(found["db"] or 0), **options
         )
+
+    def close(self) -> None:
+        """The connections to the sentinels, too."""
+        pool = getattr(self, "connection_pool", None)
+        super().close()
+        if isinstance(pool, SentinelConnectionPool):
+            for sentinel in pool.sentinel_manager.sentinels:
+                sentinel.close()
 
 
 def name_of(pool: SentinelConnectionPool) -> str:

@@ -36,6 +36,7 @@ def test_the_master_that_sentinels_name_is_used(redis_server):
         assert link.name == f"mymaster (by Sentinel at 127.31.0.9:1,{place})/3"
         link.run([("SET", "k", "v")])
         assert list(server.client().info("keyspace")) == ["db3"]
+        link.client.close()
 
 
 def test_a_master_that_no_sentinel_knows_is_waited_for(redis_server, monkeypatch):

@@ -43,3 +43,4 @@ def test_a_commit_outlasts_a_failover(redis_server, tmp_path):
             assert backend.counts() == backend.audit()
             assert replica.client().hget(store.keys.crawl("totals"), "stored") == b"4"
             backend.close()
+        link.client.close()
