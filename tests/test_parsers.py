@@ -207,8 +207,9 @@ STATE: Mapping[str, frozenset[str]] = {
         " workdir/manifest workers/rebuilding workdir/manifest_copy",
         "msgpack.unpackb": "cluster/commit cluster/rebuild cluster/redis_records"
         " cluster/write_ahead_log extraction/fingerprint extraction/novelty frontier/aliases"
-        " frontier/delete_gate frontier/deletes frontier/revisiting frontier/sources frontier/traps index/packed"
-        " index/waiting pipelines/outbox/spool pipelines/search_index crawl/verify/index",
+        " frontier/delete_gate frontier/deletes frontier/revisiting frontier/sources"
+        " frontier/traps index/packed index/waiting pipelines/outbox/spool"
+        " pipelines/search_index crawl/verify/index",
         "msgpack.Unpacker": "index/packed",
         "zlib.decompress": "cluster/redis_records",
         "zlib.decompressobj": "pipelines/page_files crawl/verify/others",
