@@ -109,8 +109,9 @@ FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 """Pages whose copies are looked up one by one, and likenesses that are read in the time of one."""
 ROUNDED = 1e-5
 """Two scores that are equal but for their rounding differ by at most this share."""
-MOST_EVEN = 50
-"""Matches with such scores that are brought into the order of the index together."""
+MOST_EVEN = LOOKED_AT
+"""Matches with such scores that are brought into the order of the index together: all that are
+looked at, for with fewer the rounding decides which of them come first."""
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
 TITLES = 30
 """Pages whose titles are read where labels are not looked through in time: 0.1 ms each."""
@@ -415,7 +416,10 @@ class Searcher:
             stored = self.stored_of(searcher, match.address)
             score = match.score * reranker.factor(stored)
             first.append(match._replace(score=score, stored=stored))
-        return chain(sorted(first, key=lambda match: -match.score), stream)
+        first.sort(key=lambda match: -match.score)
+        if self._is_limited(searcher):
+            first = [match for _, match in evened((0, match) for match in first)]
+        return chain(first, stream)
 
     def _hit(
         self, searcher: tantivy.Searcher, group: Sequence[Match], maker: SnippetMaker | None
@@ -874,7 +878,7 @@ def evened(stream: Iterable[tuple[int, Match]]) -> Iterator[tuple[int, Match]]:
             run = []
         if not run:
             first = match.score
-        run.append((number, match._replace(score=first)))
+        run.append((number, match if match.score == first else match._replace(score=first)))
     yield from sorted(run, key=_place)
 
 

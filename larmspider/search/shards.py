@@ -150,9 +150,10 @@ class WorkersSearcher(Searcher):
                 one_word = self.is_one_word(clauses)
                 streams, total_all = _by_score(asked, size, totals if one_word else None)
             outdated: list[_Found] = []
-            stream = self._merged(asked, streams, dedup, outdated)
+            stream: Iterator[_Found] = merge(*streams, key=_best_first)
             if not newest and self._are_limited(readers):
-                stream = (_Found(*one) for one in evened(stream))
+                stream = _evened(stream)
+            stream = self._that_count(asked, stream, dedup, outdated)
             if limit and not newest:
                 rerankers = [one.ranking.reranker(clauses, one.shard.documents()) for one in asked]
                 stream = self._reranked(readers, stream, rerankers)
@@ -206,16 +207,16 @@ class WorkersSearcher(Searcher):
             totals.append(total)
         return totals, merge_facets(counted) if facets else None
 
-    def _merged(
+    def _that_count(
         self,
         asked: Sequence[_Asked],
-        streams: Iterable[Iterator[_Found]],
+        stream: Iterator[_Found],
         dedup: Deduplicator,
         outdated: list[_Found],
     ) -> Iterator[_Found]:
-        """Matches of all indexes in their order; records that do not count go to ``outdated``."""
+        """Matches of all indexes; records that do not count go to ``outdated``."""
         readers = [one.reader for one in asked]
-        for found in islice(merge(*streams, key=lambda one: -one.match.score), LOOKED_AT):
+        for found in islice(stream, LOOKED_AT):
             if asked[found.shard].doubtful:
                 stored = self._stored(readers, found)
                 when = stored["fetched"].timestamp()
@@ -252,7 +253,10 @@ class WorkersSearcher(Searcher):
             stored = self._stored(readers, _Found(shard, match))
             score = match.score * rerankers[shard].factor(stored)
             first.append(_Found(shard, match._replace(score=score, stored=stored)))
-        return chain(sorted(first, key=lambda found: -found.match.score), stream)
+        first.sort(key=_best_first)
+        if self._are_limited(readers):
+            first = list(_evened(first))
+        return chain(first, stream)
 
     def _stored(self, readers: Sequence[tantivy.Searcher], found: _Found) -> dict[str, Any]:
         shard, match = found.shard, found.match
@@ -355,10 +359,10 @@ class WorkersSearcher(Searcher):
                 matches = without_copies(shard.by_score(reader, like_it, limit + SPARE), document)
                 streams.append(_of_shard(number, matches))
             known, hits = Groups(), list[Hit]()
-            stream: Iterator[_Found] = merge(*streams, key=lambda one: -one.match.score)
+            stream: Iterator[_Found] = merge(*streams, key=_best_first)
             limited = self._are_limited(readers)
             if limited:
-                stream = (_Found(*one) for one in evened(stream))
+                stream = _evened(stream)
             for found in stream:
                 if len(hits) == limit:
                     break
@@ -501,3 +505,11 @@ def _grouped(
 
 def _of_shard(shard: int, matches: Iterable[Match]) -> Iterator[_Found]:
     return (_Found(shard, match) for match in matches)
+
+
+def _best_first(found: _Found) -> float:
+    return -found.match.score
+
+
+def _evened(stream: Iterable[_Found]) -> Iterator[_Found]:
+    return (_Found(*one) for one in evened(stream))

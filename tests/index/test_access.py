@@ -274,3 +274,58 @@ def test_scores_that_differ_by_rounding_are_in_no_order() -> None:
     stream = [match(9.0, 5), match(8.0000002, 7), match(8.0000001, 3), match(7.9, 1), match(0.0, 2)]
     found = [(score, address.doc) for _, (score, address, *_) in evened(stream)]
     assert found == [(9.0, 5), (8.0000002, 3), (8.0000002, 7), (7.9, 1), (0.0, 2)]
+
+
+TIED = 268
+"""Pages that are seen: with fewer no score of the queries below is rounded otherwise."""
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Equal pages with one of two words each; what differs is how many hidden ones have a word. All
+    pages have equal numbers of words in each field, and so the same average lengths."""
+    folder = tmp_path_factory.mktemp("tied")
+    for canteen, library in ((0, 0), (7, 0)):
+        with IndexWriter(folder / f"{canteen}-{library}") as index:
+            for n in range(TIED):
+                word = ("canteen", "library")[n // 2 % 2]
+                index.add(_page_with("wiki.example", n, word, word))
+            for n in range(40):
+                words = ("canteen" if n < canteen else "a1", "library" if n < library else "a2")
+                index.add(_page_with("paye.example", n, *words))
+    return sorted(folder.iterdir())
+
+
+def _page_with(host: str, number: int, word: str, other: str) -> Page:
+    url = f"http://{host}/{word}/{number:04}"
+    text = f"{word} opens number{number:04} today {other} near {other}"
+    body = f"{host} {number}".encode()
+    return Page(url, title=f"page {word}", description=f"{other} of ours", text=text, body=body)
+
+
+@pytest.mark.parametrize("opened", [_one, _collections])
+def test_more_tied_pages_than_are_shown_are_in_the_same_order(
+    tied: list[Path], opened: Callable[[Path], Searcher]
+) -> None:
+    searchers = [opened(directory).seen_by(STAFF) for directory in tied]
+    for query in ("canteen library", "canteen library page"):
+        found = [one.search(query, 20, verbatim=True).hits for one in searchers]
+        assert len({tuple(hit.url for hit in hits) for hits in found}) == 1, query
+
+
+def test_whether_pages_are_hidden_is_not_told_by_the_order_of_collections(tmp_path: Path) -> None:
+    """Texts are worth the same in each of them, but for how the rarity of words is rounded."""
+    orders = set()
+    for hidden in (0, 2):
+        shards = []
+        for name, pages in (("a", 13), ("b", 17), ("c", 29)):
+            with IndexWriter(tmp_path / f"{name}{hidden}") as index:
+                for n in range(pages):
+                    word = "canteen" if n < 4 else "nothing"
+                    index.add(_page_with("wiki.example", ord(name) * 100 + n, word, word))
+                for n in range(hidden):
+                    index.add(_page_with("paye.example", n, "a1", "a2"))
+            shards.append((name, Searcher.open(tmp_path / f"{name}{hidden}").seen_by(STAFF)))
+        hits = CollectionsSearcher(shards).search("canteen today", verbatim=True).hits
+        orders.add(tuple(hit.url for hit in hits))
+    assert len(orders) == 1
