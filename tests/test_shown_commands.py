@@ -186,7 +186,7 @@ def test_redis_is_looked_at_as_shown(site: ScriptedServer, tmp_path: Path) -> No
     (crawl,) = [one for one in commands("scrapy crawl intranet") if "REDIS_URL" in one]
     (fresh,) = commands("scrapy crawl intranet -a fresh")
     shell = commands("redis-cli")
-    assert len(shell) == 8
+    assert len(shell) == 9
     with RedisServer("127.39.255.9") as server:
         crawl = crawl.replace("redis://redis.example:6379/0", server.url)
         fresh = crawl + fresh.partition("intranet")[2].replace(" ...", "")

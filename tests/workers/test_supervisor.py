@@ -108,7 +108,7 @@ def test_a_ctrl_c_while_the_command_checks_its_settings(
         Command, "_crawl", lambda *_arguments: signal.raise_signal(signal.SIGINT), raising=True
     )
     command = Command()
-    command.run([], argparse.Namespace(spargs=[], n=1))
+    command.run([], argparse.Namespace(spargs=[], n=1, rebuild=False, complete=False, json=False))
     assert command.exitcode == 0
     assert capsys.readouterr().err == "scrapy workers: stopped before anything was begun\n"
 
