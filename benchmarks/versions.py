@@ -1,4 +1,4 @@
-"""What a change costs: crawls with the code of before and of now, in turns.
+"""The cost of a change: crawls with the code of before and of now, in turns.
 
     git worktree add ../before REVISION
     python -m benchmarks.versions --before ../before [--pages 3000] [--rounds 6]

@@ -2,7 +2,7 @@
 panic of a library is told."""
 
 MEND = "scrapy verify --repair mends it"
-"""What to do about a file that is damaged, or lacks what was committed."""
+"""The advice for a file that is damaged, or that lacks committed bytes."""
 
 
 class LarmspiderError(Exception):

@@ -1,4 +1,4 @@
-"""The search index of a directory made anew from what it has stored; under its lock."""
+"""Rebuilds the search index of a directory from the stored pages, under its lock."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def repair(
 
 
 def make_due(backend: Backend, due: Mapping[bytes, str], forms: Callable[[str], Forms]) -> int:
-    """Have pages fetched anew: stored ones at their next visit, others in the queue."""
+    """Have pages fetched again: stored pages at their next visit, others from the queue."""
     doubtful: dict[str, set[bytes]] = {}
     number = 0
     for key, url in due.items():
@@ -194,7 +194,7 @@ def _make_due_here(path: Path, due: Mapping[bytes, str]) -> int:
 
 
 def _add_since(found: Findings) -> None:
-    """What the outbox has lost is sent once its pages were stored anew."""
+    """Lost entries of the outbox are sent once their pages are stored again."""
     with CrawlDir(found.path).frontier() as frontier:
         for key, visit in () if frontier is None else frontier.visits():
             if visit.has_page and visit.url and visit.time >= found.outbox_since:
@@ -279,7 +279,7 @@ def _pack_anew(file: Path, size: int = 0, fill: bytes = b"\t") -> None:
 
 
 def _damaged_stretches(path: Path) -> dict[int, list[Stretch]]:
-    """Of page files, by number."""
+    """Paths of page files, by number."""
     found: dict[int, list[Stretch]] = {}
     for sums in sums_path(path / "x").parent.glob("pagefile_*.pfl"):
         file, number = path / sums.name, sums.name.removesuffix(".pfl").partition("_")[2]
@@ -434,7 +434,7 @@ def _put(backend: Backend, batch: list[tuple[QueuedUrl, FetchRecord]]) -> None:
 
 
 def _begin_outbox_anew(found: Findings) -> None:
-    """Receivers go on behind what is lost: its pages are stored, and sent, anew."""
+    """Receivers continue behind lost entries, whose pages are stored and sent again."""
     directory = found.path / OUTBOX
     with CrawlDir(found.path).frontier() as frontier:
         position = b"" if frontier is None else frontier.positions().get(OUTBOX, b"")

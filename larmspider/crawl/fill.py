@@ -448,7 +448,7 @@ def has_letters(crawl: Path, receiver: str) -> bool:
 def stored_items(
     crawl: CrawlDir, settings: BaseSettings, only: Collection[str] | None = None
 ) -> Iterator[StoredItems]:
-    """What is stored in a directory, with the readers that it takes."""
+    """The stored pages of a directory, with the readers that they take."""
     with ExitStack() as stack:
         readers = stack.enter_context(Readers.from_settings(settings))
         languages = Languages.from_settings(settings)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """What ``call`` returns or raises; in a daemon thread."""
+    """Run ``call`` in a daemon thread; return its result, or raise its exception."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -39,7 +39,7 @@ CHANGED = "it has changed since it was looked at"
 
 
 class NotPlainError(Exception):
-    """What is no plain file of its folder; why, in words."""
+    """An entry that is not a plain file of its folder; the message says why."""
 
 
 class Found(NamedTuple):
@@ -59,7 +59,7 @@ class PlainFolder:
         weakref.finalize(self, os.close, self._fd)
 
     def names(self) -> list[bytes]:
-        """What lies at the top, in order."""
+        """Names at the top of the folder, in order."""
         return _names(self._fd)
 
     def kind(self, path: bytes) -> str:

@@ -123,7 +123,7 @@ class Group:
             self._count_limit(host)
 
     def heads(self) -> list[Host]:
-        """Of each kind the waiting member that was asked longest ago, these in the same order."""
+        """The waiting member of each kind that was asked longest ago, in order of their turns."""
         found = [host for kind in KINDS if (host := self._first(kind)) is not None]
         return sorted(found, key=self._members.__getitem__)
 

@@ -41,8 +41,8 @@ FormsOf = Callable[[str], Forms]
 
 
 class Fetched(NamedTuple):
-    """What fetch.log says of a page: when it was fetched, in seconds since the epoch, in how many
-    seconds, and what its body does not say."""
+    """The facts of fetch.log about a page: the time of its fetch, in seconds since the epoch, the
+    seconds that it took, and what its body does not say."""
 
     time: float = 0.0
     remarks: Remarks = Remarks()
@@ -122,7 +122,7 @@ def _documents(
 
 
 def read_again(readers: Readers, mime: str, body: bytes, url: str, remarks: Remarks) -> Page:
-    """What extraction finds today in a stored body."""
+    """The Page that extraction makes today of a stored body."""
     if not body and remarks.unread:  # a document whose body was not taken
         return Page(url, unread=remarks.unread)
     page = readers.read_again(mime, body, url, remarks.charset)

@@ -93,7 +93,7 @@ class ArchiveSpider(IntranetSpider):
 
     @property
     def refused(self) -> Sequence[str]:
-        """What the archives hold and is not taken, a line for each reason."""
+        """Entries of the archives that are not taken, a line for each reason."""
         return self.archive.refused
 
     async def start(self) -> AsyncIterator[Any]:

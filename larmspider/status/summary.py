@@ -293,7 +293,7 @@ class Summary:
 
 
 def _after_a_break(why: str) -> str:
-    """What to do then, where the error does not say so itself."""
+    """The advice for an error that has none of its own."""
     if "scrapy verify" in why or "scrapy reindex" in why:
         return ""
     again = "run the same command to continue from its last checkpoint"

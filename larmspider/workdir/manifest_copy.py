@@ -57,7 +57,7 @@ def read_or_copy(path: Path) -> Found:
 
 
 def _read(file: Path) -> tuple[dict[str, Any] | None, str]:
-    """What crawl.json holds, and what is wrong with it; neither where there is none."""
+    """The content of crawl.json, and its trouble; neither where there is no file."""
     try:
         content = file.read_bytes()
     except FileNotFoundError:

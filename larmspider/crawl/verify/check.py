@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 QUICK_SEALED_BYTES = 16 << 20
-"""Of a file, at most, whose checksum is taken at the start of a crawl; 6 ms."""
+"""Bytes of a file, at most, whose checksum is taken at the start of a crawl: 6 ms."""
 QUICK_BYTES = 1 << 20
-"""Of the end of each log, at the start of a crawl."""
+"""Bytes at the end of each log that are checked at the start of a crawl."""
 _STORES = {
     "PageFilesPipeline": "store.log",
     "LinkLogPipeline": "links.log",
@@ -86,7 +86,7 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def check_root(path: Path) -> Findings:
-    """What the directory of many workers has itself."""
+    """Checks the files of the directory of many workers itself."""
     found = Findings(path)
     check_manifest(found, None)
     check_small(found)
@@ -357,7 +357,7 @@ def check_seals(path: Path) -> None:
 
 
 def quick_check(path: Path, positions: Mapping[str, bytes]) -> Iterator[str]:
-    """What is wrong with the ends of the logs, in words: columns, types and checksums of the last
+    """Damage at the ends of the logs, in words: columns, types and checksums of the last
     MB of each, some 5 ms."""
     names = {store: name for store, name in _STORES.items() if store in positions}
     for store, name in names.items():

@@ -1,4 +1,4 @@
-"""What a check of a crawl's directory has found, and what mends it."""
+"""The damage that a check of a crawl's directory has found, and its remedies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Damage(NamedTuple):
 
 @dataclass
 class Findings:
-    """Of one directory. ``due``: URLs of pages that are to be fetched again, by key. ``holes``:
+    """The findings of one directory. ``due``: URLs of pages to be fetched again, by key. ``holes``:
     where lines of a log are damaged. ``short``: files that lack what was committed, and how long
     they were. ``gone``: files that are to be removed. ``unsummed``: files whose checksums no longer
     fit. ``manifest``: crawl.json as it should be. ``restored``: files of rules, and where they
@@ -61,7 +61,7 @@ class Findings:
     outbox_since: float = 0.0
     """When the last entry of the outbox was made that is whole."""
     notes: list[str] = field(default_factory=list)
-    """What was not checked, and why."""
+    """Parts that were not checked, with the reason."""
     pages: int = 0
     """Bodies that were held against their digests."""
     _named: dict[Path, int] = field(default_factory=dict)

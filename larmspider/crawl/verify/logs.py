@@ -53,7 +53,7 @@ _FILTER_LOG = _lines(_SOME, _SOME, _TEXT)
 
 
 def form_of(name: str) -> re.Pattern[bytes] | None:
-    """What the lines of a log look like; None for one that is not ours."""
+    """The format of the lines of a log; None for a log of somebody else."""
     return FORMS.get(name) or (_FILTER_LOG if name.endswith("Filter.log") else None)
 
 

@@ -1,4 +1,4 @@
-"""What a crawl has beside its logs, bodies, frontier and index: manifest, rules, outbox, WARC."""
+"""Checks a crawl's other files: manifest, rules, outbox, blobs, WARC and the index of the logs."""
 
 from __future__ import annotations
 

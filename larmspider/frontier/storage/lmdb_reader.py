@@ -156,7 +156,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return ((key, data) for key, data in self._all(self._files.urls) if records.is_final(data))
 
     def queue_rows(self) -> Iterator[tuple[bytes, int, bytes]]:
-        """Of each queued or leased URL its place, the number of links to it, and its packed
+        """The place of each queued or leased URL, the number of links to it, and its packed
         entry."""
         for place, packed in self._all(self._files.queue):
             with self._files.read() as txn:

@@ -206,7 +206,7 @@ class Sender:
         return sorted(refused, key=lambda one: one.entry.end)
 
     def _send(self, group: Sequence[Entry], refused: list[_Refused]) -> list[Entry]:
-        """What is to be sent again; what is ``refused`` is added there."""
+        """Entries to be sent again; entries that are ``refused`` are added there."""
         readable = []
         for entry in group:
             try:

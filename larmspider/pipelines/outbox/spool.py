@@ -47,7 +47,7 @@ SEGMENT_BYTES = 64_000_000
 _SUFFIX = ".spool"
 _COMMITTED = "committed.json"
 LOCK = "lock"
-"""Of a folder in FILL or RETRY, held while a command sends from there."""
+"""The lock of a folder in FILL or RETRY, held while a command sends from there."""
 _RETRIED = "retried"
 _LENGTH = struct.Struct("<I")
 PAGE_FIELDS = (
