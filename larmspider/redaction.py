@@ -42,6 +42,8 @@ _NAMES = (
     r"|(?:security|session)[_-]?token)"
 )
 _SECRET_NAME = re.compile(rf"{_NAMES}|token|credential", re.IGNORECASE)
+_PLACE_NAME = re.compile(r"^(OLD)?PWD$|_(FILE|PATH|DIR|SOCK)$", re.IGNORECASE)
+"""Variables that name a place: the shell's PWD is the working directory, not a password."""
 _VALUE = r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s&,;)}\]]+)"
 _USERINFO = re.compile(
     r"(\b[a-z][a-z0-9+.-]*://)(?:[^\s/:@\"'<>]*:[^\s\"'<>]*|[^\s/?#@\"'<>]*)@", re.IGNORECASE
@@ -111,7 +113,7 @@ def _keep_secrets_of_url(url: str) -> None:
 def keep_secrets_of_environment(environment: Mapping[str, str] = os.environ) -> None:
     """Mask the variables that hold a secret, by their names, or a URL with one."""
     for name, value in environment.items():
-        if _SECRET_NAME.search(name) or "://" in value:
+        if not _PLACE_NAME.search(name) and (_SECRET_NAME.search(name) or "://" in value):
             keep_secrets_of(name, value)
 
 

@@ -17,7 +17,12 @@ from larmspider.pipelines.outbox.outbox import tried
 from larmspider.pipelines.outbox.receiver import AwayError, BatchError, RefusedError
 from larmspider.pipelines.outbox.sender import Sender, StoppedError, dead_log
 from larmspider.pipelines.outbox.spool import FOLDER, Cursor
-from larmspider.redaction import keep_secret, keep_secrets_of, told
+from larmspider.redaction import (
+    keep_secret,
+    keep_secrets_of,
+    keep_secrets_of_environment,
+    told,
+)
 from tests.support.spooled import ShelfReceiver, page, spooled
 
 WORD = "c4nary/wörd +1"
@@ -152,3 +157,12 @@ class Repeats(ShelfReceiver):
 def test_the_start_of_a_crawl_shows_no_password() -> None:
     found = tried(Repeats, Settings({"SHELF_URL": "shelf://joe:c4nary-word@h/x"}))
     assert found == ("refused", "ValueError: cannot connect to 'shelf://***@h/x': ***")
+
+
+def test_the_working_directory_is_no_password() -> None:
+    """The shell has it in PWD, and paths of files in variables of such names."""
+    places = {"PWD": "/srv/intranet", "OLDPWD": "/srv/before", "DB_PASSWORD_FILE": "/run/db"}
+    keep_secrets_of_environment({**places, "DB_PASSWORD": "c4nary-word"})
+    for place in places.values():
+        assert told(f"{place}/crawl cannot be read") == f"{place}/crawl cannot be read"
+    assert "c4nary-word" not in told("it is c4nary-word")
