@@ -150,8 +150,11 @@ class Command(LarmCommand):
         """Send all stored pages, or dead letters. Raises ConfigError, TemporaryError,
         CrawlDirError."""
         assert self.settings is not None
+        # as the next run of the crawl has them: a receiver that is new was not in earlier runs
+        today = {name: self.settings.get(name) for one in receivers for name in one.settings}
         try:
             crawl = self.open_crawl()
+            self.settings.setdict(today, priority="cmdline")
             check_bodies(crawl)
         except CrawlDirError as error:
             raise ConfigError(str(error)) from None

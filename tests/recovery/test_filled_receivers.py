@@ -256,5 +256,5 @@ def test_servers_of_each_kind_are_filled(sent: Path, monkeypatch: pytest.MonkeyP
         assert of_objects(weed.store("crawls"), "filled") == digests
         assert of_messages(of_nats(nats.url, "filled")).keys() == pages.keys()
         assert of_dynamodb(dynalite.client(), "filled") == {
-            url: (str(status), title, digests[url]) for url, (status, _, title) in pages.items()
+            url: (status, title, digests[url]) for url, (status, _, title) in pages.items()
         }
