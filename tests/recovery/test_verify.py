@@ -158,7 +158,11 @@ def test_whatever_is_done_to_a_file_is_named(crawls: Crawls, file: str) -> None:
         if path is None or (file, damage) in HARMLESS:
             continue
         found = check(path.parents[len(Path(file).parts) - 1], Settings(), lambda *_: None)
-        assert any(path.is_relative_to(one.file) for one in found.damages), (damage, found)
+        # checksums of another crawl speak against their log: one of the two is not of this crawl
+        named = [path, path.parents[1] / path.name] if file.startswith("sums/") else [path]
+        assert any(
+            one.is_relative_to(damaged.file) for one in named for damaged in found.damages
+        ), (damage, found)
 
 
 CASES = [(file, [*DAMAGES][number % len(DAMAGES)]) for number, file in enumerate(FILES)]
