@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.fetch.archives import MirrorFolder
+from larmspider.fetch.archives import Archive
 from tests.support.crawling import FAST, Ran, body_of, records, scrapy
 from tests.support.documents.hostile import (
     ole_of_many_entries,
@@ -130,7 +130,7 @@ def test_documents_of_an_archive_end_no_import(tmp_path: Path) -> None:
     for name, body in BODIES.items():
         (mirror / name).write_bytes(body)
     (mirror / "index.html").write_text("<title>start</title>")
-    assert list(MirrorFolder(tmp_path / "mirror", "http").captures())
+    assert list(Archive([tmp_path / "mirror"]).urls())
     settings = [f"-s{name}={value}" for name, value in (FAST | {"LARM_DOCUMENT_SECS": "5"}).items()]
     ran: Ran = scrapy("import", "mirror", *settings, cwd=tmp_path)
     assert ran.status == 0, ran.err
