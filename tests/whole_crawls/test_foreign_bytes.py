@@ -170,4 +170,4 @@ def test_a_crawl_answers_while_such_documents_come(tmp_path: Path) -> None:
             over.set()
             asking.join()
     assert silences
-    assert max(silences) < 2.0
+    assert max(silences) < 10.0  # 20 s when OLE files were opened there; a busy machine takes 3
