@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from tests.support.crawling import scrapy
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.workers.crew import Crew
@@ -42,6 +43,14 @@ def lose_redis(crew: Crew, pages: int = 120) -> None:
     with crew.server.client() as client:
         client.flushall()
     crew.workers.clear()
+
+
+def has_committed(worker: Path) -> bool:
+    frontier = worker / "frontier"
+    if not (frontier / "data.mdb").exists():
+        return False
+    with FrontierReader(frontier) as reader:
+        return bool(reader.shared_crawl()[0])
 
 
 def rebuild(crew: Crew, *options: str, root: str = "crawl", status: int = 0) -> str:
@@ -90,14 +99,15 @@ def test_pages_of_a_lost_disk_are_fetched_again(crew: Crew) -> None:
 def test_a_mistake_changes_nothing(crew: Crew) -> None:
     lose_redis(crew, 20)
     crew.start("w1", LARM_DIR="other")
-    crew.until_asked(40)
+    other = crew.folder / "other" / "w1"
+    crew.until(lambda: has_committed(other), "a commit of the other crawl")
     running = rebuild(crew, status=2)
     assert "w1 work on a crawl" in running or "is not empty" in running  # its lease ran out
     crew.kill("w1")
     rebuild(crew, status=2)
     with crew.server.client() as client:
         client.flushall()
-    shutil.copytree(crew.folder / "other" / "w1", crew.crawl / "w9")
+    shutil.copytree(other, crew.crawl / "w9")
     assert "different crawls" in rebuild(crew, status=2)
     with crew.server.client() as client:
         assert client.keys("*") == []
