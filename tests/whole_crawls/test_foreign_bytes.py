@@ -145,7 +145,7 @@ def test_a_crawl_answers_while_such_documents_come(tmp_path: Path) -> None:
             f"/{name}{number}": Reply(200, {"X-Number": str(number)}, body)
             for name, body in BODIES.items()
             if name != "cells"
-            for number in range(8)
+            for number in range(4)
         }
         links = "".join(f"<a href={path}>x</a> " for path in routes)
         page = Reply(200, {"Content-Type": "text/html"}, links.encode())

@@ -7,6 +7,7 @@ import json
 import signal
 import time
 from base64 import b64encode
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,12 @@ def test_links_in_a_mirror_make_no_local_file_a_page(tmp_path: Path) -> None:
     assert not any(b"secretword" in data for data in stored)
 
 
+def _has_open(pid: int, path: Path) -> bool:
+    with suppress(OSError):  # a descriptor was closed meanwhile
+        return any(one.resolve() == path for one in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_import_ends_while_it_looks_through_an_archive(tmp_path: Path, number: int) -> None:
     """A record of 4 TB, that takes no place on the disk."""
@@ -224,8 +231,10 @@ def test_an_import_ends_while_it_looks_through_an_archive(tmp_path: Path, number
     with (tmp_path / "log").open("w") as log:
         process = begin("import", "a.warc", *FAST_OPTIONS, cwd=tmp_path, out=log)
         try:
-            time.sleep(3)
-            assert process.poll() is None, (tmp_path / "log").read_text()
+            end = time.monotonic() + 60
+            while not _has_open(process.pid, tmp_path / "a.warc") and time.monotonic() < end:
+                assert process.poll() is None, (tmp_path / "log").read_text()
+                time.sleep(0.05)
             process.send_signal(number)
             assert process.wait(10) == 1
         finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from tests.support.crawling import scrapy
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
@@ -46,11 +47,11 @@ def lose_redis(crew: Crew, pages: int = 120) -> None:
 
 
 def has_committed(worker: Path) -> bool:
-    frontier = worker / "frontier"
-    if not (frontier / "data.mdb").exists():
+    try:
+        with FrontierReader(worker / "frontier") as reader:
+            return bool(reader.shared_crawl()[0])
+    except CrawlDirError:  # there is none yet
         return False
-    with FrontierReader(frontier) as reader:
-        return bool(reader.shared_crawl()[0])
 
 
 def rebuild(crew: Crew, *options: str, root: str = "crawl", status: int = 0) -> str:

@@ -57,6 +57,7 @@ _STOP_SECS = 5.0
 _TELL_SECS = 10.0
 _PROGRAM = "from larmspider.pipelines.outbox.sender import main; main()"
 _TRIAL = "from larmspider.pipelines.outbox.sender import try_to_connect; try_to_connect()"
+_KILLED = "killed"
 _TRIAL_SECS = 90.0
 """How long a receiver may take to be tried."""
 _SAID_LINES, _SAID_BYTES = 20, 4_096
@@ -65,7 +66,16 @@ _SAID_LINES, _SAID_BYTES = 20, 4_096
 
 def tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
     """Whether a receiver can be used: "", or "away" or "refused", and why. Asked in a process of
-    its own: what a server answers is not read in the crawl's."""
+    its own: what a server answers is not read in the crawl's. If somebody kills that process,
+    another one asks once more."""
+    for _ in range(2):
+        kind, why = _tried(receiver, settings)
+        if kind != _KILLED:
+            return kind, why
+    return "away", why
+
+
+def _tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
     path = ChildPath()
     try:
         start = f"import sys; sys.path[:] = {path.entries!r}; {_TRIAL}"
@@ -89,6 +99,8 @@ def tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
     try:
         kind, why = json.loads(answer)
     except ValueError:
+        if child.returncode == -signal.SIGKILL:
+            return _KILLED, "the process that asks it was killed"
         return "refused", f"what it answers ends the process that asks it ({child.returncode})"
     return kind, why
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
@@ -266,6 +268,32 @@ class Gone(Deep):
 def test_the_crawl_asks_a_receiver_in_another_process(receiver: type[Receiver], why: str) -> None:
     """Whatever its library does with what a server answers."""
     assert tried(receiver, Settings()) == ("refused", why)
+
+
+class Killed(Deep):
+    settings = ("KILLED_FILE",)
+
+    def __init__(self, file: str) -> None:
+        self.file = Path(file)
+
+    @classmethod
+    def from_settings(cls, settings: Any) -> Killed:
+        return cls(settings["KILLED_FILE"])
+
+    def connect(self) -> None:
+        with self.file.open("a") as times:
+            times.write("x")
+        if self.file.stat().st_size <= int(self.file.name):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_receiver_is_asked_once_more_by_another_process(tmp_path: Path) -> None:
+    """If the first one is killed from outside; it is away if the second one is, too."""
+    once, always = tmp_path / "1", tmp_path / "9"
+    assert tried(Killed, Settings({"KILLED_FILE": str(once)})) == ("", "")
+    away = ("away", "the process that asks it was killed")
+    assert tried(Killed, Settings({"KILLED_FILE": str(always)})) == away
+    assert always.read_text() == "xx"
 
 
 def test_json_has_a_depth() -> None:
