@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from email.feedparser import BytesFeedParser
 from email.message import EmailMessage, MIMEPart
 from email.parser import BytesHeaderParser
-from email.policy import EmailPolicy, default
+from email.policy import default
 from typing import Any
 
 from larmspider.extraction import html
@@ -121,7 +121,7 @@ def _parsed(body: bytes) -> tuple[EmailMessage, Unread | None]:
     """The mail, or its parts before the fault that ended the parser."""
     made: list[_Message] = []
 
-    def make(policy: EmailPolicy) -> _Message:
+    def make(policy: Any) -> EmailMessage:
         if len(made) > 2 * MAX_MEMBERS:
             raise Unread(Outcome.TOO_LARGE, f"it holds more than {MAX_MEMBERS:,} documents")
         made.append(_Message(policy))
