@@ -37,6 +37,9 @@ _CREDENTIALS = "credentials"
 _PAGES = ("store.log", "store.log.zst", "index/meta.json")
 """Files that only a directory with pages has."""
 
+_NO_WORKERS = "lost+found"
+"""Root's own, at the top of a file system."""
+
 _last: dict[Path, tuple[str, ...]] = {}
 """The patterns last read from each sites file: a file that is moved away opens no host."""
 
@@ -114,9 +117,16 @@ def _manifests(directory: Path) -> Iterator[Mapping[str, Any]]:
         root = directory.parent
         yield of_all
     if root != directory or is_shared(own):
-        for file in root.glob(f"*/{MANIFEST}"):
-            if file.parent != directory:
-                yield _read(file.parent) or {}
+        yield from (_read(folder) or {} for folder in _folders(root) if folder != directory)
+
+
+def _folders(root: Path) -> list[Path]:
+    """All that may be a worker's. Raises CrawlDirError where they cannot be listed: glob() leaves
+    out what may not be read."""
+    try:
+        return [path for path in root.iterdir() if path.name != _NO_WORKERS]
+    except OSError as error:
+        raise CrawlDirError(f"{root} cannot be listed: {error}") from None
 
 
 def _read(directory: Path) -> dict[str, Any] | None:
@@ -124,7 +134,7 @@ def _read(directory: Path) -> dict[str, Any] | None:
     file = directory / MANIFEST
     try:
         seen = file.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise CrawlDirError(f"{file} cannot be read: {error}") from None

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from larmspider.extraction import progress
-from larmspider.extraction.documents import parts, reading, spreadsheet
+from larmspider.extraction.documents import mail, parts, reading, spreadsheet
 from larmspider.extraction.formats import media_type
 from larmspider.extraction.notes import Notes
 from larmspider.extraction.process import Readers
@@ -89,11 +89,11 @@ def workbook(*sheets: str) -> bytes:
 
 
 def test_a_mail_keeps_its_headers_and_first_parts(readers: Readers) -> None:
-    mail = corpus.eml(attachment=b"first enclosed", file="a.txt").rstrip()
-    end = mail.rindex(b"--==")
-    boundary = mail[end:].removesuffix(b"--")
+    whole = corpus.eml(attachment=b"first enclosed", file="a.txt").rstrip()
+    end = whole.rindex(b"--==")
+    boundary = whole[end:].removesuffix(b"--")
     slow = b"\nContent-Type: text/html\nContent-Disposition: attachment; filename=b.html\n\n" + SLOW
-    body = mail[:end] + boundary + slow + b"\n" + mail[end:]
+    body = whole[:end] + boundary + slow + b"\n" + whole[end:]
     page = read_until(readers, b"b.html", body, "x.eml")
     assert page.unread == LATE
     assert (page.title, page.author) == ("Harbour rules", "Ada Pilot <ada@h.example>")
@@ -104,6 +104,77 @@ def test_a_mail_keeps_its_headers_and_first_parts(readers: Readers) -> None:
         ("a.txt", "first enclosed", ""),
         ("b.html", "", LATE),
     ]
+
+
+HEAD = b"Subject: Harbour rules\nFrom: Ada <ada@h>\nDate: Mon, 1 Jan 2024 00:00:00 +0000\n"
+
+
+def nested(depth: int) -> bytes:
+    """A mail of parts in each other, with a text in the middle."""
+    lines = [HEAD + b"MIME-Version: 1.0\n"]
+    for number in range(depth):
+        kind = b"Content-Type: multipart/mixed; boundary=b%d\n\n" % number
+        lines += kind, b"--b%d\n" % number
+    return b"".join([*lines, b"Content-Type: text/plain\n\nthe innermost\n"])
+
+
+def test_a_mail_of_many_parts_in_each_other_keeps_its_headers() -> None:
+    """Python's parser raises RecursionError from 900 on, and nothing of the mail was left."""
+    deep = parts.read("message/rfc822", nested(100), "http://h/x.eml", None)
+    assert (deep.unread, deep.text) == ("", "Ada <ada@h> the innermost")
+    page = parts.read("message/rfc822", nested(2_000), "http://h/x.eml", None)
+    assert page.unread == "too-large: it has more than 200 parts in each other"
+    assert (page.title, page.author, page.text) == ("Harbour rules", "Ada <ada@h>", "Ada <ada@h>")
+    assert page.modified == 1_704_067_200
+
+
+def test_a_mail_keeps_its_first_parts_where_the_next_one_is_a_mail_of_many() -> None:
+    inner = b"\n--b\nContent-Type: message/rfc822\n\n" + nested(2_000)
+    first = b"\n--b\nContent-Disposition: attachment; filename=a.txt\n\nfirst enclosed"
+    body = HEAD + b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\na text" + first + inner
+    page = parts.read("message/rfc822", body, "http://h/x.eml", None)
+    assert page.unread == "too-large: it has more than 200 parts in each other"
+    assert page.text == "Ada <ada@h> a text"
+    found = [(part.name, part.text) for part in page.parts]
+    assert found == [("a.txt", "first enclosed"), ("2.eml", "Ada <ada@h>")]
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        b"Content-Type: multipart/mixed" + b"".join(b"; a*%d*=x" % n for n in range(20_000)),
+        b"MIME-Version: " + b"(" * 20_000,
+        b"Content-Type: multipart/mixed; boundary=b\n" + b"\n--b\n\nx" * 100_000,
+    ],
+    ids=["a header", "a comment", "many parts"],
+)
+def test_the_headers_of_a_mail_are_kept_before_the_rest_is_parsed(
+    monkeypatch: pytest.MonkeyPatch, slow: bytes
+) -> None:
+    """The notes have them when the parser begins, which may take all the time that there is."""
+    noted: list[str] = []
+    monkeypatch.setattr(progress, "is_kept", lambda: True)
+    monkeypatch.setattr(progress, "about", lambda *about: noted.extend(about[:2]))
+    monkeypatch.setattr(progress, "text", noted.append)
+    monkeypatch.setattr(progress, "links", noted.append)
+
+    def parse(_body: bytes) -> None:
+        assert noted[:3] == ["Harbour rules", "Ada <ada@h>", "Ada <ada@h>\n"]
+        raise MemoryError
+
+    monkeypatch.setattr(mail, "_parsed", parse)
+    with pytest.raises(MemoryError):
+        mail.extract(HEAD + slow, "http://h/x.eml", None)
+
+
+def test_a_long_header_of_a_mail_is_read_in_part() -> None:
+    """A million characters of addresses took 30 s, after which nothing was left."""
+    body = HEAD + b"Cc: " + b"crew@h, " * 100_000 + b"\n\na text"
+    begun = time.process_time()
+    page = parts.read("message/rfc822", body, "http://h/x.eml", None)
+    assert time.process_time() < begun + 3
+    assert page.text.startswith("Ada <ada@h> crew@h, crew@h")
+    assert page.text.endswith(" a text")
 
 
 def test_an_archive_keeps_its_first_members(readers: Readers) -> None:

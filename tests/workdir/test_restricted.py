@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,6 +61,39 @@ def test_one_worker_restricts_a_host_for_the_whole_crawl(tmp_path: Path) -> None
     a_crawl(alone / "inner", credentials=["pay.example"])
     assert restricted_hosts([alone]) == ()
     assert restricted_hosts([alone, root]) == ("hr.example",)
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("closed", ["w2", "."])
+def test_a_worker_that_may_not_be_looked_into_restricts_all(closed: str) -> None:
+    """What another user may not read, or list, was left out: hr.example was for everybody."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        root = a_crawl(Path(name, "crawl"), **MANY)
+        one, two = a_crawl(root / "w1"), a_crawl(root / "w2", credentials=["hr.example"])
+        (root / "lost+found").mkdir(mode=0)
+        (root / "file").write_text("")
+        with as_nobody():
+            assert restricted_hosts([one]) == restricted_hosts([root]) == ("hr.example",)
+        (root / closed).chmod(0o711 if closed == "." else 0)
+        with as_nobody():
+            for asked in (one, root):
+                with pytest.raises(CrawlDirError, match="Permission denied"):
+                    restricted_hosts([asked])
+                assert restricted_or_all([asked]) == ("*", "file://")
+        for path in (root, two):
+            path.chmod(0o755)
 
 
 def test_the_umask_follows_one_worker(tmp_path: Path) -> None:
