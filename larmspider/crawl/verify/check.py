@@ -29,6 +29,7 @@ from larmspider.crawl.verify.logs import (
     scan,
 )
 from larmspider.crawl.verify.others import (
+    check_checksums,
     check_manifest,
     check_other_logs,
     check_outbox,
@@ -141,6 +142,7 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
                     ahead=manifest.get("end") in _ENDED,
                 )
             check_log_index(found, path)
+            check_checksums(found, manifest)
         else:
             found.notes.append(f"{path}: a crawl runs here; its index and outbox were not checked")
     return found
