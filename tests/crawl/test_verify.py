@@ -31,7 +31,7 @@ from larmspider.items import Link, Page
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.pipelines.records import RecordLog, read_records
-from larmspider.workdir.manifest import CHECKSUMS
+from larmspider.workdir.manifest import CHECKSUMS, SHARED
 from tests.support.stored_crawl import StoredCrawl
 
 URLS = [f"http://h/{number}" for number in range(4)]
@@ -329,3 +329,22 @@ def test_a_crawl_without_checksums_misses_none(crawl: CrawlDir) -> None:
     (crawl.path / "frontier" / "sealed.json").unlink(missing_ok=True)
     (crawl.path / "index" / "sealed.json").unlink(missing_ok=True)
     assert of_files(checked(crawl)) == set()
+
+
+def test_pages_of_a_worker_whose_directory_is_gone_are_named(crawl: CrawlDir) -> None:
+    manifest = json.loads((crawl.path / "crawl.json").read_text()) | {SHARED: True}
+    (crawl.path.parent / "crawl.json").write_text(json.dumps(manifest))
+    url = "http://h/of-another"
+    backend = LmdbBackend(crawl.path / "frontier")
+    backend.recover()
+    backend.add([QueuedUrl(url, url, url_key(url), host_of(url))])
+    backend.pop("h:80", 0.0)
+    visit = FetchRecord(UrlState.STORED, time=1000.0, status=200, url=url, stored=9.0, shard="w2")
+    backend.acknowledge([(url_key(url), visit)])
+    backend.checkpoint({})
+    backend.close()
+    (note,) = checked(crawl).notes
+    assert "1 page of worker w2, whose directory is not here" in note
+    (crawl.path.parent / "w2").mkdir()
+    (crawl.path.parent / "w2" / "store.log").touch()
+    assert checked(crawl).notes == []
