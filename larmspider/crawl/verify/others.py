@@ -261,7 +261,7 @@ def check_warc(found: Findings, position: bytes, say: Say) -> None:
                 found.due[url_key(url)] = url
 
 
-_WARC_MEND = "copy the file back from where you keep it; its pages are fetched again"
+_WARC_MEND = "copy the file back from where you keep it"
 
 
 def _urls_of(found: Findings, path: Path) -> dict[int, str]:
