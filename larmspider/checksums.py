@@ -35,6 +35,7 @@ _CATCH_UP = 64 * STRETCH
 """Bytes without a line that are read when a file is opened, so that the next line covers them."""
 _PIECE = 1 << 20
 SEAL = "sealed.json"
+_PAGE_FILES = "pagefile_*.pfl"
 _FOOTER = struct.Struct("<II")
 _FOOTER_MAGIC = 1337
 """Ends each file of Tantivy, behind the length of a footer that is JSON (tantivy, footer.rs)."""
@@ -177,6 +178,8 @@ def read_seal(folder: Path) -> Mapping[str, tuple[int, int]] | None:
         return None
     except OSError as error:
         raise ValueError(str(error)) from error
+    except ValueError as error:
+        raise ValueError("no seal") from error
     try:
         files, crc = found["files"], found["crc"]
     except (TypeError, KeyError) as error:
@@ -184,6 +187,38 @@ def read_seal(folder: Path) -> Mapping[str, tuple[int, int]] | None:
     if zlib.crc32(json.dumps(files).encode()) != crc:
         raise ValueError("not what its checksum says")
     return {name: (size, crc) for name, (size, crc) in files.items()}
+
+
+def kept_checksums(folder: Path) -> list[str]:
+    """Names of the files with checksums in a crawl's directory: the next check misses one that is
+    gone. "pagefile_*.pfl" stands for all page files, if each has checksums."""
+    names = [f"{part}/{SEAL}" for part in ("frontier", "index")]
+    names += (f"{FOLDER}/{path.name}" for path in sorted((folder / FOLDER).glob("*.log")))
+    found = [name for name in names if (folder / name).exists()]
+    pages = [*folder.glob(_PAGE_FILES)]
+    if pages and all(sums_path(path).exists() for path in pages if path.stat().st_size):
+        found.append(f"{FOLDER}/{_PAGE_FILES}")
+    return found
+
+
+def lost_checksums(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Files of `kept_checksums` that are gone or empty, though what they are about is there."""
+    for name in names:
+        part, _, last = name.rpartition("/")
+        if last == SEAL:
+            if not (folder / name).exists() and any((folder / part).glob("*")):
+                yield folder / name
+        else:
+            for file in sorted(folder.glob(last)):
+                if file.stat().st_size and not _size(sums_path(file)):
+                    yield sums_path(file)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def tantivy_crc(path: Path) -> int | None:

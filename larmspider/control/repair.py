@@ -43,6 +43,7 @@ from larmspider.frontier.storage.records import (
     host_of,
     url_key,
 )
+from larmspider.index.writer import seal_index
 from larmspider.items import REDIRECT
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.outbox.spool import FOLDER as OUTBOX
@@ -102,7 +103,7 @@ def repair(
         make = make_due or (lambda due: _make_due_here(path, due))
         if found.due:
             make(found.due)
-        elif found.frontier_unsealed and not is_worker:
+        if found.frontier_unsealed and (is_worker or not found.due):
             LmdbFiles(path / "frontier").close()  # its last writer vouches for it
     damaged = _damaged_stretches(path)
     _mend_files(found, say)
@@ -120,6 +121,8 @@ def repair(
             forget_sums(file)
     if found.index_lost:
         yield from _rebuild_index(found, settings, say)
+    elif found.index_unsealed:
+        seal_index(path / "index")
     for damage in found.damages:
         if damage.mend:
             yield str(damage)

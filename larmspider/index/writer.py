@@ -361,12 +361,8 @@ class IndexWriter:
                 self._seal()
 
     def _seal(self) -> None:
-        """Vouch for the files, for no merge is under way any more."""
-        names = [META_NAME, "meta.json", ".managed.json", "ahead", "anchors/data.mdb"]
-        for pattern in ("pages-*.zdict", "waiting-*"):
-            names += (path.name for path in self.directory.glob(pattern))
         with suppress(OSError):  # of a full disk: then nothing vouches for them
-            seal(self.directory, names)
+            seal_index(self.directory)
 
     def _share(self) -> None:
         """Give Tantivy's metadata, which it makes for its user alone, the mode of other files."""
@@ -611,3 +607,11 @@ def _move(text: dict[str, Any], spans: Sequence[tuple[int, int]]) -> None:
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
     return "".join(text[a:b] for a, b in zip(starts, ends, strict=True)).strip()
+
+
+def seal_index(directory: Path) -> None:
+    """Vouch for the files, for no merge is under way. Raises OSError."""
+    names = [META_NAME, "meta.json", ".managed.json", "ahead", "anchors/data.mdb"]
+    for pattern in ("pages-*.zdict", "waiting-*"):
+        names += (path.name for path in directory.glob(pattern))
+    seal(directory, names)

@@ -27,11 +27,13 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from larmspider import options
 from larmspider.checksums import FOLDER as SUMS
+from larmspider.checksums import kept_checksums
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import is_locked, lock, make_folder, replace_file
 from larmspider.formatting import counted
 from larmspider.workdir.frames import open_stored
 from larmspider.workdir.manifest import (
+    CHECKSUMS,
     CUT_BACK,
     EARLIER,
     FORMAT,
@@ -176,7 +178,8 @@ class CrawlDirectory:
         """Write to crawl.json how the crawl ended, and ``more``; unlock."""
         if self._lock is None:
             return
-        self.manifest |= {"ended": now(), "end": reason, **more}
+        kept = {} if reason == "broken" else {CHECKSUMS: kept_checksums(self.path)}
+        self.manifest |= {"ended": now(), "end": reason, **kept, **more}
         try:
             self._write()
         except CrawlDirError as error:

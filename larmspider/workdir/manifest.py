@@ -45,6 +45,9 @@ CUT_BACK = "cut_back"
 """The key that a manifest has once the stores have gone back to a checkpoint. The index did not: it
 may have pages that another worker has stored since."""
 
+CHECKSUMS = "checksums"
+"""Key of crawl.json: the files with checksums that the last run has left (checksums.py)."""
+
 REJUDGE = "rejudge"
 """The key that a manifest has while links.log holds links that other seeds, scope or filters have
 judged: the links are judged again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.checksums import STRETCH, Sums, read_sums, sums_path
+from larmspider.checksums import STRETCH, Sums, kept_checksums, read_sums, sums_path
 from larmspider.control.repair import repair
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.verify import check as module
@@ -25,10 +26,12 @@ from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
+from larmspider.index.writer import seal_index
 from larmspider.items import Link, Page
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.pipelines.records import RecordLog, read_records
+from larmspider.workdir.manifest import CHECKSUMS, SHARED
 from tests.support.stored_crawl import StoredCrawl
 
 URLS = [f"http://h/{number}" for number in range(4)]
@@ -289,3 +292,59 @@ def test_a_page_file_of_50_mb_takes_less_than_a_second(tmp_path: Path) -> None:
     check_bodies(found, None, lambda url: forms(crawl, url), end, say, complete=False)
     assert found.pages == 2_500
     assert time.process_time() - began < 1.0
+
+
+LEFT = ("sums/links.log", "sums/pagefile_0.pfl", "frontier/sealed.json", "index/sealed.json")
+
+
+@pytest.mark.parametrize("is_worker", [False, True])
+@pytest.mark.parametrize("damage", ["gone", "cut", "emptied"])
+@pytest.mark.parametrize("name", LEFT)
+def test_checksums_that_the_last_run_left_are_missed(
+    crawl: CrawlDir, name: str, damage: str, is_worker: bool
+) -> None:
+    """A repair takes them again, in the directory of a worker too."""
+    LmdbFiles(crawl.path / "frontier").close()
+    seal_index(crawl.path / "index")
+    left = {CHECKSUMS: kept_checksums(crawl.path)}
+    manifest = json.loads((crawl.path / "crawl.json").read_text()) | left
+    (crawl.path / "crawl.json").write_text(json.dumps(manifest))
+    assert of_files(checked(crawl)) == set()
+    file = crawl.path / name
+    if damage == "gone":
+        file.unlink()
+    else:
+        os.truncate(file, file.stat().st_size // 2 if damage == "cut" else 0)
+    found = checked(crawl)
+    assert {one.file for one in found.damages} == {file}
+    make_due = (lambda _: 0) if is_worker else None
+    assert list(repair(found, Settings(), say, make_due=make_due)) == []
+    assert of_files(checked(crawl)) == set()
+    assert file.stat().st_size
+
+
+def test_a_crawl_without_checksums_misses_none(crawl: CrawlDir) -> None:
+    """It was killed, or an earlier version made it."""
+    shutil.rmtree(crawl.path / "sums")
+    (crawl.path / "frontier" / "sealed.json").unlink(missing_ok=True)
+    (crawl.path / "index" / "sealed.json").unlink(missing_ok=True)
+    assert of_files(checked(crawl)) == set()
+
+
+def test_pages_of_a_worker_whose_directory_is_gone_are_named(crawl: CrawlDir) -> None:
+    manifest = json.loads((crawl.path / "crawl.json").read_text()) | {SHARED: True}
+    (crawl.path.parent / "crawl.json").write_text(json.dumps(manifest))
+    url = "http://h/of-another"
+    backend = LmdbBackend(crawl.path / "frontier")
+    backend.recover()
+    backend.add([QueuedUrl(url, url, url_key(url), host_of(url))])
+    backend.pop("h:80", 0.0)
+    visit = FetchRecord(UrlState.STORED, time=1000.0, status=200, url=url, stored=9.0, shard="w2")
+    backend.acknowledge([(url_key(url), visit)])
+    backend.checkpoint({})
+    backend.close()
+    (note,) = checked(crawl).notes
+    assert "1 page of worker w2, whose directory is not here" in note
+    (crawl.path.parent / "w2").mkdir()
+    (crawl.path.parent / "w2" / "store.log").touch()
+    assert checked(crawl).notes == []

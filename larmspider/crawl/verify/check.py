@@ -7,6 +7,7 @@ quick_check(Path("crawl"))           # a line for each damage, in milliseconds
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -29,6 +30,7 @@ from larmspider.crawl.verify.logs import (
     scan,
 )
 from larmspider.crawl.verify.others import (
+    check_checksums,
     check_manifest,
     check_other_logs,
     check_outbox,
@@ -39,6 +41,7 @@ from larmspider.errors import MEND, CrawlDirError, InvalidURL, LarmspiderError
 from larmspider.extraction.language import Languages, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.files import is_locked
+from larmspider.formatting import counted
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, remarks_in
@@ -125,6 +128,8 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
         )
         _judge_doubtful(found, scans, ends, stored, frontier, forms, complete=complete)
         _make_due_around(found, scans, ends, stored)
+        if frontier is not None and _is_worker(path):
+            found.notes.extend(_elsewhere(path, frontier))
         check_small(found)
         if not running:
             check_other_logs(found, ends, say)
@@ -141,6 +146,7 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
                     ahead=manifest.get("end") in _ENDED,
                 )
             check_log_index(found, path)
+            check_checksums(found, manifest)
         else:
             found.notes.append(f"{path}: a crawl runs here; its index and outbox were not checked")
     return found
@@ -177,6 +183,17 @@ def _check_frontier(found: Findings, say: Say, *, running: bool) -> FrontierRead
 def _is_worker(path: Path) -> bool:
     found = read_or_copy(path.parent).manifest
     return found is not None and is_shared(found)
+
+
+def _elsewhere(path: Path, frontier: FrontierReader) -> Iterator[str]:
+    """Workers that have stored pages and whose directories are not beside this one."""
+    pages = Counter(visit.shard for _, visit in frontier.visits() if visit.shard)
+    for worker, number in sorted(pages.items()):
+        if not present(path.parent / worker / "store.log").exists():
+            yield (
+                f"{path}: {counted(number, 'page')} of worker {worker}, whose directory is not"
+                " here: it is on another machine, or lost (docs/operations.md, On a bad day)"
+            )
 
 
 def _forms_of(path: Path, manifest: Mapping[str, object]) -> Callable[[str], Forms]:

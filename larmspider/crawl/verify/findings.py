@@ -56,6 +56,7 @@ class Findings:
     frontier_lost: bool = False
     frontier_unsealed: bool = False
     index_lost: bool = False
+    index_unsealed: bool = False
     anchors_lost: bool = False
     outbox_lost: bool = False
     outbox_since: float = 0.0

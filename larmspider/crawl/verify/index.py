@@ -68,7 +68,7 @@ def _check_files(found: Findings, directory: Path, say: Say) -> None:
         sealed = read_seal(directory)
     except ValueError as error:
         found.add(directory / SEAL, f"is {error}")
-        found.gone.append(directory / SEAL)
+        found.index_unsealed = True
         sealed = None
     for name, (size, crc) in (sealed or {}).items():
         path = directory / name

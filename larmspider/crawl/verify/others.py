@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from larmspider.checksums import FOLDER as SUMS
-from larmspider.checksums import crc_of, read_sums, sums_path
+from larmspider.checksums import SEAL, crc_of, lost_checksums, read_sums, sums_path
 from larmspider.crawl.verify.findings import Findings, Say
 from larmspider.crawl.verify.logs import check_log, form_of
 from larmspider.errors import ConfigError, CrawlDirError
@@ -29,6 +29,7 @@ from larmspider.pipelines.outbox.spool import (
 from larmspider.pipelines.warc import FOLDER as WARC
 from larmspider.pipelines.warc import cdxj_of, warc_files
 from larmspider.workdir.manifest import (
+    CHECKSUMS,
     CUT_BACK,
     MANIFEST,
     REJUDGE,
@@ -40,7 +41,7 @@ from larmspider.workdir.manifest_copy import NOTE, read_or_copy, unpacked
 from larmspider.workdir.removals import FILE as REMOVALS
 from larmspider.workdir.removals import Removals
 
-_CHANGES = frozenset({"ended", "end", CUT_BACK, REJUDGE, "larmspider"})
+_CHANGES = frozenset({"ended", "end", CHECKSUMS, CUT_BACK, REJUDGE, "larmspider"})
 """Keys of crawl.json that its copy in the frontier may have otherwise."""
 _REREAD = ("LARM_FIELDS", "LARM_FACETS", "LARM_LANGUAGES", "LARM_INDEX_LANGUAGES",
            "LARM_SECOND_READER", "LARM_OCR")  # fmt: skip
@@ -124,6 +125,21 @@ def _digest(path: Path) -> str:
         return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()
     except OSError:
         return ""
+
+
+def check_checksums(found: Findings, manifest: Mapping[str, Any]) -> None:
+    """The checksums that the last run has left."""
+    names = manifest.get(CHECKSUMS)
+    if not isinstance(names, list):
+        return  # it was killed, or an earlier version
+    for path in lost_checksums(found.path, [name for name in names if isinstance(name, str)]):
+        found.add(path, "is empty" if path.exists() else "is gone")
+        if path.name != SEAL:
+            found.unsummed.append(path.parent.parent / path.name)
+        elif path.parent.name == "frontier":
+            found.frontier_unsealed = True
+        else:
+            found.index_unsealed = True
 
 
 def check_small(found: Findings) -> None:
@@ -245,7 +261,7 @@ def check_warc(found: Findings, position: bytes, say: Say) -> None:
                 found.due[url_key(url)] = url
 
 
-_WARC_MEND = "copy the file back from where you keep it; its pages are fetched again"
+_WARC_MEND = "copy the file back from where you keep it"
 
 
 def _urls_of(found: Findings, path: Path) -> dict[int, str]:
