@@ -40,6 +40,7 @@ from larmspider.workdir.manifest import (
     LOCK,
     MANIFEST,
     MERGED,
+    NO_WORKERS,
     REJUDGE,
     RULES,
     RULES_DIR,
@@ -390,8 +391,15 @@ _WEB_FILES = ("web.token*", "web.json*")
 
 
 def worker_dirs(root: Path) -> list[Path]:
-    """The workers' directories in ``root``, by name."""
-    return sorted(file.parent for file in root.glob(f"*/{MANIFEST}"))
+    """The workers' directories in ``root``, by name. Raises CrawlDirError for a folder that may not
+    be looked into: glob() leaves it out without a word, and the pages of that worker with it."""
+    try:
+        folders = [path for path in root.iterdir() if path.name != NO_WORKERS]
+        return sorted(path for path in folders if (path / MANIFEST).exists())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise CrawlDirError(f"{error.filename or root}: {error.strerror}") from None
 
 
 def is_unjudged(worker: Path, root: Path) -> bool:

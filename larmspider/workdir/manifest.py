@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 MANIFEST = "crawl.json"
 """The file that makes a directory a crawl's."""
+NO_WORKERS = "lost+found"
+"""Beside workers' directories, at the top of a file system; root's own."""
 LOCK = "lock"
 WORKER_LOG = "worker.log"
 """The output of a worker that ``scrapy workers`` has started."""

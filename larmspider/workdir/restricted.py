@@ -23,7 +23,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.fetch.sites.lookup import protected_in
 from larmspider.index.schema import FILES
 from larmspider.urls.host_pattern import HostPattern
-from larmspider.workdir.manifest import MANIFEST, is_shared, parsed_manifest
+from larmspider.workdir.manifest import MANIFEST, NO_WORKERS, is_shared, parsed_manifest
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -36,9 +36,6 @@ _CREDENTIALS = "credentials"
 """The key of crawl.json that has the patterns of restricted hosts; earlier versions wrote true."""
 _PAGES = ("store.log", "store.log.zst", "index/meta.json")
 """Files that only a directory with pages has."""
-
-_NO_WORKERS = "lost+found"
-"""Root's own, at the top of a file system."""
 
 _last: dict[Path, tuple[str, ...]] = {}
 """The patterns last read from each sites file: a file that is moved away opens no host."""
@@ -124,7 +121,7 @@ def _folders(root: Path) -> list[Path]:
     """All that may be a worker's. Raises CrawlDirError where they cannot be listed: glob() leaves
     out what may not be read."""
     try:
-        return [path for path in root.iterdir() if path.name != _NO_WORKERS]
+        return [path for path in root.iterdir() if path.name != NO_WORKERS]
     except OSError as error:
         raise CrawlDirError(f"{root} cannot be listed: {error}") from None
 

@@ -16,6 +16,7 @@ from larmspider.crawl.reader import read_manifest
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.workdir.access import follow_mode
+from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.restricted import note_restricted, restricted_hosts, restricted_or_all
 
 SITES = """[[site]]
@@ -86,12 +87,15 @@ def test_a_worker_that_may_not_be_looked_into_restricts_all(closed: str) -> None
         (root / "file").write_text("")
         with as_nobody():
             assert restricted_hosts([one]) == restricted_hosts([root]) == ("hr.example",)
+            assert worker_dirs(root) == [one, two]
         (root / closed).chmod(0o711 if closed == "." else 0)
         with as_nobody():
             for asked in (one, root):
                 with pytest.raises(CrawlDirError, match="Permission denied"):
                     restricted_hosts([asked])
                 assert restricted_or_all([asked]) == ("*", "file://")
+            with pytest.raises(CrawlDirError, match="Permission denied"):
+                worker_dirs(root)
         for path in (root, two):
             path.chmod(0o755)
 
