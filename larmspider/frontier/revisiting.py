@@ -88,13 +88,13 @@ SLICE = 500
 TICK_SECS = 60.0
 """Between two plans of a run that watches, at least."""
 CONFIRMATIONS, LEAST_CONFIRMATIONS = 2, 20
-"""The budget of confirmations: so many for each visit of the budget, and at least so many a day. A
-page that is missing takes two more visits."""
+"""The budget of confirmations: CONFIRMATIONS for each visit of the budget, and at least
+LEAST_CONFIRMATIONS a day. A page that is missing takes two more visits."""
 OLDEST_SHARE = 0.5
-"""Of the visits, at least so many are to the pages whose last visit is longest ago: each is visited
-within twice the time that one page after the other takes."""
+"""The share of the visits that go to the pages whose last visit is longest ago: a run visits each
+page within twice the time that one page after the other takes."""
 OVERDUE = 1.5
-"""Pages that were not visited for so many rounds come before all that are worth more."""
+"""After 1.5 rounds without a visit a page comes before all that are worth more."""
 PLAN_SHARE = 0.01
 """Of the time, for planning."""
 FAILED_WEIGHT = 0.1
