@@ -46,6 +46,9 @@ HOST_SHARE, INDEX_SHARE = 0.05, 0.02
 """The share that may, where that is more."""
 CANARIES = 6
 """The start page, and the five that most pages link to."""
+EARLY_SECS = DAY / 4
+"""A visit that confirms comes a day after the last one, less this: a timer's runs differ, and so do
+the hours at which they come to a page."""
 DEAD_SECS = 90 * DAY
 """After so long without an answer of a host somebody is asked what is to become of its pages."""
 
@@ -156,6 +159,21 @@ def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
     record = replace(record, missing_since=since, confirmations=times, missing_as=str(seen))
     delete = times >= rule.confirmations and now - since >= rule.spread
     return Decision(record, delete, _sentence(seen, times, now - since, rule, delete=delete))
+
+
+def confirmed_from(record: FetchRecord) -> float:
+    """From when on a visit may confirm that a page is gone, which was so at its last visit; 0.0:
+    nothing is to be confirmed. The last visit that a rule asks for waits until its time is over. A
+    page that is gone by its rule, and is kept by the canaries or the brake, is looked at less and
+    less often, at least once a week."""
+    rule = TABLE.get(Observation(record.missing_as)) if record.missing_as else None
+    if rule is None or record.missing_as == Observation.SCOPE:
+        return 0.0
+    beyond = max(0, record.confirmations - rule.confirmations)
+    at = record.time + min(WINDOW, DAY * (1 + beyond)) - EARLY_SECS
+    if record.confirmations + 1 >= rule.confirmations:
+        at = max(at, record.missing_since + rule.spread)
+    return at
 
 
 def is_confirmed(record: FetchRecord) -> bool:

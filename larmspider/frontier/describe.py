@@ -18,7 +18,7 @@ from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hou
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.politeness import Gap, Limits, Politeness
 from larmspider.frontier.refresh import DAY
-from larmspider.frontier.revisiting import ASKED, PLANNED, SIGNALLED
+from larmspider.frontier.revisiting import ASKED, CONFIRM, PLANNED, SIGNALLED
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import (
     HELD_FROM,
@@ -309,6 +309,8 @@ def again_in_words(visit: FetchRecord, now: float, *, even: bool = False) -> Ite
         return
     if visit.due <= ASKED:
         yield "visited again with the next refresh: somebody asked for it"
+    elif visit.due == CONFIRM:
+        yield "visited again with the next refresh: to see whether it is still so"
     elif visit.due <= SIGNALLED:
         yield "visited again with the next refresh: the site says that it has changed"
     elif visit.due <= PLANNED:

@@ -9,7 +9,9 @@ Without a mode, as in a first crawl, pages only get the time of their next visit
 ``watch`` those are visited whose visit is worth most now, as many as the budget allows, one in 40
 of them chosen at random, which shows how many pages are as stored: all records are gone through
 for that, 8 us each, for an order by stored times is none once theta has moved
-(benchmarks/refresh.py). With ``all`` or a pattern each page that matches once, whatever the
+(benchmarks/refresh.py). Pages that were missing at their last
+visit come first, beside the budget (deletes.py), and half of the visits are to the pages whose last
+visit is longest ago. With ``all`` or a pattern each page that matches once, whatever the
 budget. A run that was broken off is gone on with by the same mode: what it has visited is not
 visited again.
 """
@@ -21,7 +23,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from heapq import heappop, heappush, heappushpop
+from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -30,7 +32,15 @@ import msgpack
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.frontier import dispatch
 from larmspider.frontier.delete_gate import LOGIN_EXPIRED
-from larmspider.frontier.deletes import PRESENT, TABLE, Decision, Observation, decide
+from larmspider.frontier.deletes import (
+    PRESENT,
+    TABLE,
+    Decision,
+    Observation,
+    confirmed_from,
+    decide,
+)
+from larmspider.frontier.hosts import HostState
 from larmspider.frontier.refresh import (
     DAY,
     PAGES_A_DAY,
@@ -66,6 +76,8 @@ if TYPE_CHECKING:
 DUE, ALL, WATCH = "due", "all", "watch"
 ASKED, SIGNALLED = 1.0, 2.0
 """Times, before all others, of pages that somebody asked for, and that a site says have changed."""
+CONFIRM = 1.5
+"""The time of pages that were missing at their last visit, where another one may confirm it."""
 PLANNED = 3.0
 """The time of pages that are worth a visit now."""
 NOTE = "refresh"
@@ -75,6 +87,14 @@ SLICE = 500
 """URLs that are looked at in one turn when a run begins; 10 ms."""
 TICK_SECS = 60.0
 """Between two plans of a run that watches, at least."""
+CONFIRMATIONS, LEAST_CONFIRMATIONS = 2, 20
+"""The budget of confirmations: CONFIRMATIONS for each visit of the budget, and at least
+LEAST_CONFIRMATIONS a day. A page that is missing takes two more visits."""
+OLDEST_SHARE = 0.5
+"""The share of the visits that go to the pages whose last visit is longest ago: a run visits each
+page within twice the time that one page after the other takes."""
+OVERDUE = 1.5
+"""After 1.5 rounds without a visit a page comes before all that are worth more."""
 PLAN_SHARE = 0.01
 """Of the time, for planning."""
 FAILED_WEIGHT = 0.1
@@ -164,6 +184,10 @@ class Revisiting:
         self._hosts: dict[str, HostKnowledge] = {}
         self._changed: set[str] = set()
         self._budget = Budget(per_day)
+        self._confirming = Budget(0.0)  # visits that confirm, beside the budget
+        self._paid: set[bytes] = set()  # planned visits that are charged, and not judged yet
+        self._missing: list[tuple[float, bytes, FetchRecord]] = []  # a heap: -since, key
+        self._oldest: list[tuple[float, bytes, FetchRecord]] = []  # a heap: age, key
         self._theta = 0.0
         self._since = 0.0  # when the run that visits all began
         self._ended = False  # whether NOTE_ENDED is there
@@ -190,6 +214,7 @@ class Revisiting:
         kept = msgpack.unpackb(found) if found else {}
         self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
         self._theta = kept.get("theta", 0.0)
+        self._confirming.left, self._confirming.at = kept.get("confirming", (0.0, 0.0))
         for key in kept.get("doubtful", ()):  # of an earlier version
             if (visit := backend.visit(key)) is not None:
                 self._doubt(host_of(visit.url), key)
@@ -235,6 +260,7 @@ class Revisiting:
             "left": self._budget.left,
             "at": self._budget.at,
             "theta": self._theta,
+            "confirming": (self._confirming.left, self._confirming.at),
         }
         if self._visits_all and not self._frontier.finished:
             kept |= {"mode": self.mode, "since": self._since}
@@ -292,6 +318,9 @@ class Revisiting:
             else:
                 self._budget.left, self._granted = self._granted, None
             self._best, self._room, self._took = [], int(self._budget.left), 0.0
+            self._confirming.per_day = max(LEAST_CONFIRMATIONS, CONFIRMATIONS * self.per_day)
+            self._confirming.fill(now)
+            self._missing, self._oldest = [], []
             number = min(self._room, int(self._budget.left / SAMPLED + self._random()))
             self._sample = Reservoir(number, self._random)
             self._cursor = b""
@@ -355,8 +384,19 @@ class Revisiting:
                 continue
             if not visit.due and not self._is_page(key, visit.url):
                 continue
+            age = self._age(visit, now)
+            if visit.state is UrlState.STORED and (at := confirmed_from(visit)):
+                is_early = visit.time <= now < at  # else the clock was set back
+                if is_early or self._is_to_confirm(key, visit):
+                    continue
+            if visit.state is UrlState.STORED and self._is_reached(visit):
+                oldest = age, key, visit
+                if len(self._oldest) < self._room:
+                    heappush(self._oldest, oldest)
+                elif self._room:
+                    heappushpop(self._oldest, oldest)
             item = self._worth(visit, now), key, visit
-            is_old = self._age(visit, now) >= SOONEST
+            is_old = age >= SOONEST
             if is_old and len(self._best) < self._room:
                 heappush(self._best, item)
                 continue
@@ -364,6 +404,61 @@ class Revisiting:
                 item = heappushpop(self._best, item)
             if item[2].due == PLANNED:  # by an earlier plan that was not carried out
                 back.append((item[1], item[2].time + self._interval(item[2])))
+        self._frontier.backend.schedule(back)
+
+    def _is_to_confirm(self, key: bytes, visit: FetchRecord) -> bool:
+        """Whether the budget of confirmations may have a page that is missing: those that are so
+        for longest come first."""
+        room = int(self._confirming.left)
+        item = -visit.missing_since, key, visit
+        if len(self._missing) < room:
+            heappush(self._missing, item)
+            return True
+        return bool(room) and heappushpop(self._missing, item) is not item
+
+    def _is_reached(self, visit: FetchRecord) -> bool:
+        """Whether the host of a page may be asked: pages of others would wait in the place of
+        those that can be visited."""
+        host = self._frontier.hosts.get(host_of(visit.url))
+        if host is None or host.paused:
+            return False
+        return host.record.state is not HostState.PARKED and not host.record.silent_since
+
+    def _add_oldest(self) -> None:
+        """Visit the pages whose last visit is longest ago in place of those that are worth
+        least: half of them, and all that are overdue."""
+        self._oldest.sort(key=lambda item: -item[0])
+        least, most = int(self._room * OLDEST_SHARE + self._random()), OVERDUE * self._round
+        forced = [
+            item
+            for at, item in enumerate(self._oldest)
+            if (at < least or item[0] > most) and item[0] >= SOONEST
+        ]
+        self._oldest = []
+        planned = {key for _, key, _ in self._best}
+        keep = {key for _, key, _ in forced}
+        missing = [(key, visit) for _, key, visit in forced if key not in planned]
+        if not missing:
+            return
+        others = sorted(item for item in self._best if item[1] not in keep)
+        number = max(0, len(self._best) + len(missing) - self._room)
+        self._put_back(others[:number])
+        left = [item for item in self._best if item[1] in keep]
+        now = self.clock()
+        self._best = [
+            *others[number:],
+            *left,
+            *((self._worth(visit, now), key, visit) for key, visit in missing),
+        ]
+        heapify(self._best)
+
+    def _put_back(self, items: Iterable[tuple[float, bytes, FetchRecord]]) -> None:
+        """Pages that an earlier plan had, and this one has not."""
+        back = [
+            (key, visit.time + self._interval(visit))
+            for _, key, visit in items
+            if visit.due == PLANNED
+        ]
         self._frontier.backend.schedule(back)
 
     def _age(self, visit: FetchRecord, now: float) -> float:
@@ -381,11 +476,15 @@ class Revisiting:
         return value(known.pace.elapsed(now - passed, now), a, b, _weight(visit))
 
     def _end_plan(self, now: float) -> None:
+        if self._best and len(self._best) == self._room and not self.even:
+            self._theta = self._best[0][0]
+        if not self.even:
+            self._add_oldest()
         self._add_sample(now)
         best, self._best = self._best, []
-        if best and len(best) == self._room and not self.even:
-            self._theta = best[0][0]
+        missing, self._missing = self._missing, []
         self.until = PLANNED
+        self._make_due([(key, CONFIRM, visit) for _, key, visit in missing])
         self._make_due([(key, PLANNED, visit) for _, key, visit in best])
         self._next_plan = now + max(TICK_SECS, self._took / PLAN_SHARE)
         self._schedule(self._frontier.hosts)
@@ -455,18 +554,26 @@ class Revisiting:
             if entry.key in self.known(host).doubtful:
                 entry.visit = _doubted(entry.visit)
             due, first = entry.visit.due, not entry.attempts and entry.key not in self.looks
-            if due <= ASKED or not first:
+            if due <= ASKED or not first or entry.key in self._paid:
                 return entry
+            if due == CONFIRM:
+                if self._confirming.spend():
+                    self._paid.add(entry.key)
+                    return entry
+                later = max(confirmed_from(entry.visit), now + SOONEST)  # not in this run
+                backend.acknowledge([(entry.key, replace(entry.visit, due=later))])
+                continue
             if due > SIGNALLED and self._age(entry.visit, now) < SOONEST:
                 later = max(entry.visit.time + SOONEST, self.until + 1)  # not in this plan
                 backend.acknowledge([(entry.key, replace(entry.visit, due=later))])
             elif self._budget.spend():
+                self._paid.add(entry.key)
                 if self._frontier.partitions is not None:
                     self._frontier.partitions.count_visit()
                 return entry
             else:
                 backend.release([(entry.key, 0.0, 0)])
-                self.until = ASKED
+                self.until = CONFIRM
         return None
 
     def doubt(self, names: Iterable[str]) -> list[str]:
@@ -500,6 +607,7 @@ class Revisiting:
         if entry.key in (doubtful := self.known(entry.host).doubtful):
             doubtful.remove(entry.key)
             self.touch(entry.host)
+        self._paid.discard(entry.key)
         if entry.visit is not None:
             return visit if visit.due else self.kept(entry.visit)  # nobody has judged it
         self.visited += 1
@@ -545,7 +653,8 @@ class Revisiting:
             self._learn(entry, before, after, seen is Observation.CHANGED, now, changed_at)
             after.due = now + self._interval(after)
         else:
-            after.due = now + AGAIN_SECS
+            is_missing = before.state is UrlState.STORED and confirmed_from(after)
+            after.due = is_missing or now + AGAIN_SECS
         expired = self.gate.saw(entry.host, entry.key, seen)
         if expired and (host := self._frontier.hosts.get(entry.host)) is not None:
             self._frontier.park(host, inf, LOGIN_EXPIRED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import msgpack
@@ -350,3 +351,88 @@ def test_a_page_in_doubt_equals_no_page_until_it_was_visited(world: World) -> No
     world.visit(frontier, lease)
     frontier.checkpoint({})
     assert not world.begin("all").refresh.known("a:80").doubtful
+
+
+def test_a_visit_that_is_looked_at_again_is_charged_once(world: World) -> None:
+    """A page that waits for the made-up URL is judged, though the budget is gone meanwhile."""
+    world.clock.now += DAY
+    frontier = world.begin("due", per_day=2)
+    judged: list[str] = []
+    looked: Counter[str] = Counter()
+    while lease := world.next(frontier):
+        looked[lease.url] += 1
+        if looked[lease.url] < 3:
+            frontier.look_again(lease)
+        else:
+            world.visit(frontier, lease)
+            judged.append(lease.url)
+    assert len(judged) == len(looked) == 2
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_missing_page_is_confirmed_beside_the_budget(world: World, every: int) -> None:
+    """One run in n days takes less than 2n + 2 days, whatever the hour at which it sees a page; the
+    other pages are visited as if nothing was missing."""
+    gone, since, days, others = PAGES[3], 0.0, 0.0, 0
+    begun = world.clock.now
+    while not days and world.clock.now < begun + 60 * DAY:
+        world.clock.now += every * DAY
+        night = world.clock.now
+        frontier = world.begin("due", per_day=1)
+        while lease := world.next(frontier):
+            assert frontier.refresh is not None
+            assert lease.entry is not None
+            assert lease.entry.visit is not None
+            if lease.url != gone:
+                world.visit(frontier, lease)
+                others += 1
+                continue
+            world.clock.now += 600 if not since else 0
+            since = since or world.clock.now
+            now, entry = world.clock.now, lease.entry
+            assert entry.visit is not None
+            decision = frontier.refresh.judge(entry, entry.visit, Observation.MISSING, now)
+            frontier.acknowledge(lease, decision.record)
+            days = (now - since) / DAY if decision.delete else 0.0
+        frontier.checkpoint({})
+        world.clock.now = night
+    assert 2 <= days < 2 * every + 2
+    assert others >= (night - begun) / DAY - 3
+
+
+def test_a_page_that_is_kept_all_the_same_is_confirmed_ever_more_rarely(world: World) -> None:
+    visits = 0
+    for _ in range(60):
+        world.clock.now += DAY
+        frontier = world.begin("due", per_day=1)
+        while lease := world.next(frontier):
+            if lease.url != PAGES[3]:
+                world.visit(frontier, lease)
+                continue
+            entry, refresh = lease.entry, frontier.refresh
+            assert entry is not None
+            assert entry.visit is not None
+            assert refresh is not None
+            now, visits = world.clock.now, visits + 1
+            decision = refresh.judge(entry, entry.visit, Observation.MISSING, now)
+            frontier.acknowledge(lease, decision.record)
+        frontier.checkpoint({})
+    assert visits <= 16
+
+
+def test_no_page_starves_on_a_quiet_host(world: World) -> None:
+    """Each is visited within twice the time that one page after the other takes, although nothing
+    ever changes, and pages that never changed are worth ever less."""
+    frontier = world.begin("")
+    quiet = [f"http://a/quiet/{number}" for number in range(22)]
+    frontier.add([frontier.entry(url, url) for url in quiet])
+    while lease := world.next(frontier):
+        frontier.acknowledge(lease, FetchRecord(UrlState.STORED, world.clock.now, 200))
+    frontier.checkpoint({})
+    chance, visited = Random(1), Counter[str]()
+    for _ in range(2 * 30):
+        world.clock.now += DAY
+        frontier = world.begin("due", per_day=1, random=chance.random)
+        visited.update(world.run(frontier))
+        frontier.checkpoint({})
+    assert set(visited) == {*PAGES, *quiet}
