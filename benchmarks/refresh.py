@@ -47,6 +47,7 @@ import tantivy
 from benchmarks.generated_web import address, serving
 from benchmarks.meter import crawl_command, crawl_environment, measure
 from larmspider.frontier.refresh import DAY, KEPT_DAYS, SAMPLED, Pace, learned, prior, value
+from larmspider.frontier.revisiting import OLDEST_SHARE, OVERDUE
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
@@ -119,6 +120,8 @@ class Policy(ABC):
     name: str
     sampled = 0
     """One visit in so many is to a page chosen at random, 0: none."""
+    oldest = 0.0
+    """The share of visits to the pages whose last visit is longest ago."""
 
     def visited(self, copy: Copy, now: float, *, changed: bool, passed: float) -> None:  # noqa: B027
         """Learn from a visit; ``copy.changed`` is the time of the page's last change."""
@@ -169,6 +172,7 @@ class Value(Policy):
     """The crawler's own: the pages whose visit is worth most now."""
 
     sampled = SAMPLED
+    oldest = OLDEST_SHARE
 
     def __init__(self, *, dated: bool) -> None:
         self.dated = dated
@@ -276,6 +280,8 @@ class _World:
         self._credit -= number
         rank, pages = self.policy.urgency, self.copies.items()
         chosen = nlargest(number, pages, lambda item: (item[1].named, rank(item[1], now)))
+        if self.policy.oldest and number:
+            chosen = self._with_oldest(chosen, number, now)
         if self.policy.sampled:  # in place of those that are worth least
             for _ in range(int(number / self.policy.sampled + self._chance.random())):
                 if chosen and not chosen[-1][1].named:
@@ -284,6 +290,22 @@ class _World:
                     chosen.insert(0, self._chance.choice(left))
         for path, copy in chosen:
             self._visit(path, copy, now)
+
+    def _with_oldest(
+        self, chosen: list[tuple[str, Copy]], number: int, now: float
+    ) -> list[tuple[str, Copy]]:
+        """Some of the chosen replaced by pages whose last visit is longest ago, as a plan does."""
+        oldest = nlargest(number, self.copies.items(), key=lambda item: now - item[1].visited)
+        least = int(number * self.policy.oldest + self._chance.random())
+        overdue = now - OVERDUE * len(self.copies) / self.per_day * DAY
+        forced = {
+            path: copy
+            for at, (path, copy) in enumerate(oldest)
+            if at < least or copy.visited < overdue
+        }
+        named = [item for item in chosen if item[1].named and item[0] not in forced]
+        others = [item for item in chosen if not item[1].named and item[0] not in forced]
+        return [*named, *forced.items(), *others][: max(number, len(named))]
 
     def _visit(self, path: str, copy: Copy, now: float) -> None:
         self.visits += 1
