@@ -5,7 +5,7 @@
 
 The servers of benchmarks/year_world.py live through benchmarks/year_events.tsv and through random
 edits, which depend on the seed alone. Each night ``scrapy crawl intranet -a refresh=due`` runs as a
-process whose clock is set to 2 o'clock of that day (libfaketime, Debian package ``libfaketime``).
+process whose clock is set to 2 o'clock of that day (virtual_clock.c, which takes a C compiler).
 Nobody approves anything. Each week the search index is compared with the servers:
 
 =========  ========================================================================================
@@ -47,9 +47,10 @@ from benchmarks.meter import ROOT
 from benchmarks.year_world import DAY, PASSWORD, USER, World, read_events
 from tests.support.crawling import FAST, scrapy
 from tests.support.forking import ForkServer
+from tests.support.recovery.synced_only import compiler
 
 EVENTS = Path(__file__).with_name("year_events.tsv")
-LIBRARY = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
+CLOCK = Path(__file__).with_name("virtual_clock.c")
 BEGIN = datetime(2030, 3, 1, 2, tzinfo=UTC).timestamp()
 WEEK = 7
 LISTED_DAYS = 14
@@ -125,15 +126,11 @@ class Year:
             "LARM_NOTIFY": f"tee -a {folder / 'told'}",
             "LARM_REFRESH_PER_DAY": str(per_day),
         }
-        clock = {
-            "LD_PRELOAD": str(LIBRARY),
-            "FAKETIME": "+0",
-            "FAKETIME_NO_CACHE": "1",
-            "DONT_FAKE_MONOTONIC": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "NO_FAKE_STAT": "1",
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(code),
+            "LD_PRELOAD": str(virtual_clock(folder)),
         }
-        self.environment = {**os.environ, **clock, "PYTHONPATH": str(code)}
         self.environment["SCRAPY_SETTINGS_MODULE"] = "larmspider.settings"
         self.server = ForkServer(self.environment)
 
@@ -177,7 +174,7 @@ class Year:
         return min(ends, default=day + 366) - day
 
     def _run(self, now: float, *arguments: str) -> str:
-        environment = self.environment | {"FAKETIME": f"{now - time.time():+.0f}s"}
+        environment = self.environment | {"VIRTUAL_CLOCK_SECS": f"{now - time.time():.0f}"}
         status, out, err = self.server.run([*arguments], self.folder, environment, 900)
         if status:
             raise SystemExit(f"scrapy {' '.join(arguments)}: status {status}\n{err[-3_000:]}")
@@ -263,6 +260,15 @@ class Year:
         )  # fmt: skip
 
 
+def virtual_clock(folder: Path) -> Path:
+    """The library that sets the clock, compiled into ``folder``."""
+    library, program = folder / "virtual_clock.so", compiler()
+    assert program is not None
+    command = [program, "-O2", "-Wall", "-shared", "-fPIC", "-o", str(library), str(CLOCK)]
+    subprocess.run(command, check=True)
+    return library
+
+
 def _rows(path: Path) -> Iterator[list[str]]:
     for line in path.read_text("utf-8").splitlines() if path.exists() else ():
         yield line.split("\t")
@@ -325,8 +331,8 @@ def main() -> None:
     parser.add_argument("--code", type=Path, default=ROOT, help="a checkout; this one if not given")
     parser.add_argument("--keep", type=Path, help="a folder for the crawl")
     options = parser.parse_args()
-    if not LIBRARY.exists():
-        parser.error(f"{LIBRARY} is missing: apt-get install libfaketime")
+    if compiler() is None:
+        parser.error("there is no C compiler: apt-get install gcc libc6-dev")
     folder = options.keep or Path(tempfile.mkdtemp(prefix="year-"))
     folder.mkdir(exist_ok=True)
     try:
