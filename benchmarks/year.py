@@ -151,7 +151,7 @@ class Year:
         words += [
             "-a",
             f"restrict={self.world.restrict()}",
-            *(["-a", "refresh=due"] if day else []),
+            *(["-a", "refresh=due", "-a", "resume=anyway"] if day else []),
         ]
         out = self._run(now, "crawl", "intranet", "-a", "start=@seeds", *words)
         lines = (self.folder / "told").read_text().splitlines()
