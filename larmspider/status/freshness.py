@@ -39,7 +39,8 @@ class Freshness:
     """Of ``pages`` that are stored, ``current`` (a share) are thought to be as they were at their
     last visit; of a large crawl only ``looked_at`` were counted. ``due`` by when, ``changes`` a day
     by host, of those of which something is known, the most first. Of ``checked`` pages that were
-    chosen at random and visited within 30 days ``as_stored`` were as they are stored."""
+    chosen at random and visited within 30 days ``as_stored`` were as they are stored. ``missing``
+    were not there at their last visit, and count as not current."""
 
     pages: int = 0
     looked_at: int = 0
@@ -48,6 +49,7 @@ class Freshness:
     changes: Mapping[str, float] = field(default_factory=dict)
     checked: int = 0
     as_stored: int = 0
+    missing: int = 0
 
     @property
     def is_known(self) -> bool:
@@ -61,6 +63,12 @@ class Freshness:
         return likely(self.as_stored, self.checked)
 
     @property
+    def agrees(self) -> bool:
+        """Whether ``current`` is one of these shares."""
+        low, high = self.between
+        return low <= self.current <= high
+
+    @property
     def sentences(self) -> list[str]:
         """Both in words; the second only where pages were checked."""
         of = f" (of {count(self.looked_at)} that were looked at)"
@@ -68,8 +76,12 @@ class Freshness:
             f"{self.current:.1%} of {counted(self.pages, 'page')} are thought to be as stored"
             f"{of if self.looked_at < self.pages else ''}"
         ]
+        if self.missing:
+            found[0] += f"; {counted(self.missing, 'page')} not reached at the last visit"
         if self.checked:
             low, high = self.between
+            if not self.agrees:
+                found[0] += "; pages chosen at random say something else, and are to be believed"
             found.append(
                 f"{count(self.as_stored)} of {counted(self.checked, 'page')} chosen at random, and"
                 f" visited in the last 30 days, were as stored: {low:.1%} to {high:.1%} of all with"
@@ -81,7 +93,7 @@ class Freshness:
 def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) -> Freshness:
     """A copy of age t is current with the chance (b / (b + t)) ** a (frontier/refresh.py)."""
     hosts: dict[str, HostKnowledge] = {}
-    current, looked_at = 0.0, 0
+    current, looked_at, missing = 0.0, 0, 0
     due: Counter[str] = Counter()
     checked = as_stored = 0
     changes: Counter[str] = Counter()
@@ -95,11 +107,14 @@ def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) 
         if (known := hosts.get(host)) is None:
             known = hosts[host] = HostKnowledge()
             known.unpack(frontier.note(f"refresh {host}"))
-            number, current_then = known.checks.lately(now)
-            checked, as_stored = checked + number, as_stored + current_then
+            visited, as_they_were = known.checks.lately(now)
+            checked, as_stored = checked + visited, as_stored + as_they_were
         a, b = (visit.a, visit.b) if visit.b else prior(known.rate)
         looked_at += 1
-        current += (b / (b + known.pace.elapsed(visit.time, now))) ** a
+        if visit.missing_as:
+            missing += 1
+        else:
+            current += (b / (b + known.pace.elapsed(visit.time, now))) ** a
         if known.exposure:
             changes[host] += 1
         if visit.due:
@@ -112,6 +127,7 @@ def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) 
         current=current / looked_at if looked_at else 1.0,
         due={word: due[word] for word in (*WHEN, LATER)},
         checked=checked,
+        missing=missing,
         as_stored=as_stored,
         changes=dict(nlargest(HOSTS, a_day.items(), key=lambda item: item[1])),
     )

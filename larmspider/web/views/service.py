@@ -70,6 +70,7 @@ def as_json(status: Status) -> dict[str, Any]:
             "looked_at": fresh.looked_at,
             "checked": fresh.checked,
             "checked_as_stored": fresh.as_stored,
+            "missing": fresh.missing,
             "due": dict(fresh.due),
             "changes_a_day": dict(fresh.changes),
             "seen": status.visits_again,
