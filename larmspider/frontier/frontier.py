@@ -646,7 +646,18 @@ class Frontier:
         visits = [(key, self.backend.visit(key)) for key in map(url_key, names)]
         stored = [(key, one) for key, one in visits if one and one.state is UrlState.STORED]
         if self.refresh is not None:
-            self.refresh.signalled(stored, 1.0)
+            self.refresh.named_no_more(stored)
+
+    def sitemap_read(self, url: str, names: Iterable[str]) -> int:
+        """A whole sitemap names these pages, by the exact form of their URLs. Those that it named
+        a time ago, and does not name any more, are due. Returns their number."""
+        assert self.sources is not None
+        gone = self.sources.named(url, map(url_key, names))
+        visits = [(key, self.backend.visit(key)) for key in gone]
+        stored = [(key, one) for key, one in visits if one and one.state is UrlState.STORED]
+        if self.refresh is not None:
+            self.refresh.named_no_more(stored)
+        return len(stored)
 
     def reschedule(self, host: Host) -> None:
         """Something that bears on a host's next fetch has changed."""

@@ -777,6 +777,17 @@ class Revisiting:
             self.until = max(self.until, SIGNALLED)
         self._schedule(hosts)
 
+    def named_no_more(self, pages: Sequence[tuple[bytes, FetchRecord]]) -> None:
+        """Nothing that named these pages names them any more, so they may be gone. They are looked
+        at as pages are that were missing: next, and beside the budget."""
+        if self.mode not in (DUE, WATCH):
+            return
+        items = [(key, CONFIRM) for key, visit in pages if not 0.0 < visit.due <= SIGNALLED]
+        self._frontier.backend.schedule(items)
+        if items:
+            self.until = max(self.until, CONFIRM)
+        self._schedule({host_of(visit.url) for _, visit in pages})
+
 
 def _doubted(visit: FetchRecord) -> FetchRecord:
     """The record of a page that equals no page, but for whether it asks for a password."""

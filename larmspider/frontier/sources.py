@@ -34,12 +34,16 @@ MAX_DEPTH = 2
 MAX_SIGNALLED = 100_000
 """Pages that sources have named as changed and that are not visited yet; those beyond are visited
 all the same, and judge nobody."""
+MAX_NAMED = 100_000
+"""Pages of a host that sitemaps name, 16 bytes each, which are remembered until the next reading.
+Sitemaps beyond these are read all the same, and tell of no page that they do not name any more."""
 PRIOR = 1.0
 """Pages that had changed, and that had not, before a source has named any."""
 LEAST_PRECISION = 0.05
 """A source that is right less often makes no page due."""
 IN_VAIN = 3
 """Answers in a row with nothing in them after which a source is asked once in 30 days."""
+_NAMED, _KEY = "named", 16
 GUESSED = "/sitemap.xml"
 ROBOTS = "robots.txt"
 """How a source was found: its own host's robots.txt names it, so that need not allow it, too."""
@@ -222,6 +226,23 @@ class Sources:
             source.true, source.false = source.true / 2, source.false / 2
         self._changed.add(host)
 
+    def named(self, url: str, keys: Iterable[bytes]) -> list[bytes]:
+        """A sitemap names the pages with these keys. Returns those that it named at the reading
+        before, and that no sitemap of its host names now."""
+        host = host_of(url)
+        if url not in self._of(host).sources:
+            return []
+        kept: dict[str, bytes] = msgpack.unpackb(self._backend.note(f"{_NAMED} {host}") or b"\x80")
+        before, now = _split(kept.pop(url, b"")), set(keys)
+        if sum(map(len, kept.values())) // _KEY + len(now) <= MAX_NAMED:
+            kept[url] = b"".join(sorted(now))
+        gone = before - now
+        if gone or before != now:
+            self._backend.put_note(f"{_NAMED} {host}", msgpack.packb(kept))
+        for others in kept.values() if gone else ():
+            gone -= _split(others)
+        return sorted(gone)
+
     # durability
 
     def save(self) -> None:
@@ -237,6 +258,10 @@ class Sources:
         self._answered.discard(host)
         self._out.discard(host)
         self._changed.discard(host)
+
+
+def _split(keys: bytes) -> set[bytes]:
+    return {keys[at : at + _KEY] for at in range(0, len(keys), _KEY)}
 
 
 def note_of(host: str) -> str:

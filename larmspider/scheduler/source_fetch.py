@@ -90,6 +90,8 @@ class SourceFetch(RobotsFetch):
         else:
             async for request in self.take(found.entries, lease.url):
                 yield request
+        if found.kind == "sitemap" and answer == "200":
+            self._compare(found.entries, lease.url)
 
     def failed(self, failure: Failure) -> None:
         if (found := self.scheduler.failed_own(failure)) is not None:
@@ -190,6 +192,14 @@ class SourceFetch(RobotsFetch):
                 spider, entry.url, normalized=normalized, exact=exact,
                 from_page=source, depth=1,
             )  # fmt: skip
+
+    def _compare(self, entries: Sequence[Entry], sitemap: str) -> None:
+        """With what the sitemap named a time ago; of its own host only."""
+        host = host_of(sitemap)
+        own = [entry for entry in entries if host_of(entry.url) == host]
+        names = (exact for _, _, exact in self._with_forms(own))
+        number = self.scheduler.frontier.sitemap_read(sitemap, names)
+        self._count(stats.SOURCES_NAMED_NO_MORE, number)
 
     async def note_times(self, entries: Sequence[Entry], page: str) -> None:
         """The rows of a listing that have changed since their last visit are due. New ones are

@@ -133,3 +133,19 @@ def test_trust_is_learned_from_what_pages_turned_out_to_be(
     assert sources.precision(MAP) == pytest.approx(3 / 12)
     sources.save()
     assert Sources(backend, lambda: NOW).precision(MAP) == pytest.approx(3 / 12)
+
+
+def test_what_a_host_remembers_of_its_sitemaps_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch, backend: MemoryBackend, sources: Sources
+) -> None:
+    """Beyond it a sitemap tells of no page that it does not name any more."""
+    monkeypatch.setattr("larmspider.frontier.sources.MAX_NAMED", 3)
+    other = "http://wiki/b.xml"
+    sources.found(HOST, [MAP, other], ROBOTS)
+    keys = [bytes([number]) * 16 for number in range(5)]
+    assert sources.named(MAP, keys[:3]) == sources.named(other, keys[3:]) == []
+    assert sources.named(other, []) == []
+    later = Sources(backend, lambda: NOW)
+    later.found(HOST, [MAP, other], ROBOTS)
+    assert later.named(MAP, keys[1:3]) == keys[:1]
+    assert later.named("http://wiki/unknown.xml", keys) == []

@@ -24,6 +24,7 @@ from larmspider.frontier.deletes import AT_LEAST, Observation
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.revisiting import Revisiting
+from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
@@ -330,6 +331,24 @@ def test_a_page_that_no_link_leads_to_is_due_and_stays() -> None:
     world.work(frontier)
     assert "p4" in world.asked[:2]
     assert world.state("p4") is UrlState.STORED
+
+
+def test_a_page_that_no_sitemap_names_any_more_is_looked_at_next() -> None:
+    """One that another sitemap names, or that no sitemap has named, is not."""
+    world = World()
+    frontier = world.begin("due")
+    frontier.sources = Sources(frontier.backend, frontier.clock)
+    sitemaps = ["http://h/a.xml", "http://h/b.xml"]
+    frontier.sources.found("h:80", sitemaps, "robots.txt")
+    pages = [f"http://h/p{number}" for number in range(1, 7)]
+    assert [frontier.sitemap_read(one, pages) for one in sitemaps] == [0, 0]
+    assert frontier.sitemap_read(sitemaps[0], pages[:3]) == 0
+    assert frontier.sitemap_read(sitemaps[1], pages[:4]) == 2
+    world.asked = []
+    world.work(frontier)
+    pages_asked = [one for one in world.asked if not one.endswith(".xml")]
+    assert set(pages_asked[:2]) == {"p5", "p6"}
+    assert world.state("p5") is UrlState.STORED
 
 
 def test_hosts_of_earlier_runs_count_as_not_for_everybody(
