@@ -445,11 +445,11 @@ class Frontier:
             gone = FetchRecord(UrlState.FAILED)  # others may not be merged into it any more
             self.merger.ended(lease.entry.host, lease.entry.key, gone)
 
-    def look_again(self, lease: Lease) -> None:
-        """Visit the page once more, after LOOK_AGAIN_SECS."""
+    def look_again(self, lease: Lease, seconds: float = LOOK_AGAIN_SECS) -> None:
+        """Visit the page once more, ``seconds`` later."""
         assert lease.entry is not None
         self._free_slot(lease)
-        again = self.clock() + LOOK_AGAIN_SECS
+        again = self.clock() + seconds
         self.backend.release([(lease.entry.key, again, lease.entry.attempts)])
         schedule(self, lease.host)
 

@@ -527,9 +527,12 @@ class Revisiting:
         seen: Observation,
         now: float,
         changed_at: float | None = None,
+        *,
+        restless: bool = False,
     ) -> Decision:
         """What a visit means. ``record`` is that of the new version, or the old one where the page
-        stays as it is; ``changed_at``: when it changed, where it says so."""
+        stays as it is; ``changed_at``: when it changed, where it says so; ``restless``: it changes
+        at each visit without a new word, which says nothing of when it should be visited."""
         before = entry.visit
         assert before is not None
         self.visited += 1
@@ -539,10 +542,13 @@ class Revisiting:
         if entry.key in self._checked or (self.mode == ALL and self._random() * SAMPLED < 1):
             self._checked.discard(entry.key)
             if before.state is UrlState.STORED and (seen in PRESENT or seen in TABLE):
-                current = seen in (Observation.SAME, Observation.NOT_MODIFIED)
+                current = seen in (Observation.SAME, Observation.NOT_MODIFIED) or restless
                 self._check(entry.host, current=current)
         if seen in PRESENT:
-            self._learn(entry, before, after, seen is Observation.CHANGED, now, changed_at)
+            changed = seen is Observation.CHANGED and not restless
+            self._learn(entry, before, after, changed, now, changed_at)
+            if restless:
+                after.a = after.b = 0.0
             after.due = now + self._interval(after)
         else:
             after.due = now + AGAIN_SECS
