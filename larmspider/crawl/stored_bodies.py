@@ -24,12 +24,12 @@ from larmspider.urls.syntax import without_userinfo
 from larmspider.workdir.frames import open_stored
 
 _OFFSET_BITS = 36
-"""Of a place in store.log: 64 GB. The other 28 bits of 64 are of its URL."""
+"""Bits for the offset in store.log (64 GB); the other 28 bits of 64 are a hash of the URL."""
 _OFFSET = (1 << _OFFSET_BITS) - 1
 
 
 class StoredBodies:
-    """Of the crawl in ``directory``; those of other workers are not found."""
+    """The page files in ``directory``; bodies of other workers are not found."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -98,7 +98,7 @@ MAX_VARIANTS, VARIANT_WORDS = 64, 60
 MAX_EXCHANGED = 2_048
 """Words of a host that changes have brought or taken, 4 bytes each; the latest ones."""
 RESTLESS = 3
-"""A page that has changed so many times in a row without a new word is volatile."""
+"""Changes in a row without a new word that make a page volatile."""
 MAX_RESTLESS = 2_000
 """Pages of a host whose last change had no new word, 10 bytes each; the latest ones."""
 MORE_PAIRS = 5
@@ -370,7 +370,7 @@ class Volatile:
         return text
 
     def explains_links(self, stored: Page, page: Page) -> bool:
-        """Whether two versions of a page differ in no link but those of texts that come and go."""
+        """Whether two versions differ only in links whose texts are variants."""
         if not self._variants:
             return False
         bare = (replace(one, links=[], rest=[]) for one in (stored, page))
@@ -464,8 +464,8 @@ _Gap: TypeAlias = tuple[str, str, str, str]
 
 
 def _gaps(one: Sequence[str], other: Sequence[str]) -> Iterator[_Gap]:
-    """Where two texts have other words than each other: the last two words before them, those of
-    each, the first two behind them."""
+    """The places where two texts differ: two words before, the words of each text, two words
+    behind."""
     at = [0, 0]  # behind what both have
     run = list[str]()  # which ends there
     places = [*_aligned([[*one], [*other]]), (len(one), len(other))]

@@ -56,6 +56,7 @@ from larmspider.frontier.storage.records import (
 )
 from larmspider.frontier.validators import Validators
 from larmspider.items import Removed
+from larmspider.urls.file_urls import is_folder
 
 if TYPE_CHECKING:
     from larmspider.frontier.delete_gate import DeleteGate
@@ -347,8 +348,11 @@ class Revisiting:
 
     def _rank(self, records: Iterable[tuple[bytes, FetchRecord]], now: float) -> None:
         """Keep as many pages as the budget has: those whose visit is worth most."""
-        back = []
+        back, folders = [], []
         for key, visit in records:
+            if not 0.0 < visit.due <= SIGNALLED and self._is_to_list(visit, now):
+                folders.append((key, ASKED, visit))
+                continue
             if visit.due and visit.state is UrlState.STORED:
                 self._sample.offer((key, visit))
             if _is_refused(visit) or 0.0 < visit.due <= SIGNALLED:
@@ -365,6 +369,14 @@ class Revisiting:
             if item[2].due == PLANNED:  # by an earlier plan that was not carried out
                 back.append((item[1], item[2].time + self._interval(item[2])))
         self._frontier.backend.schedule(back)
+        self._make_due(folders)
+
+    def _is_to_list(self, visit: FetchRecord, now: float) -> bool:
+        """Whether the page is a folder of files: each run lists it, beside the budget, for the
+        list says when each file was changed; a run that watches once a day."""
+        if not is_folder(visit.url) or visit.state is not UrlState.STORED:
+            return False
+        return self._age(visit, now) >= (SOONEST if self.mode == DUE else DAY)
 
     def _age(self, visit: FetchRecord, now: float) -> float:
         """Seconds since the last visit; as if it was a round ago where it is ahead of the clock,

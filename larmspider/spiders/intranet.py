@@ -175,8 +175,7 @@ class IntranetSpider(Spider):
     async def read_stored(
         self, url: str, mime: str, body: bytes, response: Response
     ) -> Page | None:
-        """The Page that was made of a stored body, to be compared with that of a ``response``;
-        None where its reader does not take it."""
+        """Read a stored body as the ``response`` of its URL was read; None if that fails."""
         content_type, extract = _header(response, b"Content-Type"), extractor_for(mime)
         if extract is None or media_type(content_type, body, url) != mime:
             return None

@@ -153,7 +153,7 @@ def test_a_clock_is_learned_however_fast_the_site_answers(crawl: Crawl) -> None:
 
 
 def test_pages_with_a_counter_are_as_before_at_the_first_refresh(crawl: Crawl) -> None:
-    """Of 20 pages each fetch counts its visitors; a word beside the counter is news."""
+    """Each page counts its visitors; a word beside the counter is news."""
     site, fetches = crawl.site, iter(range(99_999))
     site.conditional = False
     site.pages |= {f"/p{number}": f"text of page {number}" for number in range(20)}
