@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 BODY_DIGEST = 20
 """Bytes of FetchRecord.digest that are the body's; the rest is the fingerprint of the text."""
 _UNASKED = {"robots": Observation.ROBOTS, "scope": Observation.SCOPE}
+_LOGINS = frozenset({"login", "logon", "signin", "sso", "saml", "saml2", "oauth2", "adfs", "cas"})
+"""Names in the paths of logins, without hyphens."""
 _WORDS = frozenset(map(str, Observation))
 NEXT_MINUTE_SECS = 61.0
 """Until the second look at a page that has a clock without seconds."""
@@ -327,6 +329,8 @@ class _Judge:
         is_empty = page.status == 200 and not page.file_bytes and not page.body.strip()
         if is_empty and was_stored and visit.status == 200 and visit.digest:
             return Observation.EMPTY, visit
+        if was_stored and visit.status == 200 and self._leads_to_login(page):
+            return Observation.LOGIN, visit
         if was_stored and visit.status == 200 and not self._is_known(page):
             found = self.refresh.gate.looks_like(self.entry.host, page, visit)
             if found is WAIT:
@@ -392,6 +396,20 @@ class _Judge:
         if is_web and link.rejected_by is None and (confirmed or not is_login):
             self.leads_to = link
 
+    def _leads_to_login(self, page: Page) -> bool:
+        """Whether the answer is a redirect to a login, by the name of its target, or since the
+        target is not stored and gets the page's own URL."""
+        link = next((link for link in page.links if link.type == REDIRECT), None)
+        if page.status < 300 or link is None:
+            return False
+        here, there = urlsplit(page.url).path, urlsplit(link.url)
+        if _is_login(there.path):
+            return not _is_login(here)
+        if len(here) < 2 or unquote(here) not in unquote(unquote(there.query)):
+            return False
+        record = self.refresh.record_of(link.exact or link.url)
+        return record is None or record.state is not UrlState.STORED
+
     def _redirected(self, page: Page) -> Observation | None:
         """Of a page that was stored and redirects now; None where it did so before, or was none."""
         if self.visit.state is not UrlState.STORED or self.visit.status != 200:
@@ -409,6 +427,12 @@ class _Judge:
         targets[of_host] = targets.get(of_host, 0) + 1
         many = targets[of_host] >= MANY or target.endswith("://" + target.split("/")[2] + "/")
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
+
+
+def _is_login(path: str) -> bool:
+    """Whether a path names a login, as ``/users/sign_in`` and ``/login.php`` do."""
+    names = (part.partition(".")[0] for part in path.lower().split("/"))
+    return any(name.replace("-", "").replace("_", "") in _LOGINS for name in names)
 
 
 def _was_hidden(visit: FetchRecord) -> bool:

@@ -425,3 +425,27 @@ def test_a_page_that_changes_at_each_visit_without_new_words_is_no_fast_one() ->
         assert visit is not None
         rates[name] = visit.due
     assert rates["p2"] < rates["p1"] <= rates["p3"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://sso/x/login.php?next=1", "sign-in", "http://idp/portal?back=http%3A%2F%2Fh%2F{}"],
+)
+def test_redirects_of_all_pages_to_a_login_are_told_after_five(target: str) -> None:
+    """The login is not stored. Nothing leaves, and the host waits for somebody."""
+    world = World()
+    for name in ["", *(f"p{number}" for number in range(8))]:
+        world.site[name] = page(name, status=302, to=target.format(name))
+    for day in (1, 2, 3):
+        stored = world.run(day)
+        assert not any(isinstance(item, Removed) for item in stored)
+        (notice,) = world.notices
+        assert "login expired" in notice.message
+        assert sum(path.startswith("p") for path in world.asked) <= 6
+
+
+def test_a_page_that_moved_to_another_name_is_no_login() -> None:
+    world = World()
+    world.site["p1"] = page("p1", status=301, to="p2?from=/p1")
+    world.site["p3"] = page("p3", status=301, to="login-help")
+    assert [item.kind for item in world.run(1) if "/p3" in item.url] == ["moved"]
