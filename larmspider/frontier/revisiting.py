@@ -174,6 +174,7 @@ class Revisiting:
         self._random, self.is_removed = random, is_removed
         self._sample = Reservoir[tuple[bytes, FetchRecord]](0, random)
         self._checked: set[bytes] = set()  # pages chosen at random, which are to be visited
+        self._first_visit = inf  # time of the oldest last visit
         self._took = 0.0  # seconds, for this plan
         self._next_plan = 0.0
         self._share = 1.0  # this worker's of all pages
@@ -350,6 +351,8 @@ class Revisiting:
         """Keep as many pages as the budget has: those whose visit is worth most."""
         back, folders = [], []
         for key, visit in records:
+            if visit.due and visit.time <= now:
+                self._first_visit = min(self._first_visit, visit.time)
             if not 0.0 < visit.due <= SIGNALLED and self._is_to_list(visit, now):
                 folders.append((key, ASKED, visit))
                 continue
@@ -377,6 +380,14 @@ class Revisiting:
         if not is_folder(visit.url) or visit.state is not UrlState.STORED:
             return False
         return self._age(visit, now) >= (SOONEST if self.mode == DUE else DAY)
+
+    def next_visit(self, now: float) -> float:
+        """When a run with ``due`` has something to visit next: its budget has a visit then, and an
+        hour has passed since the last visit of the page that was visited first."""
+        left = self._budget.left
+        wait = 0.0 if left >= 1 else (1 - left) / max(self.per_day, 1e-9) * DAY
+        first = self._first_visit if self._first_visit < inf else 0.0
+        return max(now + wait, first + SOONEST)
 
     def _age(self, visit: FetchRecord, now: float) -> float:
         """Seconds since the last visit; as if it was a round ago where it is ahead of the clock,

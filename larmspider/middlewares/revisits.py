@@ -50,6 +50,7 @@ from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.requests import BLOB, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED, link_request
 from larmspider.scheduler.scheduler import WithScheduler, scheduler_of
 from larmspider.urls.normalizer import forms_from_settings
+from larmspider.urls.syntax import without_userinfo
 from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ _UNASKED = {"robots": Observation.ROBOTS, "scope": Observation.SCOPE}
 _LOGINS = frozenset({"login", "logon", "signin", "sso", "saml", "saml2", "oauth2", "adfs", "cas"})
 """Names in the paths of logins, without hyphens."""
 _WORDS = frozenset(map(str, Observation))
+NAMED = 3
+"""Pages that left, and that came, which the end of a run names."""
 NEXT_MINUTE_SECS = 61.0
 """Until the second look at a page that has a clock without seconds."""
 MANY = 3
@@ -142,6 +145,18 @@ class RevisitsMiddleware(WithScheduler):
     def _forms(self) -> Callable[[str], Forms]:
         return forms_from_settings(self.crawler.settings)
 
+    def _name(self, key: str, url: str, why: str = "") -> None:
+        """Keep the first pages that left or came, for the end of the run."""
+        names = self._named.setdefault(key, [])
+        if len(names) < NAMED:
+            names.append(f"{without_userinfo(url)}{f' ({why})' if why else ''}")
+            assert self.crawler.stats is not None
+            self.crawler.stats.set_value(key, ", ".join(names))
+
+    @cached_property
+    def _named(self) -> dict[str, list[str]]:
+        return {}
+
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
@@ -157,6 +172,8 @@ class RevisitsMiddleware(WithScheduler):
                 item.fingerprint = fingerprint(item, merger.changing(entry.host))
             if entry.visit is None:
                 if isinstance(item, Page):
+                    if refresh.mode and item.status == 200:
+                        self._name(stats.REFRESH_CAME, item.url)
                     item.signature = signature(item, refresh.known(entry.host).volatile)
                     item.link_signature = link_signature(item)
                 yield item
@@ -171,6 +188,8 @@ class RevisitsMiddleware(WithScheduler):
                         return
                     if not refresh.gate.is_held(entry.host, entry.key):  # else it counts then
                         self._count(judged)
+                    if isinstance(judged, Removed):
+                        self._name(stats.REFRESH_LEFT, judged.url, judged.reason)
                     yield judged
                 if judge.leads_to is not None and isinstance(item, Page):
                     assert self.crawler.spider is not None
