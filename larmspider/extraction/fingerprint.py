@@ -5,6 +5,7 @@
     mine.differing(other)                     # the numbers that differ; None: more differs
 
     volatile.learn(first, second)             # two fetches of one page in a row
+    same_page(stored, page, volatile)         # whether a page is as its stored body is
     signature(page, volatile)                 # 8 bytes: without what changes from fetch to fetch
     link_signature(page, volatile)            # the same of its links, and what else it is found by
 
@@ -19,18 +20,23 @@ volatile is learned per host, from pages that are fetched twice in a row: a word
 long one of letters in both cases, that differed then, by two words beside it and the number of such
 words between. It does not count where these words stand before it, or behind it, again. All others
 do: a price or a telephone number is news.
+
+Words may alternate, too (A/B tests, teasers): words that a fetch has in place of the stored ones,
+and that the next fetch, 2 s later, has no more. Both do not count from then on between the same
+words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import msgpack
@@ -87,6 +93,20 @@ _SPACED = bytes([0x20] * (SEPARATOR + 1)) + bytes(range(SEPARATOR + 1, 256))
 _64_BITS = (1 << 64) - 1
 _MAX_WORDS = 20_000
 _WORD = re.compile(r"\S+")
+MAX_VARIANTS, VARIANT_WORDS = 64, 60
+"""Texts of a host that come and go, the latest ones, and words of each; 20 KB."""
+MAX_EXCHANGED = 2_048
+"""Words of a host that changes have brought or taken, 4 bytes each; the latest ones."""
+RESTLESS = 3
+"""Changes in a row without a new word that make a page volatile."""
+MAX_RESTLESS = 2_000
+"""Pages of a host whose last change had no new word, 10 bytes each; the latest ones."""
+MORE_PAIRS = 5
+"""Further pages of a host that are fetched twice in a run, where pages have one change in common:
+words that alternate may be the same ones in both fetches."""
+_MORE_COMPARED = 50
+"""Pages of a host in which such a change is looked for, in a run."""
+_MINUTES = re.compile(r"(?<![\d:])\d{1,2}:\d\d(?![:\d])")
 _MIXED = r"(?=\S*[a-z])(?=\S*[A-Z])[\w+/=.~-]{16,}"
 _VARIABLE_WORD = re.compile(rf"\S*\d\S*|{_MIXED}")
 # linear: the second branch takes a word that the first one has gone through in vain
@@ -223,27 +243,55 @@ def _size(page: _Text) -> int:
 class Volatile:
     """What changes from fetch to fetch in the pages of one host, as far as is known.
 
-    ``pairs`` counts the pages that were fetched twice in a row, by class of URLs.
+    ``pairs`` counts the pages that were fetched twice in a row, by class of URLs. ``variants`` are
+    texts that come and go, each with the words before and behind it. ``exchanged``: hashes of words
+    that changes have brought or taken. ``restless``: by URL key how many times in a row a page has
+    changed without a new word.
     """
 
-    def __init__(self, shapes: Iterable[bytes] = (), pairs: dict[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        shapes: Iterable[bytes] = (),
+        pairs: dict[str, int] | None = None,
+        variants: Iterable[Sequence[str]] = (),
+        exchanged: Iterable[bytes] = (),
+        restless: dict[bytes, int] | None = None,
+    ) -> None:
         self._shapes = dict.fromkeys(shapes)
         self.pairs = pairs or {}
+        self._variants = dict.fromkeys(_Variant(*one) for one in variants)
+        self._exchanged = dict.fromkeys(exchanged)
+        self._restless = restless or {}
+        self._changes: set[bytes] = set()  # of words, that pages of this run had
+        self._compared = self._more = 0
 
     def __repr__(self) -> str:
         return f"<Volatile {len(self._shapes)} shapes, {sum(self.pairs.values())} pairs>"
 
     def __bool__(self) -> bool:
         """Whether anything is volatile."""
-        return bool(self._shapes)
+        return bool(self._shapes or self._variants)
 
     def wants_pair(self, url: str) -> bool:
         """Whether a page whose text differs from its last visit's should be fetched once more, at
         once, and both texts be given to learn()."""
         return self.pairs.get(self._class_of(url), 0) < PAIRS
 
-    def learn(self, first: Page, second: Page) -> bool:
-        """Two fetches of one page in a row: True if they taught something."""
+    def wants_more(self, stored: Page, page: Page) -> bool:
+        """The same of a page that has a change which another page of this run had."""
+        if self._compared >= _MORE_COMPARED or self._more >= MORE_PAIRS:
+            return False
+        self._compared += 1
+        gaps = _gaps(self._words_of(stored), self._words_of(page))
+        found = {_hash("\n".join(gap), 8) for gap in gaps}
+        known = not found.isdisjoint(self._changes)
+        self._changes |= found
+        self._more += known
+        return known
+
+    def learn(self, first: Page, second: Page, stored: Page | None = None) -> bool:
+        """Two fetches of one page in a row, and the page as it is stored: True if they taught
+        something."""
         name = self._class_of(first.url)
         self.pairs[name] = self.pairs.get(name, 0) + 1
         known = len(self._shapes)
@@ -252,11 +300,92 @@ class Volatile:
         self._shapes.update(dict.fromkeys(new[:MAX_SHAPES]))
         for oldest in list(self._shapes)[:-MAX_SHAPES]:
             del self._shapes[oldest]
-        return bool(new) or len(self._shapes) != known
+        varies = stored is not None and self._learn_variants(stored, first, second)
+        return bool(new) or len(self._shapes) != known or varies
+
+    def _learn_variants(self, stored: Page, first: Page, second: Page) -> bool:
+        """Words that the first fetch had in place of the stored ones, and the second has no more.
+        No edit of the page looks so."""
+        mine, its, again = (self._words_of(page) for page in (stored, first, second))
+        if again == its:
+            return False
+        text, new = f" {' '.join(again)} ", list[_Variant]()
+        for before, one, other, behind in _gaps(mine, its):
+            both = _Variant(before, one, behind), _Variant(before, other, behind)
+            if both[0].padded in text and both[1].padded not in text:
+                new += both
+        known = len(self._variants)
+        self._variants.update(dict.fromkeys(new))
+        learned = len(self._variants) > known
+        for oldest in list(self._variants)[:-MAX_VARIANTS]:
+            del self._variants[oldest]
+        return learned
+
+    def _words_of(self, page: Page) -> list[str]:
+        text = _text(page) or ""
+        return [] if len(text) > MAX_BYTES else self._without_numbers(text).split()
+
+    def saw_change(self, key: bytes, stored: Page, page: Page) -> bool:
+        """A page is not as it is stored: True if it was so the last RESTLESS times, each time
+        without a word that was new. Numbers are no words here."""
+        words = [
+            set(map(_masked, (_text(one) or "")[:MAX_BYTES].split())) for one in (stored, page)
+        ]
+        urls = [
+            {self.without_parameters(_name(link)) for link in one.links} for one in (stored, page)
+        ]
+        came = [_hash(word, 4) for word in words[1] - words[0]]
+        left = [_hash(word, 4) for word in words[0] - words[1]]
+        has_news = bool(urls[1] - urls[0]) or any(word not in self._exchanged for word in came)
+        for word in [*left, *came][:MAX_EXCHANGED]:
+            self._exchanged.pop(word, None)
+            self._exchanged[word] = None
+        for oldest in list(self._exchanged)[:-MAX_EXCHANGED]:
+            del self._exchanged[oldest]
+        times = 0 if has_news else self._restless.pop(key, 0) + 1
+        self._restless.pop(key, None)
+        if times:
+            self._restless[key] = min(times, RESTLESS)
+        if len(self._restless) > MAX_RESTLESS:
+            del self._restless[next(iter(self._restless))]
+        return times >= RESTLESS
+
+    def saw_none(self, key: bytes) -> bool:
+        """A page is as it is stored. True: what is known of it has changed."""
+        times = self._restless.pop(key, 0)
+        if times > 1:
+            self._restless[key] = times - 1
+        return times > 0
 
     def without(self, text: str) -> str:
-        """A text with ``#`` in place of each volatile word, and of the date beside a volatile
-        clock. 5 us for each number in it."""
+        """A text without texts that come and go, with ``#`` in place of each volatile word, and of
+        the date beside a volatile clock. 5 us for each number in it."""
+        text = self._without_numbers(text)
+        if not self._variants:
+            return text
+        text = f" {' '.join(text.split())} "
+        for variant in self._variants:
+            if variant.words:
+                text = text.replace(variant.padded, variant.gone)
+        return text
+
+    def explains_links(self, stored: Page, page: Page) -> bool:
+        """Whether two versions differ only in links whose texts are variants."""
+        if not self._variants:
+            return False
+        bare = (replace(one, links=[], rest=[]) for one in (stored, page))
+        if len({link_signature(one, self) for one in bare}) > 1:
+            return False
+        mine, its = (Counter(map(self._link, one.links)) for one in (stored, page))
+        anchors = {link[-1] for link in ((mine - its) | (its - mine))}
+        texts = [f" {variant.words} " for variant in self._variants]
+        return all(anchor and any(f" {anchor} " in text for text in texts) for anchor in anchors)
+
+    def _link(self, link: Link) -> tuple[int, bool, str, str]:
+        anchor = " ".join(map(_masked, link.anchor.split()))
+        return link.type, link.nofollow, self.without_parameters(_name(link)), anchor
+
+    def _without_numbers(self, text: str) -> str:
         pieces: list[str] = []
         end = len(text)
         for start, behind in sorted(self._volatile(text), reverse=True):
@@ -295,16 +424,83 @@ class Volatile:
         return name if name in self.pairs or len(self.pairs) < MAX_CLASSES else ""
 
     def pack(self) -> bytes:
-        packed: bytes = msgpack.packb([b"".join(self._shapes), self.pairs])
+        variants = [list(one) for one in self._variants]
+        fields = [b"".join(self._shapes), self.pairs, variants, b"".join(self._exchanged)]
+        packed: bytes = msgpack.packb([*fields, self._restless])
         return packed
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
-        """None: nothing is known of the host."""
+        """None: nothing is known of the host. A note of an earlier version ends after the pairs."""
         if data is None:
             return cls()
-        joined, pairs = msgpack.unpackb(data)
-        return cls((joined[at : at + 4] for at in range(0, len(joined), 4)), pairs)
+        joined, pairs, *more = msgpack.unpackb(data, strict_map_key=False)
+        variants, exchanged, restless = more or ((), b"", {})
+        return cls(_parted(joined), pairs, variants, _parted(exchanged), restless)
+
+
+def _parted(hashes: bytes) -> Iterator[bytes]:
+    return (hashes[at : at + 4] for at in range(0, len(hashes), 4))
+
+
+class _Variant(NamedTuple):
+    """Words of a text, and the words that stand before and behind them."""
+
+    before: str
+    words: str
+    behind: str
+
+    @property
+    def padded(self) -> str:
+        return f" {' '.join(filter(None, self))} "
+
+    @property
+    def gone(self) -> str:
+        """The same without the words."""
+        return f" {' '.join(filter(None, (self.before, self.behind)))} "
+
+
+_Gap: TypeAlias = tuple[str, str, str, str]
+
+
+def _gaps(one: Sequence[str], other: Sequence[str]) -> Iterator[_Gap]:
+    """The places where two texts differ: two words before, the words of each text, two words
+    behind."""
+    at = [0, 0]  # behind what both have
+    run = list[str]()  # which ends there
+    places = [*_aligned([[*one], [*other]]), (len(one), len(other))]
+    for number, (mine, its) in enumerate(places):
+        if mine > at[0] or its > at[1]:
+            gap = one[at[0] : mine], other[at[1] : its]
+            behind = list[str]()
+            for step, place in enumerate(places[number : number + _AROUND]):
+                if place == (mine + step, its + step) and place[0] < len(one):
+                    behind.append(one[place[0]])
+            if len(run) + len(behind) >= _AROUND and max(map(len, gap)) <= VARIANT_WORDS:
+                yield tuple(map(" ".join, (run[-_AROUND:], *gap, behind)))  # type: ignore[misc]
+            run = []
+        if mine < len(one):
+            run = [*run[-_AROUND:], one[mine]]
+        at = [mine + 1, its + 1]
+
+
+def has_minutes(one: Page, other: Page) -> bool:
+    """Whether clocks without seconds differ in two texts."""
+    both = [set(_MINUTES.findall((_text(page) or "")[:MAX_BYTES])) for page in (one, other)]
+    return both[0] != both[1]
+
+
+def same_page(stored: Page, page: Page, volatile: Volatile) -> bool:
+    """Whether a page is as it is stored but for what is volatile, in text and links."""
+    texts = {signature(one, volatile) for one in (stored, page)}
+    if len(texts) > 1 and fingerprint(stored) != fingerprint(page):
+        return False
+    links = {link_signature(one, volatile) for one in (stored, page)}
+    return (
+        len(links) == 1
+        or link_signature(stored) == link_signature(page)
+        or volatile.explains_links(stored, page)
+    )
 
 
 def signature(page: Page, volatile: Volatile | None = None) -> bytes:

@@ -420,6 +420,10 @@ class DeleteGate:
 
     # the operator
 
+    def waiting(self, host: str) -> int:
+        """How many pages of a host wait for somebody."""
+        return len(self._of(host).waiting)
+
     def approve(self, host: str, keys: Mapping[bytes, float]) -> None:
         """Somebody has looked at pages that wait since these times: each is visited once more, and
         leaves if it is still gone."""

@@ -230,10 +230,14 @@ class Brake:
 
     def check(self, host: str, *, pages: int, index: int, now: float) -> str:
         """Why a page of a host may not be taken out now, "" if it may. ``pages`` of the host and
-        ``index`` of all hosts, both with what was taken out lately."""
+        ``index`` of all hosts, both with what was taken out lately. Of the other hosts the one with
+        most does not count: one host alone never stops the others."""
+        most = max(
+            (one.within(now) for name, one in self._taken.items() if name != host), default=0
+        )
         for number, whole, share, what in (
             (self.lately(now, host), pages, HOST_SHARE, "this host"),
-            (self.lately(now), index, INDEX_SHARE, "the index"),
+            (self.lately(now) - most, index, INDEX_SHARE, "the index"),
         ):
             limit = max(AT_LEAST, int(share * whole))
             if number >= limit:

@@ -10,7 +10,7 @@ functions here take the Frontier, whose state they read and change; only Frontie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
@@ -55,6 +55,10 @@ class ReadyQueue:
     def __len__(self) -> int:
         """Hosts that have a fetch ahead."""
         return self._size
+
+    def __iter__(self) -> Iterator[Host]:
+        heaps = self._later, *self._due.values()
+        return (host for heap in heaps for _, ticket, host in heap if host.ticket == ticket)
 
     def put(self, host: Host, at: float) -> None:
         """Set the host's next fetch time, in place of an earlier one."""
@@ -252,6 +256,8 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
     if record.state is HostState.LOADING or host.in_flight >= connections:
         return None
     if host.resolving or host.leaving or host.paused or host.held:
+        return None
+    if record.on_probation and host.in_flight:
         return None
     if frontier.gate.is_probing(record.host):
         return None

@@ -44,7 +44,7 @@ from larmspider.frontier.links import (
 from larmspider.frontier.merging import Merger
 from larmspider.frontier.partition import Partitions, SharedBackend
 from larmspider.frontier.politeness import Politeness, failure_kind
-from larmspider.frontier.revisiting import Revisiting
+from larmspider.frontier.revisiting import DUE, WATCH, Revisiting
 from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.script_watch import ScriptWatch
 from larmspider.frontier.slots import Kind, SlotPool
@@ -372,7 +372,21 @@ class Frontier:
             return False
         if self.traps is not None and self.traps.has_work:
             return False
-        return not (self.ready or self.resolving or self.control.waiting_hosts)
+        return not (self._has_hosts_ahead or self.resolving or self.control.waiting_hosts)
+
+    @property
+    def gives_up_at_once(self) -> bool:
+        """Whether a host that was silent when the last run ended is asked once in this one: its
+        pages are known, and visited by the next run."""
+        return self.refresh is not None and self.refresh.mode not in ("", WATCH)
+
+    @property
+    def _has_hosts_ahead(self) -> bool:
+        """Whether some hosts are to be asked in this run. One that visits what is due does not wait
+        for hosts that do not answer: the next one does."""
+        if self.refresh is None or self.refresh.mode != DUE:
+            return bool(self.ready)
+        return not all(host.record.is_silent for host in self.ready)
 
     # answers
 
@@ -445,11 +459,11 @@ class Frontier:
             gone = FetchRecord(UrlState.FAILED)  # others may not be merged into it any more
             self.merger.ended(lease.entry.host, lease.entry.key, gone)
 
-    def look_again(self, lease: Lease) -> None:
-        """Visit the page once more, after LOOK_AGAIN_SECS."""
+    def look_again(self, lease: Lease, seconds: float = LOOK_AGAIN_SECS) -> None:
+        """Visit the page once more, ``seconds`` later."""
         assert lease.entry is not None
         self._free_slot(lease)
-        again = self.clock() + LOOK_AGAIN_SECS
+        again = self.clock() + seconds
         self.backend.release([(lease.entry.key, again, lease.entry.attempts)])
         schedule(self, lease.host)
 
@@ -736,6 +750,8 @@ class Frontier:
             self.traps.recover(host.record.host for host in hosts)
         if self.refresh is not None:
             self.refresh.recover()
+        for host in hosts:
+            host.record.on_probation &= self.gives_up_at_once
         self._resume(hosts)
         self.control.recover()
         return recovery

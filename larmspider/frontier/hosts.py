@@ -95,6 +95,9 @@ class HostRecord:
     robots_answer: str = ""
     robots_time: float = 0.0
     silent_since: float = 0.0
+    on_probation: bool = False
+    """The host was parked when the run before ended: the first request shows whether it answers,
+    and nothing else is asked meanwhile. Not kept."""
 
     def change(self, state: HostState, until: float = 0.0, reason: str = "") -> None:
         """Raises ValueError for a state that cannot follow this one."""
@@ -110,11 +113,19 @@ class HostRecord:
     def restart(self) -> None:
         """A new run: robots.txt in flight is requested again, and a host that was given up or waits
         for its login, which may have another password now."""
+        self.on_probation = self.is_silent
         if self.state is HostState.LOADING:
             self.change(HostState.NEW)
         elif self.until == inf or self.waits_for_login:
             self.parks = self.failures = self.level = 0
             self.wake()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the host is parked since it does not answer. Of files one folder may be silent
+        and others not."""
+        parked = self.state is HostState.PARKED and self.parks > 0
+        return parked and self.silent_since > 0 and self.host != FILES
 
     @property
     def waits_for_login(self) -> bool:

@@ -159,6 +159,7 @@ class Partitions:
         for name in {*names, *records}:
             fresh = self._backend.partition_of(name) in new_run
             host = frontier.hosts.enter(name, records.get(name), new_run=fresh)
+            host.record.on_probation &= frontier.gives_up_at_once
             frontier.politeness.take_up(host.record, now, frontier.limits.robots_expires)
             host.paused = frontier.politeness.overrides.is_paused(name)
             if frontier.merger is not None:

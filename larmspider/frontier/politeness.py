@@ -163,6 +163,7 @@ class Politeness:
         record.response = seconds
         record.failures = record.parks = 0
         record.silent_since = 0.0
+        record.on_probation = False
         if now - record.last_failure > self.limits.quiet:
             record.level = 0
         record.next_time = max(record.next_time, sent + self.gap_seconds(record))
@@ -180,7 +181,7 @@ class Politeness:
         """A failure that blames the host: snoozed, or parked if it is one too many.
 
         ``retry_after`` in seconds from now, None where the server names none. Without ``snooze`` it
-        only counts towards parking.
+        only counts towards parking. A host on probation is given up until the next run.
         """
         limits = self.limits
         self._note_duration(record, seconds)
@@ -199,7 +200,7 @@ class Politeness:
         if record.state is HostState.PARKED:
             # a request that was in flight when the host was parked does not count as a probe
             record.until = max(record.until, now + wait)
-        elif too_many:
+        elif too_many or record.on_probation:
             self._park(record, now, wait, reason)
         else:
             # a second failure of requests in flight together never shortens a snooze
@@ -213,7 +214,9 @@ class Politeness:
             why = f"probe {record.parks} failed: {reason}"
         record.failures = 0
         record.parks += 1
-        if record.parks > limits.max_parks:
+        if record.on_probation:
+            record.change(HostState.PARKED, inf, f"given up: it did not answer again: {reason}")
+        elif record.parks > limits.max_parks:
             record.change(HostState.PARKED, inf, f"given up: {why}")
         else:
             wait = max(wait, self._spread(limits.park * 2.0 ** (record.parks - 1)))

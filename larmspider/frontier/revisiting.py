@@ -66,6 +66,7 @@ from larmspider.frontier.storage.records import (
 )
 from larmspider.frontier.validators import Validators
 from larmspider.items import Removed
+from larmspider.urls.file_urls import is_folder
 
 if TYPE_CHECKING:
     from larmspider.frontier.delete_gate import DeleteGate
@@ -197,6 +198,7 @@ class Revisiting:
         self._random, self.is_removed = random, is_removed
         self._sample = Reservoir[tuple[bytes, FetchRecord]](0, random)
         self._checked: set[bytes] = set()  # pages chosen at random, which are to be visited
+        self._first_visit = inf  # time of the oldest last visit
         self._took = 0.0  # seconds, for this plan
         self._next_plan = 0.0
         self._share = 1.0  # this worker's of all pages
@@ -376,8 +378,13 @@ class Revisiting:
 
     def _rank(self, records: Iterable[tuple[bytes, FetchRecord]], now: float) -> None:
         """Keep as many pages as the budget has: those whose visit is worth most."""
-        back = []
+        back, folders = [], []
         for key, visit in records:
+            if visit.due and visit.time <= now:
+                self._first_visit = min(self._first_visit, visit.time)
+            if not 0.0 < visit.due <= SIGNALLED and self._is_to_list(visit, now):
+                folders.append((key, ASKED, visit))
+                continue
             if visit.due and visit.state is UrlState.STORED:
                 self._sample.offer((key, visit))
             if _is_refused(visit) or 0.0 < visit.due <= SIGNALLED:
@@ -405,6 +412,22 @@ class Revisiting:
             if item[2].due == PLANNED:  # by an earlier plan that was not carried out
                 back.append((item[1], item[2].time + self._interval(item[2])))
         self._frontier.backend.schedule(back)
+        self._make_due(folders)
+
+    def _is_to_list(self, visit: FetchRecord, now: float) -> bool:
+        """Whether the page is a folder of files: each run lists it, beside the budget, for the
+        list says when each file was changed; a run that watches once a day."""
+        if not is_folder(visit.url) or visit.state is not UrlState.STORED:
+            return False
+        return self._age(visit, now) >= (SOONEST if self.mode == DUE else DAY)
+
+    def next_visit(self, now: float) -> float:
+        """When a run with ``due`` has something to visit next: its budget has a visit then, and an
+        hour has passed since the last visit of the page that was visited first."""
+        left = self._budget.left
+        wait = 0.0 if left >= 1 else (1 - left) / max(self.per_day, 1e-9) * DAY
+        first = self._first_visit if self._first_visit < inf else 0.0
+        return max(now + wait, first + SOONEST)
 
     def _is_to_confirm(self, key: bytes, visit: FetchRecord) -> bool:
         """Whether the budget of confirmations may have a page that is missing: those that are so
@@ -635,9 +658,12 @@ class Revisiting:
         seen: Observation,
         now: float,
         changed_at: float | None = None,
+        *,
+        restless: bool = False,
     ) -> Decision:
         """What a visit means. ``record`` is that of the new version, or the old one where the page
-        stays as it is; ``changed_at``: when it changed, where it says so."""
+        stays as it is; ``changed_at``: when it changed, where it says so; ``restless``: it changes
+        at each visit without a new word, which says nothing of when it should be visited."""
         before = entry.visit
         assert before is not None
         self.visited += 1
@@ -647,10 +673,13 @@ class Revisiting:
         if entry.key in self._checked or (self.mode == ALL and self._random() * SAMPLED < 1):
             self._checked.discard(entry.key)
             if before.state is UrlState.STORED and (seen in PRESENT or seen in TABLE):
-                current = seen in (Observation.SAME, Observation.NOT_MODIFIED)
+                current = seen in (Observation.SAME, Observation.NOT_MODIFIED) or restless
                 self._check(entry.host, current=current)
         if seen in PRESENT:
-            self._learn(entry, before, after, seen is Observation.CHANGED, now, changed_at)
+            changed = seen is Observation.CHANGED and not restless
+            self._learn(entry, before, after, changed, now, changed_at)
+            if restless:
+                after.a = after.b = 0.0
             after.due = now + self._interval(after)
         else:
             is_missing = before.state is UrlState.STORED and confirmed_from(after)

@@ -92,9 +92,9 @@ class AcknowledgeMiddleware(WithScheduler):
         if response.meta.pop(GIVE_BACK, False) and response.request is not None:
             self._outputs.pop(lease, None)
             self.lessor.leases.release(response.request)
-        elif response.meta.pop(LOOK_AGAIN, False) and response.request is not None:
+        elif (later := response.meta.pop(LOOK_AGAIN, 0.0)) and response.request is not None:
             self._outputs.pop(lease, None)
-            self.lessor.leases.look_again(response.request)
+            self.lessor.leases.look_again(response.request, later)
         elif not output.items and COPY in response.meta and response.request is not None:
             self._outputs.pop(lease, None)
             self._merge(response.request, *response.meta.pop(COPY))

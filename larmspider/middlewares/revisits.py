@@ -13,8 +13,10 @@ find out whether a 304 tells the truth.
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,11 +24,15 @@ from urllib.parse import unquote, urlsplit
 
 from scrapy.http import Response
 
-from larmspider import stats
+from larmspider import options, stats
+from larmspider.crawl.stored_bodies import StoredBodies
+from larmspider.errors import InvalidURL
 from larmspider.extraction.fingerprint import (
     asked_password,
     fingerprint,
+    has_minutes,
     link_signature,
+    same_page,
     signature,
     was_noindex,
 )
@@ -34,6 +40,7 @@ from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.delete_gate import WAIT
 from larmspider.frontier.deletes import Observation, observation_of
+from larmspider.frontier.frontier import LOOK_AGAIN_SECS
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.validators import modified_at
 from larmspider.index.access import Access
@@ -42,6 +49,8 @@ from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.requests import BLOB, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED, link_request
 from larmspider.scheduler.scheduler import WithScheduler, scheduler_of
+from larmspider.urls.normalizer import forms_from_settings
+from larmspider.urls.syntax import without_userinfo
 from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
@@ -51,11 +60,18 @@ if TYPE_CHECKING:
     from larmspider.extraction.language import Languages
     from larmspider.frontier.revisiting import HostKnowledge, Revisiting
     from larmspider.frontier.storage.records import QueuedUrl
+    from larmspider.urls.canonical import Forms
 
 BODY_DIGEST = 20
 """Bytes of FetchRecord.digest that are the body's; the rest is the fingerprint of the text."""
 _UNASKED = {"robots": Observation.ROBOTS, "scope": Observation.SCOPE}
+_LOGINS = frozenset({"login", "logon", "signin", "sso", "saml", "saml2", "oauth2", "adfs", "cas"})
+"""Names in the paths of logins, without hyphens."""
 _WORDS = frozenset(map(str, Observation))
+NAMED = 3
+"""Pages that left, and that came, which the end of a run names."""
+NEXT_MINUTE_SECS = 61.0
+"""Until the second look at a page that has a clock without seconds."""
 MANY = 3
 """Stored pages of a host that redirect to one URL: it is an error page, or a login."""
 
@@ -121,6 +137,26 @@ class RevisitsMiddleware(WithScheduler):
         found = restricted_of_run(self.crawler.settings)
         return Access(tuple(host for host in found if host != FILES))
 
+    @cached_property
+    def _bodies(self) -> StoredBodies:
+        return StoredBodies(options.larm_dir(self.crawler.settings))
+
+    @cached_property
+    def _forms(self) -> Callable[[str], Forms]:
+        return forms_from_settings(self.crawler.settings)
+
+    def _name(self, key: str, url: str, why: str = "") -> None:
+        """Keep the first pages that left or came, for the end of the run."""
+        names = self._named.setdefault(key, [])
+        if len(names) < NAMED:
+            names.append(f"{without_userinfo(url)}{f' ({why})' if why else ''}")
+            assert self.crawler.stats is not None
+            self.crawler.stats.set_value(key, ", ".join(names))
+
+    @cached_property
+    def _named(self) -> dict[str, list[str]]:
+        return {}
+
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
@@ -136,21 +172,47 @@ class RevisitsMiddleware(WithScheduler):
                 item.fingerprint = fingerprint(item, merger.changing(entry.host))
             if entry.visit is None:
                 if isinstance(item, Page):
+                    if refresh.mode and item.status == 200:
+                        self._name(stats.REFRESH_CAME, item.url)
                     item.signature = signature(item, refresh.known(entry.host).volatile)
                     item.link_signature = link_signature(item)
                 yield item
             else:
                 judge = _Judge(refresh, entry, response, for_all=self._access.page(entry.url))
+                if isinstance(item, Page) and judge.wants_stored(item):
+                    changing = () if merger is None else merger.changing(entry.host)
+                    judge.stored = await self._stored(entry.visit, response, changing)
                 for judged in judge.judge(item):
                     if isinstance(judged, Page) and not await self._tell_language(judged):
                         response.meta[GIVE_BACK] = True
                         return
                     if not refresh.gate.is_held(entry.host, entry.key):  # else it counts then
                         self._count(judged)
+                    if isinstance(judged, Removed):
+                        self._name(stats.REFRESH_LEFT, judged.url, judged.reason)
                     yield judged
                 if judge.leads_to is not None and isinstance(item, Page):
                     assert self.crawler.spider is not None
                     yield link_request(self.crawler.spider, judge.leads_to, item)
+
+    async def _stored(
+        self, visit: FetchRecord, response: Response, changing: Collection[bytes]
+    ) -> Page | None:
+        """The page as it is stored, read by the readers of today; None where it cannot be had."""
+        read = getattr(self.crawler.spider, "read_stored", None)
+        if read is None:
+            return None
+        digest = visit.digest[:BODY_DIGEST]
+        found = await asyncio.to_thread(self._bodies.find, visit.url or response.url, digest)
+        page: Page | None = found and await read(response.url, *found, response)
+        if page is not None:
+            for link in page.links:
+                with suppress(InvalidURL):
+                    link.normalized, link.exact = self._forms(link.url)
+            page.status = visit.status
+            page.noindex = was_noindex(visit.link_signature)
+            page.fingerprint = fingerprint(page, changing)
+        return page
 
     async def _tell_language(self, page: Page) -> bool:
         """False where the crawl is being stopped."""
@@ -183,6 +245,23 @@ class _Judge:
         """The redirect to be followed of a page that has moved."""
         self.target = ""
         """Where it leads, in exact form."""
+        self.stored: Page | None = None
+        """The page as it is stored, where that was asked for and is known."""
+        self.look_again_secs = LOOK_AGAIN_SECS
+        self.restless = False
+        """Whether the page changes at each visit without a new word."""
+
+    def wants_stored(self, page: Page) -> bool:
+        """Whether the answer is to be compared with the stored body: it is not known to be the
+        same, and may be."""
+        visit = self.visit
+        return (
+            visit.state is UrlState.STORED
+            and visit.status == page.status == 200
+            and not page.file_bytes
+            and len(visit.digest) >= BODY_DIGEST
+            and not self._is_known(page)
+        )
 
     def judge(self, item: Page | Kept) -> Iterator[Any]:
         """The items for the stores; none where the page is to be looked at once more."""
@@ -193,7 +272,7 @@ class _Judge:
         else:
             seen, record = self._read(item, first if isinstance(first, Page) else None)
         if seen is None:
-            self.response.meta[LOOK_AGAIN] = True
+            self.response.meta[LOOK_AGAIN] = self.look_again_secs
             return
         if is_second and first is None:  # of a 304
             self.known.validators.checked(changed=seen is Observation.CHANGED)
@@ -208,7 +287,10 @@ class _Judge:
                 seen = Observation.CHANGED
             else:
                 record = self.visit
-        decision = self.refresh.judge(self.entry, record, seen, self.now, changed_at)
+        self._note_change(seen, item)
+        decision = self.refresh.judge(
+            self.entry, record, seen, self.now, changed_at, restless=self.restless
+        )
         if decision.delete and removed is None:
             target = self.target if seen is Observation.MOVED else ""
             removed = self.refresh.delete(
@@ -228,6 +310,14 @@ class _Judge:
         if isinstance(removed, Removed):
             self.response.meta[REVISITED] = None
             yield removed
+
+    def _note_change(self, seen: Observation, item: Page | Kept) -> None:
+        key, volatile = self.entry.key[8:], self.known.volatile
+        if seen is Observation.CHANGED and self.stored is not None and isinstance(item, Page):
+            self.restless = volatile.saw_change(key, self.stored, item)
+            self.refresh.touch(self.entry.host)
+        elif seen in (Observation.SAME, Observation.NOT_MODIFIED) and volatile.saw_none(key):
+            self.refresh.touch(self.entry.host)
 
     def _unread(self, kept: Kept, *, is_second: bool) -> tuple[Observation | None, FetchRecord]:
         validators, visit, header = self.known.validators, self.visit, self.response.headers.get
@@ -258,6 +348,8 @@ class _Judge:
         is_empty = page.status == 200 and not page.file_bytes and not page.body.strip()
         if is_empty and was_stored and visit.status == 200 and visit.digest:
             return Observation.EMPTY, visit
+        if was_stored and visit.status == 200 and self._leads_to_login(page):
+            return Observation.LOGIN, visit
         if was_stored and visit.status == 200 and not self._is_known(page):
             found = self.refresh.gate.looks_like(self.entry.host, page, visit)
             if found is WAIT:
@@ -268,12 +360,11 @@ class _Judge:
             return seen, visit
         volatile = self.known.volatile
         if first is not None:
-            volatile.learn(first, page)
+            volatile.learn(first, page, self.stored)
             self.refresh.touch(self.entry.host)
         text, links = signature(page, volatile), link_signature(page, volatile)
         is_same = self._is_known(page)
-        wants_pair = not page.file_bytes and first is None and volatile.wants_pair(page.url)
-        if not is_same and was_stored and wants_pair:
+        if not is_same and was_stored and first is None and self._wants_pair(page):
             self.refresh.looks[self.entry.key] = page
             return None, visit
         if was_stored and page.status == 200:
@@ -293,14 +384,27 @@ class _Judge:
         return Observation.SAME if is_same else Observation.CHANGED, record
 
     def _is_known(self, page: Page) -> bool:
-        """Whether text and links are as they were, with or without what is volatile."""
+        """Whether text and links are as they were, with or without what is volatile: by the
+        signatures of the last visit, or by the stored body."""
         visit, volatile = self.visit, self.known.volatile
+        if self.stored is not None and page.status == 200:
+            return same_page(self.stored, page, volatile)
         return (
             visit.status == page.status
             and (visit.signature or visit.digest[BODY_DIGEST:])
             in (signature(page, volatile), page.fingerprint)
             and visit.link_signature in (b"", link_signature(page, volatile), link_signature(page))
         )
+
+    def _wants_pair(self, page: Page) -> bool:
+        """Whether the page is to be fetched twice in a row."""
+        volatile, stored = self.known.volatile, self.stored
+        has_turn = volatile.wants_pair(page.url)
+        if stored is not None:
+            has_turn |= volatile.wants_more(stored, page)
+            if has_minutes(stored, page):
+                self.look_again_secs = NEXT_MINUTE_SECS
+        return has_turn and not page.file_bytes
 
     def _follow(self, page: Page, *, confirmed: bool) -> None:
         """To where a page has moved; a target that names the page is a login, unless it stays."""
@@ -310,6 +414,20 @@ class _Judge:
         is_web = link.url.startswith(("http://", "https://"))
         if is_web and link.rejected_by is None and (confirmed or not is_login):
             self.leads_to = link
+
+    def _leads_to_login(self, page: Page) -> bool:
+        """Whether the answer is a redirect to a login, by the name of its target, or since the
+        target is not stored and gets the page's own URL."""
+        link = next((link for link in page.links if link.type == REDIRECT), None)
+        if page.status < 300 or link is None:
+            return False
+        here, there = urlsplit(page.url).path, urlsplit(link.url)
+        if _is_login(there.path):
+            return not _is_login(here)
+        if len(here) < 2 or unquote(here) not in unquote(unquote(there.query)):
+            return False
+        record = self.refresh.record_of(link.exact or link.url)
+        return record is None or record.state is not UrlState.STORED
 
     def _redirected(self, page: Page) -> Observation | None:
         """Of a page that was stored and redirects now; None where it did so before, or was none."""
@@ -328,6 +446,12 @@ class _Judge:
         targets[of_host] = targets.get(of_host, 0) + 1
         many = targets[of_host] >= MANY or target.endswith("://" + target.split("/")[2] + "/")
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
+
+
+def _is_login(path: str) -> bool:
+    """Whether a path names a login, as ``/users/sign_in`` and ``/login.php`` do."""
+    names = (part.partition(".")[0] for part in path.lower().split("/"))
+    return any(name.replace("-", "").replace("_", "") in _LOGINS for name in names)
 
 
 def _was_hidden(visit: FetchRecord) -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from larmspider import stats
+from larmspider.formatting import counted
+from larmspider.frontier.delete_gate import LOGIN_EXPIRED
 from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.revisiting import DUE
+
+SHOWN = 3
+"""Hosts that the end of a refresh names."""
 
 
 class Left(NamedTuple):
@@ -55,3 +62,31 @@ def final_counts(frontier: Frontier) -> dict[str, int]:
             stats.LEFT.format(why="traps"): left.traps,
         }
     )
+
+
+def end_of_refresh(frontier: Frontier) -> dict[str, str]:
+    """By stats key: when something is due next, and what waits; nothing of a first crawl."""
+    refresh, gate = frontier.refresh, frontier.gate
+    if refresh is None or not refresh.mode:
+        return {}
+    found, parts = dict[str, str](), list[str]()
+    if refresh.mode == DUE:
+        next_time = time.localtime(refresh.next_visit(frontier.clock()))
+        found[stats.REFRESH_NEXT] = time.strftime("%d %b %H:%M", next_time)
+    waiting = {name: number for name in frontier.hosts if (number := gate.waiting(name))}
+    silent = [name for name, host in frontier.hosts.items() if host.record.is_silent]
+    if waiting:
+        pages = counted(sum(waiting.values()), "page")
+        parts.append(f"{pages} of {_some(list(waiting))} for `scrapy deletes`")
+    records = ((name, host.record) for name, host in frontier.hosts.items())
+    if expired := [name for name, record in records if record.reason == LOGIN_EXPIRED]:
+        parts.append(f"{_some(expired)}: {LOGIN_EXPIRED}")
+    if silent:
+        verb = "does" if len(silent) == 1 else "do"
+        parts.append(f"{_some(silent)} {verb} not answer")
+    return found | ({stats.REFRESH_WAITS: "; ".join(parts)} if parts else {})
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {counted(more, 'host')} more" if more > 0 else "")

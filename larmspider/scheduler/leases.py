@@ -151,11 +151,11 @@ class Leases:
         else:
             self.frontier.acknowledge(lease, record)
 
-    def look_again(self, request: Request) -> None:
-        """A page that was visited again is fetched once more, at once."""
+    def look_again(self, request: Request, seconds: float) -> None:
+        """A page that was visited again is fetched once more, ``seconds`` later."""
         lease = request.meta.pop(LEASE)
         self._out.discard(lease)
-        self.frontier.look_again(lease)
+        self.frontier.look_again(lease, seconds)
 
     def merge(self, request: Request, merged: MergedUrl) -> None:
         """The page is that of another URL."""

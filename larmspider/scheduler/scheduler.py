@@ -39,7 +39,7 @@ from larmspider.pipelines.compaction import finish as finish_compaction
 from larmspider.pipelines.store import Store
 from larmspider.requests import LEASE, REQUEUED
 from larmspider.scheduler.checkpoint import let_go, recover_stores, store_positions
-from larmspider.scheduler.counters import final_counts
+from larmspider.scheduler.counters import end_of_refresh, final_counts
 from larmspider.scheduler.leases import Leases, RequestConverter, refused_by_robots
 from larmspider.scheduler.login_fetch import SHOWN, LoginFetch
 from larmspider.scheduler.probes import Probes
@@ -321,6 +321,8 @@ class FrontierScheduler:
                 set_value(stats.REDIS_GAVE_UP, 1)
         for key, number in final_counts(self._frontier).items():
             set_value(key, number)
+        for key, text in end_of_refresh(self._frontier).items():
+            set_value(key, printable(text))
         if hosts := self._frontier.scripts.hosts():
             more = f" and {counted(len(hosts) - SHOWN, 'host')} more" if len(hosts) > SHOWN else ""
             set_value(stats.SCRIPT_HOSTS, printable(", ".join(hosts[:SHOWN]) + more))

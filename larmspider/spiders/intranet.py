@@ -172,6 +172,29 @@ class IntranetSpider(Spider):
             page.nofollow |= nofollow
         yield page
 
+    async def read_stored(
+        self, url: str, mime: str, body: bytes, response: Response
+    ) -> Page | None:
+        """Read a stored body as the ``response`` of its URL was read; None if that fails."""
+        content_type, extract = _header(response, b"Content-Type"), extractor_for(mime)
+        if extract is None or media_type(content_type, body, url) != mime:
+            return None
+        try:
+            if self.readers.is_apart(mime, body, url):
+                page = await self.readers.read(mime, body, url, content_type)
+            else:
+                page = extract(body, url, content_type)
+        except (ExtractionRefused, ExtractionStopped):
+            return None
+        except Exception:
+            self.logger.exception("Extraction failed on the stored copy of %s", url)
+            return None
+        page.url, page.body, page.mime = url, body, page.mime or mime
+        if PROOF in response.meta:
+            for link in page.links:
+                link.url = without_tokens(link.url)
+        return page
+
     def _requisite(self, response: Response, digest: str) -> Page:
         content_type = _header(response, b"Content-Type")
         page = Page(response.url, mime=media_type(content_type, response.body, response.url))

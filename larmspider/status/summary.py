@@ -94,6 +94,9 @@ class Summary:
     """LARM_REFRESH."""
     requisites: dict[str, int] = field(default_factory=dict)
     """Images, styles and scripts of pages, by what became of them."""
+    next_refresh: dict[str, str] = field(default_factory=dict)
+    """When something is ``due`` next, what ``waits``, and the first pages that ``left`` and
+    ``came``."""
     visits: dict[str, int] = field(default_factory=dict)
     """Visits again, by what they saw; ``requests`` that they took, and pages ``not_asked``."""
 
@@ -154,6 +157,15 @@ class Summary:
             refresh=options.text(crawler.settings, "LARM_REFRESH").strip(),
             requisites=_matching(counters, _REQUISITES),
             visits=_matching(counters, _VISITS),
+            next_refresh={
+                name: str(get(key, ""))
+                for name, key in (
+                    ("left", stats.REFRESH_LEFT),
+                    ("came", stats.REFRESH_CAME),
+                    ("waits", stats.REFRESH_WAITS),
+                    ("due", stats.REFRESH_NEXT),
+                )
+            },
         )
 
     @property
@@ -206,8 +218,7 @@ class Summary:
         reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
         yield f"{'ended':<9} {'broken' if self.broken else self.reason}{reached}"
         if self.refresh:
-            for label, line in zip(("refresh", ""), visited(self.visits, self.pages), strict=True):
-                yield f"{label:<9} {line}"
+            yield from self._refreshed()
         by_whom = " by this worker in this run" if self.shared else ""
         files = "without" if self.bytes is None else f"{size(self.bytes)} in"
         yield (
@@ -264,6 +275,22 @@ class Summary:
         if self.logins:
             yield f"{'waits':<9} {self.logins}"
         yield from self._left(count("queued", 0))
+
+    def _refreshed(self) -> Iterator[str]:
+        """What visits again have seen, what left and came, what waits, and what is next."""
+        due = self.next_refresh.get("due", "")
+        seen = {word: number for word, number in self.visits.items() if word != "not_asked"}
+        if due and not self.pages and not any(seen.values()):
+            yield f"{'refresh':<9} nothing was due (next: {due})"
+            due = ""
+        else:
+            for label, line in zip(("refresh", ""), visited(self.visits, self.pages), strict=True):
+                yield f"{label:<9} {line}"
+        for name in ("left", "came", "waits"):
+            if text := self.next_refresh.get(name, ""):
+                yield f"{name:<9} {text}"
+        if due:
+            yield f"{'next':<9} {due}"
 
     def _left(self, queued: int) -> Iterator[str]:
         """URLs that are still queued, by what they need."""

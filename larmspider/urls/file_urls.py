@@ -35,6 +35,11 @@ def is_file(url: str) -> bool:
     return url.startswith(SCHEME)
 
 
+def is_folder(url: str) -> bool:
+    """Whether ``url`` names a folder of files, or a part of its list."""
+    return is_file(url) and url.partition("?")[0].endswith("/")
+
+
 def is_archive(url: str) -> bool:
     """Whether ``url`` names a WARC file by its ending."""
     return is_file(url) and url.lower().endswith((".warc", ".warc.gz"))

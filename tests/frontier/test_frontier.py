@@ -1,18 +1,24 @@
 """The frontier joined: robots first, gaps, retries, budgets, restarts, orders."""
 
 import random
+from collections import Counter
+from dataclasses import replace
 from math import inf
 
 import pytest
+from scrapy.settings import Settings
 
+from larmspider.frontier.deletes import Observation
 from larmspider.frontier.dispatch import MAX_REFUSED
 from larmspider.frontier.frontier import MAX_IN_VAIN, CrawlLimits
 from larmspider.frontier.hosts import HostPace, HostState
 from larmspider.frontier.politeness import Limits
+from larmspider.frontier.revisiting import Revisiting
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import Backlinks, PathWords
 from larmspider.items import REQUISITE
+from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.frontier.simulation import AllowAll, Clock, Simulation, build
 
@@ -692,3 +698,64 @@ def test_a_requisite_is_known_and_in_no_sum_once_it_has_ended(world):
     world.start()
     assert not world.add("http://a/logo#requisite", link_type=REQUISITE).new
     assert world.frontier.known(["http://a/logo#requisite", "http://a/logo"]) == [True, False]
+
+
+def nightly(world, mode, latency):
+    """Seconds that a run takes, a day later, and the requests to each host."""
+    world.frontier.checkpoint({})
+    world.clock.now += 86_400
+    world.start()
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    refresh = Revisiting(world.frontier, UrlForms.from_settings(settings), mode=mode, per_day=99)
+    world.frontier.refresh = refresh
+    world.frontier.recover()
+    begun, asked = world.clock.now, Counter()
+    for _ in range(10_000):
+        if (lease := world.frontier.pop()) is not None:
+            name = lease.host.record.host
+            asked[name] += 1
+            world.clock.now += 0.1
+            if latency(name) is None:
+                world.frontier.failed(lease, "timeout", 0.1)
+            elif lease.is_robots:
+                world.frontier.robots_loaded(lease, b"", 0.1)
+            else:
+                world.frontier.answered(lease, 0.1)
+                entry, now = lease.entry, world.clock.now
+                found = refresh.judge(entry, entry.visit, Observation.SAME, now)
+                world.frontier.acknowledge(lease, found.record)
+        elif world.frontier.finished:
+            return world.clock.now - begun, asked
+        else:
+            world.clock.now = max(world.clock.now + 0.01, world.frontier.next_ready_time() or 0.0)
+    raise AssertionError("the run does not end")
+
+
+@pytest.mark.parametrize("mode", ["due", "all"])
+def test_a_host_that_was_silent_yesterday_is_asked_once_and_holds_up_no_night(mode):
+    world = World(limits=replace(EXACT, park=600.0, max_parks=3))
+    world.add(*(f"http://{host}/{number}" for host in "ab" for number in range(6)))
+    world.crawl()
+    dead = {"a:80": None}.get
+    seconds, asked = nightly(world, mode, lambda name: dead(name, 0.1))
+    assert asked["b:80"] == 7
+    assert world.record().state is HostState.PARKED
+    assert seconds < (200 if mode == "due" else 7_200)  # `due` does not wait for its next probe
+    seconds, asked = nightly(world, mode, lambda name: dead(name, 0.1))
+    assert asked == {"a:80": 1, "b:80": 7}
+    assert seconds < 60
+    assert "did not answer again" in world.record().reason
+    seconds, asked = nightly(world, mode, lambda name: 0.1)
+    assert asked == {"a:80": 7, "b:80": 7}
+    assert world.record().silent_since == 0.0
+
+
+def test_a_first_crawl_waits_for_hosts_that_do_not_answer():
+    world = World()
+    world.add("http://a/1", "http://b/1")
+    world.crawl(latency=lambda host, random: None if host == "a:80" else 0.1)
+    world.frontier.checkpoint({})
+    world.clock.now += 86_400
+    world.start()
+    assert not world.record().on_probation

@@ -436,3 +436,25 @@ def test_no_page_starves_on_a_quiet_host(world: World) -> None:
         visited.update(world.run(frontier))
         frontier.checkpoint({})
     assert set(visited) == {*PAGES, *quiet}
+
+
+def test_folders_of_files_are_listed_by_each_run_beside_the_budget(world: World) -> None:
+    """A list says when each file was changed; no other page of the budget is visited later."""
+    folders = ["file:///srv/a/", "file:///srv/a/b/", "file:///srv/a/?from=x"]
+    frontier = world.begin("due", per_day=2)
+    frontier.add([frontier.entry(url, url) for url in [*folders, "file:///srv/a/text"]])
+    while lease := world.next(frontier):
+        record = FetchRecord(UrlState.STORED, world.clock.now, 200)
+        if lease.entry is not None and lease.entry.visit is None:
+            frontier.acknowledge(lease, record)
+        else:
+            world.visit(frontier, lease)
+    frontier.checkpoint({})
+    for day in range(3):
+        world.clock.now += DAY
+        frontier = world.begin("due", per_day=2)
+        visited = world.run(frontier)
+        assert set(folders) <= set(visited)
+        assert len(visited) == len(folders) + (2 if day else 4)  # two were kept
+        frontier.checkpoint({})
+        assert not set(folders) & set(world.run(world.begin("due", per_day=2)))  # within an hour

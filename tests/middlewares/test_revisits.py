@@ -5,7 +5,10 @@ No network, and a clock that is set.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -63,6 +66,9 @@ class World:
         self.stored: list[Any] = []
         self.asked: list[str] = []
         self.for_all = True
+        self.bodies: dict[str, Page] = {}
+        """The versions that are stored."""
+        self.day = 0
         settings = Settings()
         settings.setmodule("larmspider.settings")
         self.forms = UrlForms.from_settings(settings)
@@ -112,10 +118,12 @@ class World:
         answer = found(path) if callable(found) else found
         assert lease.entry is not None
         if isinstance(answer, Page):
-            answer = replace(answer, fingerprint=fingerprint(answer))
+            digest = hashlib.sha1(answer.body, usedforsecurity=False).hexdigest()
+            answer = replace(answer, fingerprint=fingerprint(answer), digest=digest)
         if lease.entry.visit is None:
             assert isinstance(answer, Page)
             answer.signature, answer.link_signature = signature(answer), link_signature(answer)
+            self.bodies[lease.url] = answer
             frontier.acknowledge(lease, visit_of_page(answer))
         else:
             self.judge(frontier, lease, answer)
@@ -136,9 +144,13 @@ class World:
             request = Request(lease.url, meta={LEASE: lease})
             response = HtmlResponse(lease.url, answer.status, body=answer.body, request=request)
             judge = _Judge(refresh, entry, response, for_all=self.for_all)
-            self.stored += list(judge.judge(answer))
-            if response.meta.get(LOOK_AGAIN):
-                frontier.look_again(lease)
+            if judge.wants_stored(answer):
+                judge.stored = self.bodies.get(lease.url)
+            items = list(judge.judge(answer))
+            self.bodies |= {item.url: item for item in items if isinstance(item, Page)}
+            self.stored += items
+            if later := response.meta.get(LOOK_AGAIN):
+                frontier.look_again(lease, later)
                 return
             record = response.meta[REVISITED]
         if record is None:
@@ -364,3 +376,95 @@ def test_hosts_of_earlier_runs_count_as_not_for_everybody(
     assert [seen(url) for url in ("http://hr/a", "http://wiki/", "file:///srv/a")] == [
         False, True, True,
     ]  # fmt: skip
+
+
+def changed(stored: list[Any]) -> int:
+    return sum(isinstance(item, Page) for item in stored)
+
+
+class Restless:
+    """Pages that say something else at each fetch, in a line at their end."""
+
+    def __init__(self, says: Callable[[World, int], str], pages: int = 12) -> None:
+        self.news, self.fetches, self.world = dict[str, str](), 0, World(pages)
+        self.says = says
+        for number in range(pages):
+            self.world.site[f"p{number}"] = self.answer
+        for name in list(self.world.bodies):  # as if it had said so from the beginning
+            path = name.removeprefix("http://h/")
+            if path in self.world.site and path != "login":
+                self.world.bodies[name] = self.answer(path)
+
+    def answer(self, path: str) -> Page:
+        self.fetches += 1
+        said = self.says(self.world, self.fetches)
+        found = page(path, f"{self.news.get(path, '')} Best regards from the whole team. {said}")
+        return replace(found, fingerprint=fingerprint(found))
+
+
+RESTLESS: dict[str, Callable[[World, int], str]] = {
+    "a counter": lambda _, fetch: f"You are visitor {fetch} of this site.",
+    "a clock": lambda world, _: time.strftime("It is %H:%M:%S now.", time.gmtime(world.clock.now)),
+    "a clock without seconds": lambda world, _: time.strftime(
+        "This page was made at %H:%M for you.", time.gmtime(world.clock.now)
+    ),
+    "words of two kinds": lambda _, fetch: (
+        "Try our new menu today, with salad." if fetch % 2 else "Read the blog of the kitchen now."
+    ),
+    "words by chance": lambda _, fetch: (
+        "Try our new menu today, with salad."
+        if random.Random(fetch).random() < 0.5
+        else "Read the blog of the kitchen now."
+    ),
+    "words or none": lambda _, fetch: "We are hiring, come and see us." if fetch % 3 else "",
+}
+
+
+@pytest.mark.parametrize("says", RESTLESS)
+def test_a_page_that_is_another_at_each_fetch_is_as_before_at_its_first_visit(says: str) -> None:
+    site = Restless(RESTLESS[says])
+    # the first of these pages may have had the other words at both fetches
+    assert changed(site.world.run(1)) <= 2 * ("chance" in says)
+    site.news["p5"] = "Lunch is free."
+    assert changed(site.world.run(2)) == 1
+    assert changed(site.world.run(3)) == 0
+
+
+def test_a_page_that_changes_at_each_visit_without_new_words_is_no_fast_one() -> None:
+    """Who is on call, of three; beside it a page that changes as often with news."""
+    world = World()
+    world.site["p1"] = lambda _: page("p1", f"On call: {['Anna', 'Bert', 'Cleo'][world.day % 3]}.")
+    world.site["p2"] = lambda _: page("p2", f"Said today: {'abcdefghijklmnop'[world.day] * 9}.")
+    for world.day in range(1, 10):
+        stored = world.run(world.day)
+        assert {one.url[-2:] for one in stored if isinstance(one, Page)} == {"p1", "p2"}
+    rates = {}
+    for name in ("p1", "p2", "p3"):
+        visit = MemoryBackend(world.disk).visit(url_key(f"http://h/{name}"))
+        assert visit is not None
+        rates[name] = visit.due
+    assert rates["p2"] < rates["p1"] <= rates["p3"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://sso/x/login.php?next=1", "sign-in", "http://idp/portal?back=http%3A%2F%2Fh%2F{}"],
+)
+def test_redirects_of_all_pages_to_a_login_are_told_after_five(target: str) -> None:
+    """The login is not stored. Nothing leaves, and the host waits for somebody."""
+    world = World()
+    for name in ["", *(f"p{number}" for number in range(8))]:
+        world.site[name] = page(name, status=302, to=target.format(name))
+    for day in (1, 2, 3):
+        stored = world.run(day)
+        assert not any(isinstance(item, Removed) for item in stored)
+        (notice,) = world.notices
+        assert "login expired" in notice.message
+        assert sum(path.startswith("p") for path in world.asked) <= 6
+
+
+def test_a_page_that_moved_to_another_name_is_no_login() -> None:
+    world = World()
+    world.site["p1"] = page("p1", status=301, to="p2?from=/p1")
+    world.site["p3"] = page("p3", status=301, to="login-help")
+    assert [item.kind for item in world.run(1) if "/p3" in item.url] == ["moved"]

@@ -152,6 +152,28 @@ def test_a_clock_is_learned_however_fast_the_site_answers(crawl: Crawl) -> None:
     assert "1 changed, 0 new, 3 as before" in crawl.run("all").out
 
 
+def test_pages_with_a_counter_are_as_before_at_the_first_refresh(crawl: Crawl) -> None:
+    """Each page counts its visitors; a word beside the counter is news."""
+    site, fetches = crawl.site, iter(range(99_999))
+    site.conditional = False
+    site.pages |= {f"/p{number}": f"text of page {number}" for number in range(20)}
+    site.first = list(site.pages)
+    answer = site.answer
+    crawl.server.routes["*"] = lambda request: replace(
+        found := answer(request), body=found.body + b"<p>You are visitor %d." % next(fetches)
+    )
+    crawl.run()
+    size = (crawl.folder / "crawl/store.log").stat().st_size
+    crawl.days = 1
+    done = crawl.run("all")
+    assert "0 changed, 0 new, 24 as before" in done.out, done.out
+    assert (crawl.folder / "crawl/store.log").stat().st_size == size
+    site.pages["/p7"] = "text of another page 7"
+    crawl.days = 2
+    done = crawl.run("all")
+    assert "1 changed, 0 new, 23 as before" in done.out, done.out
+
+
 def test_languages_are_guessed_of_pages_that_have_changed(crawl: Crawl) -> None:
     """And no process that guesses them is started for others, whatever their bytes."""
     german = "Die Reisekostenabrechnung ist bis zum Monatsende bei der Abteilung abzugeben. "

@@ -1,0 +1,40 @@
+"""The lines with which a crawl ends."""
+
+from __future__ import annotations
+
+from scrapy import Spider
+from scrapy.utils.test import get_crawler
+
+from larmspider import stats
+from larmspider.status.summary import Summary
+
+
+def lines(**counters: object) -> list[str]:
+    crawler = get_crawler(Spider, settings_dict={"LARM_REFRESH": "due"})
+    assert crawler.stats is not None
+    crawler.stats.set_stats({"finish_reason": "finished", **counters})
+    return [line for line in Summary.of(crawler).lines() if not line.startswith("ended")]
+
+
+def test_a_run_with_nothing_to_do_says_when_something_is_due() -> None:
+    found = lines(**{stats.REFRESH_NEXT: "29 Dec 02:22", stats.REFRESH_NOT_ASKED: 12})
+    assert found[0] == "refresh   nothing was due (next: 29 Dec 02:22)"
+
+
+def test_a_refresh_says_what_left_and_came_what_waits_and_what_is_next() -> None:
+    found = lines(
+        **{
+            stats.REFRESH_NEXT: "29 Dec 02:22",
+            stats.REFRESH.format(seen="removed"): 1,
+            stats.REFRESH_LEFT: "http://h/a (gone)",
+            stats.REFRESH_CAME: "http://h/b",
+            stats.REFRESH_WAITS: "3 pages of h:80 for `scrapy deletes`",
+        }
+    )
+    assert "1 removed" in found[0]
+    assert found[2:6] == [
+        "left      http://h/a (gone)",
+        "came      http://h/b",
+        "waits     3 pages of h:80 for `scrapy deletes`",
+        "next      29 Dec 02:22",
+    ]
