@@ -33,7 +33,8 @@ from larmspider.extraction.fingerprint import (
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.delete_gate import WAIT
-from larmspider.frontier.deletes import Observation, observation_of
+from larmspider.frontier.deletes import DAY, Observation, observation_of
+from larmspider.frontier.moves import same_place, target_gone
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.validators import modified_at
 from larmspider.index.access import Access
@@ -56,6 +57,8 @@ BODY_DIGEST = 20
 """Bytes of FetchRecord.digest that are the body's; the rest is the fingerprint of the text."""
 _UNASKED = {"robots": Observation.ROBOTS, "scope": Observation.SCOPE}
 _WORDS = frozenset(map(str, Observation))
+FRESH_SECS = 2 * DAY
+"""How long the 404 of a redirect's target counts for the page that redirects to it."""
 MANY = 3
 """Stored pages of a host that redirect to one URL: it is an error page, or a login."""
 
@@ -208,7 +211,9 @@ class _Judge:
                 seen = Observation.CHANGED
             else:
                 record = self.visit
-        decision = self.refresh.judge(self.entry, record, seen, self.now, changed_at)
+        decision = self.refresh.judge(
+            self.entry, record, seen, self.now, changed_at, target=self.target
+        )
         if decision.delete and removed is None:
             target = self.target if seen is Observation.MOVED else ""
             removed = self.refresh.delete(
@@ -323,11 +328,23 @@ class _Judge:
         after = b"" if there is None else there.link_signature
         if after and asked_password(after) and not asked_password(before):
             return Observation.LOGIN
-        targets = self.refresh.targets
-        of_host = self.entry.host, target
-        targets[of_host] = targets.get(of_host, 0) + 1
-        many = targets[of_host] >= MANY or target.endswith("://" + target.split("/")[2] + "/")
+        if target_gone(there):
+            return self._led_nowhere(there)
+        pages = self.refresh.targets.setdefault((self.entry.host, target), set())
+        pages.add(self.entry.key)
+        is_root = target.endswith("://" + target.split("/")[2] + "/")
+        if is_root and same_place(self.entry.exact or self.refresh.exact_of(self.entry), target):
+            is_root = False  # of a host that has moved
+        many = len(pages) >= MANY or is_root
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
+
+    def _led_nowhere(self, there: FetchRecord) -> Observation:
+        """Of a redirect to what was missing at its last visit, which counts if it was not long
+        ago; else it is looked at again."""
+        if 0 <= self.now - there.time <= FRESH_SECS:
+            return Observation.MISSING
+        self.refresh.look_at(self.target)
+        return Observation.FAILED
 
 
 def _was_hidden(visit: FetchRecord) -> bool:
