@@ -32,9 +32,11 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Pages wait where more are gone than the brake lets go, or where they are out of a"
-            " scope that was narrowed. Each list is shown with its reasons and samples. Hosts that"
-            " have not answered for 90 days are named. Pages that have left by themselves are"
+            "Pages wait where more are gone than the brake lets go, where they are out of a"
+            " scope that was narrowed, or where they are not as they were for more than 7 days,"
+            " whatever keeps them (canaries, a login, robots.txt, errors). Each list is shown with"
+            " its reasons and samples. Hosts that have not answered for 7 days, and hosts that have"
+            " moved, are named. Pages that have left by themselves are"
             " fetched again with --undo."
         )
 
@@ -58,9 +60,10 @@ class Command(LarmCommand):
         # imported here: Scrapy imports the modules of all commands for each command
         from larmspider.control.deletes import (
             approve,
-            dead_hosts,
+            moved_hosts,
             remember_shown,
             shown_in,
+            silent_hosts,
             waiting_lists,
         )
 
@@ -77,7 +80,9 @@ class Command(LarmCommand):
         with crawl.frontier() as frontier:
             if frontier is None:
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
-            lists, dead = waiting_lists(frontier), dead_hosts(frontier, time.time())
+            now = time.time()
+            lists, dead = waiting_lists(frontier, now), silent_hosts(frontier, now)
+            moves = moved_hosts(frontier, now)
         if opts.approve is not None:
             parts = [part.path for part in crawl.parts]
             done = approve(parts, opts.approve, lists, shown_in(crawl.path).get(opts.approve))
@@ -87,10 +92,22 @@ class Command(LarmCommand):
         if opts.json:
             shown = {name: _as_json(rows) for name, rows in lists.items()}
             silent = [{"host": o.host, "since": utc(o.since), "pages": o.pages} for o in dead]
-            print_json({"lists": shown, "dead": silent})
+            moved = [
+                {
+                    "host": o.host,
+                    "to": o.to,
+                    "since": utc(o.since),
+                    "pages": o.pages,
+                    "left": o.left,
+                }
+                for o in moves
+            ]
+            print_json({"lists": shown, "dead": silent, "moved": moved})
             return
         if crawl.remark:
             print(f"scrapy deletes: {crawl.remark}", file=sys.stderr)
+        for move in moves:
+            print(printable(move.report()))
         _show(lists, dead, opts.n)
 
     def _undo(self, crawl: CrawlDir, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Pages that are gone and wait for somebody: their lists, shown and approved.
+"""Pages that are gone, or not as they were, and wait for somebody: their lists, shown and approved.
 
     lists = waiting_lists(frontier)                     # {"wiki:80": [Row, ...], "scope": [...]}
     remember_shown(crawl.path, lists)
@@ -11,9 +11,10 @@ visits each page of the list once more, and takes out those that are still gone.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -22,18 +23,23 @@ from larmspider.files import replace_file
 from larmspider.formatting import counted
 from larmspider.frontier.delete_gate import (
     SCOPE,
+    UNDECIDED_SECS,
     Waiting,
     digest_of,
     listed_as,
     note_of,
+    undecided_note_of,
     waiting_of,
 )
-from larmspider.frontier.deletes import DEAD_SECS
+from larmspider.frontier.deletes import DAY, DEAD_SECS, Observation
 from larmspider.frontier.hosts import unpack_host
+from larmspider.frontier.moves import HostMove, move_of, note_of_move
 from larmspider.frontier.storage.records import Counts
 
 SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
 """Files in LARM_DIR."""
+MOVE_SHOWN_SECS = 30 * DAY
+"""A host that has moved is listed for that long after its last page has left."""
 
 
 class _Frontier(Protocol):
@@ -62,32 +68,78 @@ class DeadHost:
     pages: int
 
 
-def dead_hosts(frontier: _Frontier, now: float) -> list[DeadHost]:
-    """Those with pages that have not answered for DEAD_SECS, the longest silent first."""
+def dead_hosts(frontier: _Frontier, now: float, after: float = DEAD_SECS) -> list[DeadHost]:
+    """Those with pages that have not answered for so long, the longest silent first."""
     found = [
         DeadHost(name, unpack_host(packed).silent_since, counts.stored)
         for name, (packed, counts) in frontier.hosts().items()
         if packed and counts.stored
     ]
-    dead = (one for one in found if one.since and now - one.since >= DEAD_SECS)
+    dead = (one for one in found if one.since and now - one.since >= after)
     return sorted(dead, key=lambda one: one.since)
 
 
-def waiting_lists(frontier: _Frontier) -> dict[str, list[Row]]:
+def silent_hosts(frontier: _Frontier, now: float) -> list[DeadHost]:
+    """Those with pages that have not answered for UNDECIDED_SECS."""
+    return dead_hosts(frontier, now, UNDECIDED_SECS)
+
+
+def moved_hosts(frontier: _Frontier, now: float) -> list[HostMove]:
+    """Hosts that have moved as a whole, the last one first; not those that are back since."""
+    found = {}
+    for host, (_, counts) in frontier.hosts().items():
+        move = move_of(frontier.note(note_of_move(host)))
+        if move is not None and (counts.stored or now - move.since < MOVE_SHOWN_SECS):
+            found[host] = move
+    return sorted(
+        (
+            move
+            for move in found.values()
+            if not (
+                (back := found.get(move.to)) and back.to == move.host and back.since > move.since
+            )
+        ),
+        key=lambda move: -move.since,
+    )
+
+
+def waiting_lists(frontier: _Frontier, now: float | None = None) -> dict[str, list[Row]]:
     """By host, and under SCOPE those of all hosts that are out of scope; empty ones are left
-    out."""
+    out. With the pages whose removal was not decided for long."""
     found: dict[str, list[Row]] = {}
+    now = time.time() if now is None else now
     for host in sorted(frontier.hosts()):
         waiting = waiting_of(frontier.note(note_of(host)))
+        for key, page in waiting_of(frontier.note(undecided_note_of(host))).items():
+            if key not in waiting and page.is_listed(now):
+                waiting[key] = _explained(page, now)
         for name in (host, SCOPE):
             for key in listed_as(name, host, waiting):
                 found.setdefault(name, []).append(Row(host, key, waiting[key]))
     return found
 
 
+def _explained(page: Waiting, now: float) -> Waiting:
+    """An undecided page with why it stays."""
+    days = counted(int((now - page.since) // DAY), "day")
+    what = _STAYS.get(page.seen) or page.why or "not confirmed yet: no visit came"
+    return replace(page, why=f"not decided for {days}: {what}")
+
+
+_STAYS: Mapping[str, str] = {
+    Observation.FAILED: "an error or no answer never takes a page out by itself",
+    Observation.LOCKED: "401 and 403 never take a page out by themselves",
+    Observation.LOGIN: "a login form never takes a page out by itself",
+    Observation.EMPTY: "an empty answer never takes a page out by itself",
+}
+
+
 def digests(lists: Mapping[str, Sequence[Row]]) -> dict[str, str]:
-    """What each list is known by."""
-    return {name: digest_of(row.key for row in rows) for name, rows in lists.items()}
+    """What each list is known by: its pages, and what was seen of them."""
+    return {
+        name: digest_of(row.key + row.page.seen.encode() for row in rows)
+        for name, rows in lists.items()
+    }
 
 
 def remember_shown(path: Path, lists: Mapping[str, Sequence[Row]]) -> None:

@@ -11,14 +11,23 @@ from larmspider.control.deletes import (
     approve,
     approved_in,
     dead_hosts,
+    moved_hosts,
     remember_shown,
     shown_in,
+    silent_hosts,
     waiting_lists,
     write_approved,
 )
 from larmspider.errors import ConfigError
-from larmspider.frontier.delete_gate import SCOPE, Waiting, note_of, pack_waiting
+from larmspider.frontier.delete_gate import (
+    SCOPE,
+    Waiting,
+    note_of,
+    pack_waiting,
+    undecided_note_of,
+)
 from larmspider.frontier.hosts import HostRecord, pack_host
+from larmspider.frontier.moves import HostMove, note_of_move, pack_move
 from larmspider.frontier.storage.records import Counts
 
 
@@ -80,6 +89,56 @@ def test_an_approval_is_for_the_list_that_was_shown(tmp_path: Path) -> None:
 def test_a_host_that_is_silent_for_ninety_days_is_named() -> None:
     (dead,) = dead_hosts(Frontier(), 1.8e9)
     assert (dead.host, dead.since, dead.pages) == ("b:80", 1.8e9 - 91 * 86_400, 7)
+
+
+def test_pages_that_are_not_decided_for_seven_days_are_on_the_list_of_their_host() -> None:
+    frontier, now = Frontier(), 1.8e9 + 8 * 86_400
+    kept = {
+        b"\0" * 16: Waiting("http://h/0", "failed", "", 1.8e9, ""),  # the brake has it, too
+        b"l" * 16: Waiting("http://h/l", "login", "", 1.8e9, ""),
+        b"m" * 16: Waiting("http://h/m", "missing", "", 1.8e9, "only 0 of 6 pages are there"),
+        b"n" * 16: Waiting("http://h/n", "missing", "missing 1 time", 1.8e9, ""),
+        b"y" * 16: Waiting("http://h/y", "failed", "", now - 6 * 86_400, ""),
+    }
+    frontier.notes[undecided_note_of("a:80")] = pack_waiting(kept)
+    rows = {row.page.url: row.page.why for row in waiting_lists(frontier, now)["a:80"]}
+    assert rows == {
+        "http://h/0": "brake",
+        "http://h/1": "brake",
+        "http://h/2": "brake",
+        "http://h/l": "not decided for 8 days: a login form never takes a page out by itself",
+        "http://h/m": "not decided for 8 days: only 0 of 6 pages are there",
+    }
+
+
+def test_an_approval_is_void_if_other_things_are_seen_of_the_same_pages(tmp_path: Path) -> None:
+    frontier, now = Frontier(), 1.8e9 + 8 * 86_400
+    page = Waiting("http://h/l", "login", "", 1.8e9, "")
+    frontier.notes = {undecided_note_of("a:80"): pack_waiting({b"l" * 16: page})}
+    remember_shown(tmp_path, waiting_lists(frontier, now))
+    page.seen = "failed"
+    frontier.notes = {undecided_note_of("a:80"): pack_waiting({b"l" * 16: page})}
+    with pytest.raises(ConfigError, match="has changed since it was shown"):
+        approve([tmp_path], "a:80", waiting_lists(frontier, now), shown_in(tmp_path)["a:80"])
+
+
+def test_hosts_that_have_moved_are_listed_unless_they_have_moved_back() -> None:
+    frontier, now = Frontier(), 1.8e9
+    frontier.notes = {
+        note_of_move("a:80"): pack_move(HostMove("a:80", "a:443", now - 40 * 86_400, 30, 28)),
+        note_of_move("b:80"): pack_move(HostMove("b:80", "c:80", now - 9 * 86_400, 3, 3)),
+        note_of_move("c:80"): pack_move(HostMove("c:80", "b:80", now - 5 * 86_400, 3, 1)),
+    }
+    assert [move.report() for move in moved_hosts(frontier, now)] == [
+        "http://c moved to http://b: 3 pages (first seen 2027-01-10; 1 left the search for their"
+        " new URLs)",
+        "http://a moved to https://a: 30 pages (first seen 2026-12-06; 28 left the search for their"
+        " new URLs)",
+    ]
+
+
+def test_a_host_that_is_silent_for_seven_days_is_listed() -> None:
+    assert [one.host for one in silent_hosts(Frontier(), 1.8e9)] == ["b:80", "c:80"]
 
 
 def test_a_list_that_is_not_there_is_refused(tmp_path: Path) -> None:

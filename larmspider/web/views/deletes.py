@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from larmspider.control.deletes import dead_hosts, digests, waiting_lists
+from larmspider.control.deletes import digests, moved_hosts, silent_hosts, waiting_lists
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 SAMPLES = 20
@@ -12,10 +12,17 @@ SAMPLES = 20
 
 def deletes(request: WebRequest) -> WebResponse:
     with request.source.crawl.frontier() as frontier:
-        lists = {} if frontier is None else waiting_lists(frontier)
-        dead = [] if frontier is None else dead_hosts(frontier, time.time())
+        now = time.time()
+        lists = {} if frontier is None else waiting_lists(frontier, now)
+        dead = [] if frontier is None else silent_hosts(frontier, now)
+        moves = [] if frontier is None else moved_hosts(frontier, now)
     return request.render(
-        "deletes.html", lists=lists, digests=digests(lists), samples=SAMPLES, dead=dead
+        "deletes.html",
+        lists=lists,
+        digests=digests(lists),
+        samples=SAMPLES,
+        dead=dead,
+        moves=moves,
     )
 
 
