@@ -122,8 +122,12 @@ def waiting_lists(frontier: _Frontier, now: float | None = None) -> dict[str, li
 def _explained(page: Waiting, now: float) -> Waiting:
     """An undecided page with why it stays."""
     days = counted(int((now - page.since) // DAY), "day")
-    what = _STAYS.get(page.seen) or page.why or "not confirmed yet: no visit came"
-    return replace(page, why=f"not decided for {days}: {what}")
+    return replace(page, why=f"not decided for {days}: {why_it_stays(page)}")
+
+
+def why_it_stays(page: Waiting) -> str:
+    """Of an undecided page, in words."""
+    return _STAYS.get(page.seen) or page.why or page.reason or "its next visits decide"
 
 
 _STAYS: Mapping[str, str] = {

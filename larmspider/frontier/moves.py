@@ -19,7 +19,6 @@ import msgpack
 
 from larmspider.formatting import counted, utc
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of
-from larmspider.items import Page
 
 REDIRECT_GONE = frozenset({404, 410})
 """Statuses of a redirect's target that say: the page has gone, too."""
@@ -114,13 +113,6 @@ def moved_to(canaries: Sequence[Successor | None]) -> str:
     return first.host
 
 
-def target_gone(target: FetchRecord | None) -> bool:
+def is_gone(target: FetchRecord) -> bool:
     """Whether the target of a redirect answered that it has no such page."""
-    return target is not None and target.state is UrlState.FAILED and target.status in REDIRECT_GONE
-
-
-def redirect_of(page: Page) -> str:
-    """The exact form of the URL that a page redirects to; "" for none."""
-    if not 300 <= page.status < 400:
-        return ""
-    return next((link.exact or link.url for link in page.links if link.type == 2), "")
+    return target.state is UrlState.FAILED and target.status in REDIRECT_GONE

@@ -34,7 +34,7 @@ from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.delete_gate import WAIT
 from larmspider.frontier.deletes import DAY, Observation, observation_of
-from larmspider.frontier.moves import same_place, target_gone
+from larmspider.frontier.moves import is_gone, same_place
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.validators import modified_at
 from larmspider.index.access import Access
@@ -328,12 +328,12 @@ class _Judge:
         after = b"" if there is None else there.link_signature
         if after and asked_password(after) and not asked_password(before):
             return Observation.LOGIN
-        if target_gone(there):
+        if there is not None and is_gone(there):
             return self._led_nowhere(there)
         pages = self.refresh.targets.setdefault((self.entry.host, target), set())
         pages.add(self.entry.key)
         is_root = target.endswith("://" + target.split("/")[2] + "/")
-        if is_root and same_place(self.entry.exact or self.refresh.exact_of(self.entry), target):
+        if is_root and same_place(self.refresh.exact_of(self.entry), target):
             is_root = False  # of a host that has moved
         many = len(pages) >= MANY or is_root
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
