@@ -462,6 +462,12 @@ class DeleteGate:
         one = mine.undecided.get(key) or mine.waiting.get(key)
         return one is not None and (one.seen == seen or seen in TABLE)
 
+    def moved_to(self, host: str) -> str:
+        """The host to which a host has moved; "" for none."""
+        mine = self._hosts.get(host)
+        move = move_of(self._backend.note(note_of_move(host))) if mine is None else mine.move
+        return "" if move is None else move.to
+
     def _find_move(self, host: str, canaries: Sequence[bytes], now: float) -> bool:
         """Whether the host has moved as a whole, by its canaries in this run."""
         mine = self._of(host)

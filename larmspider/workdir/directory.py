@@ -323,6 +323,11 @@ class CrawlDirectory:
             else:
                 path.unlink(missing_ok=True)
 
+    def restrict(self, hosts: Iterable[str]) -> None:
+        """Let crawl.json remember that not everybody may see these hosts. Raises CrawlDirError."""
+        note_restricted(self.manifest, hosts)
+        self._write()
+
     def _write(self) -> None:
         write_manifest(self.path, self.manifest)
 
