@@ -55,6 +55,7 @@ def print_text(explanation: Explanation) -> None:
     if explanation.copies > len(explanation.copied_at):
         rows.append(("copies", f"{explanation.copies}; these are the first ones"))
     rows += [("frontier", line) for line in explanation.frontier]
+    rows += [("history", line) for line in explanation.history]
     if explanation.first_referrer is None:
         unknown = "not known" if explanation.known else "no page of this crawl"
         rows.append(("found on", unknown))

@@ -85,7 +85,7 @@ def silent_hosts(frontier: _Frontier, now: float) -> list[DeadHost]:
 
 
 def moved_hosts(frontier: _Frontier, now: float) -> list[HostMove]:
-    """Hosts that have moved as a whole, the last one first; not those that have moved back since."""
+    """Hosts that have moved as a whole, the last one first; not those that are back since."""
     found = {}
     for host, (_, counts) in frontier.hosts().items():
         move = move_of(frontier.note(note_of_move(host)))
@@ -122,11 +122,15 @@ def waiting_lists(frontier: _Frontier, now: float | None = None) -> dict[str, li
 def _explained(page: Waiting, now: float) -> Waiting:
     """An undecided page with why it stays."""
     days = counted(int((now - page.since) // DAY), "day")
-    what = _STAYS.get(page.seen) or page.why or "not confirmed yet: no visit came"
-    return replace(page, why=f"not decided for {days}: {what}")
+    return replace(page, why=f"not decided for {days}: {why_it_stays(page)}")
 
 
-_STAYS = {
+def why_it_stays(page: Waiting) -> str:
+    """Of an undecided page, in words."""
+    return _STAYS.get(page.seen) or page.why or page.reason or "its next visits decide"
+
+
+_STAYS: Mapping[str, str] = {
     Observation.FAILED: "an error or no answer never takes a page out by itself",
     Observation.LOCKED: "401 and 403 never take a page out by themselves",
     Observation.LOGIN: "a login form never takes a page out by itself",

@@ -31,9 +31,12 @@ from larmspider import signals as larm_signals
 from larmspider.control.deletes import approved_in, write_approved
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import printable
+from larmspider.frontier.delete_gate import MOVED
+from larmspider.frontier.hosts import name_of
 from larmspider.pipelines.outbox.replies import reply_within
 from larmspider.redaction import keep_secrets_of, told
 from larmspider.scheduler.scheduler import scheduler_of
+from larmspider.workdir.restricted import restricted_by_moves, restricted_of_run
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -78,6 +81,7 @@ class NotifyExtension:
             return
         self._drop_done(scheduler)
         self._take_approvals(scheduler)
+        self._keep_rights(scheduler)
 
     def look(self) -> None:
         """At a checkpoint."""
@@ -101,7 +105,28 @@ class NotifyExtension:
                 frontier.gate.approve(host, self._approved[host])
                 scheduler.wake()
 
+    def _keep_rights(self, scheduler: FrontierScheduler) -> None:
+        """A host to which a restricted host has moved is restricted, too."""
+        frontier = scheduler.frontier
+        moves = {
+            name_of(host): name_of(to)
+            for host in frontier.hosts
+            if (to := frontier.gate.moved_to(host))
+        }
+        if not moves:
+            return
+        known = restricted_of_run(self.crawler.settings)
+        if new := restricted_by_moves(known, moves):
+            logger.warning(
+                "Not everybody may see %s any more: restricted hosts have moved there (LARM_READERS"
+                " says who may)",
+                printable(", ".join(sorted(new))),
+            )
+            scheduler.directory.restrict(new)
+
     def _tell(self, scheduler: FrontierScheduler) -> None:
+        if any(notice.what == MOVED for notice in scheduler.frontier.gate.notices):
+            self._keep_rights(scheduler)
         found: dict[str, Notice] = {}
         for notice in scheduler.frontier.gate.notices:
             if (name := f"{notice.what} {notice.host}") not in self._found:

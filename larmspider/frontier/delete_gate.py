@@ -9,7 +9,9 @@ host answers there, with 200 or with a redirect, is its error page or its login,
 again. Before a page is taken out its host's canaries are visited, unless they were in this run: the
 start page and the five that most pages link to.
 What the brake holds, and what is out of scope, waits in a list for somebody to approve; an approved
-page is visited once more, and leaves if it is still gone.
+page is visited once more, and leaves if it is still gone. A page whose removal was not decided for
+UNDECIDED_SECS, whatever keeps it, is on the same list.
+A host whose canaries redirect to the same paths of another host has moved (moves.py).
 """
 
 from __future__ import annotations
@@ -34,9 +36,18 @@ from larmspider.frontier.deletes import (
     DAY,
     DEAD_SECS,
     PRESENT,
+    TABLE,
     Brake,
     Observation,
     is_confirmed,
+)
+from larmspider.frontier.moves import (
+    HostMove,
+    Successor,
+    move_of,
+    moved_to,
+    note_of_move,
+    pack_move,
 )
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
@@ -56,6 +67,14 @@ LOGIN_EXPIRED = "login expired"
 """Why a host is parked then."""
 DELETES, LOGIN, NO_ANSWER = "deletes", "login", "dead"
 """``Notice.what``: the brake holds pages; a login has expired; a host is silent for DEAD_SECS."""
+UNDECIDED, MOVED = "undecided", "moved"
+"""``Notice.what``: pages of a host are undecided for UNDECIDED_SECS; the host has moved."""
+UNDECIDED_SECS = 7 * DAY
+"""A page that is not as it was for longer, and stays all the same, is listed."""
+UNCONFIRMED_SECS = 30 * DAY
+"""The same for a page that only waits for its next visits."""
+_SOON = 2.0
+"""The time at which pages of a host that has moved are due: as those of a signal."""
 MANY = 3
 """Pages of a host with texts of their own that have one text since this run: it is nobody's."""
 LEAST_TEXT = 20
@@ -85,6 +104,13 @@ class Waiting:
     reason: str
     since: float
     why: str
+
+    def is_listed(self, now: float) -> bool:
+        """Of an undecided page: whether somebody should see it."""
+        passed = now - self.since
+        if not self.why and self.seen in TABLE:
+            return passed > UNCONFIRMED_SECS
+        return passed > UNDECIDED_SECS
 
 
 class Notice(NamedTuple):
@@ -122,6 +148,9 @@ class _Host:
     expired: bool = False
     well: int = 0
     texts: dict[bytes, set[bytes]] = field(default_factory=dict)
+    undecided: dict[bytes, Waiting] = field(default_factory=dict)
+    successors: dict[bytes, Successor] = field(default_factory=dict)  # of canaries, in this run
+    move: HostMove | None = None
 
 
 class DeleteGate:
@@ -156,7 +185,12 @@ class DeleteGate:
     def save(self) -> None:
         """Into notes of the backend, before a batch is sealed."""
         for host in self._changed:
-            self._backend.put_note(note_of(host), pack_waiting(self._hosts[host].waiting))
+            mine, put, has = self._hosts[host], self._backend.put_note, self._backend.note
+            put(note_of(host), pack_waiting(mine.waiting))
+            if mine.undecided or has(undecided_note_of(host)):
+                put(undecided_note_of(host), pack_waiting(mine.undecided))
+            if mine.move is not None or has(note_of_move(host)):
+                put(note_of_move(host), pack_move(mine.move))
             if self._shared:
                 self._backend.put_note(f"{_BRAKE} {host}", self.brake.pack(host))
             else:
@@ -176,7 +210,10 @@ class DeleteGate:
     def _of(self, host: str) -> _Host:
         found = self._hosts.get(host)
         if found is None:
-            found = self._hosts[host] = _Host(waiting_of(self._backend.note(note_of(host))))
+            note = self._backend.note
+            found = self._hosts[host] = _Host(waiting_of(note(note_of(host))))
+            found.undecided = waiting_of(note(undecided_note_of(host)))
+            found.move = move_of(note(note_of_move(host)))
         return found
 
     # what a page is
@@ -255,13 +292,20 @@ class DeleteGate:
 
     # visits
 
-    def saw(self, host: str, key: bytes, seen: Observation, name: str = "") -> bool:
-        """A visit again is over. True: it is one login form too many, and the host is to wait."""
+    def saw(
+        self, host: str, key: bytes, seen: Observation, successor: Successor | None = None
+    ) -> bool:
+        """A visit again is over; ``successor``: the page on another host that the page redirects
+        to. True: it is one login form too many, and the host is to wait."""
         mine = self._of(host)
         if seen in PRESENT:
-            if mine.waiting.pop(key, None) is not None:
+            waited = mine.waiting.pop(key, None), mine.undecided.pop(key, None)
+            if waited != (None, None):
                 self._changed.add(host)
             mine.approved.discard(key)
+        mine.successors.pop(key, None)
+        if successor is not None and len(mine.successors) < MAX_SEARCHED:
+            mine.successors[key] = successor
         mine.again.discard(key)
         is_well = seen in PRESENT or seen is Observation.NOINDEX
         if key in mine.visited or len(mine.visited) < MAX_SEARCHED:
@@ -308,8 +352,29 @@ class DeleteGate:
         mine = self._of(host)
         return mine.canaries is None and key not in mine.waiting
 
-    def why_not(self, entry: QueuedUrl, seen: Observation, reason: str, now: float) -> str:
-        """Why a page that is gone may not be taken out now; "" if it may, and then it is."""
+    def why_not(
+        self,
+        entry: QueuedUrl,
+        seen: Observation,
+        reason: str,
+        now: float,
+        *,
+        has_successor: bool = False,
+    ) -> str:
+        """Why a page that is gone may not be taken out now; "" if it may, and then it is. The brake
+        does not count a page that ``has_successor``: its target is stored."""
+        why = self._why_not(entry, seen, reason, now, has_successor=has_successor)
+        mine = self._of(entry.host)
+        if why:
+            self.waits_for(entry, why)
+        successor = mine.successors.get(entry.key)
+        if not why and mine.move is not None and successor is not None:
+            mine.move.left += successor.host == mine.move.to
+        return why
+
+    def _why_not(
+        self, entry: QueuedUrl, seen: Observation, reason: str, now: float, *, has_successor: bool
+    ) -> str:
         host, key = entry.host, entry.key
         mine = self._of(host)
         if key not in mine.approved:
@@ -317,22 +382,25 @@ class DeleteGate:
                 why = f"out of scope: scrapy deletes --approve {SCOPE}"
                 self._wait(host, entry, seen, reason, why, now)
                 return why
-            if why := self._ask_canaries(host, key, is_well=seen is Observation.NOINDEX):
+            is_well = seen is Observation.NOINDEX
+            if why := self._ask_canaries(host, key, now, is_well=is_well):
                 return why
             counts = self._backend.counts
             lately = self.brake.lately
-            why = self.brake.check(
-                host,
-                pages=counts(host).stored + lately(now, host),
-                index=counts().stored + lately(now),
-                now=now,
-            )
-            if why:
-                self._wait(host, entry, seen, reason, why, now)
-                return why
-            self.brake.took(host, now)
+            if not has_successor:
+                why = self.brake.check(
+                    host,
+                    pages=counts(host).stored + lately(now, host),
+                    index=counts().stored + lately(now),
+                    now=now,
+                )
+                if why:
+                    self._wait(host, entry, seen, reason, why, now)
+                    return why
+                self.brake.took(host, now)
         mine.approved.discard(key)
         mine.waiting.pop(key, None)
+        mine.undecided.pop(key, None)
         self._changed.add(host)
         return ""
 
@@ -350,7 +418,89 @@ class DeleteGate:
         mine.waiting[entry.key] = Waiting(entry.url, str(seen), reason, since, why)
         self._changed.add(host)
 
-    def _ask_canaries(self, host: str, key: bytes, *, is_well: bool) -> str:
+    def keeps(
+        self, entry: QueuedUrl, seen: Observation, reason: str, since: float, now: float
+    ) -> None:
+        """A visit has not shown a stored page, which stays for now, since a time (0.0: now)."""
+        mine = self._of(entry.host)
+        before = mine.undecided.get(entry.key)
+        if before is None and len(mine.undecided) >= MAX_WAITING:
+            return
+        is_other = before is not None and before.seen != seen and seen not in TABLE
+        if is_other and entry.key in mine.approved:  # what was approved is not what is seen now
+            mine.approved.discard(entry.key)
+            before, since = None, now
+        if before is None or before.since > now:  # a clock that was set back begins anew
+            since = min(since or now, now)
+            one = mine.undecided[entry.key] = Waiting(entry.url, str(seen), reason, since, "")
+        else:
+            one = before
+            one.why = one.why if one.seen == seen else ""
+            one.seen, one.reason = str(seen), reason
+        self._changed.add(entry.host)
+        if one.is_listed(now) and entry.key not in mine.waiting:
+            text = (
+                f"Pages of {entry.host} are not as they were for more than"
+                f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or reason}."
+                " See scrapy deletes."
+            )
+            self.notices.append(Notice(UNDECIDED, entry.host, text))
+
+    def waits_for(self, entry: QueuedUrl, why: str) -> None:
+        """A page that may leave is kept, and ``why``."""
+        one = self._of(entry.host).undecided.get(entry.key)
+        if one is not None and one.why != why:
+            one.why = why
+            self._changed.add(entry.host)
+
+    def is_approved(self, host: str, key: bytes, seen: Observation) -> bool:
+        """Whether somebody lets the page go by what a visit has ``seen``: what was listed, or what
+        takes pages out by itself."""
+        mine = self._hosts.get(host)
+        if mine is None or key not in mine.approved or seen in PRESENT:
+            return False
+        one = mine.undecided.get(key) or mine.waiting.get(key)
+        return one is not None and (one.seen == seen or seen in TABLE)
+
+    def moved_to(self, host: str) -> str:
+        """The host to which a host has moved; "" for none."""
+        mine = self._hosts.get(host)
+        move = move_of(self._backend.note(note_of_move(host))) if mine is None else mine.move
+        return "" if move is None else move.to
+
+    def _find_move(self, host: str, canaries: Sequence[bytes], now: float) -> bool:
+        """Whether the host has moved as a whole, by its canaries in this run."""
+        mine = self._of(host)
+        to = moved_to([mine.successors.get(key) for key in canaries])
+        if not to:
+            return False
+        if mine.move is None or mine.move.to != to:
+            mine.move = HostMove(host, to, now, self._backend.counts(host).stored)
+            self._changed.add(host)
+            self.notices.append(Notice(MOVED, host, f"{mine.move.in_words()}."))
+            self._schedule(host, self._all_of(host, mine), _SOON)
+        return True
+
+    def _all_of(self, host: str, mine: _Host) -> list[bytes]:
+        """The pages of a host that were not visited in this run, and are not due before others."""
+        found, prefix = list[bytes](), host_prefix(host)[:4]
+        after = prefix
+        while len(found) < MAX_SEARCHED and (rows := self._backend.visits(after, 500)):
+            after = rows[-1][0]
+            found += [
+                key
+                for key, visit in rows
+                if visit is not None
+                and key.startswith(prefix)
+                and visit.status == 200
+                and visit.due > _SOON
+                and key not in mine.visited
+            ]
+            if not after.startswith(prefix):
+                break
+        return found
+
+    def _ask_canaries(self, host: str, key: bytes, now: float, *, is_well: bool) -> str:
         """ "" if the host is well, as far as it was asked in this run; ``key`` is."""
         mine = self._of(host)
         if mine.canaries is None:
@@ -363,6 +513,11 @@ class DeleteGate:
             mine.held.add(key)
             return "the start page and those that most pages link to are asked first"
         well = sum(map(bool, answers))
+        if self._find_move(host, list(mine.canaries), now):
+            return ""
+        if mine.move is not None and answers and answers[0]:
+            mine.move = None  # the host is back
+            self._changed.add(host)
         if answers and (not answers[0] or well * 2 <= len(answers)):
             what = "the start page and those that most pages link to"
             return f"only {well} of {counted(len(answers), 'page')} are there: {what}"
@@ -413,6 +568,10 @@ class DeleteGate:
         if what == DELETES:
             return not self._of(host).waiting
         mine = self._hosts.get(host)
+        if what == UNDECIDED:
+            return not self._of(host).undecided
+        if what == MOVED:
+            return self._of(host).move is None
         is_well = mine is not None and mine.well > 0
         if what == LOGIN:
             return mine is not None and not mine.expired and mine.well >= MAX_LOGINS
@@ -436,11 +595,12 @@ class DeleteGate:
 
     def still_waiting(self, host: str, keys: Mapping[bytes, float]) -> dict[bytes, float]:
         """Those of some pages that wait since these times; since any for 0.0."""
-        waiting = self._of(host).waiting
+        mine = self._of(host)
+        lists = mine.waiting, mine.undecided
         return {
             key: since
             for key, since in keys.items()
-            if key in waiting and since in (0.0, waiting[key].since)
+            if any(key in pages and since in (0.0, pages[key].since) for pages in lists)
         }
 
 
@@ -463,6 +623,11 @@ def made_up_url(url: str) -> str:
 def note_of(host: str) -> str:
     """The name of the host's note."""
     return f"deletes {host}"
+
+
+def undecided_note_of(host: str) -> str:
+    """The name of the note that has the pages of a host whose removal is not decided."""
+    return f"undecided {host}"
 
 
 def pack_waiting(waiting: dict[bytes, Waiting]) -> bytes:

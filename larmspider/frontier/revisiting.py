@@ -41,6 +41,7 @@ from larmspider.frontier.deletes import (
     decide,
 )
 from larmspider.frontier.hosts import HostState
+from larmspider.frontier.moves import Successor, same_place, stands_for
 from larmspider.frontier.refresh import (
     DAY,
     PAGES_A_DAY,
@@ -180,8 +181,8 @@ class Revisiting:
         """Pages that are due by then are visited."""
         self.looks: dict[bytes, object] = {}
         """URLs that are fetched once more at once, without validators: what the first look was."""
-        self.targets: dict[tuple[str, str], int] = {}
-        """How many stored pages of a host redirect to a URL, in this run."""
+        self.targets: dict[tuple[str, str], set[bytes]] = {}
+        """The stored pages of a host that redirect to a URL, in this run."""
         self._hosts: dict[str, HostKnowledge] = {}
         self._changed: set[str] = set()
         self._budget = Budget(per_day)
@@ -660,10 +661,12 @@ class Revisiting:
         changed_at: float | None = None,
         *,
         restless: bool = False,
+        target: str = "",
     ) -> Decision:
         """What a visit means. ``record`` is that of the new version, or the old one where the page
         stays as it is; ``changed_at``: when it changed, where it says so; ``restless``: it changes
-        at each visit without a new word, which says nothing of when it should be visited."""
+        at each visit without a new word, which says nothing of when it should be visited;
+        ``target``: the exact form of the URL that it redirects to."""
         before = entry.visit
         assert before is not None
         self.visited += 1
@@ -684,7 +687,12 @@ class Revisiting:
         else:
             is_missing = before.state is UrlState.STORED and confirmed_from(after)
             after.due = is_missing or now + AGAIN_SECS
-        expired = self.gate.saw(entry.host, entry.key, seen)
+        successor = self._successor(entry, target) if seen is Observation.MOVED else None
+        expired = self.gate.saw(entry.host, entry.key, seen, successor)
+        if before.state is UrlState.STORED and seen not in PRESENT:
+            self.gate.keeps(entry, seen, decision.reason, after.missing_since, now)
+            if self.gate.is_approved(entry.host, entry.key, seen):
+                decision = decision._replace(delete=True)
         if expired and (host := self._frontier.hosts.get(entry.host)) is not None:
             self._frontier.park(host, inf, LOGIN_EXPIRED)
         if self._frontier.sources is not None:
@@ -730,24 +738,60 @@ class Revisiting:
     ) -> Removed | str:
         """A page is gone: what the stores are to be told; why it stays, where it may not go.
         ``target``: the exact form of the URL that it has moved to."""
-        if target and not self._has(target):
-            return f"{target} is not stored"
-        if why := self._frontier.gate.why_not(entry, seen, reason, now):
+        is_approved = self.gate.is_approved(entry.host, entry.key, seen)
+        if target and not is_approved and not self._has(target):
+            why = f"{target} is not stored"
+            if (there := self.record_of(target)) is not None and there.missing_as:
+                why = f"{target} is {there.missing_as} itself"
+            self.gate.waits_for(entry, why)
+            return why
+        has_successor = bool(target) and self._has(target, known=True)
+        why = self.gate.why_not(entry, seen, reason, now, has_successor=has_successor)
+        if why:
             return why
         if seen in _MAY_BE_BACK:
             self.known(entry.host).gone.append((now, entry.url, entry.depth))
             self.touch(entry.host)
+        reason = f"{reason}, to {target}" if has_successor else reason
         return Removed(entry.url, self._forms(entry.url).exact, reason, now)
 
-    def _has(self, exact: str) -> bool:
-        """Whether a page is stored; of one that another worker may have this is not known."""
+    def _has(self, exact: str, *, known: bool = False) -> bool:
+        """Whether a page is stored, and was there at its last visit; of one that another worker may
+        have this is not known."""
         key = url_key(exact)
-        found = (UrlState.STORED, UrlState.MERGED)
-        return not self._frontier.is_own(key) or self._frontier.backend.check([key])[0] in found
+        if not self._frontier.is_own(key):
+            return not known
+        state = self._frontier.backend.check([key])[0]
+        return state is UrlState.MERGED or (
+            state is UrlState.STORED and stands_for(self.record_of(exact))
+        )
+
+    def _successor(self, entry: QueuedUrl, target: str) -> Successor | None:
+        """The same path on another host, if a page redirects there and it is stored."""
+        if not target or not same_place(self._forms(entry.url).exact, target):
+            return None
+        if not self._has(target, known=True):
+            return None
+        there = self.record_of(target)
+        text = b"" if there is None else there.signature or there.digest
+        return Successor(host_of(target), text or target.encode())
 
     def record_of(self, exact: str) -> FetchRecord | None:
         """What became of a URL, where it is known."""
         return self._frontier.backend.visit(url_key(exact))
+
+    def exact_of(self, entry: QueuedUrl) -> str:
+        """The exact form of a URL that is visited again."""
+        return self._forms(entry.url).exact
+
+    def look_at(self, exact: str) -> None:
+        """Visit a URL that redirects lead to before others, where this worker has it."""
+        key = url_key(exact)
+        visit = self.record_of(exact)
+        if visit is None or not self._frontier.is_own(key) or 0.0 < visit.due <= SIGNALLED:
+            return
+        self._frontier.backend.schedule([(key, SIGNALLED)])
+        self._schedule([host_of(visit.url)])
 
     @property
     def gate(self) -> DeleteGate:

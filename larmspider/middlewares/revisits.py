@@ -39,8 +39,9 @@ from larmspider.extraction.fingerprint import (
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.delete_gate import WAIT
-from larmspider.frontier.deletes import Observation, observation_of
+from larmspider.frontier.deletes import DAY, Observation, observation_of
 from larmspider.frontier.frontier import LOOK_AGAIN_SECS
+from larmspider.frontier.moves import is_gone, same_place
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.validators import modified_at
 from larmspider.index.access import Access
@@ -72,6 +73,8 @@ NAMED = 3
 """Pages that left, and that came, which the end of a run names."""
 NEXT_MINUTE_SECS = 61.0
 """Until the second look at a page that has a clock without seconds."""
+FRESH_SECS = 2 * DAY
+"""How long the 404 of a redirect's target counts for the page that redirects to it."""
 MANY = 3
 """Stored pages of a host that redirect to one URL: it is an error page, or a login."""
 
@@ -289,7 +292,13 @@ class _Judge:
                 record = self.visit
         self._note_change(seen, item)
         decision = self.refresh.judge(
-            self.entry, record, seen, self.now, changed_at, restless=self.restless
+            self.entry,
+            record,
+            seen,
+            self.now,
+            changed_at,
+            restless=self.restless,
+            target=self.target,
         )
         if decision.delete and removed is None:
             target = self.target if seen is Observation.MOVED else ""
@@ -441,11 +450,23 @@ class _Judge:
         after = b"" if there is None else there.link_signature
         if after and asked_password(after) and not asked_password(before):
             return Observation.LOGIN
-        targets = self.refresh.targets
-        of_host = self.entry.host, target
-        targets[of_host] = targets.get(of_host, 0) + 1
-        many = targets[of_host] >= MANY or target.endswith("://" + target.split("/")[2] + "/")
+        if there is not None and is_gone(there):
+            return self._led_nowhere(there)
+        pages = self.refresh.targets.setdefault((self.entry.host, target), set())
+        pages.add(self.entry.key)
+        is_root = target.endswith("://" + target.split("/")[2] + "/")
+        if is_root and same_place(self.refresh.exact_of(self.entry), target):
+            is_root = False  # of a host that has moved
+        many = len(pages) >= MANY or is_root
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
+
+    def _led_nowhere(self, there: FetchRecord) -> Observation:
+        """Of a redirect to what was missing at its last visit, which counts if it was not long
+        ago; else it is looked at again."""
+        if 0 <= self.now - there.time <= FRESH_SECS:
+            return Observation.MISSING
+        self.refresh.look_at(self.target)
+        return Observation.FAILED
 
 
 def _is_login(path: str) -> bool:

@@ -32,6 +32,7 @@ from larmspider.middlewares.known_paths import KnownPathsFilter
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import SeenFilter, VisitedFilter
+from larmspider.reports.page_history import history_in_words
 from larmspider.urls.normalizer import (
     canonicalizer_from_settings,
     forms_from_settings,
@@ -78,6 +79,8 @@ class Explanation:
     """Which URL stands for a merged one, and why."""
     frontier: list[str] = field(default_factory=list)
     """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
+    history: list[str] = field(default_factory=list)
+    """When and why it left the search, its old URLs, the move of its host, why it stays."""
     copies: int = 0
     """Pages of the search index with the same text, or nearly;"""
     copied_at: list[str] = field(default_factory=list)
@@ -141,6 +144,7 @@ def explain(
             )
             if (merged := frontier.merged(key)) is not None:
                 explanation.merged = merged_in_words(frontier, merged)
+        explanation.history = list(history_in_words(crawl, frontier, exact))
         explanation.first_referrer = (
             "" if exact in seeds else _first_referrer(explanation, crawl, frontier)
         )

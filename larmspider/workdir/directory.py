@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -326,6 +326,11 @@ class CrawlDirectory:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+    def restrict(self, hosts: Iterable[str]) -> None:
+        """Let crawl.json remember that not everybody may see these hosts. Raises CrawlDirError."""
+        note_restricted(self.manifest, hosts)
+        self._write()
 
     def _write(self) -> None:
         write_manifest(self.path, self.manifest)

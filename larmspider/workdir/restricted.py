@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -85,6 +86,31 @@ def note_restricted(manifest: dict[str, Any], hosts: Iterable[str]) -> None:
     known = {*hosts, *_by_manifest({_CREDENTIALS: manifest.get(_CREDENTIALS)})} - {FILES}
     if known:
         manifest[_CREDENTIALS] = sorted(known)
+
+
+def restricted_by_moves(restricted: Iterable[str], moves: Mapping[str, str]) -> set[str]:
+    """Hosts to which restricted hosts have moved, over any number of moves, and that are not
+    restricted yet; ``moves`` are host names: the stricter of both holds.
+
+    >>> restricted_by_moves(["hr"], {"hr": "people", "people": "staff", "wiki": "docs"}) == {
+    ...     "people", "staff"}
+    True
+    """
+    patterns = [_any_scheme(HostPattern.parse(one)) for one in restricted if one != FILES]
+    found: set[str] = set()
+
+    def is_restricted(host: str) -> bool:
+        return host in found or any(one.matches("", host, 0) for one in patterns)
+
+    while new := {
+        to for host, to in moves.items() if is_restricted(host) and not is_restricted(to)
+    }:
+        found |= new
+    return found
+
+
+def _any_scheme(pattern: HostPattern) -> HostPattern:
+    return replace(pattern, scheme=None, port=0)
 
 
 def _by_manifest(manifest: Mapping[str, Any]) -> Iterator[str]:

@@ -49,11 +49,12 @@ class Site:
 
 
 class Crawl:
-    """``days``: how far the crawl's clock is ahead; ``begins``: lines of its settings module."""
+    """``days``: how far the crawl's clock is ahead; ``begins``: lines of its settings module;
+    ``more``: arguments of the command."""
 
     def __init__(self, site: Site, server: ScriptedServer, folder: Path) -> None:
         self.site, self.server, self.folder = site, server, folder
-        self.days, self.begins = 0.0, ""
+        self.days, self.begins, self.more = 0.0, "", list[str]()
         self._runs = 0
 
     def run(self, refresh: str = "", **settings: str) -> Ran:
@@ -65,6 +66,7 @@ class Crawl:
             f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n" + self.begins
         )
         words = [f"-s{name}={value}" for name, value in {**FAST, **settings}.items()]
+        words += self.more
         if refresh:
             words += ["-a", f"refresh={refresh}"]
         start = f"start={self.server.url('/')}"

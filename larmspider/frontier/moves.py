@@ -1,0 +1,118 @@
+"""Hosts that have moved as a whole: http to https, a bare name to www, a new name, path for path.
+
+    same_place("http://wiki/a?b=1", "https://wiki/a?b=1")      # True: only the host differs
+    moved_to([Successor("wiki:443", b"1"), Successor("wiki:443", b"2")])     # "wiki:443"
+
+A host has moved when its start page and more than half of its canaries redirect to the same path of
+one other host, which has these pages (delete_gate.py). A host that answers every path with one text
+has no such pages. Hosts that redirect to each other have none either: a page that redirects itself
+is no successor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import NamedTuple
+
+import msgpack
+
+from larmspider.formatting import counted, utc
+from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of
+
+REDIRECT_GONE = frozenset({404, 410})
+"""Statuses of a redirect's target that say: the page has gone, too."""
+
+
+class Successor(NamedTuple):
+    """The same path on another ``host``, stored with a ``text`` (its signature)."""
+
+    host: str
+    text: bytes
+
+
+@dataclass(slots=True)
+class HostMove:
+    """``host`` moved ``to`` another one, as was first seen at a time ``since``, when it had so many
+    ``pages``; so many ``left`` the search for it."""
+
+    host: str
+    to: str
+    since: float
+    pages: int
+    left: int = 0
+
+    def in_words(self) -> str:
+        """``http://wiki moved to https://wiki: 30 pages``."""
+        return (
+            f"{origin_of(self.host)} moved to {origin_of(self.to)}: {counted(self.pages, 'page')}"
+        )
+
+    def report(self) -> str:
+        """The same with the date, and how many pages have left."""
+        gone = f"{self.left:,} left the search for their new URLs"
+        return f"{self.in_words()} (first seen {utc(self.since)[:10]}; {gone})"
+
+
+def note_of_move(host: str) -> str:
+    """The name of the note that has the move of a host."""
+    return f"moved {host}"
+
+
+def pack_move(move: HostMove | None) -> bytes:
+    """Of None: the host is back."""
+    packed: bytes = msgpack.packb(None if move is None else astuple(move))
+    return packed
+
+
+def move_of(note: bytes | None) -> HostMove | None:
+    """What the note says; None for a host that has not moved."""
+    fields = msgpack.unpackb(note) if note else None
+    return None if fields is None else HostMove(*fields)
+
+
+def origin_of(host: str) -> str:
+    """
+    >>> [origin_of(host) for host in ("wiki:80", "wiki:443", "wiki:8080")]
+    ['http://wiki', 'https://wiki', 'http://wiki:8080']
+    """
+    for port, origin in ((":80", "http://"), (":443", "https://")):
+        if host.endswith(port):
+            return origin + host.removesuffix(port)
+    return f"http://{host}"
+
+
+def same_place(url: str, target: str) -> bool:
+    """Whether both URLs, in exact form, have the same path and query on two hosts."""
+    return _behind_host(url) == _behind_host(target) and host_of(url) != host_of(target)
+
+
+def _behind_host(url: str) -> str:
+    return url.partition("//")[2].partition("/")[2]
+
+
+def stands_for(target: FetchRecord | None) -> bool:
+    """Whether the target of a redirect may take the place of the page: it is stored and was there
+    at its last visit. A URL that was merged has no record, and its page stands."""
+    return target is not None and target.stands
+
+
+def moved_to(canaries: Sequence[Successor | None]) -> str:
+    """The host to which a host has moved, by its canaries, the start page first; "" for none.
+
+    >>> moved_to([Successor("b:80", b"1"), Successor("b:80", b"1"), Successor("b:80", b"1")])
+    ''
+    """
+    first = canaries[0] if canaries else None
+    if first is None:
+        return ""
+    same = [one for one in canaries if one is not None and one.host == first.host]
+    texts = {one.text for one in same}
+    if len(same) * 2 <= len(canaries) or len(texts) * 2 < len(same):
+        return ""
+    return first.host
+
+
+def is_gone(target: FetchRecord) -> bool:
+    """Whether the target of a redirect answered that it has no such page."""
+    return target.state is UrlState.FAILED and target.status in REDIRECT_GONE

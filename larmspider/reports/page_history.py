@@ -1,0 +1,69 @@
+"""What became of a page over time, and of its host, in plain words for ``scrapy explain``.
+
+left the search 2026-03-02T04:10:00Z: moved 2 times over 1.1 days, to https://wiki/vpn
+http://wiki moved to https://wiki: 30 pages (first seen 2026-03-01; 28 left ...)
+was http://wiki/vpn until 2026-03-02T04:10:00Z (scrapy page http://wiki/vpn --versions)
+not as it was since 2026-03-01 (login), and stays: a login form never takes a page out by itself
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from larmspider.control.deletes import why_it_stays
+from larmspider.formatting import utc
+from larmspider.frontier.delete_gate import note_of, undecided_note_of, waiting_of
+from larmspider.frontier.moves import move_of, note_of_move
+from larmspider.frontier.storage.records import host_of, url_key
+from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS
+from larmspider.pipelines.records import read_records
+
+if TYPE_CHECKING:
+    from larmspider.crawl.reader import CrawlDir
+
+MAX_TIMES = 5
+"""Removals of a page that are told, the last ones."""
+
+
+class Notes(Protocol):
+    """What is asked of a frontier's reader."""
+
+    def note(self, name: str) -> bytes | None: ...
+
+
+def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterator[str]:
+    """Removals of a page, its old URLs, the move of its host, and why it stays though it is not as
+    it was; a line each."""
+    left, was = _removals(crawl, exact)
+    yield from (f"left the search {when}: {reason}" for when, reason in left[-MAX_TIMES:])
+    for url, when in was[-MAX_TIMES:]:
+        yield f"was {url} until {when} (scrapy page {url} --versions)"
+    if notes is None:
+        return
+    host, key = host_of(exact), url_key(exact)
+    hosts = dict.fromkeys([host, *(host_of(url) for url, _ in was)])
+    for name in hosts:
+        move = move_of(notes.note(note_of_move(name)))
+        if move is not None and host in (name, move.to):
+            yield f"host: {move.report()}"
+    waiting = waiting_of(notes.note(note_of(host))).get(key)
+    page = waiting or waiting_of(notes.note(undecided_note_of(host))).get(key)
+    if page is not None:
+        why = waiting.why if waiting is not None else why_it_stays(page)
+        yield f"not as it was since {utc(page.since)[:10]} ({page.seen}), and stays: {why}"
+
+
+def _removals(crawl: CrawlDir, exact: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Times and reasons of a page's removals; URLs that left for it, and when."""
+    left, was = list[tuple[str, str]](), list[tuple[str, str]]()
+    for part in crawl.parts:
+        path = part.path / "deleted.log"
+        if not path.exists():
+            continue
+        for when, url, of, reason in read_records(path, len(DELETED_LOG_COLUMNS)):
+            if of == exact:
+                left.append((when, reason))
+            elif reason.startswith("moved ") and reason.endswith(f", to {exact}"):
+                was.append((url, when))
+    return sorted(left), sorted(was, key=lambda one: one[1])

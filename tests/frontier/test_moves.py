@@ -1,0 +1,340 @@
+"""A host that moves as a whole, and pages whose removal is not decided: who leaves, who is told.
+
+No network, and a clock that is set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from larmspider.frontier.delete_gate import (
+    MOVED,
+    UNDECIDED,
+    undecided_note_of,
+    waiting_of,
+)
+from larmspider.frontier.deletes import AT_LEAST, Observation
+from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.moves import (
+    HostMove,
+    Successor,
+    move_of,
+    moved_to,
+    note_of_move,
+    pack_move,
+    same_place,
+)
+from larmspider.frontier.storage.records import UrlState, url_key
+from larmspider.items import Kept, Removed
+from tests.middlewares.test_revisits import HOST, World, page
+from tests.support.frontier.memory_backend import MemoryBackend
+
+NEW = "http://new/"
+
+
+class Moving(World):
+    """The pages of h, which are on another host, too."""
+
+    def __init__(self, pages: int = 8, to: str = NEW, *, copied: bool = True) -> None:
+        super().__init__(pages)
+        self.names, self.to = ["", *(f"p{number}" for number in range(pages))], to
+        if copied:
+            frontier = self.begin("")
+            urls = [f"{to}{name}" for name in self.names]
+            frontier.add([frontier.entry(url, url, depth=len(url) > len(to)) for url in urls])
+            for url in urls:
+                self.site[url] = there(url)
+            self.work(frontier)
+
+    def move(self) -> None:
+        for name in self.names:
+            self.site[name] = page(name, status=301, to=f"{self.to}{name}")
+
+    def run(self, day: float) -> list[Any]:
+        stored = super().run(day)
+        self.said = [notice.message for notice in self.notices if notice.what == MOVED]
+        return stored
+
+    def left(self, day: float) -> set[str]:
+        return {one.url for one in self.run(day) if isinstance(one, Removed)}
+
+    def note(self, name: str) -> bytes | None:
+        return MemoryBackend(self.disk).note(name)
+
+
+def there(url: str, text: str = "", **fields: Any) -> Any:
+    """A page of another host."""
+    found = page(url, text or f"What is at {url[-2:]}, on the new host.", **fields)
+    return replace(found, url=url, normalized=url, exact=url)
+
+
+@pytest.mark.parametrize("to", [NEW, "https://h/", "http://www.h/", "http://h:8080/"])
+def test_pages_of_a_host_that_has_moved_leave_after_two_confirmations(to: str) -> None:
+    world = Moving(pages=AT_LEAST + 10, to=to)
+    world.move()
+    assert world.left(1) == set()
+    gone = world.left(2.1)
+    assert gone >= {f"http://h/{name}" for name in world.names}, "the brake does not count them"
+    origin = to.rstrip("/")
+    assert world.said == [f"http://h moved to {origin}: {len(world.names) + 1} pages."]
+    found = move_of(world.note(note_of_move(HOST)))
+    assert found is not None
+    assert found.left == len(world.names)
+    assert world.left(3.2) == set()
+    assert world.said == []
+
+
+def test_a_removal_names_the_new_url() -> None:
+    world = Moving()
+    world.move()
+    world.run(1)
+    reasons = {one.url: one.reason for one in world.run(2.1) if isinstance(one, Removed)}
+    assert reasons["http://h/p1"] == "moved 2 times over 1.1 days, to http://new/p1"
+
+
+def test_pages_that_the_new_host_does_not_have_stay() -> None:
+    world = Moving()
+    world.move()
+    world.site["http://new/p1"] = there("http://new/p1", status=404)
+    world.run(1)
+    gone = world.left(2.1)
+    assert "http://h/p1" not in gone
+    assert "http://h/p2" in gone
+
+
+def test_a_host_whose_new_name_was_not_crawled_stays_and_somebody_is_told() -> None:
+    """Out of scope, for one."""
+    world = Moving(copied=False)
+    world.move()
+    for day in (1, 2.1, 5, 8.2, 9.3):
+        assert world.left(day) == set()
+    told = [notice.message for notice in world.notices if notice.what == UNDECIDED]
+    assert any("is not stored" in message for message in told), told
+    waiting = waiting_of(world.note(undecided_note_of(HOST)))
+    assert {one.url for one in waiting.values()} >= {f"http://h/{name}" for name in world.names[1:]}
+    assert all(one.is_listed(world.clock.now) for one in waiting.values())
+
+
+def test_a_new_host_that_answers_every_path_alike_has_no_such_pages() -> None:
+    world = Moving()
+    for name in world.names:
+        world.site[f"{NEW}{name}"] = there(
+            f"{NEW}{name}", "<p>Welcome to our new portal, all of you"
+        )
+    frontier = world.begin()  # the stored texts become one
+    world.work(frontier)
+    world.run(0.5)
+    world.move()
+    assert world.left(1) | world.left(2.1) | world.left(4) == set()
+
+
+def test_some_pages_that_move_do_not_make_a_host_that_moves() -> None:
+    world = Moving()
+    for name in ("p1", "p2"):
+        world.site[name] = page(name, status=301, to=f"{NEW}{name}")
+    world.run(1)
+    assert world.left(2.1) == {"http://h/p1", "http://h/p2"}
+    assert world.said == []
+
+
+def test_hosts_that_redirect_to_each_other_keep_their_pages() -> None:
+    world = Moving()
+    world.move()
+    for name in world.names:
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}", status=301, to=f"http://h/{name}")
+    gone = world.left(1) | world.left(2.1) | world.left(3.2) | world.left(9)
+    kept = [
+        name for name in world.names if f"http://h/{name}" not in gone or f"{NEW}{name}" not in gone
+    ]
+    assert kept == world.names, "one of both stays"
+    reasons = [one.message for one in world.stored if isinstance(one, Kept)]
+    assert any("is moved itself" in reason for reason in reasons), reasons
+
+
+def test_a_host_that_moves_and_moves_back_loses_nothing() -> None:
+    world = Moving()
+    world.move()
+    world.run(1)
+    for name in world.names:
+        del world.site[name]
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}", status=301, to=f"http://h/{name}")
+    assert world.left(2.1) == set(), "the count of the old host has begun anew"
+    gone = world.left(3.2)
+    assert gone == {f"{NEW}{name}" for name in world.names}
+    assert world.state("p1") is UrlState.STORED
+    assert world.said == ["http://new moved to http://h: 9 pages."]
+
+
+def test_a_clock_that_goes_back_and_forth_confirms_no_move() -> None:
+    world = Moving()
+    world.move()
+    assert world.left(400) | world.left(1) | world.left(400.01) == set()
+
+
+def test_a_redirect_to_a_page_that_is_missing_counts_as_missing() -> None:
+    world = World()
+    frontier = world.begin("")
+    world.site["there"] = page("there", status=404)
+    frontier.add([frontier.entry("http://h/there", "http://h/there", depth=1)])
+    world.work(frontier)
+    world.site["p1"] = page("p1", status=301, to="there")
+    assert world.leaves_on("p1", [1.01, 2.02, 3.03, 4.04]) == 3.03
+
+
+def test_the_other_pages_of_a_host_that_moves_are_due_at_once() -> None:
+    world = Moving(pages=30)
+    world.move()
+    world.run(1)
+    frontier = world.begin("due")
+    backend = frontier.backend
+    world.clock.now += 86_400 * 1.1
+    gate = frontier.gate
+    canaries = gate._find_canaries(HOST)
+    for key in canaries:
+        gate.saw(HOST, key, Observation.MOVED, Successor("new:80", key))
+    backend.schedule([(url_key("http://h/p29"), 1.9e9)])
+    gate._ask_canaries(HOST, canaries[0], world.clock.now, is_well=False)
+    visit = backend.visit(url_key("http://h/p29"))
+    assert visit is not None
+    assert visit.due == 2.0
+
+
+# what is not decided
+
+
+def undecided(world: World) -> dict[str, str]:
+    """Of the listed pages why they stay."""
+    waiting = waiting_of(MemoryBackend(world.disk).note(undecided_note_of(HOST)))
+    return {
+        one.url: one.why or one.reason for one in waiting.values() if one.is_listed(world.clock.now)
+    }
+
+
+CONDITIONS = {
+    "maintenance": (page("p1", status=503), "failed"),
+    "403": (page("p1", status=403), "locked"),
+    "login": (
+        page("p1", "<h1>Who?</h1><p>Say it here<form><input type=password name=p></form>"),
+        "login",
+    ),
+    "empty": (replace(page("p1"), body=b" ", text=""), "empty"),
+    "no answer": (Observation.FAILED, "failed"),
+    "a redirect to nothing that is stored": (page("p1", status=301, to="x"), "is not stored"),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_page_that_stays_undecided_for_more_than_seven_days_is_listed(name: str) -> None:
+    world = World()
+    world.site["p1"], said = CONDITIONS[name]
+    for day in (1, 2.1, 7.9):
+        world.run(day)
+        assert undecided(world) == {}
+        assert world.notices == []
+    world.run(8.3)
+    assert said in undecided(world)["http://h/p1"]
+    assert {notice.what for notice in world.notices} == {UNDECIDED}
+    del world.site["p1"]
+    world.run(9)
+    assert undecided(world) == {}, "it is back"
+
+
+def test_pages_that_canaries_keep_are_listed_with_the_reason() -> None:
+    """As ``Disallow: /`` does, for months."""
+    world = World()
+    for name in ("", "login", *(f"p{number}" for number in range(8))):
+        world.site[name] = Observation.ROBOTS
+    for day in (1, 3, 5, 9):
+        world.run(day)
+    found = undecided(world)
+    assert len(found) == 10
+    assert all(why.startswith("only 0 of 6 pages are there") for why in found.values()), found
+
+
+def approve(world: World, frontier: Frontier) -> None:
+    pages = frontier.gate._of(HOST).undecided
+    frontier.gate.approve(HOST, {key: one.since for key, one in pages.items()})
+
+
+def test_an_approved_page_leaves_if_it_is_as_it_was_listed() -> None:
+    world = World()
+    world.site |= {"p1": page("p1", status=403), "p2": page("p2", status=403)}
+    world.site["p3"] = page("p3", status=403)
+    for day in (1, 9):
+        world.run(day)
+    world.site["p2"] = page("p2", status=503)
+    del world.site["p3"]
+    world.clock.now, world.stored = 1.8e9 + 10 * 86_400, []
+    frontier = world.begin()
+    approve(world, frontier)
+    world.work(frontier)
+    assert [one.url for one in world.stored if isinstance(one, Removed)] == ["http://h/p1"]
+    assert world.state("p2") is UrlState.STORED
+    assert world.state("p3") is UrlState.STORED
+
+
+def test_an_approval_of_a_page_that_came_back_and_went_again_is_void() -> None:
+    world = World()
+    world.site["p1"] = page("p1", status=403)
+    world.run(1)
+    frontier = world.begin("")
+    old = {key: one.since for key, one in frontier.gate._of(HOST).undecided.items()}
+    del world.site["p1"]
+    world.run(2)
+    world.site["p1"] = page("p1", status=403)
+    world.run(3)
+    frontier = world.begin("")
+    assert frontier.gate.still_waiting(HOST, old) == {}
+
+
+# without a frontier
+
+
+@pytest.mark.parametrize(
+    "url, target, same",
+    [
+        ("http://wiki/a?b=1", "https://wiki/a?b=1", True),
+        ("http://wiki/", "http://www.wiki/", True),
+        ("http://wiki", "http://www.wiki/", True),
+        ("http://wiki/a", "http://wiki/a", False),
+        ("http://wiki/a?b=1", "https://wiki/a?b=2", False),
+        ("http://wiki/a", "http://new/wiki/a", False),
+    ],
+)
+def test_the_same_place_is_the_same_path_and_query_on_another_host(
+    url: str, target: str, same: bool
+) -> None:
+    assert same_place(url, target) is same
+
+
+def _one(host: str, text: int) -> Successor:
+    return Successor(host, bytes([text]))
+
+
+@pytest.mark.parametrize(
+    "canaries, host",
+    [
+        ([], ""),
+        ([_one("b", 1)], "b"),
+        ([None, _one("b", 1), _one("b", 2)], ""),  # the start page is where it was
+        ([_one("b", 1), _one("b", 2), None, None], ""),
+        ([_one("b", 1), _one("b", 2), _one("c", 3)], "b"),
+        ([_one("b", 1), _one("c", 2), _one("d", 3)], ""),
+        ([_one("b", 1)] * 6, ""),  # one text
+    ],
+)
+def test_a_host_has_moved_by_its_start_page_and_most_canaries(
+    canaries: list[Successor | None], host: str
+) -> None:
+    assert moved_to(canaries) == host
+
+
+def test_a_move_is_kept_in_a_note() -> None:
+    move = HostMove("wiki:80", "wiki:443", 1.8e9, 30, 2)
+    assert move_of(pack_move(move)) == move
+    assert move_of(pack_move(None)) is None
+    assert move_of(None) is None
+    assert move.in_words() == "http://wiki moved to https://wiki: 30 pages"

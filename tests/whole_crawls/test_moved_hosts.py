@@ -1,0 +1,74 @@
+"""A host that has moved to another one, path for path, from the crawl to the search."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.crawling import records, scrapy
+from tests.support.servers.scripted import Reply, Request, ScriptedServer
+from tests.whole_crawls.test_refresh import Crawl, Site
+
+pytestmark = pytest.mark.acceptance
+NAMES = ["a", "b", "c"]
+SITES = """
+[[site]]
+hosts = "127.0.0.1:*"
+scheme = "http"
+headers = { PRIVATE-TOKEN = "of-the-old-host" }
+"""
+
+
+class Moving(Site):
+    """``to``: where all its paths redirect, "" for none."""
+
+    to = ""
+
+    def answer(self, request: Request) -> Reply:
+        if self.to and request.path != "/robots.txt":
+            return Reply(301, {"Location": self.to + request.path})
+        return super().answer(request)
+
+
+def test_pages_links_rights_and_credentials_of_a_host_that_has_moved(tmp_path: Path) -> None:
+    old, new = Moving(**dict.fromkeys(NAMES, "")), Moving(**dict.fromkeys(NAMES, ""))
+    for name in NAMES:
+        old.pages[f"/{name}"] = f"the text of {name} on the old host"
+        new.pages[f"/{name}"] = f"today's words about {name}"
+    with (
+        ScriptedServer({"*": old.answer}) as first,
+        ScriptedServer({"*": new.answer}, host="127.0.0.2") as second,
+    ):
+        host, there = first.url("").removesuffix("/"), second.url("").removesuffix("/")
+        crawl = Crawl(old, first, tmp_path)
+        sites = tmp_path / "sites.toml"
+        sites.write_text(SITES)
+        sites.chmod(0o600)
+        crawl.begins = f"LARM_SITES_FILE = {str(sites)!r}\n"
+        crawl.more = ["-a", r"restrict=http://127\.0\.0\.[12]:\d+/.*"]
+        done = crawl.run()
+        assert done.status == 0, done.err
+        assert first.log[-1].headers.get("private-token")
+        old.to = there
+        for crawl.days in (1, 2.1, 3.2):
+            done = crawl.run("all")
+            assert done.status == 0, done.err
+            if "moved to" in done.err:
+                break
+        assert f"{host} moved to {there}: 4 pages" in done.err
+        gone = {line["url"] for line in records(tmp_path / "crawl/deleted.log")}
+        assert gone == {first.url(path) for path in ("/", "/a", "/b", "/c")}
+        sent = [one.headers.get("private-token") for one in second.log]
+        assert sent
+        assert not any(sent), "the new name is not in the sites file"
+        restricted = json.loads((tmp_path / "crawl/crawl.json").read_bytes())["credentials"]
+        assert "127.0.0.2" in restricted
+    said = scrapy("deletes", "--dir", "crawl", cwd=tmp_path)
+    assert f"{host} moved to {there}: 4 pages" in said.out
+    said = scrapy("explain", "--dir", "crawl", f"{there}/a", cwd=tmp_path)
+    assert f"was {host}/a until" in said.out, said.out
+    said = scrapy("explain", "--dir", "crawl", f"{host}/a", cwd=tmp_path)
+    assert f"to {there}/a" in said.out, said.out
+    assert "moved to" in said.out
