@@ -518,7 +518,8 @@ HOST_NOTES = tuple(
     b"n%b " % name
     for name in (
         b"robots", b"aliases", b"sources", b"volatile", b"validators", b"deletes", b"refresh",
-            b"brake", b"doubtful", b"traps", b"novelty", b"values", b"named", b"undecided", b"moved",
+            b"brake", b"doubtful", b"traps", b"novelty", b"values", b"named", b"undecided",
+        b"moved",
     )
 )  # fmt: skip
 """What the keys of a host's notes begin with; its name follows. They move with its partition."""
