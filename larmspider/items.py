@@ -278,9 +278,10 @@ class Kept:
 class Removed:
     """A stored page that counts no more, at ``time``, for a ``reason`` in one line. A visit that
     led to it has a `Kept` before it. Without a reason another worker has its newest version, or has
-    taken it out."""
+    taken it out. ``successor``: the exact form of the URL to which it has moved."""
 
     url: str
     exact: str
     reason: str
     time: float
+    successor: str = ""

@@ -208,7 +208,7 @@ STATE: Mapping[str, frozenset[str]] = {
         "msgpack.unpackb": "cluster/commit cluster/rebuild cluster/redis_records"
         " cluster/write_ahead_log extraction/fingerprint extraction/novelty frontier/aliases"
         " frontier/delete_gate frontier/deletes frontier/revisiting frontier/sources"
-        " frontier/traps index/packed index/waiting pipelines/outbox/spool"
+        " frontier/moves frontier/traps index/packed index/waiting pipelines/outbox/spool"
         " pipelines/search_index crawl/verify/index",
         "msgpack.Unpacker": "index/packed",
         "zlib.decompress": "cluster/redis_records",

@@ -4,20 +4,20 @@
     decision = decide(decision.record, Observation.MISSING, now + 3 * DAY)
     brake.check("wiki:80", pages=1_000, index=50_000, now=now)      # "": it may be taken out
 
-====================================  ==============  ==========  ===============================
+====================================  ==============  ==========  =================================
 observation                           confirmations   over        then
-====================================  ==============  ==========  ===============================
+====================================  ==============  ==========  =================================
 410                                   1               -           out of the search
 noindex                               1               -           not indexed any more
 out of scope by a narrower restrict   1               -           when somebody approves
 404, soft 404                         3               2 days      out of the search
-redirect to a page that is stored     2               1 day       out of the search
+redirect to a page that is stored     2               1 day       out of the search, past the brake
 redirect of many pages to one         3               2 days      out of the search
 robots.txt: a Disallow line in a 200  2               1 day       out of the search
 401, 403, not for everybody before    2               7 days      out of the search
 other 401, 403, login form, empty     never by                    the page stays as it was
 200, 429, 5xx, no answer              themselves
-====================================  ==============  ==========  ===============================
+====================================  ==============  ==========  =================================
 
 What is confirmed goes past the brake: beyond max(20, 5% of a host's pages) or max(20, 2% of the
 index) in 7 days nothing more is taken out, until somebody has looked. A host whose canaries fail

@@ -753,7 +753,8 @@ class Revisiting:
             self.known(entry.host).gone.append((now, entry.url, entry.depth))
             self.touch(entry.host)
         reason = f"{reason}, to {target}" if has_successor else reason
-        return Removed(entry.url, self._forms(entry.url).exact, reason, now)
+        successor = target if has_successor else ""
+        return Removed(entry.url, self._forms(entry.url).exact, reason, now, successor)
 
     def _has(self, exact: str, *, known: bool = False) -> bool:
         """Whether a page is stored, and was there at its last visit; of one that another worker may

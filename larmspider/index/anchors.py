@@ -14,6 +14,7 @@ what was indexed of them and what is due change in one transaction.
     pairs    8 bytes of the target, 4 of the text     number of pages, text
     pages    8 bytes of a page                        its pairs, 12 bytes each
     heads    8 bytes of the target                    what was indexed (`_Head`), its URL
+    moved    8 bytes of a URL that has moved          8 bytes of its new URL
 
 Rows come in no order, and LMDB keeps what a transaction lets go of: a table of 11 MB takes 43 MB.
 So a crawl that ends writes it anew, in order and without gaps: 14 MB.
@@ -97,12 +98,14 @@ class AnchorTable:
         shutil.rmtree(directory / _ANEW, ignore_errors=True)  # of a process that was killed
         try:
             # metasync stays on: the frontier counts as stored what the last commit has
-            self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=6)
+            self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=7)
             sync_folder(directory)  # LMDB syncs the file, and not its name
             self._env.reader_check()  # forget readers that were killed
             self._pairs = self._env.open_db(b"pairs")
             self._pages = self._env.open_db(b"pages")
             self._heads = self._env.open_db(b"heads")
+            self._moves = self._env.open_db(b"moved")
+            self._moved = _moved_in(self._env, self._moves)
             self._states = {
                 DIRTY: self._env.open_db(b"dirty"),
                 DUE: self._env.open_db(b"due"),
@@ -115,6 +118,7 @@ class AnchorTable:
             ) from error
         self._directory = directory
         self._waiting: dict[str, str] = {}  # links of a page, each on a line
+        self._moving: list[tuple[str, str]] = []  # old and new URL
         self._lock = threading.Lock()
         self._growing = threading.Lock()  # LMDB's map, while nobody reads
         self.unlinked: list[str] = []
@@ -144,11 +148,23 @@ class AnchorTable:
         """
         with self._lock:
             waiting, self._waiting = self._waiting, {}
+            moving, self._moving = self._moving, []
+        moved = self._moved
+
+        def write(txn: Any) -> None:
+            for old, new in moving:
+                self._move(txn, old, new)
+            if moving:
+                self._moved = dict(txn.cursor(self._moves))
+            self._write(txn, waiting, indexed or {}, stood)
+
         try:
-            self._in_transaction(lambda txn: self._write(txn, waiting, indexed or {}, stood))
+            self._in_transaction(write)
         except BaseException as error:
             with self._lock:
                 self._waiting = waiting | self._waiting
+                self._moving = moving + self._moving
+            self._moved = moved
             if isinstance(error, lmdb.Error):  # the disk is full, for one
                 path = self._env.path()
                 raise CrawlDirError(
@@ -180,14 +196,51 @@ class AnchorTable:
             key = page_key(page)
             new = set(map(ids.__getitem__, links.split("\n")))
             new.discard(b"")
+            if self._moved:
+                new = {*map(self._now, new)}
             counts.update(new)
             if (before := txn.get(key, db=self._pages)) is not None:
-                counts.subtract(_split(before))
+                counts.subtract(map(self._now, _split(before)))
             if new:
                 txn.put(key, b"".join(new), db=self._pages)
             elif before is not None:
                 txn.delete(key, db=self._pages)
-        self._add(txn, counts, ids.texts, ids.urls, indexed, stood)
+        texts, urls = ids.texts, ids.urls
+        if self._moved:  # the new URL's texts are those of the old one
+            texts = {self._now(one): text for one, text in texts.items()}
+        self._add(txn, counts, texts, urls, indexed, stood)
+
+    def _now(self, one: bytes) -> bytes:
+        """A pair, of the URL to which its target has moved."""
+        to = self._moved.get(one[:_TARGET]) if self._moved else None
+        return one if to is None else to + one[_TARGET:]
+
+    def move(self, old: str, new: str) -> None:
+        """Give the texts of links to a URL to its new one, with the next `flush`, and later ones,
+        too."""
+        with self._lock:
+            self._moving.append((old, new))
+
+    def _move(self, txn: Any, old: str, new: str) -> None:
+        was, to = page_key(old), page_key(new)
+        counts, texts = Counter[bytes](), dict[bytes, bytes]()
+        with txn.cursor(self._pairs) as cursor:
+            found = cursor.set_range(was)
+            for one, row in cursor if found else ():
+                if not one.startswith(was):
+                    break
+                number, there = _COUNT.unpack_from(row)[0], to + one[_TARGET:]
+                counts[one] -= number
+                counts[there] += number
+                texts[there] = row[_COUNT.size :]
+        unlinked = [*self.unlinked]
+        self._add(txn, counts, texts, {was: old, to: new}, {})
+        self.unlinked = unlinked  # the old URL leaves
+        txn.delete(to, db=self._moves)  # it may have moved back
+        for key, target in [*txn.cursor(self._moves)] if was in self._moved.values() else ():
+            if target == was and key != to:
+                txn.put(key, to, db=self._moves)
+        txn.put(was, to, db=self._moves)
 
     def _add(
         self,
@@ -339,7 +392,9 @@ class AnchorTable:
             return
 
         def write(txn: Any) -> None:
-            known = Counter(one for _, row in txn.cursor(self._pages) for one in _split(row))
+            known = Counter(
+                self._now(one) for _, row in txn.cursor(self._pages) for one in _split(row)
+            )
             rows = {one: _COUNT.unpack_from(row)[0] for one, row in txn.cursor(self._pairs)}
             counts = Counter({one: known[one] - count for one, count in rows.items()})
             self._add(txn, counts, {}, {}, {})
@@ -372,7 +427,7 @@ class AnchorTable:
                 kept = {one for one in ids if here and access.keeps(here, self._target(txn, one))}
                 if kept != ids:
                     gave += 1
-                    counts.subtract(ids - kept)
+                    counts.subtract(map(self._now, ids - kept))
                     if kept:
                         txn.put(key, b"".join(kept), db=self._pages)
                     else:
@@ -385,7 +440,7 @@ class AnchorTable:
 
     def _target(self, txn: Any, one: bytes) -> str:
         """The URL of the target of a pair, "" where it is not known."""
-        record = txn.get(one[:_TARGET], db=self._heads)
+        record = txn.get(self._now(one)[:_TARGET], db=self._heads)
         return _Head.decode(record).url if record else ""
 
     def take(self, directory: Path, counts: Callable[[bytes], bool]) -> None:
@@ -395,14 +450,15 @@ class AnchorTable:
             return
         try:
             with (
-                lmdb.open(str(directory), readonly=True, lock=False, max_dbs=6) as env,
+                lmdb.open(str(directory), readonly=True, lock=False, max_dbs=7) as env,
                 env.begin() as reading,
             ):
                 other = _earlier(env, reading) or _Content.of(env, reading)
 
                 def write(txn: Any) -> None:
                     left = other.counts.copy()
-                    for page, ids in other.pages():
+                    for page, given in other.pages():
+                        ids = b"".join(map(other.now, _split(given)))
                         if counts(page):
                             txn.put(page, ids, db=self._pages)
                         else:
@@ -448,7 +504,8 @@ class AnchorTable:
 
     def _tables(self) -> dict[bytes, Any]:
         states = {b"dirty": self._states[DIRTY], b"due": self._states[DUE]}
-        return {b"pairs": self._pairs, b"pages": self._pages, b"heads": self._heads} | states
+        tables = {b"pairs": self._pairs, b"pages": self._pages, b"heads": self._heads}
+        return tables | {b"moved": self._moves} | states
 
     def _is_wasteful(self) -> bool:
         with self._env.begin() as txn:
@@ -465,7 +522,7 @@ class AnchorTable:
         full, for one."""
         try:
             size = self._env.info()["map_size"]
-            with lmdb.open(str(directory), map_size=size, max_dbs=6, sync=False) as copy:
+            with lmdb.open(str(directory), map_size=size, max_dbs=7, sync=False) as copy:
                 for name, db in self._tables().items():
                     with self._env.begin() as txn, copy.begin(write=True) as writing:
                         there = copy.open_db(name, writing)
@@ -530,6 +587,11 @@ class _Content:
     urls: Mapping[bytes, str]
     indexed: Mapping[str, int | None] = field(default_factory=dict)
     pages: Callable[[], Iterable[tuple[bytes, bytes]]] = tuple
+    moved: Mapping[bytes, bytes] = field(default_factory=dict)
+
+    def now(self, one: bytes) -> bytes:
+        """A pair that a page gave, of the URL to which its target has moved."""
+        return self.moved.get(one[:_TARGET], one[:_TARGET]) + one[_TARGET:]
 
     @classmethod
     def of(cls, env: Any, txn: Any) -> _Content:
@@ -542,7 +604,21 @@ class _Content:
             {one: row[_COUNT.size :] for one, row in rows.items()},
             {key: _Head.decode(record).url for key, record in txn.cursor(heads)},
             pages=lambda: txn.cursor(pages),
+            moved=_rows_of(env, txn, b"moved"),
         )
+
+
+def _rows_of(env: Any, txn: Any, name: bytes) -> dict[bytes, bytes]:
+    """All rows of a table; none where an earlier version did not have it."""
+    try:
+        return dict(txn.cursor(env.open_db(name, txn, create=False)))
+    except lmdb.NotFoundError:
+        return {}
+
+
+def _moved_in(env: Any, db: Any) -> dict[bytes, bytes]:
+    with env.begin(db=db) as txn:
+        return dict(txn.cursor())
 
 
 def _earlier(env: Any, txn: Any) -> _Content | None:

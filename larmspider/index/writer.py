@@ -225,6 +225,10 @@ class IndexWriter:
         place of those that it had; written at the next `commit`."""
         self.anchors.add(page, links)
 
+    def move_link_texts(self, old: str, new: str) -> None:
+        """Links to a URL that has moved count for its new one from now on."""
+        self.anchors.move(old, new)
+
     def checkpoint(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Make everything added so far durable; and visible, with some pages whose link texts have
         doubled, if it is time for that (`WaitingPages.due`). Otherwise as `commit`."""

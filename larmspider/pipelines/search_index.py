@@ -267,7 +267,14 @@ class SearchIndexPipeline(Store):
         return not (self._access.hides(url) and self._access.keeps(here, name))
 
     def remove(self, removed: Removed) -> None:
-        self._take_out(removed.exact)
+        old, new = removed.exact, removed.successor
+        if new and (self._access.keeps(old, new) or not self._hides_either(old, new)):
+            assert self._writer is not None
+            self._writer.move_link_texts(old, new)
+        self._take_out(old)
+
+    def _hides_either(self, *urls: str) -> bool:
+        return any(map(self._access.hides, urls))
 
     def _take_out(self, name: str) -> None:
         assert self._writer is not None

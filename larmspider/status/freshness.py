@@ -30,6 +30,8 @@ HOSTS = 12
 """Whose changes are listed."""
 WHEN = {"now": 0.0, "within a day": DAY, "within a week": 7 * DAY}
 """Until when pages are due."""
+LEAST_CHECKED = 10
+"""Pages chosen at random that have to be visited before they may contradict the estimate."""
 LATER = "later"
 _SEEN = {*map(str, Observation), "removed"}
 
@@ -64,9 +66,9 @@ class Freshness:
 
     @property
     def agrees(self) -> bool:
-        """Whether ``current`` is one of these shares."""
+        """Whether ``current`` is one of these shares; of a few pages nobody can tell."""
         low, high = self.between
-        return low <= self.current <= high
+        return self.checked < LEAST_CHECKED or low <= self.current <= high
 
     @property
     def sentences(self) -> list[str]:

@@ -147,7 +147,7 @@ def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
     assert re.search(r"^result +500: 1 fetch$|^result +500: \d+ fetches$", out, re.MULTILINE)
     assert re.search(r"^unread +encrypted: 2 documents$", out, re.MULTILINE)
     assert "2 targets in all" in out
-    assert re.search(r"^fresh +\S+% of 63 pages are thought to be as stored$", out, re.MULTILINE)
+    assert re.search(r"^fresh +\S+% of 63 pages are thought to be as stored", out, re.MULTILINE)
     assert re.search(r"^visits +40 same; 41 requests, 1,200 saved$", out, re.MULTILINE)
     assert re.search(r"^due +0 now, .* later$", out, re.MULTILINE)
     assert re.search(r"^changes +127\.0\.0\.1:\d+: \S+ a day$", out, re.MULTILINE)

@@ -352,3 +352,53 @@ def test_texts_that_no_page_is_known_to_have_given_are_withdrawn(told: AnchorTab
     assert "x" in told.texts(OTHER)
     told.withdraw(LinkAccess(["hr"]), [("http://wiki/b", "http://wiki/b"), (SECRET, SECRET)])
     assert given(told) == {OWN: ["canary", "robin"], OTHER: ["robin"]}
+
+
+def test_texts_of_links_to_a_url_that_has_moved_are_those_of_its_new_one(tmp_path: Path) -> None:
+    """Whatever the pages with the links say later, also after a restart and in another table."""
+    old, new = "http://old/vpn", "http://new/vpn"
+    with closing(AnchorTable(tmp_path / "a")) as table:
+        table.add("http://p/1", {(old, "remote access")})
+        table.add("http://p/2", {(old, "remote access"), (new, "VPN")})
+        table.flush({old: 0, new: 0})
+        table.move(old, new)
+        table.flush({old: None})
+        assert (table.texts(old), sorted(table.texts(new))) == (
+            [], ["VPN", "remote access", "remote access"],
+        )  # fmt: skip
+        assert [url for url, _ in table.changed(9, due_only=False)] == [new]
+        assert table.unlinked == []
+    with closing(AnchorTable(tmp_path / "a")) as table:
+        table.add("http://p/1", {(old, "tunnel")})
+        table.flush()
+        assert sorted(table.texts(new)) == ["VPN", "remote access", "tunnel"]
+        table.add("http://p/1", ())
+        table.add("http://p/2", {(old, "VPN")})
+        table.flush()
+        assert table.texts(new) == ["VPN"]
+        assert table.sizes() == {"pairs": 1, "pages": 1, "targets": 1}
+        table.close(tidy=True)
+    with closing(AnchorTable(tmp_path / "b")) as other:
+        other.take(tmp_path / "a", lambda _: True)
+        assert other.texts(new) == ["VPN"]
+        other.add("http://p/2", ())
+        other.flush()
+        assert (other.texts(new), other.sizes()["pairs"]) == ([], 0)
+
+
+def test_texts_of_a_url_that_has_moved_back_are_its_own_again(table: AnchorTable) -> None:
+    old, new = "http://old/vpn", "http://new/vpn"
+    table.add("http://p/1", {(old, "remote access")})
+    table.flush()
+    table.move(old, new)
+    table.flush()
+    table.move(new, old)
+    table.flush()
+    table.add("http://p/2", {(old, "tunnel"), (new, "VPN")})
+    table.flush()
+    assert (sorted(table.texts(old)), table.texts(new)) == (
+        ["VPN", "remote access", "tunnel"], [],
+    )  # fmt: skip
+    table.add("http://p/1", ())
+    table.flush()
+    assert sorted(table.texts(old)) == ["VPN", "tunnel"]

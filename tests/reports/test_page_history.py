@@ -1,0 +1,58 @@
+"""What became of a page, in plain words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from larmspider.frontier.delete_gate import Waiting, pack_waiting, undecided_note_of
+from larmspider.frontier.moves import HostMove, note_of_move, pack_move
+from larmspider.frontier.storage.records import url_key
+from larmspider.reports.page_history import history_in_words
+
+OLD, NEW = "http://wiki/vpn", "https://wiki/vpn"
+
+
+class Notes:
+    def __init__(self, **notes: bytes) -> None:
+        self.notes = notes
+
+    def note(self, name: str) -> bytes | None:
+        return self.notes.get(name)
+
+
+def crawl(folder: Path) -> Any:
+    lines = [
+        f"2026-03-02T04:10:00.000Z\t{OLD}\t{OLD}\tmoved 2 times over 1.1 days, to {NEW}",
+        "2026-03-02T04:10:00.000Z\thttp://wiki/x\thttp://wiki/x\tgone",
+    ]
+    (folder / "deleted.log").write_text("".join(f"{line}\n" for line in lines))
+    return SimpleNamespace(parts=[SimpleNamespace(path=folder)])
+
+
+def test_a_move_is_told_at_both_urls(tmp_path: Path) -> None:
+    move = HostMove("wiki:80", "wiki:443", 1.7723e9, 30, 28)
+    notes: Any = Notes(**{note_of_move("wiki:80"): pack_move(move)})
+    report = f"host: {move.report()}"
+    assert list(history_in_words(crawl(tmp_path), notes, OLD)) == [
+        f"left the search 2026-03-02T04:10:00.000Z: moved 2 times over 1.1 days, to {NEW}",
+        report,
+    ]
+    assert list(history_in_words(crawl(tmp_path), notes, NEW)) == [
+        f"was {OLD} until 2026-03-02T04:10:00.000Z (scrapy page {OLD} --versions)",
+        report,
+    ]
+    assert list(history_in_words(crawl(tmp_path), notes, "http://other/")) == []
+
+
+def test_a_page_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:
+    page = Waiting(OLD, "login", "login: kept, however often", 1.7723e9, "")
+    note = pack_waiting({url_key(OLD): page})
+    notes: Any = Notes(**{undecided_note_of("wiki:80"): note})
+    (tmp_path / "none").mkdir()
+    parts: Any = SimpleNamespace(parts=[SimpleNamespace(path=tmp_path / "none")])
+    assert list(history_in_words(parts, notes, OLD)) == [
+        "not as it was since 2026-02-28 (login), and stays: a login form never takes a page out by"
+        " itself"
+    ]
