@@ -125,8 +125,8 @@ class KilledScheduler(FrontierScheduler):
             passes("looking-for-pages")
             return worked
 
-        def killed_look_again(lease: Lease) -> None:
-            look_again(lease)
+        def killed_look_again(lease: Lease, seconds: float) -> None:
+            look_again(lease, seconds)
             passes("looking-again")
 
         def killed_forget(lease: Lease) -> None:
