@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import glob
 import os
 import resource
 import shutil
@@ -139,9 +140,9 @@ def read_plain(path: Path) -> bytes:
 
 
 def in_words(error: Exception, path: Path) -> str:
-    """An error of LMDB, SQLite or Tantivy, which has written below ``path``. A write that was cut
-    short is an input/output error for these; here the cause is named: a full disk, a quota, a limit
-    of the size of files."""
+    """An error of LMDB, SQLite or Tantivy, which has written to ``path`` or below it. A write that
+    was cut short is an input/output error for these; here the cause is named: a full disk, a quota,
+    a limit of the size of files."""
     text = str(error) or repr(error)
     if not any(hidden in text for hidden in _HIDDEN):
         return text
@@ -162,12 +163,16 @@ _HIDDEN = (
 )
 
 
-def why_unwritable(folder: Path) -> str | None:
-    """Why no large file of ``folder`` can grow now, in words; None where it can. It tries with a
-    file of its own, which is as long as the largest one there."""
+def why_unwritable(place: Path) -> str | None:
+    """Why no large file of a folder can grow now, in words; None where it can. It tries with a
+    file of its own, which is as long as the largest one there. ``place`` may be a file, too: then
+    that one counts, and those whose names begin with its name."""
+    folder, files = place, place.rglob("*")
+    if not place.is_dir():
+        folder, files = place.parent, place.parent.glob(f"{glob.escape(place.name)}*")
     probe = folder / f".probe-{os.getpid()}"
     try:
-        sizes = (path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        sizes = (path.stat().st_size for path in files if path.is_file())
         start = max(sizes, default=0)
         file = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:

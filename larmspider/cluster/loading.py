@@ -178,15 +178,11 @@ class Loading:
 
     def _report(self, lost: Sequence[str]) -> None:
         more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
-        message = (
-            f"Redis at {self._link.name} has lost a part of the crawl ({lost[0]}{more}): keys were"
-            " evicted or deleted. Nothing is fetched again. Stop all workers, delete what Redis"
-            f" has left of the crawl, and {REBUILD}"
-        )
+        error = _lost(self._link, f"{lost[0]}{more}")
         if not self._link.is_cluster:
-            raise Lost(message)
+            raise error
         # a node that came back without its last second may lack some steps of a commit
-        logger.warning("%s", message)
+        logger.warning("%s", error)
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
         """The workers that these partitions had last, "" for nobody."""
@@ -312,9 +308,11 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
     """
     crawl, _, serial = (local.files.get(b"redis", local.files.meta) or b"").decode().partition(" ")
     link, committer.crawl_id = committer.link, _crawl_id(committer, local, crawl)
+    on_disk = int(serial or 0)
+    if on_disk and not link.is_cluster:
+        _refuse_lost_commit(committer)
     committer.replay(committer.worker)
     record = committer.read(committer.worker)
-    on_disk = int(serial or 0)
     local.wipe()
     committer.table.drop_all()
     if on_disk < record.serial:
@@ -333,6 +331,26 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
     committer.taken = record.taken
     record.positions |= _compacted(local, f"{committer.crawl_id} {record.serial}")
     return record
+
+
+def _refuse_lost_commit(committer: Committer) -> None:
+    """Raise Lost where partitions have steps of this worker's commits, and Redis has no commit of
+    it: by that, its stores would be cut back to nothing. A Redis that came back without its last
+    second has neither."""
+    link, keys, worker = committer.link, committer.keys, committer.worker
+    if link.run([("EXISTS", keys.commit(worker))]) == [0]:
+        applied = b"applied:" + worker.encode()
+        owners = [keys.partition("owner", at) for at in range(keys.partitions)]
+        if any(link.run([("HEXISTS", owner, applied) for owner in owners])):
+            raise _lost(link, f"the last commit of worker {worker}")
+
+
+def _lost(link: RedisLink, what: str) -> Lost:
+    return Lost(
+        f"Redis at {link.name} has lost a part of the crawl ({what}): keys were evicted or"
+        " deleted. Nothing is fetched again. Stop all workers, delete what Redis has left of the"
+        f" crawl, and {REBUILD}"
+    )
 
 
 def _compacted(local: LocalCopy, commit: str) -> dict[str, bytes]:

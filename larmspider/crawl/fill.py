@@ -457,12 +457,16 @@ def stored_items(
 
 
 def unfinished(crawl: Path) -> Mapping[str, tuple[int, int]]:
-    """Entries that were read, and all, of fills that were killed or still run, by receiver."""
+    """Entries that were taken, or refused, and all, of fills that were killed or still run, by
+    receiver."""
     found = {}
     for path in sorted((crawl / FOLDER / FILL).glob(f"*/{_STATE}")):
         with suppress(OSError, ValueError, KeyError, TypeError):
-            place = _Place(*json.loads(path.read_bytes())["place"])
-            found[path.parent.name] = place.done, place.total
+            state, name = json.loads(path.read_bytes()), path.parent.name
+            place, end = _Place(*state["place"]), Position(*state["spool"])
+            cursor = Cursor.read(path.parent, name) or Cursor()
+            waiting = end.number - min(cursor.number, end.number)
+            found[name] = max(0, place.done - waiting), place.total
     return found
 
 

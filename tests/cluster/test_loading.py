@@ -385,6 +385,21 @@ def test_a_partition_that_redis_has_lost_a_part_of_is_refused(store, workers, go
     assert one.entry(entry(f"http://{host}/4").key) is not None
 
 
+def test_a_worker_whose_commit_alone_is_gone_keeps_its_pages(store, workers):
+    """With no commit its stores would be cut back to nothing, and its pages fetched again."""
+    (one,) = workers("w1")
+    store.assign(one, BLOCKS)
+    one.add(entries("0"))
+    one.acknowledge([(got.key, OK) for got in one.pop("a:80", 0.0, 1)])
+    one.checkpoint({"log": b"7"})
+    one.checkpoint({"log": b"7"})
+    one.close()
+    store.client.delete(store.keys.commit("w1"))
+    with pytest.raises(ConfigError, match=r"the last commit of worker w1.* --rebuild"):
+        workers("w1")
+    assert not store.client.exists(store.keys.commit("w1"))
+
+
 def test_a_new_url_stands_behind_those_of_the_owner_before(store, workers):
     """Serial numbers go on where the other worker's ended."""
     one, two = workers("w1", "w2")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.crawl.fill import Fill, forget_unfinished, stored_items
+from larmspider.crawl.fill import Fill, forget_unfinished, stored_items, unfinished
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import CrawlDirError
 from larmspider.items import REDIRECT, Page, Removed
@@ -86,6 +87,16 @@ def test_one_command_at_a_time_fills_a_receiver(crawl: CrawlDir) -> None:
     (fill_folder(crawl.path, "DummyReceiver") / "state.json").write_text("{}")
     forget_unfinished(crawl.path)
     assert not (fill_folder(crawl.path, "DummyReceiver") / "state.json").exists()
+
+
+def test_a_fill_has_come_as_far_as_its_receiver_has_taken(crawl: CrawlDir) -> None:
+    """Of 60 entries 40 were read, and 25 of those are in the outbox still."""
+    folder = fill_folder(crawl.path, "DummyReceiver")
+    folder.mkdir(parents=True)
+    state = {"place": [6_374, 40, 60], "spool": [9_000, 100, 0], "began": "", "mark": ""}
+    (folder / "state.json").write_text(json.dumps(state))
+    Cursor(offset=5_000, number=75).write(folder, "DummyReceiver")
+    assert unfinished(crawl.path) == {"DummyReceiver": (15, 60)}
 
 
 def test_dead_letters_that_were_sent_again_count_no_more(crawl: CrawlDir) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError
+from larmspider.files import in_words
 from larmspider.pipelines.outbox.receiver import (
     AwayError,
     BatchError,
@@ -236,7 +237,7 @@ class Sqlite(Database):
         except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError) as error:
             raise BatchError(str(error)) from None
         except sqlite3.OperationalError as error:
-            raise AwayError(f"{self._path}: {error}") from None
+            raise AwayError(f"{self._path}: {in_words(error, self._path)}") from None
         except sqlite3.DatabaseError as error:  # no database, or a damaged one
             raise RefusedError(f"{self._path}: {error}") from None
 

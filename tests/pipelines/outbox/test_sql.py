@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -267,3 +268,20 @@ def test_a_server_that_goes_away_and_an_entry_that_it_does_not_take(
         receiver.send(entries(tmp_path, page(chance)))
     receiver.send(entries(tmp_path, page("after")))
     receiver.close()
+
+
+def test_a_database_that_a_limit_cuts_is_called_too_large(tmp_path: Path) -> None:
+    """SQLite calls it a disk I/O error."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    database = Sqlite(tmp_path / "pages.db")
+    database.connect()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with (
+            pytest.raises(AwayError, match=r"File too large: RLIMIT_FSIZE is 20,000"),
+            database.errors(),
+        ):
+            database.connection.execute("CREATE TABLE large AS SELECT zeroblob(100000) AS it")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        database.connection.close()
