@@ -59,8 +59,8 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
 NOT_COMPARED = frozenset(
     {"fetched", "modified", "size", "digest", "depth", "breaks", "likeness", "apart"}
 )
-"""Fields of the index that another markup with the same text changes; the depth, which is that of
-the link by which a page was found first; and what depends on the order in which pages of a host
+"""Index fields that differ with the markup although the text is the same; the depth, which is that
+of the link by which a page was found first; and what depends on the order in which pages of a host
 come, from which its navigation is learned: where sections begin, and the hashes of likeness."""
 STEP = DAY / 4
 EXTENSIONS = (".md", ".markdown", ".html", ".htm", ".md.erb", ".html.erb")

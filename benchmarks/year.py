@@ -1,4 +1,4 @@
-"""A year of nightly refreshes: does the search stay true while nobody looks?
+"""A year of nightly refreshes: does the search stay true without an operator?
 
     python -m benchmarks.year [--days 366] [--every 1] [--seed 1] [--per-day 0]
     python -m benchmarks.year --code ../before      # the same year with an older checkout
@@ -6,7 +6,7 @@
 The servers of benchmarks/year_world.py live through benchmarks/year_events.tsv and through random
 edits, which depend on the seed alone. Each night ``scrapy crawl intranet -a refresh=due`` runs as a
 process whose clock is set to 2 o'clock of that day (virtual_clock.c, which takes a C compiler).
-Nobody approves anything. Each week the search index is compared with the servers:
+No operator approves anything. Each week the search index is compared with the servers:
 
 =========  ========================================================================================
 shown      pages in the index
@@ -54,12 +54,12 @@ CLOCK = Path(__file__).with_name("virtual_clock.c")
 BEGIN = datetime(2030, 3, 1, 2, tzinfo=UTC).timestamp()
 WEEK = 7
 LISTED_DAYS = 14
-"""After so many days a page that is listed ought to be in the index."""
+"""Days after which a listed page should be in the index."""
 LASTING = {
     "move-host": 366, "login": 20, "login-form": 8, "refuse": 90, "disallow": 20, "remove": 30,
     "forbidden": 10, "scope": 1,
 }  # fmt: skip
-"""Conditions of which somebody is to be told; so many days, or pages, at least."""
+"""Conditions that the operator is to be told of, and the least number of days or pages of each."""
 MISSED = frozenset(("missing", "gone", "soft-404", "moved", "moved-to-one", "robots", "denied"))
 PRESENT = frozenset(("same", "not-modified", "200"))
 _READ = """
@@ -79,7 +79,7 @@ for _, place in searcher.search(tantivy.Query.all_query(), searcher.num_docs or 
 
 @dataclass(slots=True)
 class Week:
-    """What the index showed at the end of a week."""
+    """The state of the index at the end of a week, and the requests until then."""
 
     day: int
     counts: Counter[str]

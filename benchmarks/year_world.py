@@ -34,7 +34,7 @@ SIZES = {
     "news": 45, "intra": 40, "secure": 30, "bare": 30, "old": 20, "closed": 25, "left": 15,
     "right": 15,
 }  # fmt: skip
-"""Pages at the beginning, without the start page and those of sections."""
+"""Number of pages on day 0. The start page and the section pages do not count."""
 SUCCESSORS = ("secure-tls", "www", "library")
 """Hosts without pages, until others move there."""
 EDITS = {
@@ -51,9 +51,9 @@ NEW = {"news": 0.5, "handbook": 0.1, "wiki": 0.1}
 """New pages a day beside the events."""
 SECTION = 12
 OUTSIDE = "127.62.0.1:9"
-"""Where pages lead that have left all hosts; nobody answers there."""
+"""Address without a server. Some pages redirect there when they leave."""
 USER, PASSWORD = "crawler", "open sesame"
-"""Of the host ``closed``."""
+"""Basic credentials of the host ``closed``."""
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _WORDS = [
     a + b + c
@@ -64,7 +64,8 @@ _WORDS = [
 
 
 class Event(NamedTuple):
-    """``what`` happens on a host at the beginning of a day, to so many pages or until "off"."""
+    """A change on a host at the beginning of ``day``. ``argument``: number of pages, "on" or "off",
+    a host or a path."""
 
     day: int
     host: str
@@ -73,7 +74,7 @@ class Event(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Of a URL: the token of the text there, "" where there is none; since when there is none."""
+    """The token of the text at a URL, "" without a text, and the day on which the text left."""
 
     token: str
     gone_on: int
@@ -132,7 +133,7 @@ class Host:
 
 
 class World:
-    """All servers. Their clock is that of ``go_to``, and goes on with the machine's."""
+    """Runs the servers of all hosts. ``go_to`` sets their clock, which then goes on."""
 
     def __init__(self, seed: int, events: Iterable[Event]) -> None:
         self.random = random.Random(seed)
@@ -200,7 +201,7 @@ class World:
         return None
 
     def truth(self, url: str) -> Truth:
-        """What a visitor with all rights finds at a URL when no server has a bad day."""
+        """The text that the search should show for a URL. Server errors and logins do not count."""
         host, path = self.host_of(url), urlsplit(url).path
         if host is None:
             return Truth("", 0)
@@ -226,7 +227,7 @@ class World:
         return rf"{without}https?://127\.61\.0\.\d+:\d+/.*"
 
     def urls(self) -> list[str]:
-        """Of all pages that are there, are listed, and may be indexed."""
+        """The pages that exist, that a section lists, and that may be indexed."""
         return [
             host.base + doc.path
             for host in self.hosts.values()
@@ -313,7 +314,7 @@ class World:
         host.docs[doc.path] = doc
         return doc
 
-    # --- what is answered ---------------------------------------------------------------------
+    # --- answers ---------------------------------------------------------------------
 
     def _answers(self, host: Host) -> Callable[[Request], Resolution]:
         def answer(request: Request) -> Resolution:

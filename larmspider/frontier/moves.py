@@ -18,6 +18,7 @@ from typing import NamedTuple
 import msgpack
 
 from larmspider.formatting import counted, utc
+from larmspider.frontier.hosts import origin_of
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of
 
 REDIRECT_GONE = frozenset({404, 410})
@@ -44,9 +45,7 @@ class HostMove:
 
     def in_words(self) -> str:
         """``http://wiki moved to https://wiki: 30 pages``."""
-        return (
-            f"{origin_of(self.host)} moved to {origin_of(self.to)}: {counted(self.pages, 'page')}"
-        )
+        return f"{_shown(self.host)} moved to {_shown(self.to)}: {counted(self.pages, 'page')}"
 
     def report(self) -> str:
         """The same with the date, and how many pages have left."""
@@ -71,15 +70,16 @@ def move_of(note: bytes | None) -> HostMove | None:
     return None if fields is None else HostMove(*fields)
 
 
-def origin_of(host: str) -> str:
+def _shown(host: str) -> str:
+    """The origin of a host with a default port; of another port the scheme is not known.
+
+    >>> [_shown(host) for host in ("wiki:80", "wiki:443", "wiki:8080")]
+    ['http://wiki', 'https://wiki', 'wiki:8080']
     """
-    >>> [origin_of(host) for host in ("wiki:80", "wiki:443", "wiki:8080")]
-    ['http://wiki', 'https://wiki', 'http://wiki:8080']
-    """
-    for port, origin in ((":80", "http://"), (":443", "https://")):
+    for port, scheme in ((":80", "http"), (":443", "https")):
         if host.endswith(port):
-            return origin + host.removesuffix(port)
-    return f"http://{host}"
+            return origin_of(scheme, host)
+    return host
 
 
 def same_place(url: str, target: str) -> bool:

@@ -9,11 +9,11 @@ Without a mode, as in a first crawl, pages only get the time of their next visit
 ``watch`` those are visited whose visit is worth most now, as many as the budget allows, one in 40
 of them chosen at random, which shows how many pages are as stored: all records are gone through
 for that, 8 us each, for an order by stored times is none once theta has moved
-(benchmarks/refresh.py). Pages that were missing at their last
-visit come first, beside the budget (deletes.py), and half of the visits are to the pages whose last
-visit is longest ago. With ``all`` or a pattern each page that matches once, whatever the
-budget. A run that was broken off is gone on with by the same mode: what it has visited is not
-visited again.
+(benchmarks/refresh.py). Pages that were missing at their last visit come first, beside the budget
+(deletes.py). Half of the visits go to the pages whose last visit is longest ago.
+
+With ``all`` or a pattern each page that matches is visited once, whatever the budget. A run that
+was broken off is gone on with by the same mode: what it has visited is not visited again.
 """
 
 from __future__ import annotations

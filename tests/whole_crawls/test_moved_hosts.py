@@ -57,7 +57,8 @@ def test_pages_links_rights_and_credentials_of_a_host_that_has_moved(tmp_path: P
             assert done.status == 0, done.err
             if "moved to" in done.err:
                 break
-        assert f"{host} moved to {there}: 4 pages" in done.err
+        move = f"{host} moved to {there}: 4 pages".replace("http://", "")
+        assert move in done.err
         gone = {line["url"] for line in records(tmp_path / "crawl/deleted.log")}
         assert gone == {first.url(path) for path in ("/", "/a", "/b", "/c")}
         sent = [one.headers.get("private-token") for one in second.log]
@@ -66,7 +67,7 @@ def test_pages_links_rights_and_credentials_of_a_host_that_has_moved(tmp_path: P
         restricted = json.loads((tmp_path / "crawl/crawl.json").read_bytes())["credentials"]
         assert "127.0.0.2" in restricted
     said = scrapy("deletes", "--dir", "crawl", cwd=tmp_path)
-    assert f"{host} moved to {there}: 4 pages" in said.out
+    assert move in said.out
     said = scrapy("explain", "--dir", "crawl", f"{there}/a", cwd=tmp_path)
     assert f"was {host}/a until" in said.out, said.out
     said = scrapy("explain", "--dir", "crawl", f"{host}/a", cwd=tmp_path)
