@@ -1,4 +1,4 @@
-"""Pages that are gone, or not as they were, and wait for somebody: their lists, shown and approved.
+"""Pages that are gone or differ, and wait for the operator: their lists, shown and approved.
 
     lists = waiting_lists(frontier)                     # {"wiki:80": [Row, ...], "scope": [...]}
     remember_shown(crawl.path, lists)
@@ -126,7 +126,7 @@ def _explained(page: Waiting, now: float) -> Waiting:
 
 
 def why_it_stays(page: Waiting) -> str:
-    """Of an undecided page, in words."""
+    """Why an undecided page stays, in words."""
     return _STAYS.get(page.seen) or page.why or page.reason or "its next visits decide"
 
 
@@ -139,7 +139,7 @@ _STAYS: Mapping[str, str] = {
 
 
 def digests(lists: Mapping[str, Sequence[Row]]) -> dict[str, str]:
-    """What each list is known by: its pages, and what was seen of them."""
+    """A digest of each list: of its pages, and of the last observation of each."""
     return {
         name: digest_of(row.key + row.page.seen.encode() for row in rows)
         for name, rows in lists.items()

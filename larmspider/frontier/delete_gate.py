@@ -70,11 +70,11 @@ DELETES, LOGIN, NO_ANSWER = "deletes", "login", "dead"
 UNDECIDED, MOVED = "undecided", "moved"
 """``Notice.what``: pages of a host are undecided for UNDECIDED_SECS; the host has moved."""
 UNDECIDED_SECS = 7 * DAY
-"""A page that is not as it was for longer, and stays all the same, is listed."""
+"""A page that stays is listed if visits do not find it as stored for longer."""
 UNCONFIRMED_SECS = 30 * DAY
 """The same for a page that only waits for its next visits."""
 _SOON = 2.0
-"""The time at which pages of a host that has moved are due: as those of a signal."""
+"""Due time of the pages of a host that has moved: equal to SIGNALLED (revisiting.py)."""
 MANY = 3
 """Pages of a host with texts of their own that have one text since this run: it is nobody's."""
 LEAST_TEXT = 20
@@ -106,7 +106,7 @@ class Waiting:
     why: str
 
     def is_listed(self, now: float) -> bool:
-        """Of an undecided page: whether somebody should see it."""
+        """Whether the operator should see this undecided page."""
         passed = now - self.since
         if not self.why and self.seen in TABLE:
             return passed > UNCONFIRMED_SECS
@@ -430,7 +430,7 @@ class DeleteGate:
         if is_other and entry.key in mine.approved:  # what was approved is not what is seen now
             mine.approved.discard(entry.key)
             before, since = None, now
-        if before is None or before.since > now:  # a clock that was set back begins anew
+        if before is None or before.since > now:  # a clock that was set back restarts the count
             since = min(since or now, now)
             one = mine.undecided[entry.key] = Waiting(entry.url, str(seen), reason, since, "")
         else:
@@ -454,8 +454,8 @@ class DeleteGate:
             self._changed.add(entry.host)
 
     def is_approved(self, host: str, key: bytes, seen: Observation) -> bool:
-        """Whether somebody lets the page go by what a visit has ``seen``: what was listed, or what
-        takes pages out by itself."""
+        """Whether the operator has approved the removal, and a visit has ``seen`` what was listed,
+        or what takes pages out by itself."""
         mine = self._hosts.get(host)
         if mine is None or key not in mine.approved or seen in PRESENT:
             return False
@@ -580,7 +580,7 @@ class DeleteGate:
     # the operator
 
     def waiting(self, host: str) -> int:
-        """How many pages of a host wait for somebody."""
+        """Number of pages of a host that wait for the operator."""
         return len(self._of(host).waiting)
 
     def approve(self, host: str, keys: Mapping[bytes, float]) -> None:

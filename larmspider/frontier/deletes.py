@@ -50,7 +50,7 @@ EARLY_SECS = DAY / 4
 """A visit that confirms comes a day after the last one, less this: a timer's runs differ, and so do
 the hours at which they come to a page."""
 OLD_SECS = 90 * DAY
-"""A single observation that is older begins the count anew: it may be by a clock that was wrong."""
+"""A single observation that is older restarts the count: the clock may have been wrong."""
 DEAD_SECS = 90 * DAY
 """After so long without an answer of a host somebody is asked what is to become of its pages."""
 
@@ -155,7 +155,9 @@ def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
         return Decision(record, False, f"{seen}: kept, however often")
     goes_on = record.missing_as == seen or {record.missing_as, seen} <= _AS_ONE
     is_old = record.confirmations == 1 and now - record.missing_since > OLD_SECS
-    if not goes_on or is_old or record.missing_since > now:  # a clock that was set back begins anew
+    if (
+        not goes_on or is_old or record.missing_since > now
+    ):  # a clock that was set back restarts the count
         since, times = now, 1
     else:
         since, times = record.missing_since, record.confirmations + 1

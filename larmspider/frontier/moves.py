@@ -34,8 +34,8 @@ class Successor(NamedTuple):
 
 @dataclass(slots=True)
 class HostMove:
-    """``host`` moved ``to`` another one, as was first seen at a time ``since``, when it had so many
-    ``pages``; so many ``left`` the search for it."""
+    """``host`` moved ``to`` another one. ``since``: when a visit saw the move first; ``pages``: the
+    number of pages then; ``left``: the number of pages that left the search for their new URLs."""
 
     host: str
     to: str
@@ -59,13 +59,13 @@ def note_of_move(host: str) -> str:
 
 
 def pack_move(move: HostMove | None) -> bytes:
-    """Of None: the host is back."""
+    """The content of the note; ``None`` says that the host is back."""
     packed: bytes = msgpack.packb(None if move is None else astuple(move))
     return packed
 
 
 def move_of(note: bytes | None) -> HostMove | None:
-    """What the note says; None for a host that has not moved."""
+    """The move that a note holds; None for a host that has not moved."""
     fields = msgpack.unpackb(note) if note else None
     return None if fields is None else HostMove(*fields)
 

@@ -206,7 +206,7 @@ class AnchorTable:
             elif before is not None:
                 txn.delete(key, db=self._pages)
         texts, urls = ids.texts, ids.urls
-        if self._moved:  # the new URL's texts are those of the old one
+        if self._moved:  # the new URL has the texts of the old one
             texts = {self._now(one): text for one, text in texts.items()}
         self._add(txn, counts, texts, urls, indexed, stood)
 

@@ -461,8 +461,8 @@ class _Judge:
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
 
     def _led_nowhere(self, there: FetchRecord) -> Observation:
-        """Of a redirect to what was missing at its last visit, which counts if it was not long
-        ago; else it is looked at again."""
+        """The observation for a redirect to a missing page. A visit of the target within FRESH_SECS
+        counts; an older one is repeated."""
         if 0 <= self.now - there.time <= FRESH_SECS:
             return Observation.MISSING
         self.refresh.look_at(self.target)

@@ -1,4 +1,4 @@
-"""What became of a page over time, and of its host, in plain words for ``scrapy explain``.
+"""The history of a page and of its host, in plain words, for ``scrapy explain``.
 
 left the search 2026-03-02T04:10:00Z: moved 2 times over 1.1 days, to https://wiki/vpn
 http://wiki moved to https://wiki: 30 pages (first seen 2026-03-01; 28 left ...)
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
 
 MAX_TIMES = 5
-"""Removals of a page that are told, the last ones."""
+"""Number of removals of a page that are shown, the latest ones."""
 
 
 class Notes(Protocol):
-    """What is asked of a frontier's reader."""
+    """The part of FrontierReader that this module needs."""
 
     def note(self, name: str) -> bytes | None: ...
 

@@ -66,7 +66,7 @@ class Freshness:
 
     @property
     def agrees(self) -> bool:
-        """Whether ``current`` is one of these shares; of a few pages nobody can tell."""
+        """Whether ``current`` is one of these shares; True for fewer than LEAST_CHECKED pages."""
         low, high = self.between
         return self.checked < LEAST_CHECKED or low <= self.current <= high
 

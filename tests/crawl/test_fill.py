@@ -90,7 +90,7 @@ def test_one_command_at_a_time_fills_a_receiver(crawl: CrawlDir) -> None:
 
 
 def test_a_fill_has_come_as_far_as_its_receiver_has_taken(crawl: CrawlDir) -> None:
-    """Of 60 entries 40 were read, and 25 of those are in the outbox still."""
+    """The fill has read 40 of 60 entries, and 25 of the 40 are in the outbox still."""
     folder = fill_folder(crawl.path, "DummyReceiver")
     folder.mkdir(parents=True)
     state = {"place": [6_374, 40, 60], "spool": [9_000, 100, 0], "began": "", "mark": ""}

@@ -1,4 +1,4 @@
-"""A host that moves as a whole, and pages whose removal is not decided: who leaves, who is told.
+"""A host that moves as a whole, and undecided pages: which pages leave, and the notices.
 
 No network, and a clock that is set.
 """
@@ -161,7 +161,7 @@ def test_a_host_that_moves_and_moves_back_loses_nothing() -> None:
     for name in world.names:
         del world.site[name]
         world.site[f"{NEW}{name}"] = there(f"{NEW}{name}", status=301, to=f"http://h/{name}")
-    assert world.left(2.1) == set(), "the count of the old host has begun anew"
+    assert world.left(2.1) == set(), "the count of the old host starts again"
     gone = world.left(3.2)
     assert gone == {f"{NEW}{name}" for name in world.names}
     assert world.state("p1") is UrlState.STORED
@@ -202,11 +202,11 @@ def test_the_other_pages_of_a_host_that_moves_are_due_at_once() -> None:
     assert visit.due == 2.0
 
 
-# what is not decided
+# undecided pages
 
 
 def undecided(world: World) -> dict[str, str]:
-    """Of the listed pages why they stay."""
+    """The reasons why the listed pages stay."""
     waiting = waiting_of(MemoryBackend(world.disk).note(undecided_note_of(HOST)))
     return {
         one.url: one.why or one.reason for one in waiting.values() if one.is_listed(world.clock.now)

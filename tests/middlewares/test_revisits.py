@@ -451,7 +451,7 @@ def test_a_page_that_changes_at_each_visit_without_new_words_is_no_fast_one() ->
     ["http://sso/x/login.php?next=1", "sign-in", "http://idp/portal?back=http%3A%2F%2Fh%2F{}"],
 )
 def test_redirects_of_all_pages_to_a_login_are_told_after_five(target: str) -> None:
-    """The login is not stored. Nothing leaves, and the host waits for somebody."""
+    """The login is not stored. Nothing leaves, and the host waits for the operator."""
     world = World()
     for name in ["", *(f"p{number}" for number in range(8))]:
         world.site[name] = page(name, status=302, to=target.format(name))

@@ -1,4 +1,4 @@
-"""What became of a page, in plain words."""
+"""The history of a page, in plain words."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def as_nobody() -> Iterator[None]:
 
 @pytest.mark.parametrize("closed", ["w2", "."])
 def test_a_worker_that_may_not_be_looked_into_restricts_all(closed: str) -> None:
-    """What another user may not read, or list, was left out: hr.example was for everybody."""
+    """A directory that this user may not read or list was left out: hr.example was open."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         root = a_crawl(Path(name, "crawl"), **MANY)
