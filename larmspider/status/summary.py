@@ -277,7 +277,7 @@ class Summary:
         yield from self._left(count("queued", 0))
 
     def _refreshed(self) -> Iterator[str]:
-        """The lines of a refresh: observations, removed and new pages, what waits, what comes next."""
+        """The lines of a refresh: observations, removed and new pages, what waits, what is next."""
         due = self.next_refresh.get("due", "")
         seen = {word: number for word, number in self.visits.items() if word != "not_asked"}
         if due and not self.pages and not any(seen.values()):
