@@ -29,6 +29,7 @@ from larmspider.crawl.stored_bodies import StoredBodies
 from larmspider.errors import InvalidURL
 from larmspider.extraction.fingerprint import (
     asked_password,
+    asks_password,
     fingerprint,
     has_minutes,
     link_signature,
@@ -263,6 +264,7 @@ class _Judge:
             and visit.status == page.status == 200
             and not page.file_bytes
             and len(visit.digest) >= BODY_DIGEST
+            and (asked_password(visit.link_signature) or not asks_password(page))  # else a login
             and not self._is_known(page)
         )
 

@@ -97,7 +97,7 @@ def _other_part(copy: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | N
         now = manifest.get(name)
         if name == "settings" and isinstance(now, dict) and isinstance(value, dict):
             for setting, was in value.items():
-                if setting not in _REREAD and now.get(setting) != was:
+                if setting not in now or (setting not in _REREAD and now[setting] != was):
                     return str(setting)
         elif name not in _CHANGES and now != value:
             return name
