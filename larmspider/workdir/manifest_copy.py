@@ -10,6 +10,7 @@ has stored anything has a copy. A worker keeps its own, and the one of all worke
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,10 @@ NOTE_OF_ALL = "manifest-of-all"
 space stay when a worker forgets what Redis knows better."""
 
 
+SUM = "crc32"
+"""The last key of a manifest: the CRC-32 of all others in hexadecimal. `scrapy verify` reads it."""
+
+
 class Found(NamedTuple):
     """``manifest`` is None where neither crawl.json nor the frontier has one. ``trouble``: what is
     wrong with crawl.json; "" for nothing, or where there is no crawl. ``copied``: the manifest is
@@ -39,6 +44,24 @@ class Found(NamedTuple):
 
 def packed(manifest: Mapping[str, Any]) -> bytes:
     """The manifest as crawl.json and the note have it."""
+    kept = {key: value for key, value in manifest.items() if key != SUM}
+    return _dumped({**kept, SUM: _sum(kept)})
+
+
+def is_as_written(content: bytes, copy: bytes = b"") -> bool:
+    """Whether the content of a crawl.json fits its checksum. Earlier versions wrote none, neither
+    here nor into ``copy``, the one in the frontier."""
+    manifest = json.loads(content)
+    if SUM not in manifest:
+        return SUM.encode() not in copy
+    return bool(manifest.pop(SUM) == _sum(manifest))
+
+
+def _sum(manifest: Mapping[str, Any]) -> str:
+    return f"{zlib.crc32(_dumped(manifest)):08x}"
+
+
+def _dumped(manifest: Mapping[str, Any]) -> bytes:
     text = json.dumps(manifest, indent=1, ensure_ascii=False, default=str)
     return json_escaped(text).encode("utf-8", "replace")
 
@@ -83,6 +106,7 @@ def unpacked(content: bytes) -> tuple[dict[str, Any] | None, str]:
     if not isinstance(manifest.get("settings", {}), dict):
         return None, "cannot be read: settings: expected an object of JSON"
     version = manifest["format"]
+    manifest.pop(SUM, None)
     if version == FORMAT:
         return manifest, ""
     if isinstance(version, int) and version > FORMAT:

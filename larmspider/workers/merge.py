@@ -10,7 +10,6 @@ what became of each URL and nothing that waits, so no crawl goes on in it.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -63,6 +62,7 @@ from larmspider.workdir.manifest import (
     RULES_DIR,
     SHARED,
 )
+from larmspider.workdir.manifest_copy import packed
 from larmspider.workdir.restricted import note_restricted
 
 Progress: TypeAlias = Callable[[int, int], object]
@@ -316,8 +316,7 @@ class _Merge:
         manifest["end"] = own.get("end")
         note_restricted(manifest, self._restricted)
         manifest[MERGED] = [str(worker.path) for worker in self._crawl.workers]
-        text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-        replace_file(self._draft / MANIFEST, text.encode())
+        replace_file(self._draft / MANIFEST, packed(manifest))
         for folder, _, files in os.walk(self._draft):
             for name in files:
                 sync_file(Path(folder, name))

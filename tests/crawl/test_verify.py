@@ -22,6 +22,7 @@ from larmspider.crawl.verify.check import check, quick_check
 from larmspider.crawl.verify.findings import Findings
 from larmspider.crawl.verify.frontier import check_seal
 from larmspider.crawl.verify.logs import check_log, hole, is_hole
+from larmspider.crawl.verify.others import check_manifest
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -31,7 +32,9 @@ from larmspider.items import Link, Page
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.pipelines.records import RecordLog, read_records
+from larmspider.workdir.directory import write_manifest
 from larmspider.workdir.manifest import CHECKSUMS, SHARED
+from larmspider.workdir.manifest_copy import NOTE
 from tests.support.stored_crawl import StoredCrawl
 
 URLS = [f"http://h/{number}" for number in range(4)]
@@ -184,7 +187,7 @@ def crawl(tmp_path: Path) -> CrawlDir:
     backend.checkpoint(stored.positions)
     backend.close()
     manifest = json.loads((stored.path / "crawl.json").read_text()) | {"spider": "intranet"}
-    (stored.path / "crawl.json").write_text(json.dumps(manifest))
+    write_manifest(stored.path, manifest)
     return CrawlDir(stored.path)
 
 
@@ -308,7 +311,7 @@ def test_checksums_that_the_last_run_left_are_missed(
     seal_index(crawl.path / "index")
     left = {CHECKSUMS: kept_checksums(crawl.path)}
     manifest = json.loads((crawl.path / "crawl.json").read_text()) | left
-    (crawl.path / "crawl.json").write_text(json.dumps(manifest))
+    write_manifest(crawl.path, manifest)
     assert of_files(checked(crawl)) == set()
     file = crawl.path / name
     if damage == "gone":
@@ -323,6 +326,36 @@ def test_checksums_that_the_last_run_left_are_missed(
     assert file.stat().st_size
 
 
+def test_each_flipped_byte_of_the_manifest_is_named(crawl: CrawlDir) -> None:
+    """Also in the value of a setting that `scrapy reindex` writes anew, which the copy in the
+    frontier may have otherwise."""
+    file = crawl.path / "crawl.json"
+    content = file.read_bytes()
+    backend = LmdbBackend(crawl.path / "frontier")
+    backend.recover()
+    backend.put_note(NOTE, content)
+    backend.checkpoint({})
+    backend.close()
+    unnamed = []
+    with FrontierReader(crawl.path / "frontier") as frontier:
+        for at in range(0, len(content), 7):
+            file.write_bytes(content[:at] + bytes((content[at] ^ 4,)) + content[at + 1 :])
+            found = Findings(crawl.path)
+            check_manifest(found, frontier)
+            if not found.damages:
+                unnamed.append(content[at - 20 : at + 20])
+    assert unnamed == []
+
+
+def test_a_manifest_without_a_checksum_is_not_damaged(crawl: CrawlDir) -> None:
+    """An earlier version wrote it."""
+    file = crawl.path / "crawl.json"
+    manifest = json.loads(file.read_text())
+    del manifest["crc32"]
+    file.write_text(json.dumps(manifest))
+    assert of_files(checked(crawl)) == set()
+
+
 def test_a_crawl_without_checksums_misses_none(crawl: CrawlDir) -> None:
     """It was killed, or an earlier version made it."""
     shutil.rmtree(crawl.path / "sums")
@@ -333,7 +366,7 @@ def test_a_crawl_without_checksums_misses_none(crawl: CrawlDir) -> None:
 
 def test_pages_of_a_worker_whose_directory_is_gone_are_named(crawl: CrawlDir) -> None:
     manifest = json.loads((crawl.path / "crawl.json").read_text()) | {SHARED: True}
-    (crawl.path.parent / "crawl.json").write_text(json.dumps(manifest))
+    write_manifest(crawl.path.parent, manifest)
     url = "http://h/of-another"
     backend = LmdbBackend(crawl.path / "frontier")
     backend.recover()

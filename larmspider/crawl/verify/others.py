@@ -37,7 +37,7 @@ from larmspider.workdir.manifest import (
     RULES_DIR,
     WORKER_LOG,
 )
-from larmspider.workdir.manifest_copy import NOTE, read_or_copy, unpacked
+from larmspider.workdir.manifest_copy import NOTE, is_as_written, read_or_copy, unpacked
 from larmspider.workdir.removals import FILE as REMOVALS
 from larmspider.workdir.removals import Removals
 
@@ -68,11 +68,16 @@ def check_manifest(found: Findings, frontier: FrontierReader | None) -> None:
     if read.copied:
         found.add(path, read.trouble.removeprefix(f"{path} "))
         found.manifest = _mended(path, read.manifest)
-    elif frontier is not None and (note := frontier.note(NOTE)):
-        copy, _ = unpacked(note)
-        part = None if copy is None else _other_part(copy, read.manifest)
-        if copy is not None and part is not None and not found.frontier_lost:
+    else:
+        note = frontier.note(NOTE) if frontier is not None and not found.frontier_lost else None
+        copy = (unpacked(note)[0] if note else None) or {}
+        if part := _other_part(copy, read.manifest):
             found.add(path, f"has another {part!r} than its copy in the frontier")
+        elif not is_as_written(path.read_bytes(), note or b""):
+            found.add(path, "does not fit its checksum")
+        else:
+            copy = None
+        if copy is not None:
             found.manifest = {**read.manifest, **copy, **_ended(read.manifest)}
     _check_rules(found, found.manifest or read.manifest)
 
