@@ -97,9 +97,7 @@ def _measured(
         crawl, readers = (statistics.mean(column) for column in zip(*samples, strict=True))
         means.append((crawl, readers))
         row = f"{minute:6} {(time.time() - began) * speed / DAY:8.2f} {world.requests:9,}"
-        print(
-            f"{minute:6} {day:8.2f} {world.requests:9,} {crawl:10.1f} {readers:11.1f}", flush=True
-        )
+        print(f"{row} {crawl:10.1f} {readers:11.1f}", flush=True)
     return means
 
 
