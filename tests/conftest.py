@@ -168,7 +168,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--kills", type=int, default=20, help="kills in tests/recovery/test_kill.py")
+    parser.addoption("--kills", type=int, default=12, help="kills in tests/recovery/test_kill.py")
     parser.addoption("--faults", type=int, default=3, help="crawls in tests/workers/test_faults.py")
     parser.addoption("--rollbacks", type=int, default=3, help="of Redis, in the same file")
     parser.addoption("--file-order", type=int, default=0, help="seed; 0: slow files come first")

@@ -108,7 +108,7 @@ def test_what_is_read_is_what_a_fresh_crawl_would_have(steps: Sequence[Any]) -> 
 
 
 @pytest.mark.acceptance
-@few(150)
+@few(50)
 @given(STEPS)
 def test_so_it_is_after_many_more(steps: Sequence[Any]) -> None:
     check(steps)

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.acceptance
 
 DAY = 86_400.0
 PAGES = 40
-LEAST = 2
+LEAST = 1
 """Kills at each point, without --kills."""
 SETTINGS = FAST | {"LARM_CHECKPOINT_SECS": "0.1", "CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
 HTML = {"Content-Type": "text/html"}
