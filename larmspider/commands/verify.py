@@ -4,6 +4,8 @@ positions."""
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from larmspider.crawl.verify.check import check, check_root, parts_of
 from larmspider.crawl.verify.findings import Findings, Say
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, LarmspiderError
-from larmspider.files import is_locked
+from larmspider.files import is_locked, why_no_lock
 from larmspider.formatting import counted, doing, printable
 from larmspider.pipelines.compaction import finish
 from larmspider.workdir.directory import locked
@@ -60,8 +62,10 @@ class Command(LarmCommand):
             parts = parts_of(root)
         except LarmspiderError as error:
             raise ConfigError(str(error)) from error
-        if opts.repair:
-            for path in {root, *parts}:
+        for path in {root, *parts}:
+            if why := _unreadable(path):
+                raise ConfigError(f"{why}: nothing was checked; run this as the crawl's user")
+            if opts.repair:
                 if is_locked(path / LOCK):
                     raise ConfigError(
                         f"--repair: a crawl runs in {path}: expected a directory that no crawl"
@@ -158,6 +162,25 @@ class Command(LarmCommand):
         if not left:
             more = "; the next run with -a refresh=due or all fetches the pages" if due else ""
             print(f"all is mended{more}")
+
+
+def _unreadable(path: Path) -> str | None:
+    """Which file of a directory this user may not read, and why."""
+    unlisted: list[OSError] = []
+    for folder, _, names in os.walk(path, onerror=unlisted.append):
+        if unlisted:
+            break
+        for name in names:
+            file = Path(folder, name)
+            if file.exists() and not os.access(file, os.R_OK):
+                return f"{file}: {os.strerror(errno.EACCES)}"
+    if unlisted:
+        return f"{unlisted[0].filename}: {unlisted[0].strerror}"
+    frontier = path / "frontier"
+    no_lock = why_no_lock(frontier) if frontier.exists() else None
+    if no_lock == os.strerror(errno.EACCES):
+        return f"{frontier}: {no_lock}; reading it needs a lock file there"
+    return None
 
 
 def _later(due: dict[bytes, str]):  # type: ignore[no-untyped-def]
