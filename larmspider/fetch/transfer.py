@@ -422,7 +422,7 @@ class Transfer:
 
     def _refuse_part(self, head: ResponseHead) -> None:
         """Raise BadResponse for a part of a page, unless the request names a range."""
-        ranges = dict.get(head.headers, b"Content-Range")
+        ranges = dict.get(head.headers, b"Content-Range") or ()
         if head.status not in _PARTS and not (ranges and head.status == 200):
             return
         if self.request is not None and b"Range" in self.request.headers:
