@@ -422,14 +422,15 @@ class Transfer:
 
     def _refuse_part(self, head: ResponseHead) -> None:
         """Raise BadResponse for a part of a page, unless the request names a range."""
-        ranges = dict.get(head.headers, b"Content-Range") or ()
+        ranges = dict.get(head.headers, b"Content-Range")
         if head.status not in _PARTS and not (ranges and head.status == 200):
             return
         if self.request is not None and b"Range" in self.request.headers:
             return
-        if head.status == 200 and not _is_part(ranges[-1]):
+        named = ranges[-1] if ranges else b""
+        if head.status == 200 and not _is_part(named):
             return
-        where = f" ({ranges[-1][:_STATUS_CHARS].decode('latin-1')})" if ranges else ""
+        where = f" ({named[:_STATUS_CHARS].decode('latin-1')})" if named else ""
         raise errors.BadResponse(f"status {head.status} with a part of the page{where}, unasked")
 
     def _choose_decoder(self, head: ResponseHead) -> None:
