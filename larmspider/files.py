@@ -139,6 +139,18 @@ def read_plain(path: Path) -> bytes:
     raise OSError(errno.EINVAL, f"it is {kind}")
 
 
+def why_no_lock(folder: Path) -> str | None:
+    """Why no lock file can be made in a folder, in words; None where it can. LMDB and Tantivy need
+    one to read."""
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    try:
+        readonly = bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError as error:
+        return os.strerror(error.errno or errno.EACCES)
+    return os.strerror(errno.EROFS if readonly else errno.EACCES)
+
+
 def in_words(error: Exception, path: Path) -> str:
     """An error of LMDB, SQLite or Tantivy, which has written to ``path`` or below it. A write that
     was cut short is an input/output error for these; here the cause is named: a full disk, a quota,

@@ -37,10 +37,11 @@ from larmspider.cluster.redis_client import (
     REBUILD,
     SAY_AGAIN_SECS,
     SET_NO_EVICTION,
+    UNREACHABLE,
     RedisLink,
 )
 from larmspider.formatting import counted
-from larmspider.frontier.storage.backend import BackendError
+from larmspider.frontier.storage.backend import BackendError, Fenced
 
 logger = logging.getLogger(__name__)
 
@@ -211,6 +212,16 @@ class MemoryWatch:
                 f" {SET_NO_EVICTION}; then start again, and where a worker refuses what is left,"
                 f" {REBUILD}"
             )
+
+    def explained(self, fenced: Fenced) -> Fenced:
+        """The error, with its cause where Redis has deleted keys, such as this worker's lease."""
+        try:
+            self._refuse_eviction(self._link.infos("stats"))
+        except BackendError as error:
+            return Fenced(f"{fenced}: {error}")
+        except UNREACHABLE:
+            pass
+        return fenced
 
     def judge(self, now: float, soon: float, limit: int) -> None:
         """Both are parts of ``limit`` bytes; ``soon`` has what is still to be committed."""

@@ -183,6 +183,23 @@ class RedisReader:
                 rows[host.decode()] = hosts.get(host, b""), _with_those_fetched(packed)
         return rows
 
+    def crawl_id(self) -> str:
+        """As FrontierReader.shared_crawl() has it; "" where Redis has no crawl."""
+        (found,) = self._run([("GET", self._keys.crawl("id"))])
+        return (found or b"").decode()
+
+    def owners(self) -> dict[str, dict[int, int]]:
+        """Visited URLs by partition, of the partitions in which a worker committed last."""
+        partitions = range(self._keys.partitions)
+        commands: list[tuple[Any, ...]] = [
+            ("HMGET", self._keys.partition("owner", at), "worker", "visited") for at in partitions
+        ]
+        found: dict[str, dict[int, int]] = {}
+        for at, (worker, visited) in zip(partitions, self._run(commands), strict=True):
+            if worker and int(visited or 0):
+                found.setdefault(worker.decode(), {})[at] = int(visited)
+        return found
+
     def host(self, name: str) -> tuple[bytes, Counts]:
         """As FrontierReader.host()."""
         partition = self._keys.partition_of(name)

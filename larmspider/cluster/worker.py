@@ -294,6 +294,10 @@ class ClusterWorker:
             return self.membership.leave(known)
         return True
 
+    def explained(self, error: Fenced) -> Fenced:
+        """Not on the event loop: it asks Redis whether evicted keys are the cause."""
+        return self._memory.explained(error)
+
     # the heartbeat's thread
 
     def _on_beat(self, beat: Beat) -> None:
@@ -301,8 +305,9 @@ class ClusterWorker:
             self._loop.call_soon_threadsafe(self._note, beat)
 
     def _on_fenced(self, error: Fenced) -> None:
+        why = self.explained(error)
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self.end_fenced, error)
+            self._loop.call_soon_threadsafe(self.end_fenced, why)
 
     # the event loop
 
@@ -373,7 +378,7 @@ class ClusterWorker:
             try:
                 await self._tick()
             except Fenced as error:
-                self.end_fenced(error)
+                self.end_fenced(await asyncio.to_thread(self.explained, error))
             except UNREACHABLE as error:
                 self._log_unreachable(error)
             except BackendError as error:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
 
 _LOOK_SECS = 0.1
+_EVERY = object()
+"""--retry-dead without a name."""
 
 
 class Command(LarmCommand):
@@ -67,7 +69,7 @@ class Command(LarmCommand):
             "--retry-dead",
             metavar="NAME",
             nargs="?",
-            const="",
+            const=_EVERY,
             help="send dead letters again, of this receiver or of all",
         )
         parser.add_argument(
@@ -94,8 +96,9 @@ class Command(LarmCommand):
             self._send_again(self._named("--fill", opts.fill), FILL, opts)
             return
         if opts.retry_dead is not None:
-            receivers = self._named("--retry-dead", opts.retry_dead) if opts.retry_dead else []
-            self._send_again(receivers or list(self._receivers()), RETRY, opts)
+            every = opts.retry_dead is _EVERY
+            named = self._receivers() if every else self._named("--retry-dead", opts.retry_dead)
+            self._send_again(list(named), RETRY, opts)
             return
         crawls = [part.path for part in self.open_crawl().parts]
         if opts.send:

@@ -4,6 +4,8 @@ positions."""
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -17,12 +19,13 @@ from larmspider.control.offline import change
 from larmspider.control.repair import make_due, repair
 from larmspider.crawl.verify.check import check, check_root, parts_of
 from larmspider.crawl.verify.findings import Findings, Say
+from larmspider.crawl.verify.workers import check_workers
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, LarmspiderError
-from larmspider.files import is_locked
+from larmspider.files import is_locked, why_no_lock
 from larmspider.formatting import counted, doing, printable
 from larmspider.pipelines.compaction import finish
-from larmspider.workdir.directory import locked
+from larmspider.workdir.directory import locked, worker_dirs
 from larmspider.workdir.frames import damages
 from larmspider.workdir.manifest import LOCK
 from larmspider.workdir.manifest_copy import read_or_copy
@@ -60,13 +63,14 @@ class Command(LarmCommand):
             parts = parts_of(root)
         except LarmspiderError as error:
             raise ConfigError(str(error)) from error
-        if opts.repair:
-            for path in {root, *parts}:
-                if is_locked(path / LOCK):
-                    raise ConfigError(
-                        f"--repair: a crawl runs in {path}: expected a directory that no crawl"
-                        " writes to"
-                    )
+        for path in {root, *parts}:
+            if why := _unreadable(path):
+                raise ConfigError(f"{why}: nothing was checked; run this as the crawl's user")
+            if opts.repair and is_locked(path / LOCK):
+                raise ConfigError(
+                    f"--repair: a crawl runs in {path}: expected a directory that no crawl"
+                    " writes to"
+                )
         every, left = [], []
         for path in parts:
             found, remains = self._one(path, root, repairs=opts.repair)
@@ -74,6 +78,7 @@ class Command(LarmCommand):
             left += remains
         if parts != [root]:
             found = check_root(root)
+            check_workers(found, parts, self._elsewhere(), self.settings)
             every.append(found)
             if opts.repair:
                 left += repair(found, self.settings, lambda *_: None, make_due=lambda _: 0)
@@ -81,6 +86,12 @@ class Command(LarmCommand):
         self._print(every, left, opts)
         damaged = any(found.damages for found in every)
         self.exitcode = int(bool(left) if opts.repair else damaged)
+
+    def _elsewhere(self) -> set[str]:
+        """Names of the workers whose directories --shard names."""
+        assert self.settings is not None
+        given = [Path(one).expanduser() for one in options.strings(self.settings, "LARM_SHARDS")]
+        return {one.name for path in given for one in (path, *worker_dirs(path))}
 
     def _one(self, path: Path, root: Path, *, repairs: bool) -> tuple[Findings, list[str]]:
         assert self.settings is not None
@@ -158,6 +169,25 @@ class Command(LarmCommand):
         if not left:
             more = "; the next run with -a refresh=due or all fetches the pages" if due else ""
             print(f"all is mended{more}")
+
+
+def _unreadable(path: Path) -> str | None:
+    """Which file of a directory this user may not read, and why."""
+    unlisted: list[OSError] = []
+    for folder, _, names in os.walk(path, onerror=unlisted.append):
+        if unlisted:
+            break
+        for name in names:
+            file = Path(folder, name)
+            if file.exists() and not os.access(file, os.R_OK):
+                return f"{file}: {os.strerror(errno.EACCES)}"
+    if unlisted:
+        return f"{unlisted[0].filename}: {unlisted[0].strerror}"
+    frontier = path / "frontier"
+    no_lock = why_no_lock(frontier) if frontier.exists() else None
+    if no_lock == os.strerror(errno.EACCES):
+        return f"{frontier}: {no_lock}; reading it needs a lock file there"
+    return None
 
 
 def _later(due: dict[bytes, str]):  # type: ignore[no-untyped-def]

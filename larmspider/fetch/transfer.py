@@ -192,6 +192,21 @@ def _ip_address(text: str) -> IPv4Address | IPv6Address:
     return ip_address(text)
 
 
+_PARTS = frozenset({206, 226})
+"""Partial content (RFC 9110 15.3.7), and a difference to an earlier version (RFC 3229)."""
+_RANGE = re.compile(rb"bytes\s+0+-(\d{1,18})/(\d{1,18})", re.IGNORECASE)
+
+
+def _is_part(content_range: bytes) -> bool:
+    """Whether a Content-Range names less than the whole.
+
+    >>> _is_part(b"bytes 0-99/100"), _is_part(b"bytes 0-49/100"), _is_part(b"bytes 5-99/100")
+    (False, True, True)
+    """
+    match = _RANGE.fullmatch(content_range.strip())
+    return match is None or int(match[1]) + 1 < int(match[2])
+
+
 _SLICE = 512
 """Bytes that are decoded at once where the limit is larger than memory."""
 _UNPACKED = 17 << 20
@@ -382,6 +397,7 @@ class Transfer:
         """Called before the first byte of the body, or at its end; False if nobody wants the
         body."""
         head = self.read_head()
+        self._refuse_part(head)
         if self.on_head is not None and self.request is not None:
             self.stop = self.on_head(self.request, head)
             self.on_head = None
@@ -403,6 +419,19 @@ class Transfer:
         if encoded and self.decode and not self.no_body:
             self._choose_decoder(head)
         return True
+
+    def _refuse_part(self, head: ResponseHead) -> None:
+        """Raise BadResponse for a part of a page, unless the request names a range."""
+        ranges = dict.get(head.headers, b"Content-Range")
+        if head.status not in _PARTS and not (ranges and head.status == 200):
+            return
+        if self.request is not None and b"Range" in self.request.headers:
+            return
+        named = ranges[-1] if ranges else b""
+        if head.status == 200 and not _is_part(named):
+            return
+        where = f" ({named[:_STATUS_CHARS].decode('latin-1')})" if named else ""
+        raise errors.BadResponse(f"status {head.status} with a part of the page{where}, unasked")
 
     def _choose_decoder(self, head: ResponseHead) -> None:
         """Set the decoder, and leave in the header what it does not undo, as Scrapy's middleware

@@ -18,7 +18,7 @@ from typing import Any
 import tantivy
 
 from larmspider.errors import ConfigError, CrawlDirError
-from larmspider.files import make_folder, replace_file
+from larmspider.files import make_folder, replace_file, why_no_lock
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
@@ -81,9 +81,7 @@ def open_index(directory: Path) -> tuple[tantivy.Index, str]:
     try:
         index = tantivy.Index.open(str(directory))
     except (ValueError, OSError) as error:
-        raise CrawlDirError(
-            f"{directory}: the search index cannot be opened: {error}; scrapy reindex makes it anew"
-        ) from error
+        raise _unopened(directory, error) from error
     return _prepare(index, stemmer, version), stemmer
 
 
@@ -114,10 +112,18 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
             _create(directory)
         index = tantivy.Index(build_schema(), path=str(directory))
     except (ValueError, OSError) as error:
-        raise CrawlDirError(
-            f"{directory}: the search index cannot be opened: {error}; scrapy reindex makes it anew"
-        ) from error
+        raise _unopened(directory, error) from error
     return _prepare(index, stemmer, SCHEMA_VERSION)
+
+
+def _unopened(directory: Path, error: Exception) -> CrawlDirError:
+    what = f"{directory}: the search index cannot be opened"
+    if why := why_no_lock(directory):
+        return CrawlDirError(
+            f"{what}: {why}. Reading it needs a lock file there: run this as the crawl's user, or"
+            " on a copy that can be written"
+        )
+    return CrawlDirError(f"{what}: {error}; scrapy reindex makes it anew")
 
 
 def _create(directory: Path) -> None:

@@ -350,10 +350,10 @@ class FrontierScheduler:
         """Make the batch durable with the stores' positions; in any thread."""
         try:
             self.frontier.commit(positions)
-        except Fenced:
+        except Fenced as error:
             assert self.worker is not None
             self.worker.fenced = True
-            raise
+            raise self.worker.explained(error) from None
 
     async def discard(self, positions: Mapping[str, bytes]) -> None:
         """After a commit that went well, before the next one begins; on the event loop."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import make_folder
 from larmspider.workdir.directory import check_free, reserve
 from larmspider.workdir.manifest import LOCK, MANIFEST
+from larmspider.workdir.manifest_copy import read_or_copy
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -88,3 +89,17 @@ def names(root: Path, host: str | None = None) -> Iterator[str]:
         number += 1
         if number not in taken:
             yield f"{stem}-{number}"
+
+
+def same_worker(directories: Iterable[Path]) -> list[tuple[Path, Path]]:
+    """Directories of a worker, each with a copy of it or a link to it."""
+    found: dict[str, list[Path]] = {}
+    for path in directories:
+        manifest = read_or_copy(path).manifest or {}
+        name = (manifest.get("settings") or {}).get("LARM_WORKER") or path.resolve().name
+        found.setdefault(name, []).append(path)
+    pairs = []
+    for name, paths in found.items():
+        first, *copies = sorted(paths, key=lambda path: (path.name != name, path))
+        pairs += [(first, copy) for copy in copies]
+    return pairs

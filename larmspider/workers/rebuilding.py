@@ -35,6 +35,7 @@ from larmspider.workdir.directory import (
 )
 from larmspider.workdir.manifest import LOCK, MANIFEST, REJUDGE, is_shared
 from larmspider.workdir.removals import REASON, Removals
+from larmspider.workdir.worker_name import same_worker
 
 SAY_SECS = 2.0  # between two lines of progress
 _SHOWN = 5  # partitions in a line
@@ -100,6 +101,11 @@ def rebuild(settings: BaseSettings, *, complete: bool, say: Callable[[str], obje
     with ExitStack() as stack:
         stack.enter_context(waited_for(root / LOCK))
         found = [path for path in worker_dirs(root) if (path / "frontier" / "data.mdb").exists()]
+        for one, other in same_worker(found):
+            raise ConfigError(
+                f"{one.name} and {other.name} in {root} are the directory of one worker twice:"
+                " move one of them away"
+            )
         for path in found:
             stack.enter_context(locked(path / LOCK))
         readers = {path: stack.enter_context(FrontierReader(path / "frontier")) for path in found}

@@ -17,7 +17,7 @@ from larmspider.cluster.keys import Keys
 from larmspider.cluster.memory import CHANGE_BYTES, MemoryWatch
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.worker import ClusterWorker
-from larmspider.frontier.storage.backend import BackendError
+from larmspider.frontier.storage.backend import BackendError, Fenced
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from tests.support.frontier.conformance import entry
 from tests.support.frontier.redis_store import RedisStore
@@ -82,6 +82,21 @@ def test_keys_that_redis_evicts_while_the_crawl_runs_are_an_error(
     server.stop()
     server.start()
     watch.look(0, 0, 1)
+
+
+def test_a_lost_lease_is_explained_by_the_keys_that_redis_evicted(
+    redis_server: Callable[..., RedisServer],
+) -> None:
+    server = redis_server(maxmemory_policy="noeviction")
+    client = server.client()
+    watch = watch_of(client)
+    watch.look(0, 0, 1)
+    fenced = Fenced("its lease ran out")
+    assert watch.explained(fenced) is fenced
+    evict(client)
+    assert "its lease ran out: Redis at here has evicted" in str(watch.explained(fenced))
+    server.stop()
+    assert watch.explained(fenced) is fenced
 
 
 def evict(client: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -22,7 +23,7 @@ from larmspider.crawl.verify.check import check, quick_check
 from larmspider.crawl.verify.findings import Findings
 from larmspider.crawl.verify.frontier import check_seal
 from larmspider.crawl.verify.logs import check_log, hole, is_hole
-from larmspider.crawl.verify.others import check_manifest
+from larmspider.crawl.verify.others import check_manifest, check_warc
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -32,6 +33,7 @@ from larmspider.items import Link, Page
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.pipelines.records import RecordLog, read_records
+from larmspider.pipelines.warc import cdxj_of
 from larmspider.workdir.directory import write_manifest
 from larmspider.workdir.manifest import CHECKSUMS, SHARED
 from larmspider.workdir.manifest_copy import NOTE
@@ -381,3 +383,28 @@ def test_pages_of_a_worker_whose_directory_is_gone_are_named(crawl: CrawlDir) ->
     (crawl.path.parent / "w2").mkdir()
     (crawl.path.parent / "w2" / "store.log").touch()
     assert checked(crawl).notes == []
+
+
+def test_every_damaged_record_of_a_warc_file_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "warc"
+    folder.mkdir()
+    path = folder / "crawl-00000.warc.gz"
+    starts, lines = [], []
+    with path.open("wb") as out:
+        for number in range(6):
+            starts.append(out.tell())
+            fields = json.dumps({"url": f"http://h/{number}", "offset": str(out.tell())})
+            lines.append(f"h)/{number} 20260101000000 {fields}\n")
+            text = hashlib.sha256(b"%d" % number).hexdigest() * 9
+            out.write(gzip.compress(b"WARC/1.1\r\nWARC-Type: response\r\n\r\n" + text.encode()))
+        size = out.tell()
+    cdxj_of(path).write_text("".join(lines))
+    for start in (starts[1] + 40, starts[2], starts[4] + 60):
+        flip(path, start, 0xFF)
+    found = Findings(tmp_path)
+    check_warc(found, b"0 %d" % size, say)
+    assert [(one.at, one.url) for one in found.damages] == [
+        (starts[number], f"http://h/{number}") for number in (1, 2, 4)
+    ]
+    assert all("copy the file back" in one.mend for one in found.damages)
+    assert sorted(found.due.values()) == ["http://h/1", "http://h/2", "http://h/4"]

@@ -38,6 +38,11 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
         ),
         pytest.param(b"<html>HTTP/0.9", "bad-response", id="HTTP/0.9"),
         pytest.param(b"HTTP/7 200 OK\r\n\r\n", "bad-response", id="HTTP/7"),
+        pytest.param(b"HTTP/1.1 206 P\r\n\r\n<p>", "bad-response", id="a part"),
+        pytest.param(b"HTTP/1.1 226 IM\r\n\r\n<p>", "bad-response", id="a difference"),
+        pytest.param(
+            OK + b"Content-Range: bytes 0-2/9\r\n\r\nabc", "bad-response", id="a part as 200"
+        ),
         pytest.param(b"HTTP/1.1 2 OK\r\n\r\n", "bad-response", id="status 2"),
         pytest.param(b"HTTP/1.1 99999 OK\r\n\r\nx", "bad-response", id="status 99999, body"),
         pytest.param(b"HTTP/1.1 99999 OK\r\n\r\n", "bad-response", id="status 99999"),
@@ -225,3 +230,13 @@ def test_part_of_a_body_is_an_answer_where_that_is_wanted(
     assert (response.body, response.flags) == (b"short", ["dataloss"])
     response = fetcher().get(server.url(), meta={"download_fail_on_dataloss": False})
     assert response.flags == ["dataloss"]
+
+
+def test_a_part_that_is_asked_for_and_a_range_that_is_the_whole_are_well(
+    scripted_server: Start, fetcher: Make
+) -> None:
+    part = Reply(206, {"Content-Range": "bytes 0-2/9"}, b"abc")
+    whole = Reply(200, {"Content-Range": "bytes 0-2/3"}, b"abc")
+    server = scripted_server({"/part": part, "/whole": whole})
+    assert fetcher().get(server.url("/part"), headers={"Range": "bytes=0-2"}).body == b"abc"
+    assert fetcher().get(server.url("/whole")).body == b"abc"

@@ -160,6 +160,7 @@ def test_dead_letters_are_sent_again(sent: Path) -> None:
         (["--fill", "SqlReceiver", "--send"], 2, "--send and --fill: expected one of them"),
         (["--fill", "SqlReceiver", "--dir", "."], 2, "it has no crawl.json"),
         (["--fill", "SqlReceiver", "--dir", "none"], 2, "is no directory"),
+        (["--retry-dead", ""], 2, "no receiver of this name"),
         (["--retry-dead", "--dir", "none"], 2, "is no directory"),
     ],
 )

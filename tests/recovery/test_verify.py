@@ -21,6 +21,7 @@ from larmspider.crawl.verify.check import check
 from larmspider.files import lock
 from larmspider.index.version import open_index
 from tests.support.crawling import FAST, Ran, environment, scrapy
+from tests.support.other_user import scrapy_as_other
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 
 pytestmark = pytest.mark.acceptance
@@ -220,6 +221,17 @@ def test_a_repair_beside_a_crawl_is_refused(crawls: Crawls) -> None:
         assert "a crawl runs in" in ran.err
         checked = crawls.verify("one")
         assert checked.status == 0, checked.out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed, so root to become one")
+@pytest.mark.parametrize("more", [[], ["--repair"]])
+def test_what_this_user_may_not_read_is_no_damage(
+    crawls: Crawls, more: list[str], tmp_path: Path
+) -> None:
+    ran = scrapy_as_other("verify", "--dir", str(crawls.folder / "one"), *more, cwd=tmp_path)
+    assert ran.status == 2, ran.out
+    assert len(ran.err.splitlines()) == 1
+    assert "Permission denied" in ran.err
 
 
 @pytest.mark.parametrize("name", ["nowhere", "empty"])

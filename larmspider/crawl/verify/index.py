@@ -18,6 +18,7 @@ from larmspider.crawl.verify.bodies import StoredUrls
 from larmspider.crawl.verify.findings import Findings, Say
 from larmspider.crawl.verify.frontier import walked
 from larmspider.errors import CrawlDirError, is_panic
+from larmspider.files import why_no_lock
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import url_key
 from larmspider.index.rebuild import files_of, stored_documents
@@ -120,6 +121,9 @@ def _check_pages(
     *,
     ahead: bool,
 ) -> None:
+    if why := why_no_lock(directory):
+        found.notes.append(f"{directory}: {why}, so its pages were not held against those stored")
+        return
     try:
         open_index(directory)
         total, documents = stored_documents(directory)

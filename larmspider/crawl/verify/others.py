@@ -6,9 +6,10 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from larmspider.checksums import FOLDER as SUMS
 from larmspider.checksums import SEAL, crc_of, lost_checksums, read_sums, sums_path
@@ -259,14 +260,17 @@ def check_warc(found: Findings, position: bytes, say: Say) -> None:
         if one == number and size < length:
             found.add(path, f"ends at {size:,}, {length:,} were committed", mend=_WARC_MEND)
         urls = _urls_of(found, cdxj_of(path))
-        for at, what in _bad_members(path, min(size, length) if one == number else size, say):
+        end = min(size, length) if one == number else size
+        for at, what in _bad_members(path, end, urls, say):
             url = urls.get(at, "")
-            found.add(path, what, at, url, mend=_WARC_MEND)
+            found.add(path, what, at, url, mend=_WARC_RECORD_MEND if url else _WARC_MEND)
             if url:
                 found.due[url_key(url)] = url
 
 
 _WARC_MEND = "copy the file back from where you keep it"
+_WARC_RECORD_MEND = f"{_WARC_MEND}. Else its page, which is due, goes to another record"
+_GZIP = b"\x1f\x8b\x08"
 
 
 def _urls_of(found: Findings, path: Path) -> dict[int, str]:
@@ -287,20 +291,59 @@ def _urls_of(found: Findings, path: Path) -> dict[int, str]:
     return urls
 
 
-def _bad_members(path: Path, end: int, say: Say) -> list[tuple[int, str]]:
+def _bad_members(
+    path: Path, end: int, starts: Iterable[int], say: Say
+) -> Iterator[tuple[int, str]]:
+    """Where each damaged member of a WARC file begins, and what is wrong with it. ``starts``: known
+    beginnings of members."""
+    known = sorted(starts)
     with path.open("rb") as file:
         at = 0
         while at < end:
             say(path.name, at, end)
-            unpack, start, size = zlib.decompressobj(31), at, 0
-            file.seek(at)
-            try:
-                while not unpack.eof and (piece := file.read(_PIECE)):
-                    unpack.decompress(piece)
-                    size += len(piece)
-            except zlib.error as error:
-                return [(start, f"a record cannot be read: {error}")]
-            if not unpack.eof:
-                return [(start, f"{counted(size, 'byte')} are no whole record")]
-            at += size - len(unpack.unused_data)
-    return []
+            size, what = _member(file, at)
+            if what:
+                yield at, what
+                after = bisect_right(known, at)
+                at = _next_member(file, at + 1, min([*known[after : after + 1], end]))
+            else:
+                at += size
+
+
+def _member(file: IO[bytes], start: int) -> tuple[int, str]:
+    """Its bytes, and what is wrong with it."""
+    unpack, size = zlib.decompressobj(31), 0
+    file.seek(start)
+    try:
+        while not unpack.eof and (piece := file.read(_PIECE)):
+            unpack.decompress(piece)
+            size += len(piece)
+    except zlib.error as error:
+        return size, f"a record cannot be read: {error}"
+    if not unpack.eof:
+        return size, f"{counted(size, 'byte')} are no whole record"
+    return size - len(unpack.unused_data), ""
+
+
+def _next_member(file: IO[bytes], start: int, end: int) -> int:
+    """Where the next record of WARC begins; ``end`` for nowhere."""
+    at, before = start, b""
+    while at < end:
+        file.seek(at)
+        piece = before + file.read(_PIECE)
+        first, found = at - len(before), -1
+        while (found := piece.find(_GZIP, found + 1)) >= 0:
+            if first + found < end and _begins_record(file, first + found):
+                return first + found
+        at, before = first + len(piece), piece[-len(_GZIP) + 1 :]
+        if len(piece) == len(before):
+            break
+    return end
+
+
+def _begins_record(file: IO[bytes], at: int) -> bool:
+    file.seek(at)
+    try:
+        return zlib.decompressobj(31).decompress(file.read(512), 5) == b"WARC/"
+    except zlib.error:
+        return False

@@ -13,7 +13,9 @@ and workers may write into one database; a lock lets one write at a time.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options
 from larmspider.errors import ConfigError
-from larmspider.files import in_words
+from larmspider.files import in_words, why_no_lock
 from larmspider.pipelines.outbox.receiver import (
     AwayError,
     BatchError,
@@ -67,6 +69,8 @@ INDEXES = (
 """Links may be longer than what a B-tree of PostgreSQL holds; hashes may not."""
 CONNECT_SECS, STATEMENT_SECS = 10, 120
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SHUT = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
+"""SQLite's codes for a file that another path, or other rights, would mend."""
 URLS = "postgresql://user:password@host/database or sqlite:FILE"
 
 
@@ -237,9 +241,23 @@ class Sqlite(Database):
         except (sqlite3.IntegrityError, sqlite3.DataError, OverflowError) as error:
             raise BatchError(str(error)) from None
         except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in _SHUT:
+                raise RefusedError(f"{self._path}: {self._why_shut() or error}") from None
             raise AwayError(f"{self._path}: {in_words(error, self._path)}") from None
         except sqlite3.DatabaseError as error:  # no database, or a damaged one
             raise RefusedError(f"{self._path}: {error}") from None
+
+    def _why_shut(self) -> str | None:
+        """Why the file cannot be opened for writing, in words."""
+        folder = self._path.parent
+        if not folder.is_dir():
+            return f"{folder} is no directory: expected a file in one that exists"
+        if self._path.is_dir():
+            return "it is a directory: expected a file"
+        if self._path.exists() and not os.access(self._path, os.R_OK | os.W_OK):
+            return f"it cannot be written: {os.strerror(errno.EACCES)}"
+        why = why_no_lock(folder)
+        return f"{folder} cannot be written: {why}" if why else None
 
     def begin(self) -> None:
         self.connection.execute("BEGIN IMMEDIATE")

@@ -196,7 +196,9 @@ def test_files_that_are_no_database_or_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("no database, " * 100)
     for path, kind, said in (
         (tmp_path / "x", RefusedError, "not a database"),
-        (tmp_path / "none" / "x", AwayError, "unable to open"),
+        (tmp_path / "none" / "x", RefusedError, "none is no directory: expected a file in one"),
+        (tmp_path / "x" / "y", RefusedError, "x is no directory"),
+        (tmp_path, RefusedError, "it is a directory"),
     ):
         with closing(receiver_for(f"sqlite:{path}")) as one, pytest.raises(kind, match=said):
             one.connect()

@@ -1,0 +1,98 @@
+"""Workers of a crawl that has no directory for them, by what Redis has; two directories of one.
+
+Redis knows which worker committed last in each partition. Where the directory of that worker is
+gone, so are its pages, and a refresh does not fetch them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from larmspider import options
+from larmspider.cluster.reader import RedisReader, waiting_of
+from larmspider.crawl.verify.findings import Findings
+from larmspider.errors import CrawlDirError, LarmspiderError
+from larmspider.files import is_locked, why_no_lock
+from larmspider.formatting import counted
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.workdir.directory import REDIS_DIR, REDIS_SOCKET
+from larmspider.workdir.manifest import LOCK
+from larmspider.workdir.manifest_copy import read_or_copy
+from larmspider.workdir.worker_name import same_worker
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+_BAD_DAY = "docs/operations.md, On a bad day"
+_SHOWN = 3  # partitions in a line
+
+
+def check_workers(
+    found: Findings, parts: Sequence[Path], elsewhere: Collection[str], settings: BaseSettings
+) -> None:
+    """``elsewhere``: names of workers whose directories are known to lie elsewhere."""
+    for one, other in same_worker(parts):
+        found.add(other, f"is the directory of the worker of {one} once more", mend="move it away")
+    known = {path.name for path in parts} | set(elsewhere)
+    try:
+        with _reader(found.path, settings) as (reader, why_not):
+            if reader is None:
+                found.notes.append(f"{found.path}: lost directories are not known: {why_not}")
+                return
+            if lost := _other_crawl(reader.crawl_id(), parts):
+                found.add(found.path, lost, mend=f"scrapy workers --rebuild fills it ({_BAD_DAY})")
+                return
+            owners = reader.owners()
+    except LarmspiderError as error:
+        found.notes.append(f"{found.path}: lost directories are not known: {error}")
+        return
+    for worker in sorted(owners.keys() - known):
+        urls, numbers = sum(owners[worker].values()), sorted(owners[worker])
+        more = f" and {len(numbers) - _SHOWN:,} more" if numbers[_SHOWN:] else ""
+        found.add(
+            found.path / worker,
+            f"is gone: worker {worker} visited {counted(urls, 'URL')} of"
+            f" {'partition' if len(numbers) == 1 else 'partitions'}"
+            f" {', '.join(map(str, numbers[:_SHOWN]))}{more}",
+            mend=f"name it with --shard if it is on another machine; else see {_BAD_DAY}",
+        )
+
+
+def _other_crawl(in_redis: str, parts: Sequence[Path]) -> str:
+    """What is wrong with the crawl in Redis, in words, by the workers' directories."""
+    for path in parts:
+        if (path / "frontier" / "data.mdb").exists():
+            with suppress(LarmspiderError), FrontierReader(path / "frontier") as reader:
+                own = reader.shared_crawl()[0]
+                if own and own != in_redis:
+                    what = "another crawl than" if in_redis else "lost the crawl of"
+                    return f"Redis has {what} {path.name}"
+    return ""
+
+
+@contextmanager
+def _reader(root: Path, settings: BaseSettings) -> Iterator[tuple[RedisReader | None, str]]:
+    """The Redis of REDIS_URL, or the private one, which is started if need be."""
+    folder = root / REDIS_DIR
+    manifest = read_or_copy(root).manifest or {}
+    runs = (folder / REDIS_SOCKET).exists() or is_locked(folder / LOCK)
+    if options.many_workers(settings) or runs or not folder.is_dir() or why_no_lock(folder):
+        with waiting_of(root, manifest, settings) as answer:
+            yield answer
+        return
+    from larmspider.cluster.redis_server import PrivateRedis  # 0.1 s, for other commands too
+
+    try:
+        private = PrivateRedis(folder).__enter__()
+    except CrawlDirError as error:
+        raise CrawlDirError(f"{error}: its file is damaged, or gone ({_BAD_DAY})") from None
+    try:
+        wanted = settings.copy()
+        wanted.set("REDIS_URL", private.url, priority="cmdline")
+        with waiting_of(root, manifest, wanted) as answer:
+            yield answer
+    finally:
+        private.__exit__()
