@@ -110,6 +110,10 @@ REFRESH = "larm/refresh/{seen}"
 (docs/refresh.md); removed: pages that were taken out"""
 REFRESH_REQUESTS = "larm/refresh/requests"
 """AnswersMiddleware: requests for pages that were stored before, second looks too"""
+REFRESH_SPENT = "larm/refresh/requests/{purpose}"
+"""AnswersMiddleware: all requests of a refresh by their purpose: visits, second_looks (a page once
+more at once, or whether a missing page has gone), proofs (canaries, made-up URLs), and other (new
+pages, robots.txt, sitemaps, feeds, logins, retries)"""
 REFRESH_NOT_ASKED = "larm/refresh/not_asked"
 """FrontierScheduler, at the end of a refresh: known pages that were not asked for"""
 LEFT = "larm/left/{why}"

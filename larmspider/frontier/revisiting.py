@@ -22,6 +22,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
@@ -31,7 +32,7 @@ import msgpack
 
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.frontier import dispatch
-from larmspider.frontier.delete_gate import LOGIN_EXPIRED
+from larmspider.frontier.delete_gate import FIRST, LOGIN_EXPIRED
 from larmspider.frontier.deletes import (
     PRESENT,
     TABLE,
@@ -40,7 +41,7 @@ from larmspider.frontier.deletes import (
     confirmed_from,
     decide,
 )
-from larmspider.frontier.hosts import HostState
+from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.moves import Successor, same_place, stands_for
 from larmspider.frontier.refresh import (
     DAY,
@@ -76,6 +77,20 @@ if TYPE_CHECKING:
     from larmspider.urls.normalizer import UrlForms
 
 DUE, ALL, WATCH = "due", "all", "watch"
+
+
+class Purpose(StrEnum):
+    """The purpose of a request of a refresh. The words are parts of stats keys."""
+
+    VISIT = "visits"
+    SECOND_LOOK = "second_looks"
+    """A page once more at once, or whether a page is gone."""
+    PROOF = "proofs"
+    """A canary, or a made-up URL: what the answers of a host mean."""
+    OTHER = "other"
+    """New pages, robots.txt, sitemaps, feeds, logins, retries."""
+
+
 ASKED, SIGNALLED = 1.0, 2.0
 """Times, before all others, of pages that somebody asked for, and that a site says have changed."""
 CONFIRM = 1.5
@@ -188,6 +203,7 @@ class Revisiting:
         self._budget = Budget(per_day)
         self._confirming = Budget(0.0)  # visits that confirm, beside the budget
         self._paid: set[bytes] = set()  # planned visits that are charged, and not judged yet
+        self._requested: set[bytes] = set()  # pages whose visit has begun, and is not judged yet
         self._missing: list[tuple[float, bytes, FetchRecord]] = []  # a heap: -since, key
         self._oldest: list[tuple[float, bytes, FetchRecord]] = []  # a heap: age, key
         self._theta = 0.0
@@ -600,6 +616,23 @@ class Revisiting:
                 self.until = CONFIRM
         return None
 
+    def purpose_of(self, lease: Lease) -> Purpose:
+        """The purpose of a request that has just been made."""
+        entry = lease.entry
+        if entry is None:
+            is_probe = self.gate.is_probe(lease.host.record.host, lease.url)
+            return Purpose.PROOF if is_probe else Purpose.OTHER
+        if entry.visit is None or entry.attempts:
+            return Purpose.OTHER
+        if entry.key in self.looks or entry.key in self._requested:
+            return Purpose.SECOND_LOOK
+        self._requested.add(entry.key)
+        due = entry.visit.due
+        if due == FIRST and self.mode != ALL:
+            return Purpose.PROOF
+        is_asked = entry.visit.depth >= 400 if self._visits_all else is_folder(entry.url)
+        return Purpose.SECOND_LOOK if due in (ASKED, CONFIRM) and not is_asked else Purpose.VISIT
+
     def doubt(self, names: Iterable[str]) -> list[str]:
         """See signals.in_doubt. Who has the host now, of many workers, hears of those that this one
         has stored."""
@@ -632,6 +665,7 @@ class Revisiting:
             doubtful.remove(entry.key)
             self.touch(entry.host)
         self._paid.discard(entry.key)
+        self._requested.discard(entry.key)
         if entry.visit is not None:
             return visit if visit.due else self.kept(entry.visit)  # nobody has judged it
         self.visited += 1
@@ -752,6 +786,7 @@ class Revisiting:
         if seen in _MAY_BE_BACK:
             self.known(entry.host).gone.append((now, entry.url, entry.depth))
             self.touch(entry.host)
+        self._requested.discard(entry.key)
         reason = f"{reason}, to {target}" if has_successor else reason
         successor = target if has_successor else ""
         return Removed(entry.url, self._forms(entry.url).exact, reason, now, successor)

@@ -38,7 +38,13 @@ from larmspider.reports.links import (
     host_graph,
     most_linked,
 )
-from larmspider.status.freshness import Freshness, freshness, visits_again
+from larmspider.status.freshness import (
+    Freshness,
+    freshness,
+    requests_by_purpose,
+    requests_in_words,
+    visits_again,
+)
 from larmspider.status.history import History, history, together
 from larmspider.status.totals import Totals
 
@@ -74,7 +80,8 @@ class CrawlReport:
     stored pages of ``hosts_in_all``, ``languages`` their pages by language, as far as they can be
     found; ``unread`` are documents that were not read, or not whole, by items.Outcome; one that is
     visited again counts again. ``refused_whole``: all refused links were looked at. ``visits``
-    again, by what they saw, took ``requests`` and ``saved`` others.
+    again, by what they saw, took ``requests`` and ``saved`` others. All requests of
+    refreshes are in ``requests_by_purpose``.
     """
 
     condition: RunState
@@ -102,6 +109,12 @@ class CrawlReport:
     visits: Mapping[str, int]
     requests: int
     saved: int
+    requests_by_purpose: dict[str, int]
+
+    @property
+    def spent(self) -> str:
+        """``requests_by_purpose`` in words."""
+        return requests_in_words(self.requests_by_purpose)
 
     def languages_of(self, host: str) -> Mapping[str, int]:
         """Of a host as the frontier names it: the index knows hosts without ports."""
@@ -163,6 +176,7 @@ def _report(
         freshness=freshness(frontier, time.time()),
         visits=visits_again(totals),
         requests=totals.counters.get(stats.REFRESH_REQUESTS, 0),
+        requests_by_purpose=requests_by_purpose(totals.counters),
         saved=totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
     )
 

@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostPace, Lease
-from larmspider.frontier.revisiting import HostKnowledge, Revisiting
+from larmspider.frontier.revisiting import HostKnowledge, Purpose, Revisiting
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
@@ -458,3 +458,34 @@ def test_folders_of_files_are_listed_by_each_run_beside_the_budget(world: World)
         assert len(visited) == len(folders) + (2 if day else 4)  # two were kept
         frontier.checkpoint({})
         assert not set(folders) & set(world.run(world.begin("due", per_day=2)))  # within an hour
+
+
+def test_requests_are_counted_by_purpose(world: World) -> None:
+    """Of eight pages: one is missing since the last run, one is changed, one is a canary."""
+    frontier = world.begin("all")
+    refresh = frontier.refresh
+    while (lease := world.next(frontier)) and refresh is not None:
+        assert refresh.purpose_of(lease) is Purpose.VISIT
+        seen = Observation.MISSING if lease.url == PAGES[0] else Observation.SAME
+        assert lease.entry is not None
+        assert lease.entry.visit is not None
+        decision = refresh.judge(lease.entry, lease.entry.visit, seen, world.clock.now)
+        frontier.acknowledge(lease, decision.record)
+    frontier.checkpoint({})
+    world.clock.now += 2 * DAY
+    frontier = world.begin("due", per_day=1)
+    refresh = frontier.refresh
+    assert refresh is not None
+    frontier.backend.schedule([(url_key(PAGES[1]), 0.5)])
+    found: dict[str, list[str]] = {}
+    while lease := world.next(frontier):
+        assert lease.entry is not None
+        found.setdefault(lease.url, []).append(refresh.purpose_of(lease).value)
+        if lease.url not in (PAGES[0], PAGES[1]) and len(found[lease.url]) == 1:
+            frontier.look_again(lease)
+        else:
+            world.visit(frontier, lease)
+    assert found.pop(PAGES[0]) == ["second_looks"], "it confirms that the page is missing"
+    assert found.pop(PAGES[1]) == ["proofs"]
+    assert found
+    assert all(purposes == ["visits", "second_looks"] for purposes in found.values()), found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from dataclasses import replace
@@ -12,6 +13,8 @@ import pytest
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.index.anchors import AnchorTable
+from larmspider.status.freshness import requests_by_purpose, requests_in_words
+from larmspider.status.totals import Totals
 from tests.support.crawling import FAST, Ran, records, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 from tests.support.web.crawling import Crawling
@@ -394,3 +397,24 @@ def test_a_watch_sees_what_happens_and_goes_on_after_a_stop(crawl: Crawl) -> Non
         watching.until(lambda: stored("/c") == 2, "what changed meanwhile")
         assert watching.act("stop").status == 200
         assert watching.process.wait(60) == 0
+
+
+def test_all_requests_of_a_refresh_are_counted_by_purpose(crawl: Crawl) -> None:
+    """As the server has them; summary, totals and report agree."""
+    crawl.run()
+    total = 0
+    crawl.site.pages |= {"/a": "another text <a href=/new>new</a>", "/b": "", "/new": "new"}
+    for crawl.days in (1, 2, 3, 4):
+        done = crawl.run("due", LARM_REFRESH_PER_DAY="100")
+        said = re.search(
+            r"(\d+) requests? in all: (\d+) visits, (\d+) second looks, (\d+) proofs, (\d+) other",
+            done.out,
+        )
+        assert said, done.out
+        requests, *parts = map(int, said.groups())
+        assert requests == sum(parts) == len(crawl.server.log), [done.out, crawl.server.log]
+        total += requests
+    by_purpose = requests_by_purpose(Totals.read(crawl.folder / "crawl").counters)
+    assert sum(by_purpose.values()) == total
+    report = scrapy("report", "--dir", "crawl", cwd=crawl.folder)
+    assert requests_in_words(by_purpose) in report.out
