@@ -60,7 +60,9 @@ class Command(LarmCommand):
         if opts.versions or opts.diff or opts.at is not None:
             from larmspider.reports.versions import history, moment
 
-            found = history(crawl, exact if page is None else page.exact)
+            found = history(
+                crawl, exact if page is None else page.exact, options.clock(self.settings)()
+            )
         if page is None and not (found and found.versions):
             check_bodies(crawl)
             raise CrawlDirError(

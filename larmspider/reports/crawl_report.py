@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-from larmspider import stats
+from larmspider import options, stats
 from larmspider.crawl.log_index.index import Fetches, LinkedHost
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState
@@ -138,7 +137,8 @@ def _report(
     frontier: FrontierReader,
     index: LogIndex,
 ) -> CrawlReport:
-    rows = list(host_rows(frontier, politeness, time.time()))
+    now = options.clock(settings)()
+    rows = list(host_rows(frontier, politeness, now))
     fetches = {row.host: index.results(row.host) for row in rows}
     results: dict[str, Fetches] = {}
     for by_result in fetches.values():
@@ -173,7 +173,7 @@ def _report(
         linked_hosts=linked_hosts[:LINKED],
         duplicates=duplicates(frontier),
         graph=host_graph(inward, index.host_links()),
-        freshness=freshness(frontier, time.time()),
+        freshness=freshness(frontier, now),
         visits=visits_again(totals),
         requests=totals.counters.get(stats.REFRESH_REQUESTS, 0),
         requests_by_purpose=requests_by_purpose(totals.counters),

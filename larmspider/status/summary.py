@@ -165,6 +165,7 @@ class Summary:
                 name: str(get(key, ""))
                 for name, key in (
                     ("left", stats.REFRESH_LEFT),
+                    ("dead", stats.REFRESH_DEAD),
                     ("came", stats.REFRESH_CAME),
                     ("waits", stats.REFRESH_WAITS),
                     ("due", stats.REFRESH_NEXT),
@@ -290,7 +291,7 @@ class Summary:
         else:
             for number, line in enumerate(visited(self.visits, self.pages, self.spent)):
                 yield f"{'' if number else 'refresh':<9} {line}"
-        for name in ("left", "came", "waits"):
+        for name in ("left", "dead", "came", "waits"):
             if text := self.next_refresh.get(name, ""):
                 yield f"{name:<9} {text}"
         if due:

@@ -3,9 +3,9 @@ of it; /diff: what changed from one version to the next."""
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
+from larmspider import options
 from larmspider.crawl.reader import StoredPage
 from larmspider.errors import ConfigError, CrawlDirError, HttpError, InvalidURL
 from larmspider.formatting import printable
@@ -41,11 +41,11 @@ def url(request: WebRequest) -> WebResponse:
         around = neighbours(crawl, found.exact, fetched_as)
     host = host_of(found.fetched.url if found.fetched else asked)
     with crawl.frontier() as frontier:
-        now = time.time()
+        now = options.clock(source.settings)()
         row = frontier and host_row(frontier, source.politeness, host, now)
     return request.render(
         "url.html", asked=asked, found=found, around=around, host=row,
-        history=None if found.exact is None else history(crawl, found.exact), visits=VISITS,
+        history=None if found.exact is None else history(crawl, found.exact, now), visits=VISITS,
         indexed=source.keep_logs_indexed(), cut_short=crawl.logs.cut_short,
         shown=found.stored is not None and is_shown(found.stored.mime),
     )  # fmt: skip
