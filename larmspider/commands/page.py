@@ -129,7 +129,16 @@ def _print_history(found: History, *, as_json: bool) -> None:
         print_json(asdict(found))
         return
     for visit in found.visits:
-        print(f"{visit.time}  {visit.result}  {printable(visit.message)}".rstrip())
+        print(
+            f"{visit.time}  {visit.result}  {printable(_said(visit.message, visit.url))}".rstrip()
+        )
     print(counted(len(found.versions), "version"))
     for version in found.versions:
-        print(f"{version.time}  {version.status}  {size(version.size)}  {version.why}".rstrip())
+        print(
+            f"{version.time}  {version.status}  {size(version.size)}  {printable(_said(version.why, version.url))}".rstrip()
+        )
+
+
+def _said(text: str, old_url: str) -> str:
+    """With the URL that the page had then, if it was another one."""
+    return "; ".join(filter(None, (text, f"at {old_url}" if old_url not in ("", text) else "")))

@@ -775,11 +775,13 @@ class Revisiting:
         is_approved = self.gate.is_approved(entry.host, entry.key, seen)
         if target and not is_approved and not self._has(target):
             why = f"{target} is not stored"
-            if (there := self.record_of(target)) is not None and there.missing_as:
+            if not self._frontier.is_own(url_key(target)):
+                why = f"{target} belongs to another worker, which alone knows whether it is stored"
+            elif (there := self.record_of(target)) is not None and there.missing_as:
                 why = f"{target} is {there.missing_as} itself"
             self.gate.waits_for(entry, why)
             return why
-        has_successor = bool(target) and self._has(target, known=True)
+        has_successor = bool(target) and self._has(target)
         why = self.gate.why_not(entry, seen, reason, now, has_successor=has_successor)
         if why:
             return why
@@ -791,12 +793,12 @@ class Revisiting:
         successor = target if has_successor else ""
         return Removed(entry.url, self._forms(entry.url).exact, reason, now, successor)
 
-    def _has(self, exact: str, *, known: bool = False) -> bool:
-        """Whether a page is stored, and was there at its last visit; of one that another worker may
-        have this is not known."""
+    def _has(self, exact: str) -> bool:
+        """Whether a page is known to be stored, and was there at its last visit. Another worker's
+        pages are not known: their records are in its memory, and Redis has no text of them."""
         key = url_key(exact)
         if not self._frontier.is_own(key):
-            return not known
+            return False
         state = self._frontier.backend.check([key])[0]
         return state is UrlState.MERGED or (
             state is UrlState.STORED and stands_for(self.record_of(exact))
@@ -806,7 +808,7 @@ class Revisiting:
         """The same path on another host, if a page redirects there and it is stored."""
         if not target or not same_place(self._forms(entry.url).exact, target):
             return None
-        if not self._has(target, known=True):
+        if not self._has(target):
             return None
         there = self.record_of(target)
         text = b"" if there is None else there.signature or there.digest

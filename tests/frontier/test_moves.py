@@ -338,3 +338,25 @@ def test_a_move_is_kept_in_a_note() -> None:
     assert move_of(pack_move(None)) is None
     assert move_of(None) is None
     assert move.in_words() == "http://wiki moved to https://wiki: 30 pages"
+
+
+def test_pages_whose_new_url_another_worker_has_stay_and_the_list_says_so() -> None:
+    """Until this worker has the new host, too."""
+    world = Moving()
+    world.move()
+    begin = world.begin
+
+    def split(mode: str = "all") -> Frontier:
+        frontier = begin(mode)
+        frontier.is_own = lambda key: key not in theirs  # type: ignore[method-assign]
+        return frontier
+
+    theirs = {url_key(f"{NEW}{name}") for name in world.names}
+    world.begin = split  # type: ignore[method-assign]
+    for day in (1, 2.1, 5, 9.3):
+        assert world.left(day) == set()
+        assert world.said == []
+    why = undecided(world)["http://h/p1"]
+    assert why == "http://new/p1 belongs to another worker, which alone knows whether it is stored"
+    theirs = set()
+    assert world.left(10.5) == {f"http://h/{name}" for name in world.names}

@@ -461,7 +461,7 @@ def test_folders_of_files_are_listed_by_each_run_beside_the_budget(world: World)
 
 
 def test_requests_are_counted_by_purpose(world: World) -> None:
-    """Of eight pages: one is missing since the last run, one is changed, one is a canary."""
+    """One of eight pages is missing since the last run, one is a canary, six are as before."""
     frontier = world.begin("all")
     refresh = frontier.refresh
     while (lease := world.next(frontier)) and refresh is not None:
