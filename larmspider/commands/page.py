@@ -134,9 +134,8 @@ def _print_history(found: History, *, as_json: bool) -> None:
         )
     print(counted(len(found.versions), "version"))
     for version in found.versions:
-        print(
-            f"{version.time}  {version.status}  {size(version.size)}  {printable(_said(version.why, version.url))}".rstrip()
-        )
+        said = printable(_said(version.why, version.url))
+        print(f"{version.time}  {version.status}  {size(version.size)}  {said}".rstrip())
 
 
 def _said(text: str, old_url: str) -> str:

@@ -73,7 +73,7 @@ class DeadHost:
 
     @property
     def digest(self) -> str:
-        """Of the list of all its pages: another one once it has answered, or has more pages."""
+        """The digest of its list. It changes if the host answers, or has more pages."""
         return digest_of([f"{self.host} {self.since:.0f} {self.pages}".encode()])
 
 
@@ -93,7 +93,7 @@ class Waits:
 
 
 def what_waits(frontier: _Frontier | None, now: float, samples: int = 0) -> Waits:
-    """With so many ``samples`` of the pages of dead hosts. Their pages are in no other list."""
+    """All lists. Pages of dead hosts are in no other list; ``samples`` is their number a host."""
     if frontier is None:
         return Waits({})
     dead = silent_hosts(frontier, now)

@@ -71,6 +71,8 @@ DELETES, LOGIN, NO_ANSWER = "deletes", "login", "dead"
 """``Notice.what``: the brake holds pages; a login has expired; a host is silent for DEAD_SECS."""
 UNDECIDED, MOVED = "undecided", "moved"
 """``Notice.what``: pages of a host are undecided for UNDECIDED_SECS; the host has moved."""
+CLOCK = "clock"
+"""``Notice.what``: the clock was set back. ``host`` is the day then."""
 UNDECIDED_SECS = 7 * DAY
 """A page that stays is listed if visits do not find it as stored for longer."""
 UNCONFIRMED_SECS = 30 * DAY

@@ -32,7 +32,8 @@ import msgpack
 
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.frontier import dispatch
-from larmspider.frontier.delete_gate import FIRST, LOGIN_EXPIRED
+from larmspider.formatting import counted, utc
+from larmspider.frontier.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
 from larmspider.frontier.deletes import (
     PRESENT,
     TABLE,
@@ -206,6 +207,7 @@ class Revisiting:
         self._requested: set[bytes] = set()  # pages whose visit has begun, and is not judged yet
         self._missing: list[tuple[float, bytes, FetchRecord]] = []  # a heap: -since, key
         self._oldest: list[tuple[float, bytes, FetchRecord]] = []  # a heap: age, key
+        self._to_confirm: dict[bytes, float] = {}  # from when on visits may confirm missing pages
         self._theta = 0.0
         self._since = 0.0  # when the run that visits all began
         self._ended = False  # whether NOTE_ENDED is there
@@ -237,11 +239,22 @@ class Revisiting:
         for key in kept.get("doubtful", ()):  # of an earlier version
             if (visit := backend.visit(key)) is not None:
                 self._doubt(host_of(visit.url), key)
+        if self.mode and kept.get("clock", 0.0) - now > DAY:
+            self._clock_was_set_back(kept["clock"], now)
         goes_on = self.mode and kept.get("mode") == self.mode
-        self._since = kept.get("since", now) if goes_on else now
+        self._since = min(kept.get("since", now), now) if goes_on else now
         self._ended = backend.note(NOTE_ENDED) is not None
         if self._visits_all:
             self._cursor, self.until = b"", ASKED
+
+    def _clock_was_set_back(self, last: float, now: float) -> None:
+        """Tell the operator; the next run compares with the clock of this one."""
+        days = counted(round((last - now) / DAY), "day")
+        text = (
+            f"The clock is {days} behind that of the last run ({utc(last)[:10]}). Pages that were"
+            " visited by then count as visited a round ago, and what was missing counts anew."
+        )
+        self.gate.notices.append(Notice(CLOCK, utc(now)[:10], text))
 
     def begin(self, since: float) -> None:
         """Workers that visit all began then."""
@@ -279,6 +292,7 @@ class Revisiting:
             "left": self._budget.left,
             "at": self._budget.at,
             "theta": self._theta,
+            "clock": self.clock(),
             "confirming": (self._confirming.left, self._confirming.at),
         }
         if self._visits_all and not self._frontier.finished:
@@ -337,7 +351,8 @@ class Revisiting:
             else:
                 self._budget.left, self._granted = self._granted, None
             self._best, self._room, self._took = [], int(self._budget.left), 0.0
-            self._confirming.per_day = max(LEAST_CONFIRMATIONS, CONFIRMATIONS * self.per_day)
+            self._confirming.per_day = self._confirmations_a_day
+            self._to_confirm.clear()
             self._confirming.fill(now)
             self._missing, self._oldest = [], []
             number = min(self._room, int(self._budget.left / SAMPLED + self._random()))
@@ -410,6 +425,7 @@ class Revisiting:
                 continue
             age = self._age(visit, now)
             if visit.state is UrlState.STORED and (at := confirmed_from(visit)):
+                self._to_confirm[key] = at if visit.time <= now else now
                 is_early = visit.time <= now < at  # else the clock was set back
                 if is_early or self._is_to_confirm(key, visit):
                     continue
@@ -440,11 +456,14 @@ class Revisiting:
 
     def next_visit(self, now: float) -> float:
         """When a run with ``due`` has something to visit next: its budget has a visit then, and an
-        hour has passed since the last visit of the page that was visited first."""
-        left = self._budget.left
-        wait = 0.0 if left >= 1 else (1 - left) / max(self.per_day, 1e-9) * DAY
+        hour has passed since the last visit of the page that was visited first; or a visit may
+        confirm that a page is missing, for which there is another budget."""
         first = self._first_visit if self._first_visit < inf else 0.0
-        return max(now + wait, first + SOONEST)
+        found = max(now + _wait(self._budget, self.per_day), first + SOONEST)
+        if self._to_confirm:
+            wait = _wait(self._confirming, self._confirmations_a_day)
+            found = min(found, max(now + wait, min(self._to_confirm.values())))
+        return found
 
     def _is_to_confirm(self, key: bytes, visit: FetchRecord) -> bool:
         """Whether the budget of confirmations may have a page that is missing: those that are so
@@ -566,6 +585,10 @@ class Revisiting:
         """Visits a day."""
         own = self.per_day_of(self._frontier.backend.counts().stored)
         return own * self._share if self._per_day else own
+
+    @property
+    def _confirmations_a_day(self) -> float:
+        return max(LEAST_CONFIRMATIONS, CONFIRMATIONS * self.per_day)
 
     @property
     def theta(self) -> float:
@@ -721,6 +744,9 @@ class Revisiting:
         else:
             is_missing = before.state is UrlState.STORED and confirmed_from(after)
             after.due = is_missing or now + AGAIN_SECS
+        self._to_confirm.pop(entry.key, None)
+        if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
+            self._to_confirm[entry.key] = after.due
         successor = self._successor(entry, target) if seen is Observation.MOVED else None
         expired = self.gate.saw(entry.host, entry.key, seen, successor)
         if before.state is UrlState.STORED and seen not in PRESENT:
@@ -789,6 +815,7 @@ class Revisiting:
             self.known(entry.host).gone.append((now, entry.url, entry.depth))
             self.touch(entry.host)
         self._requested.discard(entry.key)
+        self._to_confirm.pop(entry.key, None)
         reason = f"{reason}, to {target}" if has_successor else reason
         successor = target if has_successor else ""
         return Removed(entry.url, self._forms(entry.url).exact, reason, now, successor)
@@ -898,6 +925,11 @@ class Revisiting:
         if items:
             self.until = max(self.until, CONFIRM)
         self._schedule({host_of(visit.url) for _, visit in pages})
+
+
+def _wait(budget: Budget, per_day: float) -> float:
+    """Seconds until a budget has a visit."""
+    return 0.0 if budget.left >= 1 else (1 - budget.left) / max(per_day, 1e-9) * DAY
 
 
 def _doubted(visit: FetchRecord) -> FetchRecord:

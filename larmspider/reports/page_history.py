@@ -55,8 +55,8 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
 
 
 def old_urls(crawl: CrawlDir, exact: str) -> list[tuple[str, str, str]]:
-    """URL, exact form and time of removal of each URL that has moved here, over any number of moves,
-    the last move first."""
+    """URL, exact form and time of removal of each URL that has moved here, over any number of
+    moves, the last move first."""
     moves: dict[str, dict[str, tuple[str, str]]] = {}
     for part in crawl.parts:
         for when, url, old, new in moves_in(part.path):
