@@ -32,7 +32,7 @@ from larmspider.control.deletes import approved_in, write_approved
 from larmspider.control.remove import take_out_host
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import counted, printable, utc
-from larmspider.frontier.delete_gate import MOVED, WHOLE_HOST, is_same_silence
+from larmspider.frontier.delete_gate import MOVED, SCOPE, WHOLE_HOST, is_same_silence
 from larmspider.frontier.hosts import name_of
 from larmspider.pipelines.outbox.replies import reply_within
 from larmspider.pipelines.store import Store
@@ -201,7 +201,7 @@ class NotifyExtension:
             return
         with _told(path) as told:
             for what, host in map(str.split, list(told)):
-                if host in hosts and gate.is_over(what, host):
+                if (host in hosts or host == SCOPE) and gate.is_over(what, host):
                     del told[f"{what} {host}"]
 
     async def _send(self, notice: Notice) -> None:

@@ -60,7 +60,8 @@ from larmspider.frontier.storage.records import (
 from larmspider.items import Page
 
 SCOPE = "scope"
-"""The name under which pages out of scope are listed and approved."""
+"""The name under which pages out of scope are listed and approved; ``Notice.what`` and ``host`` of
+the notice of them."""
 MAX_WAITING = 10_000
 """Pages of a host in its list; those beyond are found again at their next visits."""
 MAX_LOGINS = 5
@@ -85,6 +86,8 @@ LEAST_TEXT = 20
 """Characters; less is compared with nothing."""
 WHOLE_HOST = b""
 """The key of an approval that is for all pages of a host that does not answer."""
+ENOUGH_BACK = 5
+"""Visits in a run, after which a host that had moved may be called back."""
 FIRST = 0.5
 """The time at which canaries are due: before all other pages."""
 MAX_SEARCHED = 20_000
@@ -196,6 +199,10 @@ class DeleteGate:
 
     def save(self) -> None:
         """Into notes of the backend, before a batch is sealed."""
+        for host, mine in self._hosts.items():
+            if mine.move is not None and mine.visited and self._is_back(host, mine):
+                mine.move = None
+                self._changed.add(host)
         for host in self._changed:
             mine, put, has = self._hosts[host], self._backend.put_note, self._backend.note
             put(note_of(host), pack_waiting(mine.waiting))
@@ -208,6 +215,12 @@ class DeleteGate:
             else:
                 self._backend.put_note(_BRAKE, self.brake.pack())
         self._changed.clear()
+
+    def _is_back(self, host: str, mine: _Host) -> bool:
+        """Whether most pages of a host that had moved were there in this run."""
+        enough = min(ENOUGH_BACK, self._backend.counts(host).stored)
+        number = len(mine.visited)
+        return number >= enough and 2 * sum(mine.visited.values()) > number
 
     def enter(self, host: str) -> None:
         """The host came from another worker."""
@@ -425,7 +438,10 @@ class DeleteGate:
         before = mine.waiting.get(entry.key)
         if before is None and len(mine.waiting) >= MAX_WAITING:
             return
-        if before is None and seen is not Observation.SCOPE:
+        if before is None and seen is Observation.SCOPE:
+            text = f"Pages are out of scope, as {entry.url}, and wait. See scrapy deletes."
+            self.notices.append(Notice(SCOPE, SCOPE, text))
+        elif before is None:
             text = f"Pages of {host} wait to be taken out: {why}. See scrapy deletes."
             self.notices.append(Notice(DELETES, host, text))
         since = before.since if before is not None else now
@@ -586,6 +602,9 @@ class DeleteGate:
     def is_over(self, what: str, host: str) -> bool:
         """Whether what somebody was told of is no more, as far as this run has seen; to be asked at
         its end."""
+        if what == SCOPE:  # of many workers none knows it of all hosts
+            hosts = self._backend.hosts()
+            return not self._shared and not any(map(self._has_out_of_scope, hosts))
         if what == DELETES:
             return not self._of(host).waiting
         mine = self._hosts.get(host)
@@ -593,10 +612,13 @@ class DeleteGate:
             return not self._of(host).undecided
         if what == MOVED:
             return self._of(host).move is None
-        is_well = mine is not None and mine.well > 0
+        is_well = mine is not None and any(mine.visited.values())
         if what == LOGIN:
             return mine is not None and not mine.expired and mine.well >= MAX_LOGINS
         return is_well and host not in self._silent
+
+    def _has_out_of_scope(self, host: str) -> bool:
+        return any(one.seen == Observation.SCOPE for one in self._of(host).waiting.values())
 
     # the operator
 

@@ -218,7 +218,6 @@ class _Taken:
         self.set_back(today)
         return sum(number for day, number in self.days.items() if today - day < length)
 
-
     def set_back(self, today: int) -> None:
         """Days to come, by a clock that was set back, count as today: else for years."""
         if ahead := [day for day in self.days if day > today]:

@@ -89,7 +89,7 @@ class World:
     def run(self, day: float) -> list[Any]:
         """What the stores get in a run on that day."""
         self.clock.now, self.stored, self.asked = 1.8e9 + day * DAY, [], []
-        frontier = self.begin()
+        frontier = self.frontier = self.begin()
         self.work(frontier)
         self.notices = frontier.gate.notices
         return self.stored
