@@ -11,7 +11,8 @@ import importlib
 import json
 import logging
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cache
@@ -222,6 +223,13 @@ def crawl_root(settings: BaseSettings) -> Path:
     if not name.strip() or "\0" in name:
         raise _refused("LARM_DIR", name, "the path of a directory")
     return Path(name).expanduser().absolute()
+
+
+def clock(settings: BaseSettings) -> Callable[[], float]:
+    """The clock of the frontier: FRONTIER_CLOCK of tests and benchmarks, else time.time. The times
+    of visits and approvals are compared with no other clock."""
+    found: Callable[[], float] = settings.get("FRONTIER_CLOCK") or time.time
+    return found
 
 
 def many_workers(settings: BaseSettings) -> bool:

@@ -36,7 +36,13 @@ class Command(LarmCommand):
         removals = Removals.read(crawl.path)
         for part in crawl.parts:
             with doing(f"Compacting {part.path}"):
-                freed = compact(part, versions=versions, heap_bytes=heap_bytes, removals=removals)
+                freed = compact(
+                    part,
+                    versions=versions,
+                    heap_bytes=heap_bytes,
+                    removals=removals,
+                    now=options.clock(self.settings)(),
+                )
             before, after = before + freed.before, after + freed.after
         if opts.json:
             print_json({"before": before, "after": after})

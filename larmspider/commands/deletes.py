@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -45,7 +44,8 @@ class Command(LarmCommand):
         parser.add_argument(
             "--approve",
             metavar="HOST",
-            help="let the pages of this list go: host:port as shown, or scope",
+            help="let the pages of this list go: host:port as shown (also of a host that does not"
+            " answer), or scope",
         )
         parser.add_argument(
             "--undo",
@@ -60,11 +60,9 @@ class Command(LarmCommand):
         # imported here: Scrapy imports the modules of all commands for each command
         from larmspider.control.deletes import (
             approve,
-            moved_hosts,
             remember_shown,
             shown_in,
-            silent_hosts,
-            waiting_lists,
+            what_waits,
         )
 
         if args:
@@ -80,18 +78,25 @@ class Command(LarmCommand):
         with crawl.frontier() as frontier:
             if frontier is None:
                 raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
-            now = time.time()
-            lists, dead = waiting_lists(frontier, now), silent_hosts(frontier, now)
-            moves = moved_hosts(frontier, now)
+            assert self.settings is not None
+            waits = what_waits(frontier, options.clock(self.settings)(), opts.n)
         if opts.approve is not None:
             parts = [part.path for part in crawl.parts]
-            done = approve(parts, opts.approve, lists, shown_in(crawl.path).get(opts.approve))
+            done = approve(parts, opts.approve, waits, shown_in(crawl.path).get(opts.approve))
             print_json({"done": done}) if opts.json else print(printable(done))
             return
-        remember_shown(crawl.path, lists)
+        remember_shown(crawl.path, waits)
         if opts.json:
-            shown = {name: _as_json(rows) for name, rows in lists.items()}
-            silent = [{"host": o.host, "since": utc(o.since), "pages": o.pages} for o in dead]
+            shown = {name: _as_json(rows) for name, rows in waits.lists.items()}
+            silent = [
+                {
+                    "host": o.host,
+                    "since": utc(o.since),
+                    "pages": o.pages,
+                    "samples": list(o.samples),
+                }
+                for o in waits.dead
+            ]
             moved = [
                 {
                     "host": o.host,
@@ -100,15 +105,15 @@ class Command(LarmCommand):
                     "pages": o.pages,
                     "left": o.left,
                 }
-                for o in moves
+                for o in waits.moves
             ]
             print_json({"lists": shown, "dead": silent, "moved": moved})
             return
         if crawl.remark:
             print(f"scrapy deletes: {crawl.remark}", file=sys.stderr)
-        for move in moves:
+        for move in waits.moves:
             print(printable(move.report()))
-        _show(lists, dead, opts.n)
+        _show(waits.lists, waits.dead, opts.n)
 
     def _undo(self, crawl: CrawlDir, text: str) -> str:
         # imported here, 0.2 s: as above
@@ -138,7 +143,11 @@ def _show(lists: Mapping[str, Sequence[Row]], dead: Sequence[DeadHost], samples:
             f"{printable(one.host)}: no answer since {utc(one.since)[:10]};"
             f" {counted(one.pages, 'page')} of it stay in the search"
         )
-        print(f"  scrapy remove {printable(one.host)} --yes")
+        for url in one.samples:
+            print(f"  {printable(url)}")
+        if one.samples and one.pages > len(one.samples):
+            print(f"  and {one.pages - len(one.samples):,} more")
+        print(f"  scrapy deletes --approve {printable(one.host)}")
     if not lists and not dead:
         print("No page waits to be taken out.")
     for name, rows in lists.items():

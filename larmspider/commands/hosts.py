@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from dataclasses import asdict
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -70,7 +69,7 @@ class Command(LarmCommand):
             raise ConfigError(f"--accept {opts.accept[0]}: expected together with --mirrors")
         if opts.n is not None:
             options.as_integer("-n", opts.n, minimum=1)
-        crawl, now = self.open_crawl(), time.time()
+        crawl, now = self.open_crawl(), options.clock(self.settings)()
         if opts.mirrors:
             self._mirrors(crawl, opts)
             return

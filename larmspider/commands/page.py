@@ -60,7 +60,9 @@ class Command(LarmCommand):
         if opts.versions or opts.diff or opts.at is not None:
             from larmspider.reports.versions import history, moment
 
-            found = history(crawl, exact if page is None else page.exact)
+            found = history(
+                crawl, exact if page is None else page.exact, options.clock(self.settings)()
+            )
         if page is None and not (found and found.versions):
             check_bodies(crawl)
             raise CrawlDirError(
@@ -127,7 +129,15 @@ def _print_history(found: History, *, as_json: bool) -> None:
         print_json(asdict(found))
         return
     for visit in found.visits:
-        print(f"{visit.time}  {visit.result}  {printable(visit.message)}".rstrip())
+        print(
+            f"{visit.time}  {visit.result}  {printable(_said(visit.message, visit.url))}".rstrip()
+        )
     print(counted(len(found.versions), "version"))
     for version in found.versions:
-        print(f"{version.time}  {version.status}  {size(version.size)}  {version.why}".rstrip())
+        said = printable(_said(version.why, version.url))
+        print(f"{version.time}  {version.status}  {size(version.size)}  {said}".rstrip())
+
+
+def _said(text: str, old_url: str) -> str:
+    """With the URL that the page had then, if it was another one."""
+    return "; ".join(filter(None, (text, f"at {old_url}" if old_url not in ("", text) else "")))

@@ -99,6 +99,7 @@ def _print(report: CrawlReport) -> None:
         seen = ", ".join(f"{count(number)} {word}" for word, number in report.visits.items())
         requests = counted(report.requests, "request")
         rows.append(("visits", f"{seen}; {requests}, {count(report.saved)} saved"))
+        rows += [("requests", report.spent)] if report.spent else []
         due = (f"{count(number)} {word}" for word, number in fresh.due.items())
         rows.append(("due", ", ".join(due)))
         rows += [

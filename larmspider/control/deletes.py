@@ -1,18 +1,18 @@
 """Pages that are gone or differ, and wait for the operator: their lists, shown and approved.
 
-    lists = waiting_lists(frontier)                     # {"wiki:80": [Row, ...], "scope": [...]}
-    remember_shown(crawl.path, lists)
-    approve(parts, "wiki:80", lists, crawl.path)        # ConfigError where the list has changed
+    waits = what_waits(frontier, now)       # lists {"wiki:80": [Row, ...], "scope": [...]} and more
+    remember_shown(crawl.path, waits)
+    approve(parts, "wiki:80", waits, digest)        # ConfigError where the list has changed
 
 An approval is a file in LARM_DIR, which the next run, or the one that is under way, takes up: it
-visits each page of the list once more, and takes out those that are still gone.
+visits each page of the list once more, and takes out those that are still gone. A host without an
+answer is asked once more, and all of its pages are taken out if it still does not answer.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from larmspider.formatting import counted
 from larmspider.frontier.delete_gate import (
     SCOPE,
     UNDECIDED_SECS,
+    WHOLE_HOST,
     Waiting,
     digest_of,
     listed_as,
@@ -34,7 +35,7 @@ from larmspider.frontier.delete_gate import (
 from larmspider.frontier.deletes import DAY, DEAD_SECS, Observation
 from larmspider.frontier.hosts import unpack_host
 from larmspider.frontier.moves import HostMove, move_of, note_of_move
-from larmspider.frontier.storage.records import Counts
+from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, host_of
 
 SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
 """Files in LARM_DIR."""
@@ -48,6 +49,8 @@ class _Frontier(Protocol):
     def hosts(self) -> Mapping[str, tuple[bytes, Counts]]: ...
 
     def note(self, name: str) -> bytes | None: ...
+
+    def visits(self) -> Iterator[tuple[bytes, FetchRecord]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,57 @@ class DeadHost:
     host: str
     since: float
     pages: int
+    samples: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """The digest of its list. It changes if the host answers, or has more pages."""
+        return digest_of([f"{self.host} {self.since:.0f} {self.pages}".encode()])
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Everything that waits for the operator: ``lists`` of pages by host or SCOPE, ``dead`` hosts,
+    of which all pages are one list, and ``moves``, which need no approval."""
+
+    lists: dict[str, list[Row]]
+    dead: Sequence[DeadHost] = ()
+    moves: Sequence[HostMove] = ()
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """A digest of each list."""
+        return digests(self.lists) | {one.host: one.digest for one in self.dead}
+
+
+def what_waits(frontier: _Frontier | None, now: float, samples: int = 0) -> Waits:
+    """All lists. Pages of dead hosts are in no other list; ``samples`` is their number a host."""
+    if frontier is None:
+        return Waits({})
+    dead = silent_hosts(frontier, now)
+    names = {one.host for one in dead}
+    lists = waiting_lists(frontier, now)
+    return Waits(
+        {name: rows for name, rows in lists.items() if name not in names},
+        _with_samples(frontier, dead, samples) if dead and samples else dead,
+        moved_hosts(frontier, now),
+    )
+
+
+def _with_samples(frontier: _Frontier, dead: Sequence[DeadHost], number: int) -> list[DeadHost]:
+    """Reads records until each host has its samples; 4 us each."""
+    found: dict[str, list[str]] = {one.host: [] for one in dead}
+    left = {one.host for one in dead}
+    for _, visit in frontier.visits():
+        urls = found.get(host_of(visit.url))
+        if urls is None or len(urls) >= number or visit.state is not UrlState.STORED:
+            continue
+        urls.append(visit.url)
+        if len(urls) == number:
+            left.discard(host_of(visit.url))
+            if not left:
+                break
+    return [replace(one, samples=tuple(found[one.host])) for one in dead]
 
 
 def dead_hosts(frontier: _Frontier, now: float, after: float = DEAD_SECS) -> list[DeadHost]:
@@ -103,11 +157,10 @@ def moved_hosts(frontier: _Frontier, now: float) -> list[HostMove]:
     )
 
 
-def waiting_lists(frontier: _Frontier, now: float | None = None) -> dict[str, list[Row]]:
+def waiting_lists(frontier: _Frontier, now: float) -> dict[str, list[Row]]:
     """By host, and under SCOPE those of all hosts that are out of scope; empty ones are left
     out. With the pages whose removal was not decided for long."""
     found: dict[str, list[Row]] = {}
-    now = time.time() if now is None else now
     for host in sorted(frontier.hosts()):
         waiting = waiting_of(frontier.note(note_of(host)))
         for key, page in waiting_of(frontier.note(undecided_note_of(host))).items():
@@ -146,35 +199,42 @@ def digests(lists: Mapping[str, Sequence[Row]]) -> dict[str, str]:
     }
 
 
-def remember_shown(path: Path, lists: Mapping[str, Sequence[Row]]) -> None:
+def remember_shown(path: Path, waits: Waits) -> None:
     """The lists as somebody sees them now. A directory that cannot be written keeps nothing."""
     with suppress(OSError):
-        replace_file(path / SHOWN, json.dumps(digests(lists)).encode())
+        replace_file(path / SHOWN, json.dumps(waits.digests).encode())
 
 
-def approve(
-    parts: Sequence[Path], name: str, lists: Mapping[str, Sequence[Row]], shown: str | None
-) -> str:
+def approve(parts: Sequence[Path], name: str, waits: Waits, shown: str | None) -> str:
     """Approve a list, in the directories of all workers; what was done, in a sentence. ``shown``:
     the digest of the list as somebody has seen it, None where nobody has.
 
     Raises ConfigError for a name that has no list, and where the list is not as it was shown.
     """
-    if name not in lists:
-        names = ", ".join(lists) or "none waits"
+    known = waits.digests
+    if name not in known:
+        names = ", ".join(known) or "none waits"
         raise ConfigError(f"--approve {name}: expected one of the lists that wait: {names}")
-    rows = lists[name]
     if shown is None:
         raise ConfigError(f"the list of {name} was not shown yet: see scrapy deletes first")
-    if shown != digests({name: rows})[name]:
+    if shown != known[name]:
         raise ConfigError(
             f"the list of {name} has changed since it was shown: see scrapy deletes again"
         )
+    rows = waits.lists.get(name, ())
+    dead = next((one for one in waits.dead if one.host == name), None)
     for path in parts:
         approved = approved_in(path)
+        if dead is not None:
+            approved.setdefault(name, {})[WHOLE_HOST] = dead.since
         for row in rows:
             approved.setdefault(row.host, {})[row.key] = row.page.since
         write_approved(path, approved)
+    if dead is not None:
+        return (
+            f"{counted(dead.pages, 'page')} of {name} approved: the next refresh asks the host once"
+            " more, and takes them out if it still does not answer"
+        )
     return (
         f"{counted(len(rows), 'page')} of {name} approved: the next refresh visits each once more,"
         " and takes out those that are still gone"
@@ -193,7 +253,8 @@ def shown_in(path: Path) -> dict[str, str]:
 
 def approved_in(path: Path) -> dict[str, dict[bytes, float]]:
     """The keys that are approved, by host, and since when their pages wait: one that comes back,
-    and is gone again, has to be approved anew. 0.0 in a file of an earlier version."""
+    and is gone again, has to be approved anew. 0.0 in a file of an earlier version. WHOLE_HOST
+    stands for all pages of a host that does not answer since then."""
     try:
         found = json.loads((path / APPROVED).read_bytes())
         rows = {

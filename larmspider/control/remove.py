@@ -12,14 +12,14 @@ the logs and page files have of it goes with the next `scrapy compact`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from larmspider.crawl.reader import CrawlDir, has_page
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.storage.records import QueuedUrl, UrlState, host_of, url_key
+from larmspider.frontier.storage.records import QueuedUrl, UrlState, host_of, host_prefix, url_key
 from larmspider.items import Removed
 from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, DeletedLogPipeline
 from larmspider.pipelines.records import read_records
@@ -30,6 +30,7 @@ from larmspider.workdir.removals import FILE, REASON, Removals, Rule
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+    from larmspider.frontier.frontier import Frontier
     from larmspider.frontier.storage.backend import Backend
 
 AT_ONCE = 200
@@ -93,6 +94,38 @@ def take_out(
             backend.forget([entry.key for entry, _ in some])
             backend.refuse([(entry, reason) for entry, _ in some])
             yield len(some) if stored else 0
+
+
+def take_out_host(
+    frontier: Frontier,
+    host: str,
+    stores: Sequence[Store],
+    forms: Callable[[str], Forms],
+    reason: str,
+) -> Iterator[int]:
+    """Take out the stored pages of a host beside a crawl, AT_ONCE at a time; yields how many. Their
+    URLs become unknown: a link queues them again."""
+    backend, prefix = frontier.backend, host_prefix(host)[:4]
+    leased = {entry.key for entry in backend.leases()}
+    after = prefix
+    while rows := backend.visits(after, AT_ONCE):
+        after = rows[-1][0]
+        pages = [
+            (key, visit)
+            for key, visit in rows
+            if visit is not None and has_page(visit) and key not in leased
+            and key.startswith(prefix) and host_of(visit.url) == host
+        ]  # fmt: skip
+        now = frontier.clock()
+        for _, visit in pages:
+            removed = Removed(visit.url, forms(visit.url).exact, reason, now)
+            for store in stores:
+                store.process_item(removed)
+        frontier.forget_pages(host, [key for key, _ in pages])
+        yield len(pages)
+        if not after.startswith(prefix):
+            break
+    frontier.gate.has_left(host)
 
 
 def take_out_now(crawl: CrawlDir, rule: Rule, settings: BaseSettings) -> int:

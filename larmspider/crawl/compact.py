@@ -35,7 +35,7 @@ from larmspider.frontier.storage.records import unpack_positions
 from larmspider.index.rebuild import rebuild
 from larmspider.index.version import has_index
 from larmspider.pipelines.compaction import DONE, DRAFT, PLAN, finish
-from larmspider.pipelines.deleted_log import kept_for_now
+from larmspider.pipelines.deleted_log import kept_for_now, moves_in
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.outbox.spool import FOLDER, Position, first_page_file, read_committed
 from larmspider.pipelines.page_files import BLOBS, STORE_LOG_COLUMNS, page_file_name
@@ -77,14 +77,18 @@ def compact(
         before = _bytes(path)
         records = [fields for _, fields in crawl.logs.search("store.log", None, 0)]
         recent = kept_for_now(path, time.time() if now is None else now)
-        kept = _that_count(
-            records,
-            versions,
-            lambda fields: (
-                (fields[_TITLE], fields[_URL]) in recent
-                and not removals.has(crawl.forms(fields[_URL]))
-            ),
-        )
+        moves = {(when, url): new for when, url, _, new in moves_in(path)} if versions else {}
+
+        def kept_before(fields: Sequence[str]) -> int:
+            removal = fields[_TITLE], fields[_URL]
+            new = moves.get(removal, "")
+            if not new and removal not in recent:
+                return 0
+            if removals.has(crawl.forms(fields[_URL])) or (new and removals.has(crawl.forms(new))):
+                return 0
+            return 1 + versions if removal in recent else versions
+
+        kept = _that_count(records, versions, kept_before)
         anew = any(crawl.logs.beginnings())
         committed = read_committed(path / FOLDER)
         if FOLDER in positions:  # the file may be older, after a crash
@@ -135,10 +139,10 @@ def _recovered(crawl: CrawlDir, *, up_to_date: bool) -> Mapping[str, bytes]:
 
 
 def _that_count(
-    records: Sequence[Sequence[str]], versions: int, is_kept: Callable[[Sequence[str]], bool]
+    records: Sequence[Sequence[str]], versions: int, kept_before: Callable[[Sequence[str]], int]
 ) -> list[int]:
     """Numbers of the records to be kept: of each URL the last ones, since it was taken out.
-    ``is_kept`` says by the record of a removal that those before it stay, too."""
+    ``kept_before`` says by the record of a removal how many of those before it stay, too."""
     of_url: dict[str, list[int]] = defaultdict(list)
     taken_out: list[int] = []
     for number, fields in enumerate(records):
@@ -146,8 +150,8 @@ def _that_count(
             of_url[fields[_URL]].append(number)
             continue
         before = of_url.pop(fields[_URL], [])
-        if before and is_kept(fields):
-            taken_out += [*before[-1 - versions :], number]
+        if before and (most := kept_before(fields)):
+            taken_out += [*before[-most:], number]
     last = (n for numbers in of_url.values() for n in numbers[-1 - versions :])
     return sorted([*taken_out, *last])
 

@@ -18,7 +18,7 @@ import logging
 import shlex
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
@@ -26,16 +26,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 
-from larmspider import options
+from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.control.deletes import approved_in, write_approved
+from larmspider.control.remove import take_out_host
 from larmspider.errors import ConfigError, LarmspiderError
-from larmspider.formatting import printable
-from larmspider.frontier.delete_gate import MOVED
+from larmspider.formatting import counted, printable, utc
+from larmspider.frontier.delete_gate import MOVED, SCOPE, WHOLE_HOST, is_same_silence
 from larmspider.frontier.hosts import name_of
 from larmspider.pipelines.outbox.replies import reply_within
+from larmspider.pipelines.store import Store
 from larmspider.redaction import keep_secrets_of, told
 from larmspider.scheduler.scheduler import scheduler_of
+from larmspider.urls.normalizer import forms_from_settings
 from larmspider.workdir.restricted import restricted_by_moves, restricted_of_run
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ class NotifyExtension:
         self._taken_up: set[str] = set()  # hosts with approvals; with workers some come later
         self._found: set[str] = set()  # in this run
         self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -80,6 +84,7 @@ class NotifyExtension:
         if scheduler is None:
             return
         self._drop_done(scheduler)
+        scheduler.frontier.gate.take_out = self._take_out
         self._take_approvals(scheduler)
         self._keep_rights(scheduler)
 
@@ -102,8 +107,53 @@ class NotifyExtension:
         for host in self._approved.keys() - self._taken_up:
             if host in frontier.hosts:
                 self._taken_up.add(host)
-                frontier.gate.approve(host, self._approved[host])
+                self._approve(scheduler, host, self._approved[host])
                 scheduler.wake()
+
+    def _approve(
+        self, scheduler: FrontierScheduler, host: str, keys: Mapping[bytes, float]
+    ) -> None:
+        frontier = scheduler.frontier
+        since = keys.get(WHOLE_HOST)
+        if since is not None and self._is_silent(scheduler, host, since):
+            frontier.gate.abandon(host, since)
+            record = frontier.hosts[host].record
+            if record.is_silent:
+                record.wake()  # the operator wants to know now whether it answers
+                frontier.reschedule(frontier.hosts[host])
+        frontier.gate.approve(host, {key: at for key, at in keys.items() if key != WHOLE_HOST})
+
+    def _is_silent(self, scheduler: FrontierScheduler, host: str, since: float) -> bool:
+        """Whether a host with pages has not answered since the time of an approval."""
+        found = scheduler.frontier.hosts.get(host)
+        pages = scheduler.frontier.backend.counts(host).stored
+        return found is not None and pages > 0 and is_same_silence(found.record.silent_since, since)
+
+    def _take_out(self, host: str, since: float) -> None:
+        """The host does not answer still: its pages leave, beside the crawl."""
+        task = asyncio.get_running_loop().create_task(self._take_out_all(host, since))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _take_out_all(self, host: str, since: float) -> None:
+        scheduler = self._scheduler
+        assert scheduler is not None
+        reason = f"no answer of the host since {utc(since)[:10]}, and approved"
+        chain = self.crawler.engine.scraper.itemproc.middlewares
+        stores = [one for one in chain if isinstance(one, Store)]
+        forms, pages = forms_from_settings(self.crawler.settings), 0
+        await asyncio.sleep(0)  # the request that has failed ends first
+        for number in take_out_host(scheduler.frontier, host, stores, forms, reason):
+            pages += number
+            await asyncio.sleep(0)
+        said = f"{counted(pages, 'page')} of {printable(host)} ({reason})"
+        logger.warning("%s left the search", said)
+        counters = self.crawler.stats
+        assert counters is not None
+        counters.inc_value(stats.REFRESH.format(seen="removed"), pages)
+        others = counters.get_value(stats.REFRESH_DEAD, "")
+        counters.set_value(stats.REFRESH_DEAD, f"{others}, {said}" if others else said)
+        scheduler.wake()
 
     def _keep_rights(self, scheduler: FrontierScheduler) -> None:
         """A host to which a restricted host has moved is restricted, too."""
@@ -151,7 +201,7 @@ class NotifyExtension:
             return
         with _told(path) as told:
             for what, host in map(str.split, list(told)):
-                if host in hosts and gate.is_over(what, host):
+                if (host in hosts or host == SCOPE) and gate.is_over(what, host):
                     del told[f"{what} {host}"]
 
     async def _send(self, notice: Notice) -> None:
@@ -167,7 +217,12 @@ class NotifyExtension:
 
     async def spider_closed(self) -> None:
         scheduler = self._scheduler
+        for task in self._leaving:  # the next run goes on
+            task.cancel()
         if scheduler is not None and scheduler.opened:
+            for sentence in scheduler.frontier.gate.void_approvals():
+                logger.warning("%s", printable(sentence))
+            self._drop_void(scheduler)
             self._tell(scheduler)
             self._forget_over(scheduler)
         if self._tasks:
@@ -178,12 +233,38 @@ class NotifyExtension:
         gate, hosts = scheduler.frontier.gate, scheduler.frontier.hosts
         approved = approved_in(scheduler.directory.path)
         left = {
-            host: gate.still_waiting(host, keys) if host in hosts else keys
+            host: gate.still_waiting(host, keys) if host in hosts else dict(keys)
             for host, keys in approved.items()
         }
+        for host, keys in approved.items():
+            since = keys.get(WHOLE_HOST)
+            if since is not None and host in hosts and self._is_silent(scheduler, host, since):
+                left[host][WHOLE_HOST] = since
         if left != approved:
             with suppress(OSError):
                 write_approved(scheduler.directory.path, left)
+
+    def _drop_void(self, scheduler: FrontierScheduler) -> None:
+        """The approval of a host that has answered is void, and the operator reads it once."""
+        path, hosts = scheduler.directory.path, scheduler.frontier.hosts
+        approved = approved_in(path)
+        void = [
+            host
+            for host, keys in approved.items()
+            if WHOLE_HOST in keys
+            and host in hosts
+            and scheduler.frontier.backend.counts(host).stored
+            and not self._is_silent(scheduler, host, keys[WHOLE_HOST])
+        ]
+        for host in void:
+            del approved[host][WHOLE_HOST]
+            logger.warning(
+                "The approval for %s is void, and its pages stay: the host has answered since",
+                printable(host),
+            )
+        if void:
+            with suppress(OSError):
+                write_approved(path, approved)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ A host whose canaries redirect to the same paths of another host has moved (move
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from enum import Enum
@@ -53,12 +54,14 @@ from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
     FetchRecord,
     QueuedUrl,
+    UrlState,
     host_prefix,
 )
 from larmspider.items import Page
 
 SCOPE = "scope"
-"""The name under which pages out of scope are listed and approved."""
+"""The name under which pages out of scope are listed and approved; ``Notice.what`` and ``host`` of
+the notice of them."""
 MAX_WAITING = 10_000
 """Pages of a host in its list; those beyond are found again at their next visits."""
 MAX_LOGINS = 5
@@ -69,6 +72,8 @@ DELETES, LOGIN, NO_ANSWER = "deletes", "login", "dead"
 """``Notice.what``: the brake holds pages; a login has expired; a host is silent for DEAD_SECS."""
 UNDECIDED, MOVED = "undecided", "moved"
 """``Notice.what``: pages of a host are undecided for UNDECIDED_SECS; the host has moved."""
+CLOCK = "clock"
+"""``Notice.what``: the clock was set back. ``host`` is the day then."""
 UNDECIDED_SECS = 7 * DAY
 """A page that stays is listed if visits do not find it as stored for longer."""
 UNCONFIRMED_SECS = 30 * DAY
@@ -79,6 +84,10 @@ MANY = 3
 """Pages of a host with texts of their own that have one text since this run: it is nobody's."""
 LEAST_TEXT = 20
 """Characters; less is compared with nothing."""
+WHOLE_HOST = b""
+"""The key of an approval that is for all pages of a host that does not answer."""
+ENOUGH_BACK = 5
+"""Visits in a run, after which a host that had moved may be called back."""
 FIRST = 0.5
 """The time at which canaries are due: before all other pages."""
 MAX_SEARCHED = 20_000
@@ -151,6 +160,8 @@ class _Host:
     undecided: dict[bytes, Waiting] = field(default_factory=dict)
     successors: dict[bytes, Successor] = field(default_factory=dict)  # of canaries, in this run
     move: HostMove | None = None
+    abandoned: float = 0.0  # approved: no page of a host that is silent since then shall stay
+    void: Counter[str] = field(default_factory=Counter)  # approvals that have ended, by reason
 
 
 class DeleteGate:
@@ -173,6 +184,10 @@ class DeleteGate:
         """How many pages link to each of some URLs, as far as that is known."""
         self.notices: list[Notice] = []
         """What somebody should be told; whoever does empties the list."""
+        self.take_out: Callable[[str, float], None] | None = None
+        """Called for a host that does not answer, and since when, if its removal is approved."""
+        self.leaving: set[str] = set()
+        """Hosts all of whose pages are being taken out."""
 
     def __repr__(self) -> str:
         return f"<DeleteGate {self.brake!r}>"
@@ -184,6 +199,10 @@ class DeleteGate:
 
     def save(self) -> None:
         """Into notes of the backend, before a batch is sealed."""
+        for host, mine in self._hosts.items():
+            if mine.move is not None and mine.visited and self._is_back(host, mine):
+                mine.move = None
+                self._changed.add(host)
         for host in self._changed:
             mine, put, has = self._hosts[host], self._backend.put_note, self._backend.note
             put(note_of(host), pack_waiting(mine.waiting))
@@ -196,6 +215,12 @@ class DeleteGate:
             else:
                 self._backend.put_note(_BRAKE, self.brake.pack())
         self._changed.clear()
+
+    def _is_back(self, host: str, mine: _Host) -> bool:
+        """Whether most pages of a host that had moved were there in this run."""
+        enough = min(ENOUGH_BACK, self._backend.counts(host).stored)
+        number = len(mine.visited)
+        return number >= enough and 2 * sum(mine.visited.values()) > number
 
     def enter(self, host: str) -> None:
         """The host came from another worker."""
@@ -302,7 +327,9 @@ class DeleteGate:
             waited = mine.waiting.pop(key, None), mine.undecided.pop(key, None)
             if waited != (None, None):
                 self._changed.add(host)
-            mine.approved.discard(key)
+            if key in mine.approved:
+                mine.approved.discard(key)
+                mine.void["a visit found the page"] += 1
         mine.successors.pop(key, None)
         if successor is not None and len(mine.successors) < MAX_SEARCHED:
             mine.successors[key] = successor
@@ -411,7 +438,10 @@ class DeleteGate:
         before = mine.waiting.get(entry.key)
         if before is None and len(mine.waiting) >= MAX_WAITING:
             return
-        if before is None and seen is not Observation.SCOPE:
+        if before is None and seen is Observation.SCOPE:
+            text = f"Pages are out of scope, as {entry.url}, and wait. See scrapy deletes."
+            self.notices.append(Notice(SCOPE, SCOPE, text))
+        elif before is None:
             text = f"Pages of {host} wait to be taken out: {why}. See scrapy deletes."
             self.notices.append(Notice(DELETES, host, text))
         since = before.since if before is not None else now
@@ -429,6 +459,7 @@ class DeleteGate:
         is_other = before is not None and before.seen != seen and seen not in TABLE
         if is_other and entry.key in mine.approved:  # what was approved is not what is seen now
             mine.approved.discard(entry.key)
+            mine.void[f"a visit saw something else than was listed ({seen})"] += 1
             before, since = None, now
         if before is None or before.since > now:  # a clock that was set back restarts the count
             since = min(since or now, now)
@@ -553,6 +584,12 @@ class DeleteGate:
     def silent(self, host: str, since: float, now: float) -> None:
         """The host has failed once more, and did not answer since a time."""
         pages = self._backend.counts(host).stored
+        mine = self._hosts.get(host)
+        if mine is not None and mine.abandoned and pages and self.take_out is not None:
+            if is_same_silence(mine.abandoned, since) and host not in self.leaving:
+                self.leaving.add(host)
+                self.take_out(host, since)
+            return
         if now - since < DEAD_SECS or host in self._silent or not pages:
             return
         self._silent.add(host)
@@ -565,6 +602,9 @@ class DeleteGate:
     def is_over(self, what: str, host: str) -> bool:
         """Whether what somebody was told of is no more, as far as this run has seen; to be asked at
         its end."""
+        if what == SCOPE:  # of many workers none knows it of all hosts
+            hosts = self._backend.hosts()
+            return not self._shared and not any(map(self._has_out_of_scope, hosts))
         if what == DELETES:
             return not self._of(host).waiting
         mine = self._hosts.get(host)
@@ -572,10 +612,13 @@ class DeleteGate:
             return not self._of(host).undecided
         if what == MOVED:
             return self._of(host).move is None
-        is_well = mine is not None and mine.well > 0
+        is_well = mine is not None and any(mine.visited.values())
         if what == LOGIN:
             return mine is not None and not mine.expired and mine.well >= MAX_LOGINS
         return is_well and host not in self._silent
+
+    def _has_out_of_scope(self, host: str) -> bool:
+        return any(one.seen == Observation.SCOPE for one in self._of(host).waiting.values())
 
     # the operator
 
@@ -593,6 +636,35 @@ class DeleteGate:
             self._changed.add(host)
             self._schedule(host, known, 1.0)
 
+    def abandon(self, host: str, since: float) -> None:
+        """The operator has approved that all pages of a host leave, which does not answer since a
+        time. A request is made first: one page is due."""
+        mine = self._of(host)
+        mine.abandoned = since
+        prefix = host_prefix(host)[:4]
+        for key, visit in self._backend.visits(prefix, 500):
+            if key.startswith(prefix) and visit is not None and visit.state is UrlState.STORED:
+                self._schedule(host, [key], 1.0)
+                break
+
+    def has_left(self, host: str) -> None:
+        """All pages of the host were taken out."""
+        mine = self._of(host)
+        mine.waiting.clear()
+        mine.undecided.clear()
+        mine.approved.clear()
+        mine.abandoned = 0.0
+        self.leaving.discard(host)
+        self._changed.add(host)
+
+    def void_approvals(self) -> Iterator[str]:
+        """A sentence for each host and reason of approvals that have ended in this run; each
+        once."""
+        for host, mine in self._hosts.items():
+            for why, number in mine.void.items():
+                yield f"The approval of {counted(number, 'page')} of {host} is void: {why}."
+            mine.void.clear()
+
     def still_waiting(self, host: str, keys: Mapping[bytes, float]) -> dict[bytes, float]:
         """Those of some pages that wait since these times; since any for 0.0."""
         mine = self._of(host)
@@ -602,6 +674,12 @@ class DeleteGate:
             for key, since in keys.items()
             if any(key in pages and since in (0.0, pages[key].since) for pages in lists)
         }
+
+
+def is_same_silence(one: float, other: float) -> bool:
+    """Whether a host has not answered between two times since which it does not answer. They are
+    kept in seconds."""
+    return abs(one - other) <= 1
 
 
 def redirect_target(page: Page) -> str:

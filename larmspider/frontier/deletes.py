@@ -50,7 +50,8 @@ EARLY_SECS = DAY / 4
 """A visit that confirms comes a day after the last one, less this: a timer's runs differ, and so do
 the hours at which they come to a page."""
 OLD_SECS = 90 * DAY
-"""A single observation that is older restarts the count: the clock may have been wrong."""
+"""The count restarts after a longer time without a visit, or with one observation before it: the
+clock may have been wrong."""
 DEAD_SECS = 90 * DAY
 """After so long without an answer of a host somebody is asked what is to become of its pages."""
 
@@ -154,7 +155,8 @@ def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
     if rule is None:
         return Decision(record, False, f"{seen}: kept, however often")
     goes_on = record.missing_as == seen or {record.missing_as, seen} <= _AS_ONE
-    is_old = record.confirmations == 1 and now - record.missing_since > OLD_SECS
+    last = record.missing_since if record.confirmations == 1 else record.time
+    is_old = last > 0 and now - last > OLD_SECS
     if (
         not goes_on or is_old or record.missing_since > now
     ):  # a clock that was set back restarts the count
@@ -213,7 +215,13 @@ class _Taken:
 
     def within(self, now: float) -> int:
         today, length = int(now // DAY), int(WINDOW // DAY)
+        self.set_back(today)
         return sum(number for day, number in self.days.items() if today - day < length)
+
+    def set_back(self, today: int) -> None:
+        """Days to come, by a clock that was set back, count as today: else for years."""
+        if ahead := [day for day in self.days if day > today]:
+            self.days[today] = self.days.get(today, 0) + sum(map(self.days.pop, ahead))
 
 
 class Brake:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -87,7 +86,7 @@ def build_frontier(
         limits=crawl_limits(settings),
         addresses=addresses and replace(addresses, grouped=grouped),
         shared=shared,
-        clock=settings.get("FRONTIER_CLOCK") or time.time,  # of tests and benchmarks
+        clock=options.clock(settings),
     )
     if options.boolean(settings, "LARM_SITEMAPS"):
         frontier.sources = Sources(backend, frontier.clock)

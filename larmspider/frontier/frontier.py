@@ -366,6 +366,8 @@ class Frontier:
             return False
         if self.refresh is not None and self.refresh.has_work:
             return False
+        if self.gate.leaving:
+            return False
         if self.pages_spent() and not self._revisits:
             return True
         if self.merger is not None and self.merger.has_work:
@@ -458,6 +460,14 @@ class Frontier:
         if self.merger is not None and lease.entry.visit is not None:
             gone = FetchRecord(UrlState.FAILED)  # others may not be merged into it any more
             self.merger.ended(lease.entry.host, lease.entry.key, gone)
+
+    def forget_pages(self, host: str, keys: Sequence[bytes]) -> None:
+        """The stores have been told to take out pages of a host; their URLs become unknown."""
+        self.backend.forget(keys)
+        self.seen.clear()
+        if self.merger is not None:
+            for key in keys:
+                self.merger.ended(host, key, FetchRecord(UrlState.FAILED))
 
     def look_again(self, lease: Lease, seconds: float = LOOK_AGAIN_SECS) -> None:
         """Visit the page once more, ``seconds`` later."""

@@ -22,6 +22,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
@@ -31,7 +32,8 @@ import msgpack
 
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.frontier import dispatch
-from larmspider.frontier.delete_gate import LOGIN_EXPIRED
+from larmspider.formatting import counted, utc
+from larmspider.frontier.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
 from larmspider.frontier.deletes import (
     PRESENT,
     TABLE,
@@ -40,7 +42,7 @@ from larmspider.frontier.deletes import (
     confirmed_from,
     decide,
 )
-from larmspider.frontier.hosts import HostState
+from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.moves import Successor, same_place, stands_for
 from larmspider.frontier.refresh import (
     DAY,
@@ -76,6 +78,20 @@ if TYPE_CHECKING:
     from larmspider.urls.normalizer import UrlForms
 
 DUE, ALL, WATCH = "due", "all", "watch"
+
+
+class Purpose(StrEnum):
+    """The purpose of a request of a refresh. The words are parts of stats keys."""
+
+    VISIT = "visits"
+    SECOND_LOOK = "second_looks"
+    """A page once more at once, or whether a page is gone."""
+    PROOF = "proofs"
+    """A canary, or a made-up URL: what the answers of a host mean."""
+    OTHER = "other"
+    """New pages, robots.txt, sitemaps, feeds, logins, retries."""
+
+
 ASKED, SIGNALLED = 1.0, 2.0
 """Times, before all others, of pages that somebody asked for, and that a site says have changed."""
 CONFIRM = 1.5
@@ -188,8 +204,10 @@ class Revisiting:
         self._budget = Budget(per_day)
         self._confirming = Budget(0.0)  # visits that confirm, beside the budget
         self._paid: set[bytes] = set()  # planned visits that are charged, and not judged yet
+        self._requested: set[bytes] = set()  # pages whose visit has begun, and is not judged yet
         self._missing: list[tuple[float, bytes, FetchRecord]] = []  # a heap: -since, key
         self._oldest: list[tuple[float, bytes, FetchRecord]] = []  # a heap: age, key
+        self._to_confirm: dict[bytes, float] = {}  # from when on visits may confirm missing pages
         self._theta = 0.0
         self._since = 0.0  # when the run that visits all began
         self._ended = False  # whether NOTE_ENDED is there
@@ -221,11 +239,22 @@ class Revisiting:
         for key in kept.get("doubtful", ()):  # of an earlier version
             if (visit := backend.visit(key)) is not None:
                 self._doubt(host_of(visit.url), key)
+        if self.mode and kept.get("clock", 0.0) - now > DAY:
+            self._clock_was_set_back(kept["clock"], now)
         goes_on = self.mode and kept.get("mode") == self.mode
-        self._since = kept.get("since", now) if goes_on else now
+        self._since = min(kept.get("since", now), now) if goes_on else now
         self._ended = backend.note(NOTE_ENDED) is not None
         if self._visits_all:
             self._cursor, self.until = b"", ASKED
+
+    def _clock_was_set_back(self, last: float, now: float) -> None:
+        """Tell the operator; the next run compares with the clock of this one."""
+        days = counted(round((last - now) / DAY), "day")
+        text = (
+            f"The clock is {days} behind that of the last run ({utc(last)[:10]}). Pages that were"
+            " visited by then count as visited a round ago, and what was missing counts anew."
+        )
+        self.gate.notices.append(Notice(CLOCK, utc(now)[:10], text))
 
     def begin(self, since: float) -> None:
         """Workers that visit all began then."""
@@ -263,6 +292,7 @@ class Revisiting:
             "left": self._budget.left,
             "at": self._budget.at,
             "theta": self._theta,
+            "clock": self.clock(),
             "confirming": (self._confirming.left, self._confirming.at),
         }
         if self._visits_all and not self._frontier.finished:
@@ -321,7 +351,8 @@ class Revisiting:
             else:
                 self._budget.left, self._granted = self._granted, None
             self._best, self._room, self._took = [], int(self._budget.left), 0.0
-            self._confirming.per_day = max(LEAST_CONFIRMATIONS, CONFIRMATIONS * self.per_day)
+            self._confirming.per_day = self._confirmations_a_day
+            self._to_confirm.clear()
             self._confirming.fill(now)
             self._missing, self._oldest = [], []
             number = min(self._room, int(self._budget.left / SAMPLED + self._random()))
@@ -394,6 +425,7 @@ class Revisiting:
                 continue
             age = self._age(visit, now)
             if visit.state is UrlState.STORED and (at := confirmed_from(visit)):
+                self._to_confirm[key] = at if visit.time <= now else now
                 is_early = visit.time <= now < at  # else the clock was set back
                 if is_early or self._is_to_confirm(key, visit):
                     continue
@@ -424,11 +456,14 @@ class Revisiting:
 
     def next_visit(self, now: float) -> float:
         """When a run with ``due`` has something to visit next: its budget has a visit then, and an
-        hour has passed since the last visit of the page that was visited first."""
-        left = self._budget.left
-        wait = 0.0 if left >= 1 else (1 - left) / max(self.per_day, 1e-9) * DAY
+        hour has passed since the last visit of the page that was visited first; or a visit may
+        confirm that a page is missing, for which there is another budget."""
         first = self._first_visit if self._first_visit < inf else 0.0
-        return max(now + wait, first + SOONEST)
+        found = max(now + _wait(self._budget, self.per_day), first + SOONEST)
+        if self._to_confirm:
+            wait = _wait(self._confirming, self._confirmations_a_day)
+            found = min(found, max(now + wait, min(self._to_confirm.values())))
+        return found
 
     def _is_to_confirm(self, key: bytes, visit: FetchRecord) -> bool:
         """Whether the budget of confirmations may have a page that is missing: those that are so
@@ -552,6 +587,10 @@ class Revisiting:
         return own * self._share if self._per_day else own
 
     @property
+    def _confirmations_a_day(self) -> float:
+        return max(LEAST_CONFIRMATIONS, CONFIRMATIONS * self.per_day)
+
+    @property
     def theta(self) -> float:
         """What a visit has to be worth: at first so much that every page is visited in a round."""
         return self._theta or value(self._round, *prior(_RATE_OF_ANY))
@@ -600,6 +639,23 @@ class Revisiting:
                 self.until = CONFIRM
         return None
 
+    def purpose_of(self, lease: Lease) -> Purpose:
+        """The purpose of a request that has just been made."""
+        entry = lease.entry
+        if entry is None:
+            is_probe = self.gate.is_probe(lease.host.record.host, lease.url)
+            return Purpose.PROOF if is_probe else Purpose.OTHER
+        if entry.visit is None or entry.attempts:
+            return Purpose.OTHER
+        if entry.key in self.looks or entry.key in self._requested:
+            return Purpose.SECOND_LOOK
+        self._requested.add(entry.key)
+        due = entry.visit.due
+        if due == FIRST and self.mode != ALL:
+            return Purpose.PROOF
+        is_asked = entry.visit.depth >= 400 if self._visits_all else is_folder(entry.url)
+        return Purpose.SECOND_LOOK if due in (ASKED, CONFIRM) and not is_asked else Purpose.VISIT
+
     def doubt(self, names: Iterable[str]) -> list[str]:
         """See signals.in_doubt. Who has the host now, of many workers, hears of those that this one
         has stored."""
@@ -632,6 +688,7 @@ class Revisiting:
             doubtful.remove(entry.key)
             self.touch(entry.host)
         self._paid.discard(entry.key)
+        self._requested.discard(entry.key)
         if entry.visit is not None:
             return visit if visit.due else self.kept(entry.visit)  # nobody has judged it
         self.visited += 1
@@ -687,6 +744,9 @@ class Revisiting:
         else:
             is_missing = before.state is UrlState.STORED and confirmed_from(after)
             after.due = is_missing or now + AGAIN_SECS
+        self._to_confirm.pop(entry.key, None)
+        if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
+            self._to_confirm[entry.key] = after.due
         successor = self._successor(entry, target) if seen is Observation.MOVED else None
         expired = self.gate.saw(entry.host, entry.key, seen, successor)
         if before.state is UrlState.STORED and seen not in PRESENT:
@@ -741,27 +801,31 @@ class Revisiting:
         is_approved = self.gate.is_approved(entry.host, entry.key, seen)
         if target and not is_approved and not self._has(target):
             why = f"{target} is not stored"
-            if (there := self.record_of(target)) is not None and there.missing_as:
+            if not self._frontier.is_own(url_key(target)):
+                why = f"{target} belongs to another worker, which alone knows whether it is stored"
+            elif (there := self.record_of(target)) is not None and there.missing_as:
                 why = f"{target} is {there.missing_as} itself"
             self.gate.waits_for(entry, why)
             return why
-        has_successor = bool(target) and self._has(target, known=True)
+        has_successor = bool(target) and self._has(target)
         why = self.gate.why_not(entry, seen, reason, now, has_successor=has_successor)
         if why:
             return why
         if seen in _MAY_BE_BACK:
             self.known(entry.host).gone.append((now, entry.url, entry.depth))
             self.touch(entry.host)
+        self._requested.discard(entry.key)
+        self._to_confirm.pop(entry.key, None)
         reason = f"{reason}, to {target}" if has_successor else reason
         successor = target if has_successor else ""
         return Removed(entry.url, self._forms(entry.url).exact, reason, now, successor)
 
-    def _has(self, exact: str, *, known: bool = False) -> bool:
-        """Whether a page is stored, and was there at its last visit; of one that another worker may
-        have this is not known."""
+    def _has(self, exact: str) -> bool:
+        """Whether a page is known to be stored, and was there at its last visit. Another worker's
+        pages are not known: their records are in its memory, and Redis has no text of them."""
         key = url_key(exact)
         if not self._frontier.is_own(key):
-            return not known
+            return False
         state = self._frontier.backend.check([key])[0]
         return state is UrlState.MERGED or (
             state is UrlState.STORED and stands_for(self.record_of(exact))
@@ -771,7 +835,7 @@ class Revisiting:
         """The same path on another host, if a page redirects there and it is stored."""
         if not target or not same_place(self._forms(entry.url).exact, target):
             return None
-        if not self._has(target, known=True):
+        if not self._has(target):
             return None
         there = self.record_of(target)
         text = b"" if there is None else there.signature or there.digest
@@ -861,6 +925,11 @@ class Revisiting:
         if items:
             self.until = max(self.until, CONFIRM)
         self._schedule({host_of(visit.url) for _, visit in pages})
+
+
+def _wait(budget: Budget, per_day: float) -> float:
+    """Seconds until a budget has a visit."""
+    return 0.0 if budget.left >= 1 else (1 - budget.left) / max(per_day, 1e-9) * DAY
 
 
 def _doubted(visit: FetchRecord) -> FetchRecord:

@@ -17,6 +17,7 @@ from larmspider.errors import CrawlDirError
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import SignedOut, kind_of, message_of, retry_after
 from larmspider.frontier.politeness import failure_kind
+from larmspider.frontier.revisiting import Purpose
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.requests import LEASE, NOT_RENDERED
 from larmspider.scheduler.leases import elapsed
@@ -36,9 +37,9 @@ class AnswersMiddleware(WithScheduler):
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         lease = request.meta.get(LEASE)
+        self._count_request(lease)
         if lease is None or lease.is_own:
             return response
-        self._count_visit(lease)
         scheduler, seconds = self.lessor, elapsed(request)
         if why := request.meta.pop(NOT_RENDERED, None):
             return self._give_up(request, why)
@@ -63,16 +64,22 @@ class AnswersMiddleware(WithScheduler):
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         lease = request.meta.get(LEASE)
+        if not isinstance(exception, IgnoreRequest):  # else it was not sent
+            self._count_request(lease)
         if lease is None or lease.is_own:
             return None
-        if not isinstance(exception, IgnoreRequest):  # else it was not sent
-            self._count_visit(lease)
         return self._failed(request, exception)
 
-    def _count_visit(self, lease: Lease) -> None:
-        if lease.entry is not None and lease.entry.visit is not None:
-            assert self.crawler.stats is not None
-            self.crawler.stats.inc_value(stats.REFRESH_REQUESTS)
+    def _count_request(self, lease: Lease | None) -> None:
+        refresh = None if self.scheduler is None else self.scheduler.frontier.refresh
+        if refresh is None or not refresh.mode:
+            return
+        purpose = Purpose.OTHER if lease is None else refresh.purpose_of(lease)
+        counters = self.crawler.stats
+        assert counters is not None
+        counters.inc_value(stats.REFRESH_SPENT.format(purpose=purpose))
+        if lease is not None and lease.entry is not None and lease.entry.visit is not None:
+            counters.inc_value(stats.REFRESH_REQUESTS)
 
     def _failed(self, request: Request, exception: Exception) -> Request | None:
         scheduler = self.lessor

@@ -6,6 +6,7 @@ being fetched then.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -58,6 +59,21 @@ class DeletedLogPipeline(LogStore):
             return
         url = without_userinfo(removed.url)
         self.log.append(utc(removed.time), url, removed.exact, removed.reason)
+
+
+def successor_of(reason: str) -> str:
+    """The exact form of the new URL of a page that has moved, by the reason of its removal; "" for
+    another reason."""
+    what, _, new = reason.rpartition(", to ")
+    return new if what.startswith("moved ") else ""
+
+
+def moves_in(directory: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Time, URL and exact form of pages that have moved, and the exact forms of their new URLs."""
+    if (path := directory / DeletedLogPipeline.file_name).exists():
+        for when, url, exact, reason in read_records(path, len(DELETED_LOG_COLUMNS)):
+            if new := successor_of(reason):
+                yield when, url, exact, new
 
 
 def kept_for_now(directory: Path, now: float) -> set[tuple[str, str]]:

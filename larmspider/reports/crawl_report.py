@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import TYPE_CHECKING
 
-from larmspider import stats
+from larmspider import options, stats
 from larmspider.crawl.log_index.index import Fetches, LinkedHost
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState
@@ -38,7 +37,13 @@ from larmspider.reports.links import (
     host_graph,
     most_linked,
 )
-from larmspider.status.freshness import Freshness, freshness, visits_again
+from larmspider.status.freshness import (
+    Freshness,
+    freshness,
+    requests_by_purpose,
+    requests_in_words,
+    visits_again,
+)
 from larmspider.status.history import History, history, together
 from larmspider.status.totals import Totals
 
@@ -74,7 +79,8 @@ class CrawlReport:
     stored pages of ``hosts_in_all``, ``languages`` their pages by language, as far as they can be
     found; ``unread`` are documents that were not read, or not whole, by items.Outcome; one that is
     visited again counts again. ``refused_whole``: all refused links were looked at. ``visits``
-    again, by what they saw, took ``requests`` and ``saved`` others.
+    again, by what they saw, took ``requests`` and ``saved`` others. All requests of
+    refreshes are in ``requests_by_purpose``.
     """
 
     condition: RunState
@@ -102,6 +108,12 @@ class CrawlReport:
     visits: Mapping[str, int]
     requests: int
     saved: int
+    requests_by_purpose: dict[str, int]
+
+    @property
+    def spent(self) -> str:
+        """``requests_by_purpose`` in words."""
+        return requests_in_words(self.requests_by_purpose)
 
     def languages_of(self, host: str) -> Mapping[str, int]:
         """Of a host as the frontier names it: the index knows hosts without ports."""
@@ -125,7 +137,8 @@ def _report(
     frontier: FrontierReader,
     index: LogIndex,
 ) -> CrawlReport:
-    rows = list(host_rows(frontier, politeness, time.time()))
+    now = options.clock(settings)()
+    rows = list(host_rows(frontier, politeness, now))
     fetches = {row.host: index.results(row.host) for row in rows}
     results: dict[str, Fetches] = {}
     for by_result in fetches.values():
@@ -160,9 +173,10 @@ def _report(
         linked_hosts=linked_hosts[:LINKED],
         duplicates=duplicates(frontier),
         graph=host_graph(inward, index.host_links()),
-        freshness=freshness(frontier, time.time()),
+        freshness=freshness(frontier, now),
         visits=visits_again(totals),
         requests=totals.counters.get(stats.REFRESH_REQUESTS, 0),
+        requests_by_purpose=requests_by_purpose(totals.counters),
         saved=totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
     )
 

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,7 +139,7 @@ def explain(
             even = settings.get("LARM_REFRESH_ORDER") == "even"
             learning = _learning(settings)
             explanation.frontier = url_report(
-                frontier, politeness, key, time.time(), even=even, learning=learning
+                frontier, politeness, key, options.clock(settings)(), even=even, learning=learning
             )
             if (merged := frontier.merged(key)) is not None:
                 explanation.merged = merged_in_words(frontier, merged)

@@ -16,7 +16,7 @@ from larmspider.formatting import utc
 from larmspider.frontier.delete_gate import note_of, undecided_note_of, waiting_of
 from larmspider.frontier.moves import move_of, note_of_move
 from larmspider.frontier.storage.records import host_of, url_key
-from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS
+from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, moves_in
 from larmspider.pipelines.records import read_records
 
 if TYPE_CHECKING:
@@ -54,16 +54,32 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
         yield f"not as it was since {utc(page.since)[:10]} ({page.seen}), and stays: {why}"
 
 
+def old_urls(crawl: CrawlDir, exact: str) -> list[tuple[str, str, str]]:
+    """URL, exact form and time of removal of each URL that has moved here, over any number of
+    moves, the last move first."""
+    moves: dict[str, dict[str, tuple[str, str]]] = {}
+    for part in crawl.parts:
+        for when, url, old, new in moves_in(part.path):
+            moves.setdefault(new, {})[old] = url, when
+    found: dict[str, tuple[str, str, str]] = {}
+    left = [exact] if moves else []
+    while left:
+        for old, (url, when) in moves.get(left.pop(), {}).items():
+            if old != exact and old not in found:
+                found[old] = url, old, when
+                left.append(old)
+    return sorted(found.values(), key=lambda one: one[2], reverse=True)
+
+
 def _removals(crawl: CrawlDir, exact: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Times and reasons of a page's removals; URLs that left for it, and when."""
-    left, was = list[tuple[str, str]](), list[tuple[str, str]]()
+    left = list[tuple[str, str]]()
     for part in crawl.parts:
         path = part.path / "deleted.log"
         if not path.exists():
             continue
-        for when, url, of, reason in read_records(path, len(DELETED_LOG_COLUMNS)):
+        for when, _, of, reason in read_records(path, len(DELETED_LOG_COLUMNS)):
             if of == exact:
                 left.append((when, reason))
-            elif reason.startswith("moved ") and reason.endswith(f", to {exact}"):
-                was.append((url, when))
-    return sorted(left), sorted(was, key=lambda one: one[1])
+    was = [(url, when) for url, _, when in reversed(old_urls(crawl, exact))]
+    return sorted(left), was

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from datetime import time as time_of_day
 from difflib import SequenceMatcher
@@ -26,11 +26,12 @@ from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, kept_for_now
 from larmspider.pipelines.fetch_log import KEPT
 from larmspider.pipelines.records import read_records
 from larmspider.reports.explain import read_again
+from larmspider.reports.page_history import old_urls
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-TAKEN_OUT = "taken out"
+TAKEN_OUT, MOVED = "taken out", "moved"
 MAX_VISITS = 1_000
 """The last ones are kept."""
 MAX_BLOCKS = 5_000
@@ -45,23 +46,26 @@ _SENTENCE_END = re.compile(r"[.!?\u2026\u3002]['\")\u201d]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """``result`` and ``message`` as in fetch.log; TAKEN_OUT and why, as in deleted.log."""
+    """``result`` and ``message`` as in fetch.log; TAKEN_OUT and why, as in deleted.log; MOVED for the
+    end of an old URL. ``url``: the old URL of the page then, "" for its URL of now."""
 
     time: str
     result: str
     message: str
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
     """``time`` as in fetch.log, "" where it is not known. ``page`` is None where it is not stored
-    any more, ``why`` says why."""
+    any more, ``why`` says why. ``url`` as in Visit."""
 
     time: str
     status: int
     size: int
     page: StoredPage | None
     why: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +109,29 @@ def moment(text: str) -> float:
         ) from None
 
 
-def history(crawl: CrawlDir, exact: str, now: float | None = None) -> History:
-    """All that the logs have of a URL, by its exact form; of several workers by time."""
+def history(
+    crawl: CrawlDir,
+    exact: str,
+    now: float | None = None,
+    may_see: Callable[[str], bool] = lambda _url: True,
+) -> History:
+    """All that the logs have of a URL, by its exact form; of several workers by time. Visits and
+    versions of its old URLs, from which it has moved, are part of it, as far as the reader
+    ``may_see`` them."""
     exact, now = crawl.name_of(exact), time.time() if now is None else now
     found = History(exact)
+    moved = [one for one in old_urls(crawl, exact) if may_see(one[0])]
     for part in crawl.parts:
         fetches = list(part.logs.all_of("fetch.log", exact))
         found.visits.extend(Visit(one[0], one[4], one[7]) for one in fetches[-MAX_VISITS:])
         found.visits.extend(_taken_out(part, exact))
         found.versions.extend(_versions(part, exact, fetches, now))
+        for url, old, until in moved:
+            fetches = [one for one in part.logs.all_of("fetch.log", old) if one[0] <= until]
+            found.visits.extend(Visit(one[0], one[4], one[7], url) for one in fetches[-MAX_VISITS:])
+            versions = _versions(part, old, fetches, now, moved=True)
+            found.versions.extend(replace(one, url=url) for one in versions)
+    found.visits.extend(Visit(until, MOVED, f"from {url}", url) for url, _, until in moved)
     found.visits.sort(key=lambda visit: visit.time)
     found.versions.sort(key=lambda version: version.time)
     return found
@@ -128,14 +146,15 @@ def _taken_out(part: CrawlDir, exact: str) -> Iterator[Visit]:
 
 
 def _versions(
-    part: CrawlDir, exact: str, fetches: Iterable[list[str]], now: float
+    part: CrawlDir, exact: str, fetches: Iterable[list[str]], now: float, *, moved: bool = False
 ) -> Iterator[Version]:
-    """Records of store.log have no time: the last one belongs to the last fetch, and so on."""
+    """Records of store.log have no time: the last one belongs to the last fetch, and so on. Those
+    of a page that has ``moved`` stay, for its new URL."""
     stored: list[StoredPage] = []
     gone = ""
     for fields in part.logs.all_of("store.log", exact):
         if fields[STATUS] == REMOVED:
-            if (fields[7], fields[1]) not in kept_for_now(part.path, now):
+            if not moved and (fields[7], fields[1]) not in kept_for_now(part.path, now):
                 stored, gone = [], fields[7]
         else:
             stored.append(part.page_of(fields))

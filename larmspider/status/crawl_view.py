@@ -13,12 +13,12 @@ Methods are called in threads (work.py), several at a time.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from larmspider import options
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
@@ -155,9 +155,13 @@ class Source:
         """Read hosts anew, after something was changed."""
         self._hosts.forget()
 
+    def now(self) -> float:
+        """By the clock of the crawl's frontier."""
+        return options.clock(self.settings)()
+
     def _read_hosts(self) -> dict[str, HostRow]:
         with self.crawl.frontier() as frontier:
-            found = () if frontier is None else host_rows(frontier, self.politeness, time.time())
+            found = () if frontier is None else host_rows(frontier, self.politeness, self.now())
             return {row.host: row for row in found}
 
     def keep_logs_indexed(self) -> IndexProgress:

@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from larmspider import stats
 from larmspider.formatting import count, counted
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.refresh import DAY, likely, prior
-from larmspider.frontier.revisiting import HostKnowledge
+from larmspider.frontier.revisiting import HostKnowledge, Purpose
 from larmspider.frontier.storage.records import UrlState, host_of
 
 if TYPE_CHECKING:
@@ -133,6 +133,24 @@ def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) 
         as_stored=as_stored,
         changes=dict(nlargest(HOSTS, a_day.items(), key=lambda item: item[1])),
     )
+
+
+def requests_by_purpose(counters: Mapping[str, Any]) -> dict[str, int]:
+    """All requests of refreshes by purpose, in words: ``{"visits": 20, "second looks": 3, ...}``;
+    empty if none was counted."""
+    found = {
+        purpose.replace("_", " "): int(counters.get(stats.REFRESH_SPENT.format(purpose=purpose), 0))
+        for purpose in Purpose
+    }
+    return found if any(found.values()) else {}
+
+
+def requests_in_words(by_purpose: Mapping[str, int]) -> str:
+    """``26 requests in all: 20 visits, 3 second looks, 2 proofs, 1 other``; "" for none."""
+    if not by_purpose:
+        return ""
+    parts = ", ".join(f"{count(number)} {purpose}" for purpose, number in by_purpose.items())
+    return f"{counted(sum(by_purpose.values()), 'request')} in all: {parts}"
 
 
 def visits_again(totals: Totals) -> dict[str, int]:

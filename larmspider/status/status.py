@@ -161,7 +161,7 @@ class CrawlStatus:
 
     def _read_freshness(self) -> Freshness:
         with self.source.crawl.frontier() as frontier:
-            return Freshness() if frontier is None else freshness(frontier, self._clock())
+            return Freshness() if frontier is None else freshness(frontier, self.source.now())
 
     def _expected(self, now: float, run_state: RunState, *, wait: bool) -> Forecast:
         """The end of a crawl that runs comes nearer while the forecast stays the same."""

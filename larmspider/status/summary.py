@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from larmspider import options, stats
 from larmspider.formatting import counted, size
 from larmspider.frontier.deletes import DAY, TABLE, Observation, in_words
+from larmspider.status.freshness import requests_by_purpose, requests_in_words
 from larmspider.workdir.manifest import files_of_stores
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ class Summary:
     ``came``."""
     visits: dict[str, int] = field(default_factory=dict)
     """Visits again, by what they saw; ``requests`` that they took, and pages ``not_asked``."""
+    spent: dict[str, int] = field(default_factory=dict)
+    """All requests of a refresh, by purpose."""
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
@@ -157,10 +160,12 @@ class Summary:
             refresh=options.text(crawler.settings, "LARM_REFRESH").strip(),
             requisites=_matching(counters, _REQUISITES),
             visits=_matching(counters, _VISITS),
+            spent=requests_by_purpose(counters),
             next_refresh={
                 name: str(get(key, ""))
                 for name, key in (
                     ("left", stats.REFRESH_LEFT),
+                    ("dead", stats.REFRESH_DEAD),
                     ("came", stats.REFRESH_CAME),
                     ("waits", stats.REFRESH_WAITS),
                     ("due", stats.REFRESH_NEXT),
@@ -284,9 +289,9 @@ class Summary:
             yield f"{'refresh':<9} nothing was due (next: {due})"
             due = ""
         else:
-            for label, line in zip(("refresh", ""), visited(self.visits, self.pages), strict=True):
-                yield f"{label:<9} {line}"
-        for name in ("left", "came", "waits"):
+            for number, line in enumerate(visited(self.visits, self.pages, self.spent)):
+                yield f"{'' if number else 'refresh':<9} {line}"
+        for name in ("left", "dead", "came", "waits"):
             if text := self.next_refresh.get(name, ""):
                 yield f"{name:<9} {text}"
         if due:
@@ -329,9 +334,9 @@ def _after_a_break(why: str) -> str:
     return f"; {again}. If it breaks off again, scrapy verify says what is damaged"
 
 
-def visited(visits: Mapping[str, int], new: int) -> tuple[str, str]:
+def visited(visits: Mapping[str, int], new: int, spent: Mapping[str, int]) -> list[str]:
     """What visits again have seen, ``new`` pages among it; requests for known pages, and how many
-    took none."""
+    took none; all requests, by what they were ``spent`` on."""
     seen = {**visits}
     requests, not_asked = seen.pop("requests", 0), seen.pop("not_asked", 0)
     removed = seen.pop("removed", 0)
@@ -346,11 +351,12 @@ def visited(visits: Mapping[str, int], new: int) -> tuple[str, str]:
             word += f" (kept until {it} {was} {said} {rule.confirmations} times over {days})"
         parts.append(f"{number:,} {word}")
     parts += [f"{removed:,} removed"] * bool(removed) + [f"{same:,} as before"]
-    return (
+    return [
         ", ".join(parts),
         f"{counted(requests, 'request')} for known pages;"
         f" {counted(not_asked, 'page')} not asked for",
-    )
+        *filter(None, [requests_in_words(spent)]),
+    ]
 
 
 def _matching(counters: dict[str, int], key: re.Pattern[str]) -> dict[str, int]:

@@ -12,7 +12,8 @@ from contextlib import nullcontext
 
 from aiohttp import web
 
-from larmspider.control.deletes import approve, waiting_lists
+from larmspider import options
+from larmspider.control.deletes import approve, what_waits
 from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
 from larmspider.formatting import printable
@@ -143,9 +144,9 @@ def _approve_deletes(site: Site, form: dict[str, str]) -> str:
     """Approve the list of a name as it was shown. Raises LarmspiderError."""
     crawl = site.source.crawl
     with crawl.frontier() as frontier:
-        lists = {} if frontier is None else waiting_lists(frontier)
+        waits = what_waits(frontier, options.clock(site.source.settings)())
     parts = [part.path for part in crawl.parts]
-    return approve(parts, form.get("name", ""), lists, form.get("shown", ""))
+    return approve(parts, form.get("name", ""), waits, form.get("shown", ""))
 
 
 def _accept_mirror(site: Site, host: str) -> str:

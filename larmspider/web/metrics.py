@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from larmspider import __version__, stats
 from larmspider.crawl.state import State
+from larmspider.status.freshness import requests_by_purpose
 from larmspider.status.status import Status
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -63,6 +64,9 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
     yield _gauge("pages_checked_as_stored", text, fresh.as_stored)
     text = "Pages by when they are visited again."
     yield _family(GaugeMetricFamily, "pages_due", text, "when", fresh.due)
+    text = "Requests of refreshes, by their purpose."
+    spent = requests_by_purpose(counters)
+    yield _family(CounterMetricFamily, "refresh_requests_by", text, "purpose", spent)
     text = "Visits again, by what they saw."
     yield _family(CounterMetricFamily, "refresh_visits", text, "seen", status.visits_again)
     receivers = status.outbox.items()

@@ -29,6 +29,7 @@ from larmspider.crawl.worker_dirs import CrawlOfWorkers
 from larmspider.formatting import counted, utc
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.storage.records import UrlState, host_of
+from larmspider.status.freshness import requests_by_purpose
 from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.status.summary import visited
 from larmspider.status.totals import Totals
@@ -164,20 +165,20 @@ class Outcome:
         )
         yield f"{'in all':<{width}} {_listed(self.total)}, in {self.root} over all runs{left}"
         if self.refresh is not None:
-            for label, line in zip(("refresh", ""), self._visited(self.refresh), strict=True):
-                yield f"{label:<{width}} {line}"
+            for number, line in enumerate(self._visited(self.refresh)):
+                yield f"{'' if number else 'refresh':<{width}} {line}"
         if 0 < self.idle < self.number:
             hosts = counted(self.hosts, "host")
             yield f"{self.idle} of {self.number} workers had nothing to do: {hosts}"
 
-    def _visited(self, run: Totals) -> tuple[str, str]:
+    def _visited(self, run: Totals) -> list[str]:
         visits, ended = run.matching(stats.REFRESH), run.matching(stats.RUN)
         new = ended.get(UrlState.STORED.name.lower(), 0)
         seen = sum(number for word, number in visits.items() if word in _OBSERVATIONS)
         known = self.total[UrlState.STORED] + self.total[UrlState.FAILED]
         failed = ended.get(UrlState.FAILED.name.lower(), 0)
         visits["not_asked"] = max(0, known - seen - new - failed)  # hosts move: not their sum
-        return visited(visits, new)
+        return visited(visits, new, requests_by_purpose(run.counters))
 
 
 def _listed(counts: Counter[UrlState]) -> str:

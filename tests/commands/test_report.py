@@ -18,7 +18,7 @@ from larmspider import stats
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.factory import politeness_from
-from larmspider.frontier.revisiting import HostKnowledge
+from larmspider.frontier.revisiting import HostKnowledge, Purpose
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import host_of
 from larmspider.index.schema import FILES
@@ -43,6 +43,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             stats.REFRESH.format(seen="same"): 40,
             stats.REFRESH_REQUESTS: 41,
             stats.REFRESH_NOT_ASKED: 1_200,
+            stats.REFRESH_SPENT.format(purpose=Purpose.VISIT): 30,
+            stats.REFRESH_SPENT.format(purpose=Purpose.SECOND_LOOK): 8,
+            stats.REFRESH_SPENT.format(purpose=Purpose.PROOF): 7,
+            stats.REFRESH_SPENT.format(purpose=Purpose.OTHER): 5,
         }
         Totals(1, {**totals.counters, **more}).write(folder / "crawl")
         _visited_again(folder / "crawl", host_of(server.url))
@@ -92,6 +96,7 @@ def test_the_page_has_every_part(page: str, demo: tuple[Path, str]) -> None:
     assert '<td>encrypted</td><td class="num">2</td>' in page
     assert "19 of 20 pages chosen at random, and visited in the last 30 days, were as" in page
     assert "Visits again took 41 requests; 1,200 were saved" in page
+    assert "Refreshes took 50 requests in all: 30 visits, 8 second looks, 7 proofs" in page
 
 
 def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
@@ -149,6 +154,8 @@ def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
     assert "2 targets in all" in out
     assert re.search(r"^fresh +\S+% of 63 pages are thought to be as stored", out, re.MULTILINE)
     assert re.search(r"^visits +40 same; 41 requests, 1,200 saved$", out, re.MULTILINE)
+    spent = r"^requests +50 requests in all: 30 visits, 8 second looks, 7 proofs, 5 other$"
+    assert re.search(spent, out, re.MULTILINE)
     assert re.search(r"^due +0 now, .* later$", out, re.MULTILINE)
     assert re.search(r"^changes +127\.0\.0\.1:\d+: \S+ a day$", out, re.MULTILINE)
 

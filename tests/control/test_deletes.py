@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from larmspider.control.deletes import (
+    DeadHost,
+    Waits,
     approve,
     approved_in,
     dead_hosts,
@@ -16,11 +18,13 @@ from larmspider.control.deletes import (
     shown_in,
     silent_hosts,
     waiting_lists,
+    what_waits,
     write_approved,
 )
 from larmspider.errors import ConfigError
 from larmspider.frontier.delete_gate import (
     SCOPE,
+    WHOLE_HOST,
     Waiting,
     note_of,
     pack_waiting,
@@ -28,7 +32,7 @@ from larmspider.frontier.delete_gate import (
 )
 from larmspider.frontier.hosts import HostRecord, pack_host
 from larmspider.frontier.moves import HostMove, note_of_move, pack_move
-from larmspider.frontier.storage.records import Counts
+from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
 
 
 class Frontier:
@@ -59,16 +63,21 @@ class Frontier:
     def note(self, name: str) -> bytes | None:
         return self.notes.get(name)
 
+    def visits(self) -> Iterator[tuple[bytes, FetchRecord]]:
+        for number, host in enumerate("abc" * 7):
+            visit = FetchRecord(UrlState.STORED, url=f"http://{host}/{number}")
+            yield url_key(visit.url), visit
+
 
 def test_an_approval_is_for_the_list_that_was_shown(tmp_path: Path) -> None:
     frontier = Frontier()
-    lists = waiting_lists(frontier)
-    assert {name: len(rows) for name, rows in lists.items()} == {"a:80": 3, SCOPE: 2}
+    lists = what_waits(frontier, 1.8e9)
+    assert {name: len(rows) for name, rows in lists.lists.items()} == {"a:80": 3, SCOPE: 2}
     with pytest.raises(ConfigError, match="was not shown yet"):
         approve([tmp_path], "a:80", lists, shown_in(tmp_path).get("a:80"))
     remember_shown(tmp_path, lists)
     frontier.notes[note_of("a:80")] = frontier._packed("missing", range(4))
-    changed = waiting_lists(frontier)
+    changed = what_waits(frontier, 1.8e9)
     with pytest.raises(ConfigError, match="has changed since it was shown"):
         approve([tmp_path], "a:80", changed, shown_in(tmp_path).get("a:80"))
     assert approved_in(tmp_path) == {}
@@ -115,11 +124,11 @@ def test_an_approval_is_void_if_other_things_are_seen_of_the_same_pages(tmp_path
     frontier, now = Frontier(), 1.8e9 + 8 * 86_400
     page = Waiting("http://h/l", "login", "", 1.8e9, "")
     frontier.notes = {undecided_note_of("a:80"): pack_waiting({b"l" * 16: page})}
-    remember_shown(tmp_path, waiting_lists(frontier, now))
+    remember_shown(tmp_path, what_waits(frontier, now))
     page.seen = "failed"
     frontier.notes = {undecided_note_of("a:80"): pack_waiting({b"l" * 16: page})}
     with pytest.raises(ConfigError, match="has changed since it was shown"):
-        approve([tmp_path], "a:80", waiting_lists(frontier, now), shown_in(tmp_path)["a:80"])
+        approve([tmp_path], "a:80", what_waits(frontier, now), shown_in(tmp_path)["a:80"])
 
 
 def test_hosts_that_have_moved_are_listed_unless_they_have_moved_back() -> None:
@@ -141,9 +150,33 @@ def test_a_host_that_is_silent_for_seven_days_is_listed() -> None:
     assert [one.host for one in silent_hosts(Frontier(), 1.8e9)] == ["b:80", "c:80"]
 
 
+def test_all_pages_of_a_host_that_does_not_answer_are_one_list(tmp_path: Path) -> None:
+    """As they were shown: the same silence, and no page more."""
+    frontier = Frontier()
+    frontier.notes[undecided_note_of("c:80")] = frontier._packed("failed", range(1))
+    waits = what_waits(frontier, 1.8e9, samples=2)
+    assert [(one.host, one.samples) for one in waits.dead] == [
+        ("b:80", ("http://b/1", "http://b/4")),
+        ("c:80", ("http://c/2", "http://c/5")),
+    ]
+    assert "c:80" not in waits.lists
+    remember_shown(tmp_path, waits)
+    shown = shown_in(tmp_path)["c:80"]
+    since, pages = waits.dead[1].since, waits.dead[1].pages
+    for changed in (
+        DeadHost("c:80", since + 9 * 86_400, pages),
+        DeadHost("c:80", since, pages + 1),
+    ):
+        with pytest.raises(ConfigError, match="has changed since it was shown"):
+            approve([tmp_path], "c:80", Waits({}, [changed]), shown)
+    said = approve([tmp_path], "c:80", waits, shown)
+    assert said.startswith("7 pages of c:80 approved: the next refresh asks the host once more")
+    assert approved_in(tmp_path) == {"c:80": {WHOLE_HOST: since}}
+
+
 def test_a_list_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--approve b:80: expected one of .* a:80, scope"):
-        approve([tmp_path], "b:80", waiting_lists(Frontier()), None)
+    with pytest.raises(ConfigError, match=r"--approve d:80: expected one of .* a:80, scope, b:80"):
+        approve([tmp_path], "d:80", what_waits(Frontier(), 1.8e9), None)
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"{", b'{"a:80": ["zz"]}', b'{"a:80": 1}'])
@@ -152,4 +185,4 @@ def test_files_that_somebody_has_damaged_approve_nothing(tmp_path: Path, content
         (tmp_path / name).write_bytes(content)
     assert approved_in(tmp_path) == {}
     with pytest.raises(ConfigError):
-        approve([tmp_path], "a:80", waiting_lists(Frontier()), shown_in(tmp_path).get("a:80"))
+        approve([tmp_path], "a:80", what_waits(Frontier(), 1.8e9), shown_in(tmp_path).get("a:80"))

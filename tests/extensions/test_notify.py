@@ -112,6 +112,10 @@ def test_what_was_over_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run(tmp_path, monkeypatch, seen=(Observation.SAME,) * 5)
     run(tmp_path, monkeypatch, LOGIN)
     assert told(tmp_path).count("login of h:80") == 2
+    for times in (3, 4):  # a 304 is an answer, too
+        run(tmp_path, monkeypatch, NO_ANSWER)
+        run(tmp_path, monkeypatch, seen=(Observation.NOT_MODIFIED,))
+        assert told(tmp_path).count("dead of h:80") == times
 
 
 def test_an_approval_lasts_until_its_page_has_left_or_is_back(

@@ -5,13 +5,17 @@ No network, and a clock that is set.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from larmspider.frontier.delete_gate import (
+    DELETES,
+    LOGIN,
     MOVED,
+    SCOPE,
     UNDECIDED,
     undecided_note_of,
     waiting_of,
@@ -338,3 +342,102 @@ def test_a_move_is_kept_in_a_note() -> None:
     assert move_of(pack_move(None)) is None
     assert move_of(None) is None
     assert move.in_words() == "http://wiki moved to https://wiki: 30 pages"
+
+
+def test_pages_whose_new_url_another_worker_has_stay_and_the_list_says_so() -> None:
+    """Until this worker has the new host, too."""
+    world = Moving()
+    world.move()
+    begin = world.begin
+
+    def split(mode: str = "all") -> Frontier:
+        frontier = begin(mode)
+        frontier.is_own = lambda key: key not in theirs  # type: ignore[method-assign]
+        return frontier
+
+    theirs = {url_key(f"{NEW}{name}") for name in world.names}
+    world.begin = split  # type: ignore[method-assign]
+    for day in (1, 2.1, 5, 9.3):
+        assert world.left(day) == set()
+        assert world.said == []
+    why = undecided(world)["http://h/p1"]
+    assert why == "http://new/p1 belongs to another worker, which alone knows whether it is stored"
+    theirs = set()
+    assert world.left(10.5) == {f"http://h/{name}" for name in world.names}
+
+
+# notices
+
+
+def _of_all(answer: Any) -> dict[str, Any]:
+    names = ["", "login", *(f"p{number}" for number in range(8))]
+    return {name: answer(name) if callable(answer) else answer for name in names}
+
+
+FORM = "<h1>Who?</h1><p>Say your name here<form><input type=password name=p></form>"
+LASTING: dict[str, tuple[dict[str, Any], str]] = {
+    "a login form": (_of_all(lambda name: page(name, FORM)), LOGIN),
+    "redirects to a login": (
+        _of_all(lambda name: page(name, status=302, to=f"http://sso/login?next=/{name}")),
+        LOGIN,
+    ),
+    "Disallow: /": (_of_all(Observation.ROBOTS), UNDECIDED),
+    "403": (_of_all(lambda name: page(name, status=403)), UNDECIDED),
+    "no answer": (_of_all(Observation.FAILED), UNDECIDED),
+    "out of scope": ({"p1": Observation.SCOPE, "p2": Observation.SCOPE}, SCOPE),
+}
+
+
+def told_in(world: World, days: Sequence[float], known: set[str]) -> list[str]:
+    """What is told in nightly runs, as extensions/notify.py does."""
+    found: list[str] = []
+    for day in days:
+        world.run(day)
+        gate = world.frontier.gate
+        new = {f"{one.what} {one.host}" for one in world.notices} - known
+        found += sorted(new)
+        known |= new
+        known -= {name for name in known if gate.is_over(*name.split())}
+    return found
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_a_lasting_condition_is_told_once_and_again_when_it_came_back(name: str) -> None:
+    world = World()
+    site, what = LASTING[name]
+    known = set[str]()
+    for begin in (1, 101):
+        world.site |= site
+        ill = [begin + 1.01 * night for night in range(16)]
+        told = [one for one in told_in(world, ill, known) if one.startswith(what)]
+        assert told == [f"{what} {SCOPE if what == SCOPE else HOST}"], [told, begin]
+        for one in site:
+            del world.site[one]
+        world.site["login"] = page("login", FORM)
+        assert told_in(world, [begin + 50, begin + 51], known) == []
+
+
+def test_a_brake_is_told_once_and_again_when_it_came_back() -> None:
+    world, known = World(pages=60), set[str]()
+    for begin, numbers in ((1, range(10, 34)), (101, range(34, 60))):
+        gone = {f"p{number}": page(f"p{number}", status=410) for number in numbers}
+        world.site |= gone
+        told = told_in(world, [begin + 1.01 * night for night in range(3)], known)
+        assert told == [f"{DELETES} {HOST}"]
+        told = told_in(world, [begin + 7 + 1.01 * night for night in range(3)], known)
+        assert told == [], "the rest leaves after a week"
+
+
+def test_a_move_is_told_once_and_again_when_it_came_back() -> None:
+    world, known = Moving(), set[str]()
+    for begin in (1, 101):
+        world.move()
+        told = told_in(world, [begin + 1.01 * night for night in range(16)], known)
+        assert [one for one in told if one.startswith(MOVED)] == [f"{MOVED} {HOST}"], begin
+        for one in world.names:
+            del world.site[one]
+        frontier = world.begin()
+        urls = [f"http://h/{one}" for one in world.names]
+        frontier.add([frontier.entry(url, url, depth=len(url) > 9) for url in urls])
+        world.work(frontier)
+        assert told_in(world, [begin + 50, begin + 51], known) == []

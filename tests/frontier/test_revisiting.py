@@ -14,7 +14,8 @@ from scrapy.settings import Settings
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostPace, Lease
-from larmspider.frontier.revisiting import HostKnowledge, Revisiting
+from larmspider.frontier.revisiting import HostKnowledge, Purpose, Revisiting
+from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
@@ -458,3 +459,108 @@ def test_folders_of_files_are_listed_by_each_run_beside_the_budget(world: World)
         assert len(visited) == len(folders) + (2 if day else 4)  # two were kept
         frontier.checkpoint({})
         assert not set(folders) & set(world.run(world.begin("due", per_day=2)))  # within an hour
+
+
+def test_requests_are_counted_by_purpose(world: World) -> None:
+    """One of eight pages is missing since the last run, one is a canary, six are as before."""
+    frontier = world.begin("all")
+    refresh = frontier.refresh
+    while (lease := world.next(frontier)) and refresh is not None:
+        assert refresh.purpose_of(lease) is Purpose.VISIT
+        seen = Observation.MISSING if lease.url == PAGES[0] else Observation.SAME
+        assert lease.entry is not None
+        assert lease.entry.visit is not None
+        decision = refresh.judge(lease.entry, lease.entry.visit, seen, world.clock.now)
+        frontier.acknowledge(lease, decision.record)
+    frontier.checkpoint({})
+    world.clock.now += 2 * DAY
+    frontier = world.begin("due", per_day=1)
+    refresh = frontier.refresh
+    assert refresh is not None
+    frontier.backend.schedule([(url_key(PAGES[1]), 0.5)])
+    found: dict[str, list[str]] = {}
+    while lease := world.next(frontier):
+        assert lease.entry is not None
+        found.setdefault(lease.url, []).append(refresh.purpose_of(lease).value)
+        if lease.url not in (PAGES[0], PAGES[1]) and len(found[lease.url]) == 1:
+            frontier.look_again(lease)
+        else:
+            world.visit(frontier, lease)
+    assert found.pop(PAGES[0]) == ["second_looks"], "it confirms that the page is missing"
+    assert found.pop(PAGES[1]) == ["proofs"]
+    assert found
+    assert all(purposes == ["visits", "second_looks"] for purposes in found.values()), found
+
+
+def test_no_page_starves_after_a_night_with_a_clock_that_is_a_year_ahead(world: World) -> None:
+    """The operator is told once, when the clock is back."""
+    visits, said = Counter[str](), list[str]()
+    for night in range(1, 18):
+        world.clock.now = 1_000_000.0 + DAY * (night + 365 * (night == 3))
+        frontier = world.begin("due", per_day=1)
+        said += [notice.message for notice in frontier.gate.notices]
+        visited = world.run(frontier)
+        if night > 3:
+            visits.update(visited)
+        frontier.checkpoint({})
+    assert set(visits) == set(PAGES), visits
+    assert max(visits.values()) <= 4, visits
+    assert len(said) == 1, said
+    assert said[0].startswith("The clock is 364 days behind that of the last run (1971-01-")
+
+
+@pytest.mark.parametrize("ahead", [0.0, 400 * DAY])
+def test_a_sitemap_that_calls_every_page_new_each_night_starves_no_page(
+    world: World, ahead: float
+) -> None:
+    """The budget holds, and the sitemap is not believed for long; of a time far ahead the reader of
+    sitemaps makes none."""
+    sitemap, visits = "http://a/sitemap.xml", Counter[str]()
+    for night in range(1, 17):
+        world.clock.now = 1_000_000.0 + DAY * night
+        frontier = world.begin("due", per_day=2)
+        frontier.sources = Sources(frontier.backend, frontier.clock)
+        frontier.sources.found("a:80", [sitemap], "guess")
+        frontier.sources.asked(sitemap, world.clock.now, "200", len(PAGES))
+        frontier.signalled([(url, world.clock.now + ahead) for url in PAGES], sitemap)
+        visited = world.run(frontier)
+        assert len(visited) <= 3
+        visits.update(visited)
+        frontier.checkpoint({})
+    assert set(visits) == set(PAGES), visits
+
+
+def test_the_next_run_is_due_when_a_missing_page_may_be_confirmed(world: World) -> None:
+    """With one visit in ten days, which is used up."""
+    first = PAGES[0]
+    frontier = world.begin(first)
+    frontier.refresh.matches = lambda url: url == first  # type: ignore[union-attr]
+    lease = world.next(frontier)
+    assert lease is not None
+    assert lease.entry is not None
+    assert frontier.refresh is not None
+    missing = Observation.MISSING
+    decision = frontier.refresh.judge(lease.entry, lease.entry.visit, missing, world.clock.now)
+    frontier.acknowledge(lease, decision.record)
+    frontier.checkpoint({})
+    seen, at = world.clock.now, world.clock.now
+    world.clock.now += 0.1 * DAY
+    for found in (missing, missing, Observation.SAME):
+        frontier = world.begin("due", per_day=0.1)
+        refresh = frontier.refresh
+        assert refresh is not None
+        while lease := world.next(frontier):
+            assert lease.entry is not None
+            seen_now = found if lease.url == first else Observation.SAME
+            now = world.clock.now
+            decision = refresh.judge(lease.entry, lease.entry.visit, seen_now, now)
+            frontier.acknowledge(lease, decision.record)
+        frontier.checkpoint({})
+        next_visit = refresh.next_visit(world.clock.now)
+        if world.clock.now < at + 0.75 * DAY:
+            assert next_visit == pytest.approx(seen + 0.75 * DAY, abs=60)
+        elif found is Observation.SAME:
+            assert next_visit > world.clock.now + 5 * DAY
+        else:
+            assert next_visit < world.clock.now + 1.3 * DAY
+        world.clock.now = next_visit + 1

@@ -89,7 +89,7 @@ class World:
     def run(self, day: float) -> list[Any]:
         """What the stores get in a run on that day."""
         self.clock.now, self.stored, self.asked = 1.8e9 + day * DAY, [], []
-        frontier = self.begin()
+        frontier = self.frontier = self.begin()
         self.work(frontier)
         self.notices = frontier.gate.notices
         return self.stored
@@ -468,3 +468,27 @@ def test_a_page_that_moved_to_another_name_is_no_login() -> None:
     world.site["p1"] = page("p1", status=301, to="p2?from=/p1")
     world.site["p3"] = page("p3", status=301, to="login-help")
     assert [item.kind for item in world.run(1) if "/p3" in item.url] == ["moved"]
+
+
+def test_a_clock_that_is_a_year_ahead_for_a_night_takes_nothing_out_early() -> None:
+    """A page is missing at two visits, and again an hour later by a clock that is wrong."""
+    world = World()
+    world.site |= {"p1": page("p1", status=404), "p2": page("p2", status=403)}
+    world.for_all = False
+    days = (1, 1.96, 367, 2.1, 2.9)
+    left = {day: [one.url for one in world.run(day) if isinstance(one, Removed)] for day in days}
+    assert left == {day: [] for day in days}
+    assert world.leaves_on("p1", [3.2, 4.3, 5.4]) in (4.3, 5.4)
+    del world.site["p2"]
+    world.run(6)
+    assert world.state("p2") is UrlState.STORED
+
+
+def test_pages_that_left_while_the_clock_was_ahead_do_not_hold_the_brake_for_a_year() -> None:
+    world = World(pages=60)
+    gone = {f"p{number}": page(f"p{number}", status=410) for number in range(30, 60)}
+    world.site |= gone
+    removed = [one for one in world.run(367) if isinstance(one, Removed)]
+    assert len(removed) == AT_LEAST
+    assert not [one for one in world.run(2) if isinstance(one, Removed)]
+    assert len([one for one in world.run(9.5) if isinstance(one, Removed)]) == 10

@@ -19,7 +19,7 @@ from larmspider.index.link_access import LinkAccess
 from larmspider.index.schema import FILES, SCHEMA_VERSION
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
-from larmspider.items import REDIRECT, Link, Page
+from larmspider.items import REDIRECT, Link, Page, Removed
 from larmspider.pipelines.search_index import RebuildLog, SearchIndexPipeline
 from larmspider.search.searcher import Searcher
 from tests.support.stored_crawl import linked, restrict
@@ -81,6 +81,37 @@ def test_link_texts_of_a_page_that_not_everybody_may_see(
         for word in ("canary", "finch", "robin")
     }
     assert found == {"canary": {targets[0]}, "finch": set(), "robin": set(targets)}
+
+
+@pytest.mark.parametrize(
+    "old, new, found",
+    [
+        ("http://wiki.example", "https://wiki.example", {"canary", "robin"}),
+        ("http://hr.example", "http://people.example", set()),
+        ("http://wiki.example", "http://hr.example", set()),
+        ("http://hr.example", "https://hr.example", {"canary", "robin"}),
+    ],
+)
+def test_link_texts_of_a_page_that_has_moved_do_not_widen_who_finds_it(
+    crawler_for: Callable[..., Crawler], old: str, new: str, found: set[str]
+) -> None:
+    """A page of the old host gives "canary", a page for everybody "robin"."""
+    store = SearchIndexPipeline.from_crawler(crawler_for())
+    store._restricted = lambda: ("hr.example",)
+    store.open_spider()
+    for here, word in ((f"{old}/start", "canary"), ("http://intra.example/", "robin")):
+        page = Page(here, here)
+        page.links = [Link(f"{old}/a", f"{old}/a", anchor=word)]
+        store.write(page)
+    for url in (f"{old}/a", f"{new}/a"):
+        store.write(Page(url, url, text="zebra"))
+    asyncio.run(store.commit())
+    store.remove(Removed(f"{old}/a", f"{old}/a", "moved", 1.0, f"{new}/a"))
+    asyncio.run(store.close_spider())
+    searcher = Searcher.open(store.directory)
+    words = {word for word in ("canary", "robin") if searcher.search(word).total}
+    assert words == found
+    assert [hit.url for hit in searcher.search("zebra").hits] == [f"{new}/a"]
 
 
 def _finds(path: Path, *restricted: str) -> dict[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from larmspider.formatting import utc
 from larmspider.items import Kept, Page
 from larmspider.reports.documents import documents
 from larmspider.reports.versions import MAX_CHANGES, changes, history, moment, text_of
+from larmspider.workdir.removals import Removals, Rule
 from tests.support.stored_crawl import StoredCrawl
 
 URL = "http://h/"
@@ -79,6 +81,40 @@ def test_what_was_taken_out_does_not_come_back(tmp_path: Path) -> None:
         with pytest.raises(CrawlDirError, match=why):
             found.at(when)
     assert crawl.body(found.at(1_003)[1]) == b"second"
+
+
+def test_versions_of_a_page_that_has_moved_are_those_of_its_new_url(tmp_path: Path) -> None:
+    """Over two moves and a compaction, for readers who may see the old host."""
+    old, older, new = "http://h/a", "http://g/a", "https://h/a"
+    stored = StoredCrawl(tmp_path / "crawl", refresh=True)
+    for url, word in ((older, "0"), (old, "1"), (old, "2"), (new, "3")):
+        stored.store(url, Page(url, url, mime="text/plain", body=word.encode() * 40))
+    stored.store(older, None, moved_to=old)
+    stored.store(old, None, moved_to=new)
+    stored.end()
+    crawl, now = CrawlDir(stored.path), 1_000.0 + 90 * 86_400
+
+    def bodies(may_see: Callable[[str], bool] = bool) -> list[tuple[str, bytes]]:
+        found = history(crawl, new, now, may_see).versions
+        return [(one.url, crawl.body(one.page)[:1]) for one in found if one.page]
+
+    assert bodies() == [(older, b"0"), (old, b"1"), (old, b"2"), ("", b"3")]
+    assert bodies(lambda url: "/h/" in url)[0] == (old, b"1")
+    found = history(crawl, new, now)
+    assert [(visit.result, visit.message) for visit in found.visits][-2:] == [
+        ("moved", f"from {older}"),
+        ("moved", f"from {old}"),
+    ]
+    assert crawl.body(found.at(1_003)[1])[:1] == b"2"
+    assert crawl.body(found.at(9_999)[1])[:1] == b"3"
+    compact(crawl, versions=1, heap_bytes=15_000_000, now=now)
+    assert bodies() == [(older, b"0"), (old, b"2"), ("", b"3")]
+    without_new = Removals(crawl.path / "removed.txt", [Rule("url", new)])
+    compact(crawl, versions=1, heap_bytes=15_000_000, now=now, removals=without_new)
+    assert (old, b"2") not in bodies(), "an operator has taken the page out"
+    assert bodies()[-1] == ("", b"3")
+    compact(crawl, versions=0, heap_bytes=15_000_000, now=now)
+    assert bodies() == [("", b"3")]
 
 
 def test_changes_are_those_of_the_text(crawl: CrawlDir) -> None:

@@ -6,6 +6,7 @@ from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
 from larmspider import stats
+from larmspider.frontier.revisiting import Purpose
 from larmspider.status.summary import Summary
 
 
@@ -38,3 +39,12 @@ def test_a_refresh_says_what_left_and_came_what_waits_and_what_is_next() -> None
         "waits     3 pages of h:80 for `scrapy deletes`",
         "next      29 Dec 02:22",
     ]
+
+
+def test_a_refresh_says_the_purposes_of_its_requests() -> None:
+    counters = {
+        stats.REFRESH_SPENT.format(purpose=Purpose.VISIT): 2_000,
+        stats.REFRESH_SPENT.format(purpose=Purpose.PROOF): 7,
+    }
+    said = "2,007 requests in all: 2,000 visits, 0 second looks, 7 proofs, 0 other"
+    assert lines(**counters)[2] == f"          {said}"

@@ -57,12 +57,13 @@ class StoredCrawl:
             if (opening := store.open_spider()) is not None:
                 asyncio.run(_awaited(opening))
 
-    def store(self, url: str, page: Page | None) -> None:
-        """None: it is taken out."""
+    def store(self, url: str, page: Page | None, moved_to: str = "") -> None:
+        """None: it is taken out, or has moved to another URL."""
         self.clock += 1
         item: Any = page
         if page is None:
-            item = Removed(url, url, "gone", self.clock)
+            reason = f"moved 2 times over 1.1 days, to {moved_to}" if moved_to else "gone"
+            item = Removed(url, url, reason, self.clock, moved_to)
         else:
             page.fetched = self.clock
         for store in self.stores:

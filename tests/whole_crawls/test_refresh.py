@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import pytest
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.index.anchors import AnchorTable
+from larmspider.status.freshness import requests_by_purpose, requests_in_words
+from larmspider.status.totals import Totals
 from tests.support.crawling import FAST, Ran, records, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 from tests.support.web.crawling import Crawling
@@ -55,12 +59,13 @@ class Crawl:
     def __init__(self, site: Site, server: ScriptedServer, folder: Path) -> None:
         self.site, self.server, self.folder = site, server, folder
         self.days, self.begins, self.more = 0.0, "", list[str]()
-        self._runs = 0
+        self._runs, self.module = 0, ""
 
     def run(self, refresh: str = "", **settings: str) -> Ran:
         self._runs += 1
         # a name of its own: Python takes a file of the same second and size for the one before
         module = f"ahead{self._runs}"
+        self.module = module
         (self.folder / f"{module}.py").write_text(
             "import time\nfrom larmspider.settings import *\n"
             f"def FRONTIER_CLOCK(): return time.time() + {self.days * DAY}\n" + self.begins
@@ -394,3 +399,83 @@ def test_a_watch_sees_what_happens_and_goes_on_after_a_stop(crawl: Crawl) -> Non
         watching.until(lambda: stored("/c") == 2, "what changed meanwhile")
         assert watching.act("stop").status == 200
         assert watching.process.wait(60) == 0
+
+
+def test_all_requests_of_a_refresh_are_counted_by_purpose(crawl: Crawl) -> None:
+    """As the server has them; summary, totals and report agree."""
+    crawl.run()
+    total = 0
+    crawl.site.pages |= {"/a": "another text <a href=/new>new</a>", "/b": "", "/new": "new"}
+    for crawl.days in (1, 2, 3, 4):
+        done = crawl.run("due", LARM_REFRESH_PER_DAY="100")
+        said = re.search(
+            r"(\d+) requests? in all: (\d+) visits, (\d+) second looks, (\d+) proofs, (\d+) other",
+            done.out,
+        )
+        assert said, done.out
+        requests, *parts = map(int, said.groups())
+        assert requests == sum(parts) == len(crawl.server.log), [done.out, crawl.server.log]
+        total += requests
+    by_purpose = requests_by_purpose(Totals.read(crawl.folder / "crawl").counters)
+    assert sum(by_purpose.values()) == total
+    report = scrapy("report", "--dir", "crawl", cwd=crawl.folder)
+    assert requests_in_words(by_purpose) in report.out
+
+
+def test_pages_of_a_host_that_does_not_answer_leave_when_that_is_approved(crawl: Crawl) -> None:
+    """Though it does not answer; if it has answered since, the approval is void, which is said."""
+    other = Site(x="the other text", y="one more", z="and the last")
+    crawl.more = ["-a", r"restrict=http://127\.0\.0\.[12]:\d+/.*"]
+    with ScriptedServer({"*": other.answer}, "127.0.0.2") as second:
+        name, port = second.url("").removeprefix("http://").rstrip("/"), second.port
+        crawl.site.pages["/a"] += f" <a href={second.url('/')}>there</a>"
+        crawl.run()
+        state = _states(crawl, second)
+        assert state() == {UrlState.STORED}
+    fast = {"LARM_RETRY_TIMES": "0", "LARM_HOST_MAX_FAILURES": "1", "LARM_REFRESH_PER_DAY": "99"}
+
+    def deletes(*words: str) -> Ran:
+        return scrapy(
+            "deletes", "--dir", "crawl", *words, cwd=crawl.folder, settings_module=crawl.module
+        )
+
+    for crawl.days in (1, 5):
+        crawl.run("due", **fast)
+    assert "No page waits" in deletes().out
+    crawl.days = 9
+    crawl.run("due", **fast)
+    said = deletes().out
+    assert f"{name}: no answer since" in said, said
+    assert second.url("/x") in said
+    assert deletes("--approve", name).out.startswith("4 pages of")
+    with ScriptedServer({"*": other.answer}, "127.0.0.2", port=port):
+        crawl.days = 10
+        done = crawl.run("due", **fast)
+        assert f"approval for {name} is void" in done.err, done.err
+        assert state() == {UrlState.STORED}
+    for crawl.days in (11, 20):
+        crawl.run("due", **fast)
+        assert state() == {UrlState.STORED}, "an approval of another silence"
+    deletes()
+    deletes("--approve", name)
+    crawl.days = 21
+    done = crawl.run("due", **fast)
+    assert state() == {UrlState.UNKNOWN}, done.err
+    assert f"dead      4 pages of {name} (no answer of the host since" in done.out, done.out
+    assert "4 removed" in done.out
+    assert "No page waits" in deletes().out
+    assert {line["url"] for line in records(crawl.folder / "crawl/deleted.log")} == {
+        second.url(path) for path in ("/", "/x", "/y", "/z")
+    }
+    found = scrapy("search", "--dir", "crawl", "--json", "last", cwd=crawl.folder).json
+    assert found["total"] == 0
+    explained = scrapy("explain", "--dir", "crawl", second.url("/x"), cwd=crawl.folder).out
+    assert "no answer of the host since" in explained
+
+
+def _states(crawl: Crawl, server: ScriptedServer) -> Callable[[], set[UrlState]]:
+    def states() -> set[UrlState]:
+        with FrontierReader(crawl.folder / "crawl/frontier") as frontier:
+            return {frontier.state(url_key(server.url(path))) for path in ("/", "/x", "/y", "/z")}
+
+    return states

@@ -19,6 +19,7 @@ from larmspider.frontier.storage.records import UrlState
 from larmspider.workdir.directory import locked, waited_for
 from larmspider.workdir.manifest import LOCK
 from tests.support.crawling import crawl, scrapy
+from tests.support.servers.scripted import Reply
 from tests.support.workers.visited_again import Crew, held, six_hosts
 
 pytestmark = [
@@ -254,3 +255,33 @@ def test_a_refresh_of_workers_that_cannot_be_is_one_line(crew: Crew) -> None:
     (crew.folder / "away").rename(file)
     assert not crew.sites.asked()
     assert crew.held()[0], "nothing is deleted"
+
+
+def test_hosts_that_move_between_workers_leave_or_are_listed(crew: Crew) -> None:
+    """Hosts 0 to 2 move to 3 to 5. A worker that has one of both hosts cannot know whether the new
+    pages are stored: then the old ones stay, and the list says so."""
+    sites, servers = crew.sites, crew.sites.servers
+    for number in range(3):
+        sites.pages[number + 3] = dict(sites.pages[number])
+    assert crew.run().status == 0
+    answer = sites.answer
+    for number in range(3):
+        servers[number].routes["*"] = lambda request, number=number: (
+            answer(number, request)
+            if request.path == "/robots.txt"
+            else Reply(301, {"Location": servers[number + 3].url(request.path)})
+        )
+    for crew.days in (1, 2.2, 10, 11.2):
+        assert crew.run("all").status == 0
+    said = scrapy(
+        "deletes", "--dir", "crawl", "-n", "99", cwd=crew.folder, settings_module=crew.module
+    ).out
+    gone = set(crew.deleted())
+    for number in range(3):
+        old, new = servers[number], servers[number + 3]
+        name = old.url("").removeprefix("http://").rstrip("/")
+        for path in ("/", *sites.pages[number]):
+            is_listed = f"{new.url(path)} belongs to another worker" in said
+            assert (old.url(path) in gone) != is_listed, [path, said]
+            assert crew.state(new.url(path)) is UrlState.STORED
+        assert f"{name} moved to" in said or f"{name}: 6 pages wait" in said, said

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
-from larmspider.control.deletes import digests, moved_hosts, silent_hosts, waiting_lists
+from larmspider import options
+from larmspider.control.deletes import what_waits
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 SAMPLES = 20
@@ -12,17 +11,15 @@ SAMPLES = 20
 
 def deletes(request: WebRequest) -> WebResponse:
     with request.source.crawl.frontier() as frontier:
-        now = time.time()
-        lists = {} if frontier is None else waiting_lists(frontier, now)
-        dead = [] if frontier is None else silent_hosts(frontier, now)
-        moves = [] if frontier is None else moved_hosts(frontier, now)
+        now = options.clock(request.source.settings)()
+        waits = what_waits(frontier, now, SAMPLES)
     return request.render(
         "deletes.html",
-        lists=lists,
-        digests=digests(lists),
+        lists=waits.lists,
+        digests=waits.digests,
         samples=SAMPLES,
-        dead=dead,
-        moves=moves,
+        dead=waits.dead,
+        moves=waits.moves,
     )
 
 

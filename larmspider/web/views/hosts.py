@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from larmspider import options
 from larmspider.errors import HttpError
 from larmspider.formatting import printable
 from larmspider.frontier.describe import HOST_COLUMNS, HOST_STATES
@@ -24,7 +23,7 @@ def hosts(request: WebRequest) -> WebResponse:
     descending = HOST_COLUMNS[query.sort].largest_first is not query.reverse
     return request.render(
         "hosts.html", table=table, query=query, columns=HOST_COLUMNS, descending=descending,
-        now=time.time(), states=HOST_STATES,
+        now=options.clock(request.source.settings)(), states=HOST_STATES,
     )  # fmt: skip
 
 
@@ -41,11 +40,12 @@ def host_of_url(request: WebRequest) -> WebResponse:
 def _host(request: WebRequest, name: str) -> WebResponse:
     url = request.text("u")
     source = request.source
-    page = host_page(source.crawl, source.settings, source.politeness, name, time.time(), url)
+    now = options.clock(source.settings)()
+    page = host_page(source.crawl, source.settings, source.politeness, name, now, url)
     if page is None:
         raise HttpError(f"This crawl has no host {printable(name)[:300]}.", 404)
     source.keep_logs_indexed()
-    return request.render("host.html", page=page, row=page.row, url=url, now=time.time())
+    return request.render("host.html", page=page, row=page.row, url=url, now=now)
 
 
 PAGES = (

@@ -8,6 +8,7 @@ from typing import Any
 from larmspider import stats
 from larmspider.crawl.state import State
 from larmspider.formatting import count, counted, duration, rate, size
+from larmspider.status.freshness import requests_by_purpose, requests_in_words
 from larmspider.status.snapshot import Gauges, state_text
 from larmspider.status.status import CrawlStatus, Status
 from larmspider.web.render import Templates, curve, times, when
@@ -92,6 +93,7 @@ def parts(status: Status) -> dict[str, Any]:
         "empty": "None as of the last checkpoint." if running else "None.",
         "running": running,
         "requests": status.totals.counters.get(stats.REFRESH_REQUESTS, 0),
+        "spent": requests_in_words(requests_by_purpose(status.totals.counters)),
         "saved": status.totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from larmspider import stats
 from larmspider.crawl.state import State
+from larmspider.status.freshness import requests_by_purpose
 from larmspider.status.snapshot import state_of, state_text
 from larmspider.status.status import Status
 from larmspider.web.metrics import CONTENT_TYPE, exposition
@@ -75,6 +76,7 @@ def as_json(status: Status) -> dict[str, Any]:
             "changes_a_day": dict(fresh.changes),
             "seen": status.visits_again,
             "requests": status.totals.counters.get(stats.REFRESH_REQUESTS, 0),
+            "requests_by_purpose": requests_by_purpose(status.totals.counters),
             "saved": status.totals.counters.get(stats.REFRESH_NOT_ASKED, 0),
         },
         "outbox": {name: one._asdict() for name, one in status.outbox.items()},

@@ -3,9 +3,9 @@ of it; /diff: what changed from one version to the next."""
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 
+from larmspider import options
 from larmspider.crawl.reader import StoredPage
 from larmspider.errors import ConfigError, CrawlDirError, HttpError, InvalidURL
 from larmspider.formatting import printable
@@ -41,11 +41,13 @@ def url(request: WebRequest) -> WebResponse:
         around = neighbours(crawl, found.exact, fetched_as)
     host = host_of(found.fetched.url if found.fetched else asked)
     with crawl.frontier() as frontier:
-        now = time.time()
+        now = options.clock(source.settings)()
         row = frontier and host_row(frontier, source.politeness, host, now)
     return request.render(
         "url.html", asked=asked, found=found, around=around, host=row,
-        history=None if found.exact is None else history(crawl, found.exact), visits=VISITS,
+        history=None if found.exact is None else history(
+            crawl, found.exact, now, request.access.page
+        ), visits=VISITS,
         indexed=source.keep_logs_indexed(), cut_short=crawl.logs.cut_short,
         shown=found.stored is not None and is_shown(found.stored.mime),
     )  # fmt: skip
@@ -82,7 +84,7 @@ def diff(request: WebRequest) -> WebResponse:
     """What changed in a page's text from the version before ``at`` to that."""
     asked, page = _stored(request)
     crawl, at = request.source.crawl, request.text("at")
-    versions = history(crawl.within(SEARCH_SECS), page.exact).versions
+    versions = history(crawl.within(SEARCH_SECS), page.exact, may_see=request.access.page).versions
     times = [version.time for version in versions]
     number = times.index(at) if at in times else len(times) - 1
     before = versions[number - 1] if number > 0 else None
@@ -110,7 +112,7 @@ def _stored(request: WebRequest) -> tuple[str, StoredPage]:
         raise HttpError(f"{printable(asked)[:500]} is not stored in this crawl.", 404)
     if at := request.text("at"):
         try:
-            page = history(crawl, exact).at(moment(at))[1]
+            page = history(crawl, exact, may_see=request.access.page).at(moment(at))[1]
         except (ConfigError, CrawlDirError) as error:
             raise HttpError(printable(str(error)), 404) from None
     return asked, page

@@ -109,6 +109,11 @@ class Crew:
     def path(self) -> Path:
         return self.folder / "crawl"
 
+    @property
+    def module(self) -> str:
+        """The settings of the last run."""
+        return f"ahead{self._runs}"
+
     def run(self, refresh: str = "", number: int = 2, **settings: str) -> Ran:
         words = self._command(refresh, number, settings)
         return scrapy(*words, cwd=self.folder, settings_module=f"ahead{self._runs}", timeout=300)
