@@ -69,11 +69,16 @@ from larmspider.index.schema import stored_fields
 from larmspider.index.version import open_index
 index, _ = open_index(__import__("pathlib").Path("crawl/index")); index.reload()
 searcher, packed = index.searcher(), PackedPages(__import__("pathlib").Path("crawl/index"))
+try:
+    from larmspider.index.unreached import Unreached
+    missing = Unreached.read(__import__("pathlib").Path("crawl/index")).since
+except ImportError:  # an older checkout
+    missing = lambda key: None
 for _, place in searcher.search(tantivy.Query.all_query(), searcher.num_docs or 1).hits:
     page = stored_fields(searcher.doc(place), packed)
     words = f"{page.get('body') or ''} {page.get('rest') or ''}".replace(".", " ").split()
     tokens = [word for word in words if word.startswith("qx")]
-    print(json.dumps({"url": page["url"], "tokens": tokens, "missing": page.get("missing")}))
+    print(json.dumps({"url": page["url"], "tokens": tokens, "missing": missing(page["key"])}))
 """
 
 

@@ -31,6 +31,11 @@ link with a text to each, as of its last commit."""
 unlinked = object()
 """``names``: indexed pages to which no link with a text leads any more."""
 
+unreached = object()
+"""``names``: pages that were not reached at their last visit, by the exact form of their URLs. The
+scheduler returns a dict with the origins (``http://wiki.example``) of the hosts that have not
+answered for a day, and since when; and those pages that another worker has now."""
+
 url_refused = object()
 """``failed``: a FailedFetch for a URL that robots.txt does not allow; it was not fetched."""
 

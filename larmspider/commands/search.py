@@ -11,13 +11,13 @@ from dataclasses import asdict
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, QueryError
-from larmspider.formatting import counted, printable, readable
+from larmspider.formatting import counted, printable, readable, utc
 from larmspider.index.access import EVERYTHING
 from larmspider.index.schema import KINDS
 from larmspider.reports.why import Why, why
 from larmspider.search.best_bets import titled
 from larmspider.search.curated import Curated
-from larmspider.search.query import DAYS, Filters, since_time
+from larmspider.search.query import DAYS, REACH, Filters, since_time
 from larmspider.search.results import Results
 from larmspider.search.searcher import (
     MAX_LIMIT,
@@ -97,6 +97,13 @@ class Command(LarmCommand):
             help="by date: the newest first, of pages with all the words",
         )
         parser.add_argument(
+            "--unreachable",
+            choices=REACH,
+            default=REACH[0],
+            help="pages that were not reached at their last visit: show them behind others (yes),"
+            " leave them out (no), or show them alone (only)",
+        )
+        parser.add_argument(
             "--why",
             metavar="URL",
             help="show why this page is where it is among the hits, or is none of them",
@@ -120,6 +127,7 @@ class Command(LarmCommand):
             languages=opts.lang,
             since=None if opts.since is None else since_time(opts.since, time.time()),
             fields=map(_field, opts.field),
+            unreachable=opts.unreachable,
         )
         assert self.settings is not None
         curated = Curated.from_settings(self.settings)
@@ -200,6 +208,8 @@ def _print(query: str, results: Results, offset: int, suggestion: Suggestion | N
               f"{marks[1] if bold else ''}")  # fmt: skip
         notes = [f"page {hit.page}"] if hit.page else []
         notes += [counted(hit.copies, "copy", "copies")] if hit.copies else []
+        if hit.missing_since is not None:
+            notes.append(f"not reached since {utc(hit.missing_since)[:10]}")
         print(f"     {printable(hit.target)}" + "".join(f"  ({note})" for note in notes))
         if snippet := hit.snippet.marked(*marks, readable):
             print(f"     {snippet}")

@@ -13,8 +13,9 @@ from larmspider.extraction.process import Readers
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import STEMMERS
+from larmspider.index.unreached import UnreachedLog
 from larmspider.index.writer import heap_bytes_of
-from larmspider.pipelines.reextract import link_texts, linking_pages, reextracted
+from larmspider.pipelines.reextract import link_texts, linking_pages, missed_pages, reextracted
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -41,7 +42,7 @@ def reindex(
         finish(crawl.index_dir)
         only = languages_in(settings, "LARM_INDEX_LANGUAGES")
         again = reextracted(crawl.path, crawl.forms, readers, speaking, only, wanted)
-        return rebuild(
+        number = rebuild(
             crawl.index_dir,
             lambda: again,
             partial(link_texts, crawl.path, crawl.forms),
@@ -53,3 +54,9 @@ def reindex(
             restricted=restricted,
             pages=partial(linking_pages, crawl.path, crawl.forms),
         )
+    marks = UnreachedLog(crawl.index_dir)
+    if marks.is_new:  # the old index is gone
+        for missed in missed_pages(crawl.path, crawl.forms):
+            marks.missed(*missed)
+        marks.write()
+    return number

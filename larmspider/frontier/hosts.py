@@ -431,6 +431,14 @@ class HostTable(dict[str, Host]):
         del self[name]
         self._changed.discard(name)
 
+    def silent(self, until: float) -> dict[str, float]:
+        """Origins of the hosts that have not answered since ``until`` or before, and since when."""
+        return {
+            origin_of(host.record.scheme, name): host.record.silent_since
+            for name, host in self.items()
+            if 0.0 < host.record.silent_since <= until and name != FILES
+        }
+
     def save(self) -> None:
         """Hand the records that changed since the last call to the backend."""
         changed, self._changed = self._changed, set()

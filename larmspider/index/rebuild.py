@@ -24,6 +24,7 @@ from larmspider.files import replace_file, sync_file, sync_folder
 from larmspider.index.link_access import LinkAccess
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
+from larmspider.index.unreached import carry_over
 from larmspider.index.version import META_NAME, note_restricted_of, restricted_of, stemmer_of
 from larmspider.index.waiting import waiting_in
 from larmspider.index.writer import IndexWriter, Simhashes
@@ -123,6 +124,7 @@ def rebuild(
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
+    carry_over([directory], draft)
     replace_file(draft / _COMPLETE, _state_of(directory).encode())
     try:
         _swap(directory)

@@ -25,7 +25,7 @@ from larmspider.extraction.language import Languages, in_languages
 from larmspider.extraction.process import Readers
 from larmspider.fetch.blobs import digest_of
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import url_key
+from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.index.link_access import LinkAccess
 from larmspider.index.rebuild import Documents
 from larmspider.index.schema import page_fields
@@ -119,6 +119,21 @@ def _documents(
                 page.file_bytes, digest = int(size), digest_of(blob_file(directory, int(blob)))
             shown = in_languages(page, only) if is_for_readers(page) else None
             yield page.name, None if shown is None else page_fields(shown, digest)
+
+
+def missed_pages(directory: Path, forms: FormsOf) -> Iterator[tuple[str, str, float, float]]:
+    """Pages that were not there at their last visit, as the frontier knows them: name, outcome,
+    time of the last visit and of the first that missed it. 4 us for each URL of the frontier."""
+    with ExitStack() as stack:
+        frontier = None
+        if (directory / "frontier" / "data.mdb").exists():
+            with suppress(CrawlDirError):  # another scheduler's, or of an earlier version
+                frontier = stack.enter_context(FrontierReader(directory / "frontier"))
+        for _, visit in frontier.visits() if frontier is not None else ():
+            if visit.missing_as and visit.state is UrlState.STORED:
+                with suppress(InvalidURL):
+                    name = forms(visit.url).exact
+                    yield name, visit.missing_as, visit.time, visit.missing_since
 
 
 def read_again(readers: Readers, mime: str, body: bytes, url: str, remarks: Remarks) -> Page:

@@ -11,11 +11,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import msgpack
 import scrapy.signals
@@ -31,10 +39,16 @@ from larmspider.formatting import counted, duration
 from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.rebuild import finish, rebuild
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
+from larmspider.index.unreached import UnreachedLog
 from larmspider.index.version import META_NAME, outdated, restricted_of, version_of
 from larmspider.index.writer import IndexWriter, heap_bytes_of
-from larmspider.items import Page, Removed
-from larmspider.pipelines.reextract import is_for_readers, linking_pages, reextracted
+from larmspider.items import Kept, Page, Removed
+from larmspider.pipelines.reextract import (
+    is_for_readers,
+    linking_pages,
+    missed_pages,
+    reextracted,
+)
 from larmspider.pipelines.store import Store
 from larmspider.workdir.restricted import restricted_of_run
 
@@ -46,6 +60,11 @@ logger = logging.getLogger(__name__)
 
 _PROGRESS_SECS = 5.0
 _EXISTS = b"index"
+Unreachable: TypeAlias = tuple[Mapping[str, float], Sequence[str]]
+"""As signals.unreached returns it."""
+_IS_THERE = frozenset({"same", "not-modified"})
+_MAY_BE_THERE = frozenset({"noindex", "scope"})
+"""Outcomes of a visit (Kept.kind) that do not say whether the page can be reached."""
 _IN_CRAWL = frozenset({None, "visited", "nofollow", "depth", "language"})
 """Verdicts on links whose targets may be in the index."""
 
@@ -71,6 +90,7 @@ class SearchIndexPipeline(Store):
         restricted: Callable[[], Collection[str]] = tuple,
         unknown: Callable[[Sequence[str]], Iterable[str]] = lambda _: (),
         unlinked: Callable[[list[str]], object] = lambda _: None,
+        unreached: Callable[[list[str]], Iterable[Unreachable]] = lambda _: (),
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
         ``given_up`` whether it was told to stop while it opens. Of pages in other languages than
@@ -78,7 +98,8 @@ class SearchIndexPipeline(Store):
         link texts are for their own pages alone, since not everybody may see them; asked when the
         store opens. ``unknown``
         returns those of some pages that are not stored, and has the others written anew at their
-        next visit. ``unlinked`` is told of pages that no link leads to any more."""
+        next visit. ``unlinked`` is told of pages that no link leads to any more. ``unreached`` is
+        given the pages that were not reached (signals.unreached)."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
@@ -90,7 +111,8 @@ class SearchIndexPipeline(Store):
         self._simhasher = Simhasher()
         self._ahead = _Ahead(directory / "ahead")
         self._in_doubt: Sequence[str] = ()
-        self._unknown, self._unlinked = unknown, unlinked
+        self._unknown, self._unlinked, self._unreached = unknown, unlinked, unreached
+        self._marks: UnreachedLog | None = None
         self._writer: IndexWriter | None = None
         self._up_to_date = False  # the link texts, as far as pages were written
         self._refresh: asyncio.Task[None] | None = None
@@ -117,6 +139,7 @@ class SearchIndexPipeline(Store):
             restricted=partial(restricted_of_run, settings),
             unknown=partial(_unknown, crawler),
             unlinked=lambda names: crawler.signals.send_catch_log(signals.unlinked, names=names),
+            unreached=partial(_answers, crawler, signals.unreached),
         )
         crawler.signals.connect(store.links_to, signal=signals.links_to)
         crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
@@ -176,6 +199,10 @@ class SearchIndexPipeline(Store):
             collects=True,
         )
         self._writer.before_commit = self._ahead.write
+        self._marks = UnreachedLog(self.directory)
+        if self._marks.is_new and self._writer.count():
+            for missed in missed_pages(self.directory.parent, self._forms):
+                self._marks.missed(*missed)
         for name in self._unknown(self._in_doubt) if self._in_doubt else ():
             self._take_out(name)
 
@@ -237,6 +264,7 @@ class SearchIndexPipeline(Store):
 
     def _index(self, page: Page, writer: IndexWriter) -> None:
         self._ahead.add(page.name)
+        self._mark(page.name)
         shown = in_languages(page, self.languages)
         if shown is None:
             self.counters.inc_value(stats.SEARCH_INDEX_LANGUAGE)
@@ -262,6 +290,18 @@ class SearchIndexPipeline(Store):
             ],
         )
 
+    def kept(self, kept: Kept) -> None:
+        name = kept.exact or kept.normalized or kept.url
+        if kept.kind in _IS_THERE:
+            self._mark(name)
+        elif kept.kind not in _MAY_BE_THERE and self._marks is not None:
+            self._marks.missed(name, kept.kind, kept.fetched)
+
+    def _mark(self, name: str) -> None:
+        """The page was reached, or is no more."""
+        if self._marks is not None:
+            self._marks.reached(name)
+
     def _leaves(self, here: str, name: str, url: str) -> bool:
         """Whether a link of a page that not everybody may see leads to readers of other pages."""
         return not (self._access.hides(url) and self._access.keeps(here, name))
@@ -280,6 +320,7 @@ class SearchIndexPipeline(Store):
         assert self._writer is not None
         self._up_to_date = False
         self._ahead.add(name)
+        self._mark(name)
         with self._failure_kept():
             self._writer.remove(name)
         self._writer.add_anchors(name, ())
@@ -305,13 +346,32 @@ class SearchIndexPipeline(Store):
     async def commit(self) -> None:
         writer = self._writer
         if writer is not None:
+            self._ask_unreached()
             with self._failure_kept():
                 await asyncio.to_thread(writer.checkpoint, self._must_end)
+                await asyncio.to_thread(self._write_marks)
             # by now close_spider() may have taken the writer away
             names, writer.anchors.unlinked = writer.anchors.unlinked, []
             if names:
                 self._unlinked(names)
         self.flush()
+
+    def _ask_unreached(self) -> None:
+        """Which hosts do not answer, and whose pages are another worker's now."""
+        if self._marks is not None:
+            for hosts, left in self._unreached(self._marks.keys):
+                self._marks.set_hosts(hosts)
+                for name in left:
+                    self._marks.reached(name)
+
+    def _write_marks(self) -> None:
+        if self._marks is not None:
+            try:
+                self._marks.write()
+            except OSError as error:
+                raise CrawlDirError(
+                    f"{self.directory}: cannot write which pages were not reached: {error}"
+                ) from error
 
     @contextmanager
     def _failure_kept(self) -> Iterator[None]:
@@ -329,9 +389,11 @@ class SearchIndexPipeline(Store):
         self._closing = True
         if self._refresh is not None:
             await self._refresh
+        self._ask_unreached()
         try:
             with self._failure_kept():
                 await asyncio.to_thread(writer.close, self.stopping)
+                self._write_marks()
             if writer.waiting:
                 logger.warning(
                     "%s: stored, and in the search index when the same command goes on",
@@ -386,6 +448,11 @@ class _Ahead:
 def _unknown(crawler: Crawler, names: Sequence[str]) -> Iterable[str]:
     answers = crawler.signals.send_catch_log(signals.in_doubt, names=names)
     return [name for _, found in answers if isinstance(found, list) for name in found]
+
+
+def _answers(crawler: Crawler, signal: object, names: list[str]) -> list[Unreachable]:
+    answers = crawler.signals.send_catch_log(signal, names=names)
+    return [found for _, found in answers if isinstance(found, tuple)]
 
 
 class RebuildLog:

@@ -33,7 +33,8 @@ from larmspider.frontier.factory import build_frontier, probe_secs
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.backend import Fenced
-from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
+from larmspider.index.unreached import LASTING_SECS
 from larmspider.items import REQUISITE
 from larmspider.pipelines.compaction import finish as finish_compaction
 from larmspider.pipelines.store import Store
@@ -127,6 +128,7 @@ class FrontierScheduler:
         crawler.signals.connect(scheduler.hold, signal=signals.hold)
         crawler.signals.connect(scheduler.in_doubt, signal=signals.in_doubt)
         crawler.signals.connect(scheduler.unlinked, signal=signals.unlinked)
+        crawler.signals.connect(scheduler.unreached, signal=signals.unreached)
         return scheduler
 
     def in_doubt(self, names: Sequence[str]) -> list[str]:
@@ -138,6 +140,14 @@ class FrontierScheduler:
         """No link leads to these pages any more: that says nothing of them, but they are due."""
         if not self.closed:
             self.frontier.unlinked(names)
+
+    def unreached(self, names: Sequence[str]) -> tuple[dict[str, float], list[str]] | None:
+        """See signals.unreached."""
+        if self._frontier is None:
+            return None
+        hosts = self._frontier.hosts.silent(self._frontier.clock() - LASTING_SECS)
+        left = [name for name in names if not self._frontier.is_own(url_key(name))]
+        return hosts, left
 
     def _links_to(self, urls: Sequence[str]) -> list[int]:
         """How many pages link to each; 0 where no search index says so."""

@@ -28,6 +28,8 @@ from larmspider.search.why import Examined
 class CollectionsSearcher(WorkersSearcher):
     """Each collection is the index of a crawl, or those of its workers."""
 
+    _is_one_crawl = False
+
     def __init__(self, collections: Sequence[tuple[str, Searcher]]) -> None:
         self._collections = list(collections)
         shards = [(name, one) for name, searcher in collections for one in shards_of(searcher)]
@@ -85,7 +87,7 @@ class CollectionsSearcher(WorkersSearcher):
         for name, shard in zip(self._names, self._shards, strict=True):
             with shard.reading() as reader:
                 wanted = shard.ranking(Boosts()).build(clauses).matching
-                narrowing = filters.queries(shard.schema).values()
+                narrowing = shard.narrowing(filters).values()
                 found[name] = found.get(name, 0) + count_of(reader, narrowed(wanted, narrowing))
         return {name: n for name, n in sorted(found.items(), key=lambda one: -one[1]) if n}
 

@@ -20,7 +20,7 @@ import tantivy
 from tantivy import Query
 
 from larmspider.index.schema import FILES
-from larmspider.search.query import DAYS, FILTER_FIELDS, Filters, narrowed
+from larmspider.search.query import DAYS, FILTER_FIELDS, REACH, UNREACHABLE, narrowed
 
 MAX_VALUES = 20
 """Values of a facet, those with most pages."""
@@ -44,22 +44,25 @@ class Facets:
     other_hosts: int = 0
     fields: dict[str, dict[str, int]] = field(default_factory=dict)
     collections: dict[str, int] = field(default_factory=dict)
+    unreachable: dict[str, int] = field(default_factory=dict)
+    """Pages that the values "no" and "only" of this filter leave; empty where no page of the index
+    is known as not reached."""
 
 
 def count_facets(
     searcher: tantivy.Searcher,
-    schema: tantivy.Schema,
     wanted: Query,
-    filters: Filters,
+    narrowing: Mapping[str, Query],
     now: float,
     own: Iterable[str] = (),
     dates: Dates = (-inf, inf),
+    unreached: Query | None = None,
 ) -> tuple[Facets, int | None]:
-    """Counts of the matches of ``wanted``; the periods end at ``now``, in seconds since the
-    epoch. ``own`` are the own fields that are counted; ``dates`` save looking at the date of each
-    match where all pages are of one period. With them how many matches pass all filters, None
-    where no facet tells."""
-    narrowing = filters.queries(schema)
+    """Counts of the matches of ``wanted``; ``narrowing`` are the queries of the filters
+    (`Filters.queries`), the periods end at ``now``, in seconds since the epoch. ``own`` are the own
+    fields that are counted; ``dates`` save looking at the date of each match where all pages are of
+    one period. With them how many matches pass all filters, None where no facet tells.
+    ``unreached``: all pages that were not reached at their last visit."""
     starts = {name: (now - days * _DAY_SECS) * 1e9 for name, days in DAYS.items()}
     oldest, newest = dates
     dividing = sorted(start for start in starts.values() if oldest < start <= newest)
@@ -92,8 +95,21 @@ def count_facets(
         },
         other_hosts=int(counted["host"]["sum_other_doc_count"]),
         fields={name: _without_mark(_terms(counted[path])) for name, path in paths.items()},
+        unreachable={} if unreached is None else _by_reach(searcher, wanted, narrowing, unreached),
     )
     return facets, total
+
+
+def _by_reach(
+    searcher: tantivy.Searcher, wanted: Query, narrowing: Mapping[str, Query], unreached: Query
+) -> dict[str, int]:
+    others = [query for name, query in narrowing.items() if name != UNREACHABLE]
+    count = {"kinds": {"value_count": {"field": FILTER_FIELDS["type"]}}}  # each page has one
+    missed, every = (
+        int(searcher.aggregate(narrowed(wanted, queries), count)["kinds"]["value"])
+        for queries in ([*others, unreached], others)
+    )
+    return dict(zip(REACH[1:], (every - missed, missed), strict=True))
 
 
 def languages_by_host(searcher: tantivy.Searcher, hosts: int) -> dict[str, dict[str, int]]:
@@ -113,6 +129,7 @@ def merge(parts: Iterable[Facets]) -> Facets:
     languages: Counter[str] = Counter()
     dates: Counter[str] = Counter()
     fields: dict[str, Counter[str]] = {}
+    unreachable: Counter[str] = Counter()
     others = 0
     for part in parts:
         hosts.update(part.hosts)
@@ -120,6 +137,7 @@ def merge(parts: Iterable[Facets]) -> Facets:
         languages.update(part.languages)
         dates.update(part.dates)
         others += part.other_hosts
+        unreachable.update(part.unreachable)
         for name, counts in part.fields.items():
             fields.setdefault(name, Counter()).update(counts)
     first = dict(hosts.most_common(MAX_VALUES))
@@ -130,6 +148,7 @@ def merge(parts: Iterable[Facets]) -> Facets:
         dates={name: dates[name] for name in DAYS},
         other_hosts=others + hosts.total() - sum(first.values()),
         fields={name: dict(counts.most_common(MAX_VALUES)) for name, counts in fields.items()},
+        unreachable=dict(unreachable),
     )
 
 

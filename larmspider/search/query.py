@@ -42,12 +42,20 @@ _PAIRED = re.compile(
     f'"[^"]*"|["{_CURLY}][^"{_CURLY}]*["{_CURLY}]|\xab[^\xab\xbb"]*\xbb|\xbb[^\xab\xbb"]*\xab'
 )
 
+# and nothing else: "host unreachable: no route" may be pasted
+_REACH_TYPED = r"unreachable(?=:(?:yes|no|only)(?:\s|$))"
+
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 """Days of the periods that end now."""
 MAX_VALUES = 32
 """Alternatives of one filter."""
 _LAST_YEAR = 2200  # Tantivy's nanoseconds end in 2262
 _MAX_VALUE = HOST_LIMIT  # hosts are the longest values
+
+UNREACHABLE = "unreachable"
+"""Filter for pages that were not reached at their last visit (index/unreached.py)."""
+REACH = ("yes", "no", "only")
+"""Its values: such pages are found too, are left out, are found alone."""
 
 FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "date"}
 """The index's field of each filter, by the filter's name for people."""
@@ -88,7 +96,8 @@ def _clauses_with(fields: tuple[str, ...]) -> re.Pattern[str]:
     # A minus excludes, but two of them, or one before one character, are an option: --help, -m;
     # one before signs alone is one of them: ->>
     return re.compile(
-        rf"(?P<minus>-(?!-|\S(?:\s|$)|[^\w\s\"]+(?:\s|$)))?(?:(?P<field>{'|'.join(fields)}):)?"
+        rf"(?P<minus>-(?!-|\S(?:\s|$)|[^\w\s\"]+(?:\s|$)))?"
+        rf"(?:(?P<field>{'|'.join(fields)}|{_REACH_TYPED}):)?"
         r"(?:\"(?P<phrase>[^\"]*)\"|\"?(?P<word>[^\s\"]+))",
         re.IGNORECASE,
     )
@@ -178,7 +187,9 @@ class Filters:
     ``until`` (exclusive) are seconds since the epoch, when a page was modified or, if unknown,
     fetched.
     ``fields`` are (name, value) of own fields (LARM_FIELDS), the values in any case;
-    ``collections`` are names of crawls, where several are searched (collections.py)."""
+    ``collections`` are names of crawls, where several are searched (collections.py).
+    ``unreachable``: "no" leaves out pages that were not reached at their last visit, "only" leaves
+    out the others."""
 
     hosts: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -187,6 +198,7 @@ class Filters:
     until: float | None = None
     fields: tuple[tuple[str, str], ...] = ()
     collections: tuple[str, ...] = ()
+    unreachable: str = ""
 
     @classmethod
     def of(
@@ -199,10 +211,18 @@ class Filters:
         until: float | None = None,
         fields: Iterable[tuple[str, str]] = (),
         collections: Iterable[str] = (),
+        unreachable: str = "",
     ) -> Filters:
         """Filters as a person typed them. Raises QueryError for one that can match nothing."""
         if since is not None and until is not None and since >= until:
             raise QueryError("the dates are the wrong way round: the first is not before the last")
+        reach = unreachable.strip().lower()
+        if reach and reach not in REACH:
+            raise QueryError(
+                "unreachable {value!r:.50} is unknown; expected one of {values}",
+                value=unreachable,
+                values=", ".join(REACH),
+            )
         found = cls(
             hosts=_distinct("host", map(typed_host, hosts)),
             kinds=_distinct("type", (kind.strip().lower() for kind in kinds)),
@@ -211,6 +231,7 @@ class Filters:
             until=until,
             fields=tuple(dict.fromkeys(fields)),
             collections=_distinct("collection", collections),
+            unreachable="" if reach == REACH[0] else reach,
         )
         if len(found.fields) > MAX_VALUES:
             raise QueryError(
@@ -249,10 +270,12 @@ class Filters:
             if not is_own(name):
                 raise QueryError("no page of the index has a field {name!r:.50}", name=name)
 
-    def queries(self, schema: tantivy.Schema) -> dict[str, Query]:
+    def queries(self, schema: tantivy.Schema, unreached: Query | None = None) -> dict[str, Query]:
         """A query without score for each filter that is set, by its name in `FILTER_FIELDS`, or
-        that in the index of an own field."""
+        that in the index of an own field. ``unreached``: all pages that were not reached."""
         found: dict[str, Query] = {}
+        if self.unreachable:
+            found[UNREACHABLE] = by_reach(self.unreachable, unreached)
         for name, own in self.by_field.items():
             words = [own_word(name, value) for value in own]
             found[f"own.{name}"] = Query.term_set_query(schema, "own_words", words)
@@ -277,6 +300,15 @@ class Filters:
 
 
 NO_FILTERS = Filters()
+
+
+def by_reach(value: str, unreached: Query | None) -> Query:
+    """Pages for one of `REACH`; ``unreached``: all that were not reached, None: there are none."""
+    if value == "only":
+        return Query.empty_query() if unreached is None else unreached
+    if value == REACH[0] or unreached is None:
+        return Query.all_query()
+    return Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, unreached)])
 
 
 def narrowed(ranked: Query, filters: Iterable[Query]) -> Query:

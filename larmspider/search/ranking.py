@@ -37,7 +37,7 @@ from larmspider.index.schema import (
 )
 from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import Stems
-from larmspider.search.query import FIELDS, MAX_WORDS, Clause
+from larmspider.search.query import FIELDS, MAX_WORDS, UNREACHABLE, Clause, by_reach
 from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document
 from larmspider.search.snippets import SnippetMaker
@@ -150,9 +150,12 @@ class Ranking:
         version: int = SCHEMA_VERSION,
         *,
         link_texts: bool = True,
+        unreached: Callable[[], Query | None] = lambda: None,
     ) -> None:
         """``version``: an index of an older version has no forms, signs, labels. Without
-        ``link_texts`` nothing is found or ranked by texts of links."""
+        ``link_texts`` nothing is found or ranked by texts of links. ``unreached`` gives all pages
+        that were not reached at their last visit."""
+        self._unreached = unreached
         self._schema = schema
         self._boosts = boosts
         self._exact = ExactAnalyzer(version)
@@ -571,6 +574,8 @@ class Ranking:
     def _required(self, clause: Clause) -> Query | None:
         """For phrases, fields and excluded words: the clause's words side by side, in this
         order."""
+        if clause.field == UNREACHABLE:
+            return by_reach(clause.text.lower(), self._unreached())
         if clause.field == "host":
             return self._term("domains", typed_host(clause.text))
         if clause.field == "title":

@@ -24,7 +24,8 @@ class Hit:
     snippet is from, 0 for none, ``section`` the part of a long page that it is about, None for the
     page. A part of a document (items.py) has its ``container``'s URL. ``copies`` are other pages of
     the index with the same text, or nearly (copies.py), ``collection`` the name of its crawl where
-    several are searched. ``fields`` are those of LARM_FIELDS."""
+    several are searched. ``fields`` are those of LARM_FIELDS. ``missing_since``: the first of the
+    visits that did not reach the page, up to the last one; None: that did."""
 
     url: str
     normalized: str
@@ -45,6 +46,7 @@ class Hit:
     collection: str = ""
     fields: Mapping[str, list[str]] = field(default_factory=dict)
     section: Section | None = None
+    missing_since: float | None = None
 
     @property
     def page(self) -> int:

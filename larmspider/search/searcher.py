@@ -18,11 +18,12 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from heapq import merge
 from itertools import chain, islice
+from operator import or_
 from pathlib import Path
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, TypeAlias, cast
 
 import tantivy
 from tantivy import DocAddress, Query
@@ -50,6 +51,8 @@ from larmspider.index.schema import (
 )
 from larmspider.index.signs import signs
 from larmspider.index.stems import Stems
+from larmspider.index.unreached import ALL_REACHED, UNREACHED_FACTOR, Unreached
+from larmspider.index.unreached import NAME as UNREACHED_FILE
 from larmspider.index.version import open_index, restricted_of, version_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
@@ -61,6 +64,7 @@ from larmspider.search.completions import (
     Labels,
     LookThrough,
 )
+from larmspider.search.demotion import Place, demoted, place_of
 from larmspider.search.facets import (
     Dates,
     Facets,
@@ -85,7 +89,7 @@ from larmspider.search.results import Document, Hit, Results
 from larmspider.search.snippets import Snippet, SnippetMaker, one_line, passage_of
 from larmspider.search.spelling import Suggestion, did_you_mean
 from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, respelled, with_related
-from larmspider.search.why import REREAD, Examined, examine, field_names
+from larmspider.search.why import NOT_REACHED, REREAD, Examined, examine, field_names
 from larmspider.urls.file_urls import NOWHERE, OpenableUrls
 
 MAX_LIMIT = 1_000
@@ -153,11 +157,16 @@ class Searcher:
         self.knows_fields = version >= OWN_VERSION
         """Whether pages have own fields (LARM_FIELDS)."""
         self.own_facets = own_facets if self.knows_fields else ()
-        self._of_all = Ranking(index.schema, self._stems, version=version)
+        self._of_all = Ranking(
+            index.schema, self._stems, version=version, unreached=self.unreached_query
+        )
         self._access, self._newest = EVERYTHING, _Newest()
         self._labels, self._crowded = Labels(), dict[tuple[Access, str, int], int]()
         self._synonyms = NO_SYNONYMS
         self._shows = self._link_texts = True
+        self.beside: Sequence[Path] = (directory,)
+        """The indexes of a crawl's workers: each may know of a page of another's that it is not
+        reached."""
 
     @classmethod
     def open(cls, directory: Path | str, own_facets: Sequence[str] = ()) -> Self:
@@ -245,7 +254,7 @@ class Searcher:
         clauses = self._clauses(query)
         with self.reading() as searcher:
             built = self._ranking.build(clauses)
-            narrowing = list(filters.queries(self.schema).values())
+            narrowing = list(self.narrowing(filters).values())
             total = count_of(searcher, narrowed(built.matching, narrowing))
             if self.is_one_word(clauses):
                 return total, total
@@ -302,13 +311,14 @@ class Searcher:
         facets_of = total = None
         with self.reading() as searcher:
             built = self._ranking.build(clauses)
-            narrowing = list(filters.queries(self.schema).values())
+            by_name = self.narrowing(filters)
+            narrowing = list(by_name.values())
             matching, every = (narrowed(q, narrowing) for q in (built.matching, built.every))
             if facets:
                 now, own = self._clock(), self.own_facets
                 wanted = built.matching
                 facets_of, total = count_facets(
-                    searcher, self.schema, wanted, filters, now, own, self.dates()
+                    searcher, wanted, by_name, now, own, self.dates(), self.unreached_query()
                 )
             if total is None:
                 total = count_of(searcher, matching)
@@ -317,6 +327,7 @@ class Searcher:
                 stream, total_all = self.matches(searcher, built, narrowing, size)
                 reranker = self._ranking.reranker(clauses, self.documents())
                 stream = self.reranked(searcher, stream, reranker)
+                stream = self._demoted(searcher, stream, matching)
             if total_all is None:
                 one = self.is_one_word(clauses)
                 total_all = total if one else count_of(searcher, every)
@@ -421,15 +432,59 @@ class Searcher:
             first = [match for _, match in evened((0, match) for match in first)]
         return chain(first, stream)
 
+    def _demoted(
+        self, searcher: tantivy.Searcher, stream: Iterator[Match], wanted: Query
+    ) -> Iterator[Match]:
+        """Matches of ``wanted``, with those behind that were not reached at their last visit."""
+        missed = self.unreached_places(searcher)
+        if not missed:
+            return stream
+
+        def copies(_: int, match: Match) -> list[Place]:
+            found = self.copies_of(searcher, match.likeness, among=wanted)
+            return [(0, *place) for place in map(place_of, found) if place not in missed]
+
+        found = demoted(((0, match) for match in islice(stream, LOOKED_AT)), [missed], copies)
+        return (match for _, match in found)
+
+    def narrowing(self, filters: Filters) -> dict[str, Query]:
+        """The queries of filters, by name."""
+        return filters.queries(self.schema, self.unreached_query())
+
+    @property
+    def unreached(self) -> Unreached:
+        """Which pages were not reached at their last visit; as of the last `reading`."""
+        return self._newest.unreached
+
+    def unreached_query(self) -> Query | None:
+        """All of these pages; None: there are none."""
+        newest = self._newest
+        if newest.unreached and newest.unreached_query is None:
+            newest.unreached_query = newest.unreached.query(self.schema)
+        return newest.unreached_query
+
+    def unreached_places(self, searcher: tantivy.Searcher) -> Collection[tuple[int, int]]:
+        """Where these pages are in the index; looked up once a commit, 10 us a page."""
+        newest, wanted = self._newest, self.unreached_query()
+        if wanted is None:
+            return ()
+        if newest.unreached_places is None:
+            every = statistics(searcher)
+            number = max(1, count_of(every, wanted))
+            found = every.search(wanted, number, count=False).hits
+            newest.unreached_places = frozenset(place_of(address) for _, address in found)
+        return newest.unreached_places
+
     def _hit(
         self, searcher: tantivy.Searcher, group: Sequence[Match], maker: SnippetMaker | None
     ) -> Hit:
-        best = group[0]
-        equal = [match for match in group if match.score >= EQUAL * best.score]
+        best, missed = group[0], self.unreached_places(searcher)
+        there = [one for one in group if place_of(one.address) not in missed] or group
+        equal = [match for match in there if match.score >= EQUAL * there[0].score]
         stored = best_of([m.stored or self.stored_of(searcher, m.address) for m in equal])
         copies = self._number_of_copies(searcher, group)
         score = None if self._is_limited(searcher) else best.score
-        return hit_of(stored, score, maker, copies)
+        return hit_of(stored, score, maker, copies, self.unreached)
 
     def examined(
         self,
@@ -456,17 +511,22 @@ class Searcher:
         fields, factors = field_names(self.directory), dict[str, float]()
         prior = (self.prior, self._unit) if self.prior else None
         if reranker := ranking.reranker(clauses, self.documents()):
-            narrowing = filters.queries(self.schema).values()
+            narrowing = self.narrowing(filters).values()
             stream, _ = self.matches(reader, ranking.build(clauses), narrowing, RERANKED)
             for match in islice(stream, RERANKED):
                 stored = self.stored_of(reader, match.address)
                 factors[stored["key"]] = reranker.factor(stored)
+        by_name = self.narrowing(filters)
         found = (
-            (key, examine(reader, self.schema, fields, ranking, clauses, key, filters, prior))
+            (key, examine(reader, self.schema, fields, ranking, clauses, key, by_name, prior))
             for key in keys
         )
         examined = {
-            key: one.times(factors.get(key, 1.0), REREAD) for key, one in found if one is not None
+            key: one.times(factors.get(key, 1.0), REREAD).times(
+                1.0 if self.unreached.since(key) is None else UNREACHED_FACTOR, NOT_REACHED
+            )
+            for key, one in found
+            if one is not None
         }
         if self._is_limited(reader):
             return {key: one.without_numbers() for key, one in examined.items()}
@@ -489,21 +549,33 @@ class Searcher:
         """How many copies a page has in the index, and the first ones, by URL."""
         with self.reading() as searcher:
             found = [
-                hit_of(self.stored_of(searcher, address), 0.0, self.beginnings)
+                hit_of(
+                    self.stored_of(searcher, address),
+                    0.0,
+                    self.beginnings,
+                    unreached=self.unreached,
+                )
                 for address in self.copies_of(searcher, document.likeness)
             ]
         others = [hit for hit in found if hit.normalized != document.normalized]
         return len(others), sorted(others, key=lambda hit: hit.url)[:limit]
 
     def copies_of(
-        self, searcher: tantivy.Searcher, likeness: int | None, *, quickly: bool = False
+        self,
+        searcher: tantivy.Searcher,
+        likeness: int | None,
+        *,
+        quickly: bool = False,
+        among: Query | None = None,
     ) -> list[DocAddress]:
         """Where a page and its copies are (`copies_in`); nothing in an index that does not know."""
         if not self.knows_copies or likeness is None:
             return []
         pages = self.documents()
         paired = self._version == COPIES_VERSION
-        return copies_in(searcher, self.schema, likeness, pages, paired=paired, quickly=quickly)
+        return copies_in(
+            searcher, self.schema, likeness, pages, paired=paired, quickly=quickly, among=among
+        )
 
     def _number_of_copies(self, searcher: tantivy.Searcher, group: Sequence[Match]) -> int:
         """Looked up once a commit; with the likenesses of all pages, once so many were looked up
@@ -583,7 +655,7 @@ class Searcher:
         with self.reading() as searcher:
             like_it = self._ranking.more_like_this(document, searcher)
             others = without_copies(self.by_score(searcher, like_it, limit + SPARE), document)
-            groups = grouped(others, limit)
+            groups = grouped(self._demoted(searcher, others, like_it), limit)
             hits = [self._hit(searcher, group, self.beginnings) for group in groups]
         return Results(len(hits), hits, time.perf_counter() - started)
 
@@ -781,7 +853,14 @@ class Searcher:
     def ranking(self, boosts: Boosts) -> Ranking:
         """For this index as one of several."""
         schema, version = self._index.schema, self._version
-        return Ranking(schema, self._seen_stems, boosts, version, link_texts=self._link_texts)
+        return Ranking(
+            schema,
+            self._seen_stems,
+            boosts,
+            version,
+            link_texts=self._link_texts,
+            unreached=self.unreached_query,
+        )
 
     @property
     def _seen_stems(self) -> Stems:
@@ -807,6 +886,9 @@ class Searcher:
                 if self._current:
                     self._stems.look_in(self._index.searcher())
                 self._newest.renew(seen)
+            marks = [_stamp(path / UNREACHED_FILE) for path in self.beside]
+            if marks != self._newest.marks:
+                self._newest.mark(marks, map(Unreached.read, self.beside))
             yield self._limited(self._index.searcher())
         except (ValueError, OSError) as error:
             raise CrawlDirError(f"{self.directory}: cannot read the index: {error}") from error
@@ -828,13 +910,27 @@ class Searcher:
         return cast("tantivy.Searcher", known[self._access] or searcher)
 
 
+Stamp: TypeAlias = tuple[int, int] | None
+"""By which a file is known again."""
+
+
+def _stamp(path: Path) -> Stamp:
+    """None: there is no such file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
+
+
 class _Newest:
     """What was found out of the commit that was read last, by all readers."""
 
     def __init__(self) -> None:
         self.renew(None)
+        self.mark([], ())
 
-    def renew(self, seen: tuple[int, int] | None) -> None:
+    def renew(self, seen: Stamp) -> None:
         """For a commit, which is known again by ``seen``."""
         self.seen = seen
         self.limited: dict[Access, Limited | None] = {}
@@ -845,6 +941,14 @@ class _Newest:
         self.dates: dict[Access, Dates] = {}
         self.copies: dict[Access, dict[int, int]] = {}
         self.likenesses: dict[Access, Likenesses] = {}
+        self.unreached_places: Collection[tuple[int, int]] | None = None
+
+    def mark(self, seen: Sequence[Stamp], unreached: Iterable[Unreached]) -> None:
+        """For files with marks, which are known again by ``seen``."""
+        self.marks = list(seen)
+        self.unreached = reduce(or_, unreached, Unreached())
+        self.unreached_query: Query | None = None
+        self.unreached_places = None
 
 
 class Match(NamedTuple):
@@ -974,7 +1078,11 @@ def without_quotes(query: str) -> str:
 
 
 def hit_of(
-    stored: dict[str, Any], score: float | None, maker: SnippetMaker | None, copies: int = 0
+    stored: dict[str, Any],
+    score: float | None,
+    maker: SnippetMaker | None,
+    copies: int = 0,
+    unreached: Unreached = ALL_REACHED,
 ) -> Hit:
     snippet, section = passage_of(stored, maker) if maker else (Snippet(""), None)
     return Hit(
@@ -998,6 +1106,7 @@ def hit_of(
         collection=stored.get("collection", ""),
         # of a page that is remembered
         fields={name: [*values] for name, values in stored["own"].items()},
+        missing_since=unreached.since(stored["key"]) if unreached else None,
     )
 
 
@@ -1059,6 +1168,7 @@ def hit_json(hit: Hit, opens: OpenableUrls = NOWHERE) -> dict[str, Any]:
         "language": hit.language,
         "size": hit.size,
         "fetched": hit.fetched,
+        "missing_since": hit.missing_since,
         "modified": hit.modified,
         "depth": hit.depth,
         "author": hit.author,
@@ -1083,6 +1193,7 @@ def _filters(filters: Filters) -> dict[str, Any]:
         "since": None if filters.since is None else utc(filters.since),
         "until": None if filters.until is None else utc(filters.until),
         "fields": filters.by_field,
+        "unreachable": filters.unreachable,
     }
     return {name: value for name, value in found.items() if value}
 
@@ -1096,4 +1207,5 @@ def _facets(facets: Facets) -> dict[str, Any]:
         "date": facets.dates,
         "collection": facets.collections,
         "fields": facets.fields,
+        "unreachable": facets.unreachable,
     }

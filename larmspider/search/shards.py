@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from copy import copy
 from heapq import merge
@@ -27,6 +27,7 @@ from larmspider.index.access import Access
 from larmspider.index.copies import Groups
 from larmspider.index.schema import without_accents
 from larmspider.search.completions import LIMITED_WAIT_SECS, WAIT_SECS
+from larmspider.search.demotion import Place, demoted, place_of
 from larmspider.search.facets import Facets, count_facets
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.query import NO_FILTERS, Clause, Filters, narrowed
@@ -86,8 +87,12 @@ class _Asked(NamedTuple):
     reader: tantivy.Searcher
     ranking: Ranking
     built: Built
-    narrowing: list[Query]
+    by_filter: dict[str, Query]
     doubtful: bool
+
+    @property
+    def narrowing(self) -> list[Query]:
+        return list(self.by_filter.values())
 
     @property
     def matching(self) -> Query:
@@ -101,6 +106,8 @@ class _Asked(NamedTuple):
 class WorkersSearcher(Searcher):
     """Reads indexes of one schema. ``deduplicating`` gives a Deduplicator for one search."""
 
+    _is_one_crawl = True
+
     def __init__(
         self,
         shards: Sequence[Searcher],
@@ -108,6 +115,9 @@ class WorkersSearcher(Searcher):
     ) -> None:
         self.directory = shards[0].directory.parent if shards else Path()
         self._shards = list(shards)
+        if self._is_one_crawl:
+            for shard in self._shards:
+                shard.beside = [one.directory for one in self._shards]
         self._deduplicating = deduplicating
         self._clock = time.time
         self._synonyms = NO_SYNONYMS
@@ -142,7 +152,7 @@ class WorkersSearcher(Searcher):
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
             asked = self._asked(readers, dedup, clauses, filters)
-            totals, counted = self._counted(asked, dedup, filters, facets=facets)
+            totals, counted = self._counted(asked, dedup, facets=facets)
             size = min(max(1, offset + limit), _CHUNK)
             if newest:
                 streams, total_all = _by_date(asked, size)
@@ -157,6 +167,8 @@ class WorkersSearcher(Searcher):
             if limit and not newest:
                 rerankers = [one.ranking.reranker(clauses, one.shard.documents()) for one in asked]
                 stream = self._reranked(readers, stream, rerankers)
+                wanted = [one.matching for one in asked]
+                stream = self._behind(readers, stream, wanted)
             doubtful = any(one.doubtful for one in asked)
             groups, more = _grouped(stream, offset + limit, copies=copies, doubtful=doubtful)
             makers = [one.ranking.snippet_maker(clauses) if self._shows else None for one in asked]
@@ -175,16 +187,17 @@ class WorkersSearcher(Searcher):
         asked = []
         for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
             ranking = shard.ranking(global_idf.boosts(number))
-            narrowing = list(filters.queries(shard.schema).values())
+            narrowing = shard.narrowing(filters)
             built, doubtful = ranking.build(clauses), dedup.doubtful(number)
             asked.append(_Asked(shard, reader, ranking, built, narrowing, doubtful))
         return asked
 
     def _counted(
-        self, asked: Sequence[_Asked], dedup: Deduplicator, filters: Filters, *, facets: bool
+        self, asked: Sequence[_Asked], dedup: Deduplicator, *, facets: bool
     ) -> tuple[list[int], Facets | None]:
         """How many records of each index match, and all of them by value."""
         totals, counted = [], []
+        none = Query.empty_query() if any(one.shard.unreached for one in asked) else None
         for number, one in enumerate(asked):
             total = None
             if facets:
@@ -194,12 +207,12 @@ class WorkersSearcher(Searcher):
                 shard, now = one.shard, self._clock()
                 part, total = count_facets(
                     one.reader,
-                    shard.schema,
                     wanted,
-                    filters,
+                    one.by_filter,
                     now,
                     shard.own_facets,
                     shard.dates(),
+                    shard.unreached_query() or none,
                 )
                 counted.append(part)
             if total is None or one.doubtful:
@@ -232,12 +245,15 @@ class WorkersSearcher(Searcher):
         group: Sequence[_Found],
         makers: Sequence[SnippetMaker | None],
     ) -> Hit:
-        best = group[0]
-        equal = [found for found in group if found.match.score >= EQUAL * best.match.score]
+        best, missed = group[0], self._unreached_places(readers)
+        there = [one for one in group if place_of(one.match.address) not in missed[one.shard]]
+        there = there or list(group)
+        equal = [found for found in there if found.match.score >= EQUAL * there[0].match.score]
         stored = best_of([self._stored(readers, one) for one in equal])
         others = self._copies(readers, dedup, best.match.likeness, stored["key"])
         score = None if self._are_limited(readers) else best.match.score
-        return hit_of(stored, score, makers[best.shard], len(others))
+        unreached = self._shards[equal[0].shard].unreached
+        return hit_of(stored, score, makers[best.shard], len(others), unreached)
 
     def _reranked(
         self,
@@ -257,6 +273,31 @@ class WorkersSearcher(Searcher):
         if self._are_limited(readers):
             first = list(_evened(first))
         return chain(first, stream)
+
+    def _unreached_places(
+        self, readers: Sequence[tantivy.Searcher]
+    ) -> list[Collection[tuple[int, int]]]:
+        each = zip(self._shards, readers, strict=True)
+        return [shard.unreached_places(reader) for shard, reader in each]
+
+    def _behind(
+        self,
+        readers: Sequence[tantivy.Searcher],
+        stream: Iterator[_Found],
+        wanted: Sequence[Query],
+    ) -> Iterator[_Found]:
+        """As in one index; ``wanted`` is what each is asked for."""
+        missed = self._unreached_places(readers)
+        if not any(missed):
+            return stream
+
+        def copies(_: int, match: Match) -> Iterator[Place]:
+            for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
+                for address in shard.copies_of(reader, match.likeness, among=wanted[number]):
+                    if (place := place_of(address)) not in missed[number]:
+                        yield number, *place
+
+        return (_Found(*one) for one in demoted(islice(stream, LOOKED_AT), missed, copies))
 
     def _stored(self, readers: Sequence[tantivy.Searcher], found: _Found) -> dict[str, Any]:
         shard, match = found.shard, found.match
@@ -287,7 +328,12 @@ class WorkersSearcher(Searcher):
             dedup = stack.enter_context(self._deduplicating())
             found = self._copies(readers, dedup, document.likeness, document.normalized)
             hits = [
-                hit_of(stored, 0.0, self._shards[shard].beginnings)
+                hit_of(
+                    stored,
+                    0.0,
+                    self._shards[shard].beginnings,
+                    unreached=self._shards[shard].unreached,
+                )
                 for shard, stored in found.values()
             ]
         return len(hits), sorted(hits, key=lambda hit: hit.url)[:limit]
@@ -352,18 +398,19 @@ class WorkersSearcher(Searcher):
             readers = [stack.enter_context(shard.reading()) for shard in self._shards]
             dedup = stack.enter_context(self._deduplicating())
             global_idf = self._global_idf(readers)
-            streams = []
+            streams, wanted = [], []
             for number, (shard, reader) in enumerate(zip(self._shards, readers, strict=True)):
                 ranking = shard.ranking(global_idf.boosts(number))
                 like_it = ranking.more_like_this(document, reader)
                 matches = without_copies(shard.by_score(reader, like_it, limit + SPARE), document)
                 streams.append(_of_shard(number, matches))
+                wanted.append(like_it)
             known, hits = Groups(), list[Hit]()
             stream: Iterator[_Found] = merge(*streams, key=_best_first)
             limited = self._are_limited(readers)
             if limited:
                 stream = _evened(stream)
-            for found in stream:
+            for found in self._behind(readers, stream, wanted):
                 if len(hits) == limit:
                     break
                 stored = self._stored(readers, found)
@@ -373,7 +420,8 @@ class WorkersSearcher(Searcher):
                 others = self._copies(readers, dedup, found.match.likeness, stored["key"])
                 maker = self._shards[found.shard].beginnings
                 score = None if limited else found.match.score
-                hits.append(hit_of(stored, score, maker, len(others)))
+                unreached = self._shards[found.shard].unreached
+                hits.append(hit_of(stored, score, maker, len(others), unreached))
         return Results(len(hits), hits, time.perf_counter() - started)
 
     def completions(

@@ -23,7 +23,7 @@ from tantivy import Query
 
 from larmspider.errors import QueryError
 from larmspider.index.access import statistics
-from larmspider.search.query import Clause, Filters, narrowed
+from larmspider.search.query import Clause, narrowed
 from larmspider.search.ranking import ALL_WORDS_BONUS, Ranking
 
 PLACES: Mapping[str, str] = {
@@ -41,6 +41,7 @@ OR_RELATED = "all words that matter, or related ones"
 SIDE_BY_SIDE = "words side by side"
 FUZZY = "words like the fuzzy ones"
 REREAD = "title, headings, best passage and length, as one of the first hits"
+NOT_REACHED = "not reached at its last visit"
 WHOLE = "a title or link text that is the query, or a sign such as --prefix"
 _TERM = re.compile(r'Term=Term\(field=(\d+), type=Str, "(.*)"\)', re.DOTALL)
 _SAME = 1e-3  # of two scores that are one
@@ -87,12 +88,12 @@ def examine(
     ranking: Ranking,
     clauses: Sequence[Clause],
     key: str,
-    filters: Filters,
+    narrowing: Mapping[str, Query],
     prior: tuple[str, float] | None,
 ) -> Examined | None:
     """The page ``key``, None where it is not in this index. ``fields`` are named in the order of
-    the schema; ``prior`` is a field by which scores are multiplied, and what its factors are
-    multiplied by."""
+    the schema; ``narrowing`` are the queries of filters, by name; ``prior`` is a field by which
+    scores are multiplied, and what its factors are multiplied by."""
     page = Query.term_query(schema, "key", key)
     hits = reader.search(page, 1, count=False).hits
     if not hits:
@@ -118,7 +119,7 @@ def examine(
                 lacks.append(f"it has no {written(clause)}")
             elif not has and not clause.excluded:
                 missing.append(" ".join(each.text for each in run))
-    refused = [name for name, query in filters.queries(schema).items() if not matches(query)]
+    refused = [name for name, query in narrowing.items() if not matches(query)]
     found = Examined(missing=missing, lacks=lacks, filters=refused)
     built = ranking.build(clauses)
     behind = [built.behind] if built.behind is not None else []

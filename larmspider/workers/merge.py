@@ -38,6 +38,7 @@ from larmspider.frontier.storage.records import (
 from larmspider.index.anchors import page_key
 from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.rebuild import stored_documents
+from larmspider.index.unreached import carry_over
 from larmspider.index.version import (
     has_index,
     note_restricted_of,
@@ -262,7 +263,13 @@ class _Merge:
                     if number % _AT_ONCE == 0:
                         writer.commit()
             writer.commit()
-            return writer.count()
+            number = writer.count()
+        carry_over(
+            [directory for _, directory in indexed],
+            self._draft / "index",
+            lambda _, key: any(_page_of(key) in counted for counted in self._counted),
+        )
+        return number
 
     def _withdraw(self, writer: IndexWriter, indexes: Sequence[Path]) -> None:
         """A worker may have taken in link texts of pages on a host that another one has found to be

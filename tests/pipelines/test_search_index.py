@@ -7,22 +7,29 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
+from scrapy.settings import Settings
 
+from larmspider.control.reindex import reindex
+from larmspider.crawl.reader import CrawlDir
+from larmspider.frontier.storage.lmdb_backend import LmdbBackend
+from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, url_key
 from larmspider.index import writer
 from larmspider.index.access import Access
 from larmspider.index.link_access import LinkAccess
 from larmspider.index.schema import FILES, SCHEMA_VERSION
+from larmspider.index.unreached import Unreached
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
-from larmspider.items import REDIRECT, Link, Page, Removed
+from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.pipelines.search_index import RebuildLog, SearchIndexPipeline
 from larmspider.search.searcher import Searcher
-from tests.support.stored_crawl import linked, restrict
+from tests.support.stored_crawl import StoredCrawl, linked, restrict
 
 EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone"
 ELSEWHERE = Link("http://h/b", "http://h/b", REDIRECT)
@@ -308,3 +315,70 @@ def test_no_crawl_ends_while_link_texts_are_brought_up_to_date(
         await store.close_spider()
 
     asyncio.run(idle())
+
+
+def _marks(path: Path) -> dict[str, float]:
+    return dict(Unreached.read(path / "index").pages)
+
+
+def _kept(url: str, kind: str, at: float) -> Kept:
+    return Kept(url, url, url, "", 0, 0, kind, "", at, 404)
+
+
+def test_a_page_that_was_missed_is_marked_until_it_answers_or_leaves(tmp_path: Path) -> None:
+    """From the next checkpoint on."""
+    crawl = StoredCrawl(tmp_path / "crawl", refresh=True)
+    for name in "abcd":
+        crawl.store(f"http://h/{name}", Page(f"http://h/{name}", f"http://h/{name}", text=name))
+    crawl.checkpoint()
+    for name in "abc":
+        crawl.stores[-1].process_item(_kept(f"http://h/{name}", "missing", 5.0))
+    crawl.stores[-1].process_item(_kept("http://h/d", "noindex", 5.0))
+    crawl.checkpoint()
+    assert _marks(crawl.path) == {f"http://h/{name}": 5.0 for name in "abc"}
+    crawl.stores[-1].process_item(_kept("http://h/a", "not-modified", 6.0))
+    crawl.store("http://h/b", Page("http://h/b", "http://h/b", text="new"))
+    crawl.checkpoint()
+    assert _marks(crawl.path) == {"http://h/c": 5.0}
+    crawl.store("http://h/c", None)
+    crawl.close()
+    assert _marks(crawl.path) == {}
+
+
+@pytest.mark.parametrize("lost", ["marks", "index"])
+def test_marks_that_are_lost_come_from_the_frontier(tmp_path: Path, lost: str) -> None:
+    """As do those of a directory of an earlier version, which has none."""
+    crawl = StoredCrawl(tmp_path / "crawl", refresh=True)
+    crawl.store("http://h/a", Page("http://h/a", "http://h/a", text="zebra", mime="text/html"))
+    crawl.checkpoint()
+    crawl.close()
+    backend = LmdbBackend(crawl.path / "frontier")
+    entry = QueuedUrl("http://h/a", "http://h/a", url_key("http://h/a"), "h:80")
+    backend.add([entry])
+    backend.pop("h:80", 0.0)
+    visit = FetchRecord(UrlState.STORED, 8.0, 200, url="http://h/a", missing_since=5.0)
+    backend.acknowledge([(entry.key, replace(visit, missing_as="missing", confirmations=1))])
+    backend.checkpoint(crawl.positions)
+    backend.close()
+    if lost == "index":
+        shutil.rmtree(crawl.path / "index")
+        reindex(CrawlDir(crawl.path), Settings(), lambda *_: None, restricted=())
+        assert _marks(crawl.path) == {"http://h/a": 5.0}
+        return
+    (crawl.path / "index" / "unreached").unlink()
+    crawl.open()
+    crawl.close()
+    assert _marks(crawl.path) == {"http://h/a": 5.0}
+
+
+def test_hosts_that_do_not_answer_and_pages_of_another_worker(tmp_path: Path) -> None:
+    crawl = StoredCrawl(tmp_path / "crawl", refresh=True)
+    store = crawl.stores[-1]
+    assert isinstance(store, SearchIndexPipeline)
+    store.process_item(_kept("http://moved/", "missing", 5.0))
+    store._unreached = lambda names: [({"http://h": 3.0}, names)]
+    crawl.checkpoint()
+    assert Unreached.read(crawl.path / "index") == Unreached({}, {"http://h": 3.0})
+    store._unreached = lambda _: [({}, [])]
+    crawl.close()
+    assert not Unreached.read(crawl.path / "index")

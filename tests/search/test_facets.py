@@ -10,7 +10,7 @@ from larmspider.errors import QueryError
 from larmspider.index.access import Hidden, Limited
 from larmspider.index.schema import FILES, KINDS, kind_of, last_modified, tongue_of
 from larmspider.search.facets import MAX_VALUES, Facets, count_facets, merge
-from larmspider.search.query import DAYS, NO_FILTERS, Filters, since_time, until_time
+from larmspider.search.query import DAYS, Filters, since_time, until_time
 from larmspider.search.searcher import Searcher
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC).timestamp()
@@ -147,7 +147,7 @@ def test_dates_that_are_of_one_period_are_not_read(searcher, monkeypatch, later,
             reader, searcher.schema, Hidden(Query.empty_query(), Query.empty_query())
         )
         now, dates = NOW + later * DAY, searcher.dates()
-        count_facets(recorded, searcher.schema, Query.all_query(), NO_FILTERS, now, (), dates)
+        count_facets(recorded, Query.all_query(), {}, now, (), dates)
     assert [("date" in wanted) for wanted in aggregated] == [asked]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 from selenium.webdriver.common.keys import Keys
 
+from larmspider.index.unreached import UnreachedLog
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.web.render import crumbs
@@ -177,6 +179,52 @@ def test_did_you_mean_leads_to_results(site: Served) -> None:
     assert marked(site.get(link.attributes["href"])) == {"expenses"}
 
 
+@pytest.mark.parametrize(
+    ("language", "said", "title", "values"),
+    [
+        ("en", "not reached since 3 Mar 2026", "Reachability", ["reached", "not reached"]),
+        ("de", "nicht erreicht seit 03.03.2026", "Erreichbarkeit", ["erreicht", "nicht erreicht"]),
+        ("fr", "non atteinte depuis le", "Accessibilité", ["atteintes", "non atteintes"]),
+    ],
+)
+def test_pages_that_were_not_reached(
+    served: Serve, demo_crawl: Path, tmp_path: Path,
+    language: str, said: str, title: str, values: list[str],
+) -> None:  # fmt: skip
+    """They say so, and are a choice beside the other filters."""
+    shutil.copy(demo_crawl / "crawl.json", tmp_path)
+    with IndexWriter(tmp_path / "index") as index:
+        for n in range(3):
+            index.add(Page(f"http://h/{n}", text=f"needle {n}", body=b"%d" % n))
+    log = UnreachedLog(tmp_path / "index")
+    log.missed("http://h/1", "missing", datetime(2026, 3, 3, 12, tzinfo=UTC).timestamp())
+    log.write()
+    site = served(tmp_path)
+
+    def look(path: str) -> LexborHTMLParser:
+        return LexborHTMLParser(
+            request(site.url + path, headers={"Accept-Language": language}).text
+        )
+
+    page = look("/search?q=needle")
+    (tag,) = page.css(".about .tag.warn")
+    assert " ".join(tag.text().split()).startswith(said)
+    assert [node.text() for node in page.css("#narrow h2")].count(title) == 1
+    links = [a for a in page.css(".facet a") if a.text(strip=True) in values]
+    assert [a.text(strip=True) for a in links] == values
+    for link, number in zip(links, (2, 1), strict=True):
+        narrowed = look(str(link.attributes["href"]))
+        assert len(narrowed.css("h2.hit")) == number
+        assert len(narrowed.css(".chip")) == 1
+    assert len(look("/search?q=needle&unreachable=yes").css(".chip")) == 0
+    answer = site.get("/search?q=needle&unreachable=no&format=json").json
+    assert (answer["total"], answer["filters"]) == (2, {"unreachable": "no"})
+    assert answer["facets"]["unreachable"] == {"no": 2, "only": 1}
+    wrong = site.get("/search?q=needle&unreachable=maybe&format=json")
+    assert (wrong.status, list(wrong.json)) == (400, ["error"])
+    assert site.get("/search?q=needle&unreachable=maybe").status == 400
+
+
 def test_similar_pages(site: Served) -> None:
     """A link at each hit; the page itself is not among them."""
     page = LexborHTMLParser(site.get("/search?q=title:rotor").text)
@@ -283,7 +331,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     assert set(hit) == {
         "url", "title", "score", "snippet", "host", "type", "mime", "language", "size", "fetched",
         "modified", "depth", "author", "page", "target", "container",
-        "copies", "fields", "other_pages", "collection", "section",
+        "copies", "fields", "other_pages", "collection", "section", "missing_since",
     }  # fmt: skip
     assert set(answer["facets"]) == {
         "host",
@@ -293,6 +341,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
         "date",
         "fields",
         "collection",
+        "unreachable",
     }
     documented = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
     for name in (*answer, *hit, *answer["facets"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import time
@@ -130,6 +131,46 @@ def test_a_page_leaves_when_it_was_missing_often_enough(crawl: Crawl) -> None:
     assert "1 new" in crawl.run("due").out
     assert crawl.state("/b") is UrlState.STORED
     assert scrapy(*undo, cwd=crawl.folder).status == 2
+
+
+def _unreached(crawl: Crawl) -> set[str]:
+    """Paths that the search shows as not reached."""
+    found = scrapy(
+        "search", "unreachable:only", "--dir", "crawl", "--json", "-n", "50", cwd=crawl.folder
+    )
+    begin = len(crawl.server.url("/")) - 1
+    hits = json.loads(found.out)["hits"]
+    assert all(hit["missing_since"] > 1e9 for hit in hits)
+    return {hit["url"][begin:] for hit in hits}
+
+
+def test_the_search_says_which_pages_were_not_reached(crawl: Crawl) -> None:
+    """From the first visit that misses one until it answers again, or leaves; a host that fails
+    for two days says so of all its pages."""
+    crawl.run()
+    assert _unreached(crawl) == set()
+    crawl.site.pages |= {"/a": "", "/b": ""}
+    crawl.days = 1
+    crawl.run("all")
+    assert _unreached(crawl) == {"/a", "/b"}
+    said = scrapy("search", "second text", "--dir", "crawl", cwd=crawl.folder).out
+    assert "(not reached since 20" in said
+    (crawl.folder / "crawl/index/unreached").unlink()  # as in a directory of an earlier version
+    crawl.days, crawl.site.pages["/a"] = 2, "first text"
+    crawl.run("all")
+    assert _unreached(crawl) == {"/b"}
+    crawl.days = 4
+    assert "1 removed" in crawl.run("all").out
+    assert _unreached(crawl) == set()
+    answer = crawl.server.routes["*"]
+    crawl.server.routes["*"] = lambda _: Reply(503, {}, b"maintenance")
+    for crawl.days in (5, 6):
+        crawl.run("all", LARM_HOST_MAX_FAILURES="2", LARM_HOST_PARK_SECS="1")
+    assert _unreached(crawl) == {"/", "/a", "/c"}
+    crawl.server.routes["*"] = answer
+    crawl.days = 7
+    crawl.run("all")
+    assert _unreached(crawl) == set()
 
 
 def test_what_has_not_changed_costs_a_line_in_fetch_log(crawl: Crawl) -> None:

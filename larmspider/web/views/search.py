@@ -5,6 +5,7 @@
 /search?q=vpn&field.room=4.12                 an own field (LARM_FIELDS)
 /search?q=vpn&copies=1                        copies of a page as hits of their own
 /search?q=vpn&sort=date                       newest first, of pages with all the words
+/search?q=vpn&unreachable=no                  without pages that were not reached lately
 /search?q=vpn&format=json                     the fields are in docs/search.md
 /search/suggest?q=vp                          ["vp", ["vpn", "vpn for travellers"]]
 /search?similar=http://wiki.example/vpn       pages like this one; format=json too
@@ -31,7 +32,15 @@ from larmspider.reports.stored_copy import (
     text_blocks,
 )
 from larmspider.search.collections import CollectionsSearcher
-from larmspider.search.query import DAYS, NO_FILTERS, Filters, since_time, until_time
+from larmspider.search.query import (
+    DAYS,
+    NO_FILTERS,
+    REACH,
+    UNREACHABLE,
+    Filters,
+    since_time,
+    until_time,
+)
 from larmspider.search.results import Results
 from larmspider.search.searcher import SHORTEST_HEAD, Searcher, results_json, without_quotes
 from larmspider.search.spelling import Suggestion
@@ -52,11 +61,11 @@ MAX_TYPED = 60
 SUGGESTIONS_TYPE = "application/x-suggestions+json; charset=utf-8"
 OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
 
-FILTERS = ("collection", "host", "type", "lang", "since", "until")
+FILTERS = ("collection", "host", "type", "lang", "since", "until", UNREACHABLE)
 """Parameters that narrow a search; each has one value. So have own fields, as ``field.room``."""
 FIELD = "field."
 TITLES = {"host": "Host", "type": "Type", "lang": "Language", "since": "Date", "until": "Date"}
-TITLES["collection"] = "Collection"
+TITLES |= {"collection": "Collection", UNREACHABLE: "Reachability"}
 PERIODS = {"day": "past day", "week": "past week", "month": "past month", "year": "past year"}
 
 
@@ -77,6 +86,7 @@ class Asked:
             name: value
             for name in (*FILTERS, *(name for name in request.query if name.startswith(FIELD)))
             if (value := request.text(name, limit=255).strip())
+            and (name, value) != (UNREACHABLE, REACH[0])
         }
         page = request.number("page", 1, 1, MAX_PAGES)
         exact, copies = (request.text(name) == "1" for name in ("exact", "copies"))
@@ -114,6 +124,7 @@ class Asked:
             since=since_time(narrow["since"], time.time()) if "since" in narrow else None,
             until=until_time(narrow["until"]) if "until" in narrow else None,
             collections=[narrow.get("collection", "")],
+            unreachable=narrow.get(UNREACHABLE, ""),
             fields=[
                 (name.removeprefix(FIELD), value)
                 for name, value in narrow.items()
@@ -361,6 +372,8 @@ def _label(say: Words, name: str, value: str) -> str:
         return say.tongue(value)
     if value in PERIODS:
         return say(PERIODS[value])
+    if name == UNREACHABLE:
+        return say("not reached") if value == "only" else say("reached")
     if name not in ("since", "until"):
         return value
     day = say.date(since_time(value, 0.0))
@@ -394,6 +407,7 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
         ("type", facets.kinds),
         ("lang", facets.languages),
         *((FIELD + name, counts) for name, counts in facets.fields.items()),
+        (UNREACHABLE, _missed(facets.unreachable)),
         ("since", _telling(facets.dates, results.total)),
     )
     found = []
@@ -420,6 +434,11 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _missed(unreachable: Mapping[str, int]) -> dict[str, int]:
+    """The values of the filter, where it leaves a choice."""
+    return {name: count for name, count in unreachable.items() if count}
 
 
 def _telling(dates: Mapping[str, int], total: int) -> dict[str, int]:
