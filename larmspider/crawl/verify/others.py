@@ -72,13 +72,13 @@ def check_manifest(found: Findings, frontier: FrontierReader | None) -> None:
     else:
         note = frontier.note(NOTE) if frontier is not None and not found.frontier_lost else None
         copy = (unpacked(note)[0] if note else None) or {}
+        why = ""
         if part := _other_part(copy, read.manifest):
-            found.add(path, f"has another {part!r} than its copy in the frontier")
+            why = f"has another {part!r} than its copy in the frontier"
         elif not is_as_written(path.read_bytes(), note or b""):
-            found.add(path, "does not fit its checksum")
-        else:
-            copy = None
-        if copy is not None:
+            why = "does not fit its checksum"
+        if why:
+            found.add(path, why)
             found.manifest = {**read.manifest, **copy, **_ended(read.manifest)}
     _check_rules(found, found.manifest or read.manifest)
 
