@@ -17,6 +17,8 @@ marked     of the dead, those that the search shows as not reached
 login      pages that are a login form
 missing    pages that the servers have listed for 14 days, and the index does not have
 doubled    pages beyond the first with one text
+told       lasting conditions so far that a notice or a list has named
+untold     the others
 =========  ========================================================================================
 
 At the end: means of the year, the time from the first visit that misses a page to its removal,
@@ -60,7 +62,10 @@ LASTING = {
     "forbidden": 10, "scope": 1,
 }  # fmt: skip
 """Conditions that the operator is to be told of, and the least number of days or pages of each."""
-MISSED = frozenset(("missing", "gone", "soft-404", "moved", "moved-to-one", "robots", "denied"))
+MISSED = frozenset(
+    ("404", "410", "403", "401", "301", "302", "307", "308", "soft-404", "robots", "noindex")
+)
+"""Results in fetch.log of visits that did not show the page."""
 PRESENT = frozenset(("same", "not-modified", "200"))
 _READ = """
 import json, sys, tantivy
@@ -220,6 +225,8 @@ class Year:
         for one in self.conditions:
             if one.listed is None and one.address in listed:
                 one.listed = day
+            told = one.listed is not None or bool(one.notices)
+            counts["told" if told else "untold"] += 1
         week = Week(day, counts, self.world.requests)
         self.weeks.append(week)
         return week
@@ -314,6 +321,7 @@ def live(
     """The whole time; prints a line a week."""
     year = Year(world, code, folder, per_day)
     names = ("shown", "current", "stale", "dead", "marked", "login", "missing", "doubled")
+    names += ("told", "untold")
     print("  day  " + "".join(f"{name:>9}" for name in (*names, "requests")))
     for day in range(0, days, every):
         year.night(day)

@@ -1,0 +1,33 @@
+"""Forty nights alone: the beginning of the simulated year of benchmarks/year.py, and its bars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.meter import ROOT
+from benchmarks.year import EVENTS, live, summary
+from benchmarks.year_world import World, read_events
+from tests.support.recovery.synced_only import compiler
+
+NIGHTS = 40
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.long]
+
+
+@pytest.mark.skipif(
+    compiler() is None, reason="there is no C compiler (Debian packages gcc, libc6-dev)"
+)
+def test_nobody_looks_for_forty_nights_and_the_search_stays_true(tmp_path: Path) -> None:
+    with World(1, read_events(EVENTS)) as world:
+        year = live(world, ROOT, tmp_path, days=NIGHTS)
+        found = summary(year, NIGHTS)
+    assert found["removals of pages that were there"] == 0, found["wrong"]
+    assert found["missing at the end"] == 0
+    assert found["removals"] > 20
+    assert found["days to a removal, median"] < 4
+    assert found["dead as if there"] <= 0.02
+    assert found["doubled"] <= 0.02
+    for one in year.conditions:
+        assert len(one.notices) <= 1, one
