@@ -86,7 +86,7 @@ class Observation(StrEnum):
     LOGIN = "login"
     """A login form where there was none, or a redirect to it."""
     EMPTY = "empty"
-    """A 200 without text where there was some."""
+    """A 200 without text where there was some, or another 2xx, whose content is not the page."""
     FAILED = "failed"
     """Any other status from 400 on, or no answer. FailedFetch.kind says which."""
 

@@ -357,6 +357,7 @@ class _Judge:
                 return Observation.DENIED, visit
             return seen, visit
         is_empty = page.status == 200 and not page.file_bytes and not page.body.strip()
+        is_empty |= 200 < page.status < 300
         if is_empty and was_stored and visit.status == 200 and visit.digest:
             return Observation.EMPTY, visit
         if was_stored and visit.status == 200 and self._leads_to_login(page):

@@ -24,6 +24,7 @@ from xml.sax.saxutils import quoteattr
 from larmspider.crawl.api import Crawl, CrawledPage
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.fetch.blobs import digest_of
+from larmspider.files import sync_file, sync_folder
 from larmspider.formatting import defused, escaped, utc
 from larmspider.frontier.storage.records import host_of
 from larmspider.items import Page
@@ -128,7 +129,9 @@ def export(
         with out:
             write(out, columns, counted())
         size = draft.stat().st_size
+        sync_file(draft)
         draft.replace(path)
+        sync_folder(path.parent)
     except BaseException as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)

@@ -199,6 +199,17 @@ def test_a_page_leaves_by_its_row_of_the_table(row: str) -> None:
     assert world.leaves_on("p1", DAILY) == (None if at is None else DAILY[at - 1])
 
 
+@pytest.mark.parametrize("status", [201, 202, 203, 204, 205, 207])
+def test_another_2xx_writes_nothing_over_a_stored_page(status: int) -> None:
+    """Such as the 202 of a server that looks at its visitor first."""
+    world = World()
+    body = b"" if status in (204, 205) else b"<p>Please wait"
+    world.site["p1"] = replace(page("p1", status=status), body=body, text=body[3:].decode())
+    for day in DAILY[:4]:
+        items = [one for one in world.run(day) if one.url == "http://h/p1"]
+        assert [(type(one), one.kind, one.status) for one in items] == [(Kept, "empty", status)]
+
+
 def test_a_redirect_counts_as_a_move_as_soon_as_the_target_is_stored() -> None:
     world = World()
     world.site["p1"] = page("p1", status=301, to="p99")

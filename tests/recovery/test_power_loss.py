@@ -117,3 +117,22 @@ def test_a_power_loss_loses_nothing_that_was_committed(
     if (crawl / FOLDER).exists():
         cursor = Cursor.read(crawl / FOLDER, "DummyReceiver")
         assert cursor is None or cursor.sent >= PAGES
+
+
+def test_an_export_is_on_the_disk_when_the_command_has_ended(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    """Else a power loss would leave neither the new file nor the one that it has replaced."""
+    real, left = tmp_path / "real", tmp_path / "left"
+    real.mkdir()
+    assert scrapy(*arguments(server), cwd=real).status == 0
+    kept = SyncedOnly(tmp_path / "kept")
+    subprocess.run(
+        [sys.executable, "-m", "scrapy", "export", "--dir", "crawl", "pages", "pages.csv"],
+        cwd=real,
+        env=environment(real, "larmspider.settings") | kept.variables,
+        check=True,
+        capture_output=True,
+    )
+    kept.after_power_loss(real, left)
+    assert (left / "pages.csv").read_bytes() == (real / "pages.csv").read_bytes()

@@ -58,6 +58,37 @@ for (const host of hosts) {
     try { importScripts('${host}/closed.js?3') } catch {}`;
   for (const url of [URL.createObjectURL(new Blob([work])), 'data:text/javascript,' + escape(work)])
     new Worker(url).onmessage = event => tell('worker', event.data);
+  const json = host + '/closed.json?';
+  const events = new EventSource(json + '9', {withCredentials: true});
+  events.onmessage = event => tell('events', event.data);
+  const socket = new WebSocket(host.replace('http', 'ws') + '/closed.json?10');
+  socket.onmessage = event => tell('socket', event.data);
+  navigator.sendBeacon(json + '11', 'x');
+  for (const method of ['POST', 'PUT'])
+    attempt(method, fetch(json + '12', {method, credentials: 'include'}).then(text));
+  attempt('kept', fetch(new Request(json + '13', {credentials: 'include', keepalive: true}))
+    .then(text));
+  for (const [name, key] of [['object', 'data'], ['embed', 'src'], ['img', 'src']])
+    document.body.append(Object.assign(document.createElement(name), {[key]: json + '14'}));
+  for (const [rel, as, crossOrigin] of [['preload', 'fetch', 'use-credentials'],
+      ['prefetch', '', null], ['modulepreload', '', 'use-credentials'], ['stylesheet', '', null]])
+    document.head.append(Object.assign(document.createElement('link'),
+      {rel, as, crossOrigin, href: json + '15'}));
+  const inner = document.createElement('iframe');
+  inner.srcdoc = `<script>fetch('${json}16', {credentials: 'include'}).then(r => r.text())
+    .then(what => parent.postMessage(what, '*'), () => 0)</` + 'script>';
+  document.body.append(inner);
+  document.body.insertAdjacentHTML('beforeend', `<iframe name=posted></iframe>
+    <form method=post target=posted action="${json}17"><input name=a value=b></form>`);
+  document.body.lastElementChild.submit();
+  try { window.open(json + '18') } catch {}
+  try {
+    const shared = new SharedWorker(URL.createObjectURL(new Blob([`onconnect = event => fetch(
+      '${json}19', {credentials: 'include'}).then(r => r.text())
+      .then(what => event.ports[0].postMessage(what))`])));
+    shared.port.onmessage = event => tell('shared', event.data);
+  } catch {}
+  navigator.serviceWorker?.register('/closed.js?20').catch(() => 0);
   const sandboxed = document.createElement('iframe');
   sandboxed.sandbox = 'allow-scripts';
   sandboxed.src = '/sandboxed?' + to;
