@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 import msgpack
 
 from larmspider.extraction.fingerprint import Volatile
-from larmspider.frontier import dispatch
 from larmspider.formatting import counted, utc
+from larmspider.frontier import dispatch
 from larmspider.frontier.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
 from larmspider.frontier.deletes import (
     PRESENT,

@@ -46,8 +46,8 @@ _SENTENCE_END = re.compile(r"[.!?\u2026\u3002]['\")\u201d]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """``result`` and ``message`` as in fetch.log; TAKEN_OUT and why, as in deleted.log; MOVED for the
-    end of an old URL. ``url``: the old URL of the page then, "" for its URL of now."""
+    """``result`` and ``message`` as in fetch.log; TAKEN_OUT and why, as in deleted.log; MOVED for
+    the end of an old URL. ``url``: the old URL of the page then, "" for its URL of now."""
 
     time: str
     result: str
