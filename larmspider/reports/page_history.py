@@ -35,7 +35,7 @@ _SEEN = {
     "disallowed": "robots.txt",
     "denied": "HTTP 401 or 403",
 }
-"""What was seen, by the first word of the reason of a removal."""
+"""The observation behind a removal, by the first word of its reason."""
 
 
 class Notes(Protocol):
