@@ -320,8 +320,18 @@ def live(
 ) -> Year:
     """The whole time; prints a line a week."""
     year = Year(world, code, folder, per_day)
-    names = ("shown", "current", "stale", "dead", "marked", "login", "missing", "doubled")
-    names += ("told", "untold")
+    names = [
+        "shown",
+        "current",
+        "stale",
+        "dead",
+        "marked",
+        "login",
+        "missing",
+        "doubled",
+        "told",
+        "untold",
+    ]
     print("  day  " + "".join(f"{name:>9}" for name in (*names, "requests")))
     for day in range(0, days, every):
         year.night(day)

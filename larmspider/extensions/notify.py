@@ -143,9 +143,14 @@ class NotifyExtension:
         stores = [one for one in chain if isinstance(one, Store)]
         forms, pages = forms_from_settings(self.crawler.settings), 0
         await asyncio.sleep(0)  # the request that has failed ends first
-        for number in take_out_host(scheduler.frontier, host, stores, forms, reason):
-            pages += number
-            await asyncio.sleep(0)
+        try:
+            for number in take_out_host(scheduler.frontier, host, stores, forms, reason):
+                pages += number
+                await asyncio.sleep(0)
+        except LarmspiderError as error:  # a full disk, for one; the next run goes on
+            scheduler.break_off(str(error))
+        finally:
+            scheduler.frontier.gate.leaving.discard(host)
         said = f"{counted(pages, 'page')} of {printable(host)} ({reason})"
         logger.warning("%s left the search", said)
         counters = self.crawler.stats

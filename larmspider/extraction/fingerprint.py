@@ -350,6 +350,10 @@ class Volatile:
             del self._restless[next(iter(self._restless))]
         return times >= RESTLESS
 
+    def is_restless(self, key: bytes) -> bool:
+        """Whether a page has changed so often without a new word that it says nothing."""
+        return self._restless.get(key, 0) >= RESTLESS
+
     def saw_none(self, key: bytes) -> bool:
         """A page is as it is stored. True: what is known of it has changed."""
         times = self._restless.pop(key, 0)

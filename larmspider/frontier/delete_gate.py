@@ -585,8 +585,9 @@ class DeleteGate:
         """The host has failed once more, and did not answer since a time."""
         pages = self._backend.counts(host).stored
         mine = self._hosts.get(host)
-        if mine is not None and mine.abandoned and pages and self.take_out is not None:
-            if is_same_silence(mine.abandoned, since) and host not in self.leaving:
+        abandoned = 0.0 if mine is None else mine.abandoned
+        if abandoned and pages and self.take_out is not None and is_same_silence(abandoned, since):
+            if host not in self.leaving:
                 self.leaving.add(host)
                 self.take_out(host, since)
             return

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from larmspider.extraction.novelty import Bloom
 from larmspider.formatting import counted, utc
 from larmspider.frontier.aliases import HostAliases, sentence
-from larmspider.frontier.deletes import DEAD_SECS
+from larmspider.frontier.deletes import DEAD_SECS, TABLE, Observation, in_words, is_confirmed
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.politeness import Gap, Limits, Politeness
@@ -27,6 +27,7 @@ from larmspider.frontier.storage.records import (
     MergedUrl,
     QueuedUrl,
     UrlState,
+    host_of,
 )
 from larmspider.frontier.strategies import BreadthFirst, Strategy, level_of
 from larmspider.frontier.trap_watch import LEARN, OFF, VALUES
@@ -206,6 +207,8 @@ def url_report(
         if visit.status:
             lines.append(f"HTTP status {visit.status}, fetched {utc(visit.time)}")
         lines += again_in_words(visit, now, even=even)
+        if visit.state is UrlState.STORED and visit.url:
+            lines += silent_in_words(reader.host(host_of(visit.url))[0], now)
     entry, place = reader.entry(key), reader.place(key)
     if entry is None:
         return lines
@@ -303,8 +306,7 @@ def again_in_words(visit: FetchRecord, now: float, *, even: bool = False) -> Ite
     ['visited again about 2027-01-15T08:00:00Z: it changes once in 10 days, as far as is known']
     """
     if visit.missing_as:
-        times = counted(visit.confirmations, "time")
-        yield f"{visit.missing_as} {times} since {utc(visit.missing_since)}; the page is kept"
+        yield _missing_in_words(visit)
     if not visit.due:
         return
     if visit.due <= ASKED:
@@ -313,6 +315,8 @@ def again_in_words(visit: FetchRecord, now: float, *, even: bool = False) -> Ite
         yield "visited again with the next refresh: to see whether it is still so"
     elif visit.due <= SIGNALLED:
         yield "visited again with the next refresh: the site says that it has changed"
+    elif visit.state is UrlState.REFUSED:
+        yield f"robots.txt is looked at again about {utc(visit.due)[:19]}Z, without a request"
     elif visit.due <= PLANNED:
         why = "its last visit is longest ago" if even else "its visit is worth most now"
         yield f"visited again in this run of the refresh, or with the next one: {why}"
@@ -326,6 +330,29 @@ def again_in_words(visit: FetchRecord, now: float, *, even: bool = False) -> Ite
         if visit.missing_as:
             why = "to see whether it is still so"
         yield f"visited again {at} {utc(visit.due)[:19]}Z: {why}"
+
+
+def _missing_in_words(visit: FetchRecord) -> str:
+    """``missing 1 time since 2026-03-01T...; the page leaves after 3 times over 2 days``."""
+    seen = Observation(visit.missing_as)
+    times, since = counted(visit.confirmations, "time"), utc(visit.missing_since)
+    said = f"{in_words(seen)} {times} since {since}"
+    rule = TABLE.get(seen)
+    if rule is None or is_confirmed(visit):
+        return f"{said}; the page is kept"
+    days = counted(round(rule.spread / DAY), "day")
+    return f"{said}; the page leaves after {counted(rule.confirmations, 'time')} over {days}"
+
+
+def silent_in_words(data: bytes, now: float) -> Iterator[str]:
+    """A line for a page whose host has not answered for a day, by the host's record."""
+    since = unpack_host(data).silent_since if data else 0.0
+    if since and now - since >= DAY:
+        days = counted(int((now - since) // DAY), "day")
+        yield (
+            f"its host has not answered since {utc(since)[:10]}, {days}: the page stays, unless"
+            " the operator approves its removal (scrapy deletes, after 7 days)"
+        )
 
 
 def merged_in_words(reader: FrontierReader, merged: MergedUrl) -> str:

@@ -251,8 +251,8 @@ class Revisiting:
         """Tell the operator; the next run compares with the clock of this one."""
         days = counted(round((last - now) / DAY), "day")
         text = (
-            f"The clock is {days} behind that of the last run ({utc(last)[:10]}). Pages that were"
-            " visited by then count as visited a round ago, and what was missing counts anew."
+            f"The clock was set back: the last run began or ended {days} later, on"
+            f" {utc(last)[:10]}. Its visits count as one round old, and missing pages restart."
         )
         self.gate.notices.append(Notice(CLOCK, utc(now)[:10], text))
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from larmspider.control.deletes import why_it_stays
+from larmspider.control.deletes import approved_in, why_it_stays
+from larmspider.extraction.fingerprint import Volatile
 from larmspider.formatting import utc
-from larmspider.frontier.delete_gate import note_of, undecided_note_of, waiting_of
+from larmspider.frontier.delete_gate import WHOLE_HOST, note_of, undecided_note_of, waiting_of
 from larmspider.frontier.moves import move_of, note_of_move
+from larmspider.frontier.revisiting import GONE_AGAIN_SECS, HostKnowledge
 from larmspider.frontier.storage.records import host_of, url_key
 from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, moves_in
 from larmspider.pipelines.records import read_records
@@ -24,6 +26,16 @@ if TYPE_CHECKING:
 
 MAX_TIMES = 5
 """Number of removals of a page that are shown, the latest ones."""
+
+
+_SEEN = {
+    "gone": "HTTP 410",
+    "missing": "HTTP 404 or an error page",
+    "noindex": "the page says noindex",
+    "disallowed": "robots.txt",
+    "denied": "HTTP 401 or 403",
+}
+"""The observation behind a removal, by the first word of its reason."""
 
 
 class Notes(Protocol):
@@ -36,7 +48,7 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
     """Removals of a page, its old URLs, the move of its host, and why it stays though it is not as
     it was; a line each."""
     left, was = _removals(crawl, exact)
-    yield from (f"left the search {when}: {reason}" for when, reason in left[-MAX_TIMES:])
+    yield from (f"left the search {when}: {_plain(reason)}" for when, reason in left[-MAX_TIMES:])
     for url, when in was[-MAX_TIMES:]:
         yield f"was {url} until {when} (scrapy page {url} --versions)"
     if notes is None:
@@ -47,11 +59,37 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
         move = move_of(notes.note(note_of_move(name)))
         if move is not None and host in (name, move.to):
             yield f"host: {move.report()}"
+    if Volatile.unpack(notes.note(f"volatile {host}")).is_restless(key[8:]):
+        yield (
+            "restless: it changed at its last visits without a word that its host did not have"
+            " before, and is visited as a page of which nothing is known"
+        )
+    known = HostKnowledge()
+    known.unpack(notes.note(f"refresh {host}"))
+    for at, url, _ in known.gone:
+        if left and url_key(url) == key:
+            again = utc(at + GONE_AGAIN_SECS)[:10]
+            yield f"asked for once more by the first refresh after {again}, for it may be back"
+    approved = [approved_in(part.path).get(host, {}) for part in crawl.parts]
+    if any(key in keys for keys in approved):
+        yield "approved to leave: the next refresh visits it, and takes it out if it is still so"
+    elif any(WHOLE_HOST in keys for keys in approved):
+        yield "approved to leave with all pages of its host, if it does not answer the next refresh"
     waiting = waiting_of(notes.note(note_of(host))).get(key)
     page = waiting or waiting_of(notes.note(undecided_note_of(host))).get(key)
     if page is not None:
         why = waiting.why if waiting is not None else why_it_stays(page)
         yield f"not as it was since {utc(page.since)[:10]} ({page.seen}), and stays: {why}"
+
+
+def _plain(reason: str) -> str:
+    """The reason of deleted.log with what was seen, where its word does not say it.
+
+    >>> _plain("gone"), _plain("disallowed 2 times over 1.0 days")
+    ('gone (HTTP 410)', 'disallowed 2 times over 1.0 days (robots.txt)')
+    """
+    seen = _SEEN.get(reason.partition(" ")[0])
+    return f"{reason} ({seen})" if seen else reason
 
 
 def old_urls(crawl: CrawlDir, exact: str) -> list[tuple[str, str, str]]:

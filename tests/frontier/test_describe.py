@@ -8,11 +8,12 @@ from larmspider.frontier.describe import (
     again_in_words,
     failure_in_words,
     host_rows,
+    silent_in_words,
     trouble_of,
     url_report,
 )
 from larmspider.frontier.dispatch import schedule
-from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour
+from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, pack_host
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.refresh import DAY
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
@@ -198,3 +199,25 @@ def test_when_a_page_is_visited_again_and_why_then(due: float, even: bool, words
     (line,) = again_in_words(visit, NOW, even=even)
     assert line.startswith("visited again ")
     assert line.endswith(words)
+
+
+def test_a_missing_page_is_told_with_what_it_takes_to_leave() -> None:
+    visit = FetchRecord(UrlState.STORED, time=NOW, missing_as="missing", confirmations=2)
+    visit.missing_since = NOW - DAY
+    (line,) = again_in_words(visit, NOW)
+    assert line.startswith("missing 2 times since 1970-01-11T")
+    assert line.endswith("; the page leaves after 3 times over 2 days")
+    visit.confirmations, visit.missing_since = 5, NOW - 9 * DAY  # canaries or the brake keep it
+    (line,) = again_in_words(visit, NOW)
+    assert line.endswith("; the page is kept")
+    refused = FetchRecord(UrlState.REFUSED, due=NOW + DAY, reason="robots.txt")
+    (line,) = again_in_words(refused, NOW)
+    assert line.startswith("robots.txt is looked at again about 1970-01-13")
+
+
+def test_a_page_of_a_host_that_does_not_answer_is_told_so() -> None:
+    silent = pack_host(HostRecord("a:80", silent_since=NOW - 9.5 * DAY))
+    (line,) = silent_in_words(silent, NOW)
+    assert line.startswith("its host has not answered since 1970-01-03, 9 days: the page stays")
+    assert not [*silent_in_words(silent, NOW - 9 * DAY)]
+    assert not [*silent_in_words(b"", NOW)]

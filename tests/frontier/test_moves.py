@@ -389,7 +389,7 @@ LASTING: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def told_in(world: World, days: Sequence[float], known: set[str]) -> list[str]:
-    """What is told in nightly runs, as extensions/notify.py does."""
+    """The notices of nightly runs, each once, as extensions/notify.py sends them."""
     found: list[str] = []
     for day in days:
         world.run(day)

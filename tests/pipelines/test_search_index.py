@@ -382,3 +382,37 @@ def test_hosts_that_do_not_answer_and_pages_of_another_worker(tmp_path: Path) ->
     store._unreached = lambda _: [({}, [])]
     crawl.close()
     assert not Unreached.read(crawl.path / "index")
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_copy_that_was_shown_through_a_page_is_shown_through_its_new_url(
+    crawler_for: Callable[..., Crawler], number: int
+) -> None:
+    """The copy's URL is before, between or behind both others."""
+    old, new = "http://wiki.example/k", "https://wiki.example/k"
+    copy = ("http://a.example/k", "http://wiki.example/z", "https://z.example/k")[number]
+    crawler = crawler_for(LARM_REFRESH="due")
+    store = SearchIndexPipeline.from_crawler(crawler)
+    store.open_spider()
+    text = " ".join(f"zebra{word} eats grass{word * 7 % 50}" for word in range(120)) + " zebra"
+    for at in range(3):
+        here = f"http://intra.example/{at}"
+        page = Page(here, here, text=f"page {at}")
+        page.links = [Link(old, old, anchor="zebra")]
+        store.write(page)
+    for url in (old, copy, new):
+        store.write(Page(url, url, text=text))
+    asyncio.run(store.close_spider())
+
+    def shown() -> list[tuple[str, int]]:
+        hits = Searcher.open(store.directory).search("zebra").hits
+        return [(hit.url, hit.copies) for hit in hits]
+
+    assert shown() == [(old, 2)]
+    store = SearchIndexPipeline.from_crawler(crawler)
+    store.open_spider()
+    store.remove(Removed(old, old, "moved", 1.0, new))
+    assert store._writer is not None
+    store._writer.refresh_all_anchors()
+    asyncio.run(store.close_spider())
+    assert shown() == [(new, 1)]

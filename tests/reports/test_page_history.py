@@ -6,8 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from larmspider.frontier.delete_gate import Waiting, pack_waiting, undecided_note_of
+from larmspider.control.deletes import write_approved
+from larmspider.extraction.fingerprint import RESTLESS, Volatile
+from larmspider.frontier.delete_gate import WHOLE_HOST, Waiting, pack_waiting, undecided_note_of
 from larmspider.frontier.moves import HostMove, note_of_move, pack_move
+from larmspider.frontier.revisiting import HostKnowledge
 from larmspider.frontier.storage.records import url_key
 from larmspider.reports.page_history import history_in_words
 
@@ -55,4 +58,27 @@ def test_a_page_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:
     assert list(history_in_words(parts, notes, OLD)) == [
         "not as it was since 2026-02-28 (login), and stays: a login form never takes a page out by"
         " itself"
+    ]
+
+
+def test_approvals_and_restless_pages_are_told(tmp_path: Path) -> None:
+    page = url_key(OLD)
+    write_approved(tmp_path, {"wiki:80": {page: 1.8e9}, "dead:80": {WHOLE_HOST: 1.8e9}})
+    restless = Volatile(restless={page[8:]: RESTLESS})
+    notes: Any = Notes(**{"volatile wiki:80": restless.pack()})
+    _, line, approved = history_in_words(crawl(tmp_path), notes, OLD)  # it has moved, besides
+    assert line.startswith("restless: it changed at its last visits without a word")
+    assert approved.startswith("approved to leave: the next refresh visits it")
+    (line,) = history_in_words(crawl(tmp_path), notes, "http://dead/a")
+    assert line.startswith("approved to leave with all pages of its host, if it does not answer")
+
+
+def test_a_page_that_left_is_told_with_what_was_seen_and_when_it_is_asked_for_again(
+    tmp_path: Path,
+) -> None:
+    known = HostKnowledge(gone=[(1.7723e9, "http://wiki/x", 1)])
+    notes: Any = Notes(**{"refresh wiki:80": known.pack()})
+    assert list(history_in_words(crawl(tmp_path), notes, "http://wiki/x")) == [
+        "left the search 2026-03-02T04:10:00.000Z: gone (HTTP 410)",
+        "asked for once more by the first refresh after 2026-03-30, for it may be back",
     ]

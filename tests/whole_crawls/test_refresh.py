@@ -520,3 +520,37 @@ def _states(crawl: Crawl, server: ScriptedServer) -> Callable[[], set[UrlState]]
             return {frontier.state(url_key(server.url(path))) for path in ("/", "/x", "/y", "/z")}
 
     return states
+
+
+def test_explain_tells_a_page_s_history_in_plain_words(crawl: Crawl) -> None:
+    site, answer = crawl.site, crawl.site.answer
+    site.pages |= {f"/p{n}": f"text of page {n}" for n in range(6)} | {"/no": "x"}
+    site.first = list(site.pages)
+    site.robots = "User-agent: *\nDisallow: /no"
+    crawl.server.routes["*"] = lambda request: (
+        Reply(410) if request.path == "/c" and crawl.days else answer(request)
+    )
+    crawl.run()
+
+    def explained(path: str) -> str:
+        url = crawl.server.url(path)
+        found = scrapy(
+            "explain", "--dir", "crawl", url, cwd=crawl.folder, settings_module=crawl.module
+        )
+        assert found.status == 0, found.err
+        return found.out
+
+    site.pages["/b"] = ""
+    crawl.days = 1
+    crawl.run("all")
+    assert "missing 1 time since" in explained("/b")
+    assert "the page leaves after 3 times over 2 days" in explained("/b")
+    gone = explained("/c")
+    assert re.search(r"left the search \S+: gone \(HTTP 410\)", gone), gone
+    assert "asked for once more by the first refresh after" in gone
+    assert "robots.txt is looked at again about" in explained("/no")
+    for crawl.days in (2, 3.1):
+        crawl.run("all")
+        if crawl.days == 2:
+            assert "missing 2 times since" in explained("/b")
+    assert re.search(r"left the search \S+: missing [34] times over", explained("/b"))
