@@ -286,7 +286,7 @@ class WorkersSearcher(Searcher):
         stream: Iterator[_Found],
         wanted: Sequence[Query],
     ) -> Iterator[_Found]:
-        """As in one index; ``wanted`` is what each is asked for."""
+        """Put pages that were not reached behind others, over all shards as over one index."""
         missed = self._unreached_places(readers)
         if not any(missed):
             return stream

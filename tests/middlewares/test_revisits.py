@@ -201,7 +201,7 @@ def test_a_page_leaves_by_its_row_of_the_table(row: str) -> None:
 
 @pytest.mark.parametrize("status", [201, 202, 203, 204, 205, 207])
 def test_another_2xx_writes_nothing_over_a_stored_page(status: int) -> None:
-    """Such as the 202 of a server that looks at its visitor first."""
+    """A server that looks at its visitor first answers 202, for example."""
     world = World()
     body = b"" if status in (204, 205) else b"<p>Please wait"
     world.site["p1"] = replace(page("p1", status=status), body=body, text=body[3:].decode())

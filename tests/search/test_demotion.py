@@ -176,7 +176,7 @@ def test_a_worker_knows_of_a_page_that_another_one_has(tmp_path: Path) -> None:
 
 
 def test_a_mark_is_of_its_crawl_alone(tmp_path: Path) -> None:
-    """Of several that are searched as one."""
+    """Several indexes are searched as one."""
     parts = [
         (name, indexed(tmp_path / name, page(f"{WIKI}{name}", f"vpn {name}")))
         for name in ("a", "b")

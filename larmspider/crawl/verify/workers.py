@@ -62,7 +62,7 @@ def check_workers(
 
 
 def _other_crawl(in_redis: str, parts: Sequence[Path]) -> str:
-    """What is wrong with the crawl in Redis, in words, by the workers' directories."""
+    """Say how the crawl in Redis differs from the workers' directories; "": not at all."""
     for path in parts:
         if (path / "frontier" / "data.mdb").exists():
             with suppress(LarmspiderError), FrontierReader(path / "frontier") as reader:
