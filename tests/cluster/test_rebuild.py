@@ -212,6 +212,6 @@ def test_an_empty_redis_is_no_new_crawl_where_another_worker_here_has_one(store)
     one.checkpoint({})
     lose_redis(store, one)
     two = store.open("w2")
-    with pytest.raises(CrawlDirError, match="has no crawl, .*w1/frontier holds one: .*--rebuild"):
+    with pytest.raises(CrawlDirError, match=r"has no crawl, .*w1/frontier holds one: .*--rebuild"):
         two.recover()
     assert not store.client.exists(store.keys.crawl("id"))
