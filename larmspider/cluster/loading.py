@@ -13,6 +13,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -27,6 +29,7 @@ from larmspider.cluster.visited_table import members
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
+from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import COMPACTED, FORGOTTEN, Counts
 
 logger = logging.getLogger(__name__)
@@ -360,14 +363,28 @@ def _compacted(local: LocalCopy, commit: str) -> dict[str, bytes]:
     return records.unpack_positions(positions) if known == commit.encode() else {}
 
 
+def _holder_beside(own: Path) -> Path | None:
+    """The frontier of another worker of this LARM_DIR that has committed something."""
+    for path in sorted(own.parent.parent.iterdir()) if own.name == "frontier" else ():
+        frontier = path / own.name
+        if frontier != own and (frontier / "data.mdb").exists():
+            with suppress(CrawlDirError), FrontierReader(frontier) as reader:
+                crawl_id, serial = reader.shared_crawl()
+                if crawl_id and serial:
+                    return frontier
+    return None
+
+
 def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
     """The id of the crawl in Redis, made if need be; ``known`` is the one that the files have."""
     keys, name, path = committer.keys, committer.link.name, local.files.path
     wanted = FORMAT.format(blocks=keys.partitions)
-    has_crawl = local.files.get(b"serial", local.files.meta) is not None
-    if has_crawl and known and committer.link.run([("EXISTS", keys.crawl("id"))]) == [0]:
+    has_crawl = known and local.files.get(b"serial", local.files.meta) is not None
+    if committer.link.run([("EXISTS", keys.crawl("id"))]) == [0] and (
+        holder := path if has_crawl else _holder_beside(path)
+    ):
         raise CrawlDirError(
-            f"Redis at {name} has no crawl, {path} holds one: {REBUILD}; or name another LARM_DIR"
+            f"Redis at {name} has no crawl, {holder} holds one: {REBUILD}; or name another LARM_DIR"
             " or Redis, or start over with -a fresh=force"
         )
     _, _, found, crawl = committer.link.run(

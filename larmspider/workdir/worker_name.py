@@ -93,13 +93,13 @@ def names(root: Path, host: str | None = None) -> Iterator[str]:
 
 def same_worker(directories: Iterable[Path]) -> list[tuple[Path, Path]]:
     """Directories of a worker, each with a copy of it or a link to it."""
-    found: dict[str, list[Path]] = {}
+    found: dict[tuple[str, object], list[Path]] = {}
     for path in directories:
         manifest = read_or_copy(path).manifest or {}
         name = (manifest.get("settings") or {}).get("LARM_WORKER") or path.resolve().name
-        found.setdefault(name, []).append(path)
+        found.setdefault((name, manifest.get("began")), []).append(path)
     pairs = []
-    for name, paths in found.items():
+    for (name, _), paths in found.items():
         first, *copies = sorted(paths, key=lambda path: (path.name != name, path))
         pairs += [(first, copy) for copy in copies]
     return pairs

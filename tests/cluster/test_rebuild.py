@@ -9,7 +9,7 @@ import pytest
 
 from larmspider.cluster.loading import partitions_of
 from larmspider.cluster.rebuild import Rebuild
-from larmspider.errors import ConfigError, TemporaryError
+from larmspider.errors import ConfigError, CrawlDirError, TemporaryError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState
 from tests.support.frontier.conformance import OK, entry, urls
@@ -202,3 +202,16 @@ def test_one_rebuild_writes_at_a_time(crawl):
     rebuild(crawl, "w1", complete=False)
     with pytest.raises(TemporaryError, match="another `scrapy workers --rebuild` writes"):
         Rebuild(crawl.link(), crawl.keys).refuse_beside_another()
+
+
+def test_an_empty_redis_is_no_new_crawl_where_another_worker_here_has_one(store):
+    """Not even for a worker that had committed nothing: w1 would be of another crawl then."""
+    one = store.open("w1")
+    one.recover()
+    one.add([entry("http://a/")])
+    one.checkpoint({})
+    lose_redis(store, one)
+    two = store.open("w2")
+    with pytest.raises(CrawlDirError, match=r"has no crawl, .*w1/frontier holds one: .*--rebuild"):
+        two.recover()
+    assert not store.client.exists(store.keys.crawl("id"))
