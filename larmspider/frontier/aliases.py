@@ -106,6 +106,8 @@ class Trial:
     second: Details | None = None
     again: bytes = b""
     first: Details | None = None
+    looks: int = 0
+    """How often the first one was asked again in this run, since words differ."""
 
 
 @dataclass(slots=True)
@@ -130,7 +132,8 @@ class HostAliases:
         self.trials: list[Trial] = []
         self.undo = 0
         self.changing: list[bytes] = []
-        """What stands before numbers that differ between two fetches of one page (hashes)."""
+        """What stands before numbers that differ between two fetches of one page, and around words
+        that do (hashes)."""
         self.equal: dict[bytes, int] = {}
         """Merged URLs that were compared, by key, with their rule while it is on trial: a pair is
         one proof, however often it might be fetched."""
