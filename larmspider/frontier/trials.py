@@ -140,7 +140,7 @@ class Trials:
         """The second URL is merged; while there is no verdict it is held."""
         entry = self._frontier.backend.entry(trial.key)
         assert entry is not None  # it is leased
-        needed = self._forms.needed(entry.url, first.url) or trial.rule
+        needed = self._merger.needed(host, entry.url, first.url) or trial.rule
         aliases = self._merger.of(host)
         same = trial.stage is Stage.FETCHING
         if same:
@@ -178,7 +178,7 @@ class Trials:
         """A URL that others are compared with is merged itself: they are compared with that one."""
         first = self._merger.url_of(into)
         for _, trial in self._waiting.pop(key, ()):
-            needed = self._forms.needed(self._merger.url_of(trial.key), first)
+            needed = self._merger.needed(host, self._merger.url_of(trial.key), first)
             self._merger.queue_again([trial.key])
             if needed and aliases.open_in(needed) == trial.rule:
                 trial.into, trial.stage = into, Stage.FETCHING

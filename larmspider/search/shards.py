@@ -286,7 +286,7 @@ class WorkersSearcher(Searcher):
         stream: Iterator[_Found],
         wanted: Sequence[Query],
     ) -> Iterator[_Found]:
-        """As in one index; ``wanted`` is what each is asked for."""
+        """As in one index; ``wanted`` has the query of each index."""
         missed = self._unreached_places(readers)
         if not any(missed):
             return stream
