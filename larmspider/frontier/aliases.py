@@ -143,7 +143,7 @@ class HostAliases:
         """Names of parameters that are session ids on this host, as its pages have shown
         (sessions.py)."""
         self.early: dict[bytes, bytes] = {}
-        """Of the URLs that were met before: the key without these parameters, that of the URL."""
+        """The keys of URLs that were met before, by the key of the URL without these parameters."""
 
     def __repr__(self) -> str:
         return f"<HostAliases {', '.join(self.in_words()) or 'nothing met'}>"

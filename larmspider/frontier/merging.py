@@ -183,11 +183,10 @@ class Merger:
             return
         aliases.sessions += [name for name in names if name not in aliases.sessions]
         self.changed.add(host)
-        leased = {entry.key for entry in backend.leases()}
         for key, url in self._met.get(host, {}).items():
             bare = url_key(self._forms(without(url, aliases.sessions)).normalized)
             first = aliases.early.setdefault(bare, key)
-            if first == key or key in leased or key in self.trials or backend.entry(key) is None:
+            if first == key or key in self.trials or backend.entry(key) is None:
                 continue
             self.trials.begin(host, aliases, Trial(SESSION_ID, key, first, Stage.FETCHING))
 

@@ -49,7 +49,7 @@ def without(url: str, names: Collection[str]) -> str:
 
 
 class SessionNames:
-    """What the pages of one host have shown in this run."""
+    """The session ids that the pages of one host have shown in this run."""
 
     def __init__(self) -> None:
         self._values: defaultdict[str, set[str]] = defaultdict(set)

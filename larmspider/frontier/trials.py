@@ -116,6 +116,8 @@ class Trials:
             return None
         host, trial = self._by_second[key]
         first = self._merger.first(host, trial.into)
+        if first is None and trial.stage is Stage.FETCHING and arrival.status == 200:
+            return self._held(host, trial)
         if trial.stage is Stage.WAITING or first is None:
             return None
         if arrival.leads_to and arrival.leads_to == self._forms(first.url).exact:
@@ -135,6 +137,22 @@ class Trials:
             self._merger.changed.add(host)
             self._ask_next(host)
         return self._copy(host, trial, first) if trial in self._merger.of(host).trials else None
+
+    def _held(self, host: str, trial: Trial) -> Copy | None:
+        """The second URL came before the first one, which is queued: it is fetched once more after
+        that, to be compared."""
+        backend = self._frontier.backend
+        entry, first = backend.entry(trial.key), backend.entry(trial.into)
+        if entry is None or first is None:
+            return None
+        aliases = self._merger.of(host)
+        needed = self._merger.needed(host, entry.url, first.url) or trial.rule
+        trial.stage = Stage.WAITING
+        self._waiting.setdefault(trial.into, []).append((host, trial))
+        self._merger.holding.add(host)
+        self._merger.changed.add(host)
+        aliases.count(needed, 1)
+        return Copy(f"waits for {first.url}", MergedUrl(entry, needed, trial.into))
 
     def _copy(self, host: str, trial: Trial, first: FetchRecord) -> Copy:
         """The second URL is merged; while there is no verdict it is held."""

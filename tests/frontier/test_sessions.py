@@ -105,7 +105,7 @@ def test_session_ids_of_any_name_do_not_make_a_site_infinite(link: str) -> None:
 
 
 def test_pages_that_differ_by_such_a_parameter_are_all_stored() -> None:
-    """What they say goes by it: it is no session, and the rule is off."""
+    """The text depends on the parameter, so the rule goes off."""
     here = run(lambda target: f"secret {target.partition('trk=')[2]}", "/s?n={n}&trk={t}")
     assert here.rules[0].startswith("session-id off")
     assert here.counts.merged == 0
