@@ -387,7 +387,8 @@ LARM_BARE_PERCENT: str | None = None
 LARM_LOWERCASE_PATH_EXCEPTIONS: list[str] = []
 
 # Parameters that name a session and not a page, in the query or after `;` in the path, in any case:
-# what `session-id` is about. Without any there is no such rule. The default is in
+# what `session-id` is about. Others are learned from the links of a host's pages
+# ([how](traps.md#session-ids)). Without any there is no such rule. The default is in
 # `larmspider/urls/session_ids.py`.
 LARM_SESSION_IDS = list(DEFAULT_SESSION_IDS)
 

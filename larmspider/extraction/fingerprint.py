@@ -65,6 +65,10 @@ _REACH = 120
 """Characters on each side in which these words are looked for."""
 _MAX_COMPARED = 2_000
 """Words between the first and the last that differ in two fetches; more are not compared."""
+_TOGETHER = 3
+"""Two places where texts differ count as one if fewer words than this are between them."""
+_MOST_DIFFERING = 0.2
+"""Share of a text's words that may differ in places that change from fetch to fetch."""
 _NAMES = (
     "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
     "|[AaPp][Mm]|GMT|UTC|CES?T"
@@ -221,12 +225,23 @@ class RecentPages:
         if (page := self._pages.pop(key, None)) is not None:
             self._room += _size(page)
 
+    def differing(self, one: bytes, other: bytes) -> set[bytes] | None:
+        """Where two pages differ (`differing_places`). None for pages that are no longer known, or
+        differ in more."""
+        mine, its = self._pages.get(one), self._pages.get(other)
+        if mine is None or its is None:
+            return None
+        links = [[link.normalized or link.url for link in page.links] for page in (mine, its)]
+        if links[0] != links[1]:  # of pages with little text
+            return None
+        return differing_places(*(f"{page.title}\n{page.text}" for page in (mine, its)))
+
     def details(self, key: bytes) -> Details | None:
         """None for a page that is no longer known."""
         page = self._pages.get(key)
         if page is None:
             return None
-        return Details.of(Page(page.url, title=page.title, text=page.text, links=page.links))
+        return Details.of(page.as_page())
 
 
 class _Text(NamedTuple):
@@ -234,6 +249,9 @@ class _Text(NamedTuple):
     title: str
     text: str
     links: list[Link]
+
+    def as_page(self) -> Page:
+        return Page(self.url, title=self.title, text=self.text, links=self.links)
 
 
 def _size(page: _Text) -> int:
@@ -486,6 +504,31 @@ def _gaps(one: Sequence[str], other: Sequence[str]) -> Iterator[_Gap]:
         if mine < len(one):
             run = [*run[-_AROUND:], one[mine]]
         at = [mine + 1, its + 1]
+
+
+def differing_places(one: str, other: str) -> set[bytes] | None:
+    """The places where two texts differ, by the words around them: hashes of numbers, and of words
+    that stand in place of others. None where more than a fifth of the words differs."""
+    mine, its = ([*text[:MAX_BYTES].split()] for text in (one, other))
+    plain = [list(map(_masked, words)) for words in (mine, its)]
+    found, gaps = set[bytes](), list[list[int]]()  # begin and end in each text
+    at = [0, 0]
+    for here, there in [*_aligned(plain), (len(mine), len(its))]:
+        if here > at[0] or there > at[1]:
+            if gaps and at[0] - gaps[-1][1] < _TOGETHER:
+                gaps[-1][1], gaps[-1][3] = here, there
+            else:
+                gaps.append([at[0], here, at[1], there])
+        elif here < len(mine) and mine[here] != its[there]:
+            found.add(_hash("\n".join(["number", *plain[0][max(0, here - _AROUND) : here]]), 4))
+        at = [here + 1, there + 1]
+    words = sum(max(gap[1] - gap[0], gap[3] - gap[2]) for gap in gaps)
+    if words > min(VARIANT_WORDS, max(map(len, plain)) * _MOST_DIFFERING):
+        return None
+    for start, end, _, _ in gaps:
+        before, behind = plain[0][max(0, start - _AROUND) : start], plain[0][end : end + _AROUND]
+        found.add(_hash("\n".join(["words", *before, "", *behind]), 4))
+    return found
 
 
 def has_minutes(one: Page, other: Page) -> bool:

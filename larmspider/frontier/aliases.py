@@ -106,6 +106,8 @@ class Trial:
     second: Details | None = None
     again: bytes = b""
     first: Details | None = None
+    looks: int = 0
+    """How often the first one was asked again in this run, since words differ."""
 
 
 @dataclass(slots=True)
@@ -130,12 +132,18 @@ class HostAliases:
         self.trials: list[Trial] = []
         self.undo = 0
         self.changing: list[bytes] = []
-        """What stands before numbers that differ between two fetches of one page (hashes)."""
+        """Hashes of the words before numbers that differ between two fetches of one page, and
+        around words that differ."""
         self.equal: dict[bytes, int] = {}
         """Merged URLs that were compared, by key, with their rule while it is on trial: a pair is
         one proof, however often it might be fetched."""
         self.gone: list[bytes] = []
         """Stored URLs that gave no 200 when they were asked again: no other is merged into them."""
+        self.sessions: list[str] = []
+        """Names of parameters that are session ids on this host, as its pages have shown
+        (sessions.py)."""
+        self.early: dict[bytes, bytes] = {}
+        """The keys of URLs that were met before, by the key of the URL without these parameters."""
 
     def __repr__(self) -> str:
         return f"<HostAliases {', '.join(self.in_words()) or 'nothing met'}>"
@@ -264,6 +272,7 @@ class HostAliases:
         ]
         packed: bytes = msgpack.packb(
             [rules, trials, self.undo, self.changing, list(self.equal.items()), self.gone]
+            + ([self.sessions, list(self.early.items())] if self.sessions else [])
         )
         return packed
 
@@ -276,6 +285,8 @@ class HostAliases:
         rules, trials, aliases.undo, aliases.changing, *gained = msgpack.unpackb(data)
         aliases.equal = dict(gained[0]) if gained else {}
         aliases.gone = gained[1] if len(gained) > 1 else []
+        if len(gained) > 3:
+            aliases.sessions, aliases.early = gained[2], dict(gained[3])
         for bit, state, *rest in rules:
             aliases.rules[bit] = RuleRecord(RuleState(state), *rest)
         for rule, key, into, stage, look, second, again, first in trials:

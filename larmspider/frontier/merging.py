@@ -32,16 +32,18 @@ from larmspider.frontier.aliases import (
     Trial,
 )
 from larmspider.frontier.dispatch import schedule
+from larmspider.frontier.sessions import SessionNames, tokens_of, without
 from larmspider.frontier.storage.records import (
     FetchRecord,
     MergedUrl,
     QueuedUrl,
     UrlState,
+    host_of,
     url_key,
 )
 from larmspider.frontier.trials import Trials
-from larmspider.items import REDIRECT
-from larmspider.urls.equivalence import RULES, names_of
+from larmspider.items import REDIRECT, Page
+from larmspider.urls.equivalence import RULES, SESSION_ID, names_of
 from larmspider.urls.normalizer import UrlForms
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ UNDONE = "undone"
 when it grows."""
 SLICE = 500
 """Merged URLs that are queued again at a time: 10 ms."""
+MAX_MET = 2_000
+"""URLs of a host in memory that may have a session id."""
 MAX_STAND_INS = 65_536
 """URLs in memory whose page has another URL."""
 
@@ -78,6 +82,8 @@ class Merger:
         self.stand_ins: dict[str, str] = {}
         """Exact forms of merged URLs met lately, and of the URLs that stand for them."""
         self.trials = Trials(self, frontier, forms)
+        self._names: dict[str, SessionNames] = {}
+        self._met: dict[str, dict[bytes, str]] = {}  # URLs of a host with such a parameter
 
     # what is known
 
@@ -103,6 +109,8 @@ class Merger:
     def forget(self, host: str) -> None:
         """Another worker has the host."""
         aliases = self._hosts.pop(host, None)
+        self._names.pop(host, None)
+        self._met.pop(host, None)
         for hosts in (self.changed, self.holding, self.undoing):
             hosts.discard(host)
         for trial in aliases.trials if aliases else ():
@@ -132,6 +140,9 @@ class Merger:
         for entry, guess in zip(entries, guesses, strict=True):
             if guess:
                 candidates = [key for key in known[guess] if key != entry.key]
+                aliases = self._hosts.get(entry.host)
+                early = aliases.early.get(guess, entry.key) if aliases else entry.key
+                candidates += [early] if early != entry.key else []
                 if guess != entry.key:
                     entry.guess = guess
                     if states[guess] is not UrlState.UNKNOWN:
@@ -145,8 +156,48 @@ class Merger:
                 if parties and self._is_merged(entry, [one for one in parties if one]):
                     continue
                 here.setdefault(guess, []).append(entry)
+                self._remember_token(entry)
             wanted.append(entry)
         return wanted
+
+    def _remember_token(self, entry: QueuedUrl) -> None:
+        """A URL that is queued and may have a session id."""
+        met = self._met.setdefault(entry.host, {})
+        if len(met) < MAX_MET and tokens_of(entry.url):
+            met[entry.key] = entry.url
+
+    def saw(self, entry: QueuedUrl, page: Page) -> None:
+        """A page has come. Its links may show that a parameter of the host is a session id."""
+        if not (tokens_of(entry.url) and self._forms.may_have_sessions(entry.host)):
+            return
+        names = self._names.setdefault(entry.host, SessionNames())
+        here = [link.url for link in page.links if link.exact and host_of(link.url) == entry.host]
+        if found := names.saw(entry.url, here):
+            self._learn_sessions(entry.host, found)
+
+    def _learn_sessions(self, host: str, names: Sequence[str]) -> None:
+        """Compare the URLs that were met before, as far as they are queued, with the first of each
+        page; such a pair is a proof as any."""
+        aliases, backend = self.of(host), self._frontier.backend
+        if aliases.rule(SESSION_ID).state is RuleState.OFF:
+            return
+        aliases.sessions += [name for name in names if name not in aliases.sessions]
+        self.changed.add(host)
+        for key, url in self._met.get(host, {}).items():
+            bare = url_key(self._forms(without(url, aliases.sessions)).normalized)
+            first = aliases.early.setdefault(bare, key)
+            if first == key or key in self.trials or backend.entry(key) is None:
+                continue
+            self.trials.begin(host, aliases, Trial(SESSION_ID, key, first, Stage.FETCHING))
+
+    def needed(self, host: str, one: str, other: str) -> int | None:
+        """The rules by which two URLs of a host may be one page (UrlForms.needed)."""
+        found, names = self._forms.needed(one, other), self.of(host).sessions
+        if found is not None or not names:
+            return found
+        bare = [without(url, names) for url in (one, other)]
+        found = self._forms.needed(*bare)
+        return None if found is None else found | SESSION_ID
 
     def _guess_of(self, entry: QueuedUrl) -> bytes:
         """The key of the canonical form; b"" for a Request that is more than a URL."""
@@ -155,6 +206,9 @@ class Merger:
         normalized, exact = self._forms(entry.url)
         if url_key(exact) != entry.key:
             return b""
+        aliases = self._hosts.get(entry.host)
+        if aliases is not None and aliases.sessions:
+            normalized = self._forms(without(entry.url, aliases.sessions)).normalized
         return entry.key if normalized == exact else url_key(normalized)
 
     def _party(self, host: str, key: bytes) -> Party | None:
@@ -182,7 +236,7 @@ class Merger:
         found_on = self._forms(entry.from_page).exact if entry.link_type == REDIRECT else ""
         best: tuple[tuple[bool, int, bool], Party, int] | None = None
         for party in parties:
-            needed = self._forms.needed(entry.url, party.url)
+            needed = self.needed(entry.host, entry.url, party.url)
             if not needed:
                 continue
             if found_on and found_on == self._forms(party.url).exact:
@@ -256,7 +310,7 @@ class Merger:
         while found := backend.merged_into(key, SLICE):
             moved = []
             for one in filter(None, map(backend.merged, found)):
-                if needed := self._forms.needed(one.entry.url, first):
+                if needed := self.needed(host, one.entry.url, first):
                     aliases.count(one.rules, -1)
                     aliases.count(needed, 1)
                     moved.append(MergedUrl(one.entry, needed, into))

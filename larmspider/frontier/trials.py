@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from larmspider.frontier.merging import Merger
     from larmspider.urls.normalizer import UrlForms
 
+MOST_LOOKS = 5
+"""Times that the first URL of a pair is asked again: words that alternate may be the same ones."""
 _LOOKED_THROUGH = 500
 """Merged URLs among which one is looked for that may go on trial."""
 
@@ -114,6 +116,8 @@ class Trials:
             return None
         host, trial = self._by_second[key]
         first = self._merger.first(host, trial.into)
+        if first is None and trial.stage is Stage.FETCHING and arrival.status == 200:
+            return self._held(host, trial)
         if trial.stage is Stage.WAITING or first is None:
             return None
         if arrival.leads_to and arrival.leads_to == self._forms(first.url).exact:
@@ -134,11 +138,27 @@ class Trials:
             self._ask_next(host)
         return self._copy(host, trial, first) if trial in self._merger.of(host).trials else None
 
+    def _held(self, host: str, trial: Trial) -> Copy | None:
+        """The second URL came before the first one, which is queued: it is fetched once more after
+        that, to be compared."""
+        backend = self._frontier.backend
+        entry, first = backend.entry(trial.key), backend.entry(trial.into)
+        if entry is None or first is None:
+            return None
+        aliases = self._merger.of(host)
+        needed = self._merger.needed(host, entry.url, first.url) or trial.rule
+        trial.stage = Stage.WAITING
+        self._waiting.setdefault(trial.into, []).append((host, trial))
+        self._merger.holding.add(host)
+        self._merger.changed.add(host)
+        aliases.count(needed, 1)
+        return Copy(f"waits for {first.url}", MergedUrl(entry, needed, trial.into))
+
     def _copy(self, host: str, trial: Trial, first: FetchRecord) -> Copy:
         """The second URL is merged; while there is no verdict it is held."""
         entry = self._frontier.backend.entry(trial.key)
         assert entry is not None  # it is leased
-        needed = self._forms.needed(entry.url, first.url) or trial.rule
+        needed = self._merger.needed(host, entry.url, first.url) or trial.rule
         aliases = self._merger.of(host)
         same = trial.stage is Stage.FETCHING
         if same:
@@ -176,7 +196,7 @@ class Trials:
         """A URL that others are compared with is merged itself: they are compared with that one."""
         first = self._merger.url_of(into)
         for _, trial in self._waiting.pop(key, ()):
-            needed = self._forms.needed(self._merger.url_of(trial.key), first)
+            needed = self._merger.needed(host, self._merger.url_of(trial.key), first)
             self._merger.queue_again([trial.key])
             if needed and aliases.open_in(needed) == trial.rule:
                 trial.into, trial.stage = into, Stage.FETCHING
@@ -187,11 +207,19 @@ class Trials:
     # the first URL again
 
     def _differs_by_changing(self, host: str, trial: Trial) -> bool:
-        """Whether a pair differs by numbers alone that change from fetch to fetch on this host."""
-        if trial.first is None or trial.second is None:
-            return False
-        differing = trial.first.differing(trial.second)
-        return differing is not None and differing <= {*self._merger.of(host).changing}
+        """Whether a pair differs alone by what changes from fetch to fetch on this host: numbers,
+        or words in places of the text."""
+        changing = {*self._merger.of(host).changing}
+        if trial.first is not None and trial.second is not None:
+            differing = trial.first.differing(trial.second)
+            if differing is not None and differing <= changing:
+                return True
+        return self._differs_in_places(trial.into, trial.key, changing)
+
+    def _differs_in_places(self, first: bytes, second: bytes, changing: set[bytes]) -> bool:
+        """Whether two pages differ in these places alone, as far as they are remembered."""
+        places = self.recent.differing(first, second)
+        return places is not None and places <= changing
 
     def _ask_next(self, host: str) -> None:
         """Ask the first URL of a pair again: of one pair at a time, for what it says about the host
@@ -212,12 +240,13 @@ class Trials:
 
     def _ask(self, host: str, trial: Trial, stage: Stage, first: FetchRecord) -> None:
         """Queue the first URL once more."""
-        trial.stage = stage
+        trial.stage, trial.looks = stage, trial.looks + 1
         frontier = self._frontier
         normalized, exact = self._forms(first.url)
         entry = frontier.entry(first.url, normalized, exact=exact, depth=first.depth)
         self._asked.pop(trial.again, None)
-        trial.again = entry.key = url_key(f"{exact}#asked-{stage}-{trial.key.hex()}")
+        again = "" if trial.looks < 3 else f"-{trial.looks}"
+        trial.again = entry.key = url_key(f"{exact}#asked-{stage}-{trial.key.hex()}{again}")
         entry.host, entry.exact, entry.priority = host, "", 0
         if not frontier.backend.add([entry])[0]:
             self.judge(host, trial, Outcome.UNSURE)
@@ -231,34 +260,67 @@ class Trials:
         first, entry = backend.visit(trial.into), backend.entry(key)
         assert entry is not None  # it is leased
         url = first.url if first is not None else entry.url
-        self._compare_again(host, trial, arrival, first)
+        self._compare_again(host, trial, arrival, first, key)
         return Copy(f"asked again, to compare {url} with itself", MergedUrl(entry, 0, trial.into))
 
     def _compare_again(
-        self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord | None
+        self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord | None, key: bytes
     ) -> None:
-        """``first`` is the first fetch of the URL that was asked again."""
+        """``first`` is the first fetch of the URL that was asked again; ``key``: of this answer."""
         if first is None or arrival.status != 200:
             self._merger.is_gone(host, trial.into)
             self.judge(host, trial, Outcome.UNSURE)
         elif _are_equal(arrival.digest, trial.look):
             self.judge(host, trial, Outcome.SAME)
         elif _are_equal(arrival.digest, first.digest):
-            self.judge(host, trial, Outcome.DIFFERENT)
+            self._compare_places(host, trial, key, first, Outcome.DIFFERENT)
         elif (now := arrival.details()) is None or trial.second is None:
             self.judge(host, trial, Outcome.UNSURE)
         else:
-            self._compare_details(host, trial, now, trial.second, first)
+            self._compare_details(host, trial, now, trial.second, first, key)
+
+    def _compare_places(
+        self, host: str, trial: Trial, key: bytes, first: FetchRecord, outcome: Outcome
+    ) -> None:
+        """The ``outcome``, unless words that alternate are all that differs."""
+        if self._learn_places(host, trial, key):
+            self.judge(host, trial, Outcome.SAME)
+        elif self._may_alternate(trial):
+            self._ask(host, trial, Stage.ASKING_TWICE, first)
+        else:
+            self.judge(host, trial, outcome)
+
+    def _learn_places(self, host: str, trial: Trial, key: bytes) -> bool:
+        """Note in which places the first URL changes from fetch to fetch. True: the second one
+        differs from it in such places alone."""
+        aliases = self._merger.of(host)
+        if changing := self.recent.differing(trial.into, key):
+            aliases.learn_changing(changing)
+            self._merger.changed.add(host)
+        places = {*aliases.changing}
+        return any(self._differs_in_places(one, trial.key, places) for one in (trial.into, key))
+
+    def _may_alternate(self, trial: Trial) -> bool:
+        """Whether the pair differs in a few words, which may come and go: it is compared again."""
+        is_near = self.recent.differing(trial.into, trial.key) is not None
+        details = trial.first and trial.second and trial.first.differing(trial.second)
+        return is_near and details is None and trial.looks < MOST_LOOKS
 
     def _compare_details(
-        self, host: str, trial: Trial, now: Details, second: Details, first: FetchRecord
+        self,
+        host: str,
+        trial: Trial,
+        now: Details,
+        second: Details,
+        first: FetchRecord,
+        key: bytes,
     ) -> None:
         """The first URL differs from an earlier fetch, too: by what?"""
         aliases = self._merger.of(host)
         if trial.first is not None:
             changing = trial.first.differing(now)
             if changing is None:
-                self.judge(host, trial, Outcome.UNSURE)
+                self._compare_places(host, trial, key, first, Outcome.UNSURE)
                 return
             aliases.learn_changing(changing)
         differing = now.differing(second)
@@ -267,7 +329,7 @@ class Trials:
         elif trial.stage is Stage.ASKING_TWICE and differing is not None:
             self.judge(host, trial, Outcome.UNSURE)  # some numbers may change more seldom
         elif trial.first is not None:
-            self.judge(host, trial, Outcome.DIFFERENT)
+            self._compare_places(host, trial, key, first, Outcome.DIFFERENT)
         else:
             trial.first = now
             self._ask(host, trial, Stage.ASKING_TWICE, first)

@@ -48,7 +48,7 @@ class Unreached:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Read the marks of the index in ``directory``; none if they cannot be read."""
+        """The marks of the index in ``directory``; none where they cannot be read."""
         visits, hosts = _read(directory) or ({}, {})
         return cls({key: one.since for key, one in visits.items() if one.counts}, hosts)
 
@@ -56,7 +56,7 @@ class Unreached:
         return bool(self.pages or self.hosts)
 
     def __or__(self, other: Unreached) -> Unreached:
-        """Unite the marks of two workers of one crawl: a page that one worker missed is marked."""
+        """The marks of two workers of one crawl."""
         return Unreached({**self.pages, **other.pages}, {**self.hosts, **other.hosts})
 
     def since(self, key: str) -> float | None:
@@ -103,7 +103,7 @@ class UnreachedLog:
         self._directory = directory
         found = _read(directory)
         self.is_new = found is None
-        """Whether no marks can be read, and those of the crawl's frontier have to be added."""
+        """Whether the index has no readable marks. Then add the marks that the frontier knows."""
         self._pages, self._hosts = found or ({}, {})
         self._changed = self.is_new
 
@@ -132,7 +132,8 @@ class UnreachedLog:
             self._hosts, self._changed = dict(hosts), True
 
     def write(self) -> None:
-        """Write the changes; they are on the disk when this returns. Raises OSError."""
+        """Write the marks if they changed; they are on the disk when this returns. Raises
+        OSError."""
         if self._changed:
             self._changed = False
             _write(self._directory, self._pages.copy(), self._hosts)

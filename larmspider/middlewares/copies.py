@@ -56,6 +56,7 @@ class CopiesMiddleware(WithScheduler):
                 if link.exact in merger.stand_ins:
                     link.exact = merger.stand_ins[link.exact]
             if entry is not None:
+                merger.saw(entry, item)
                 merger.trials.recent.put(entry.key, item)
                 if merger.trials.expects(entry.key):
                     copy = merger.trials.arrived(entry.key, _arrival(item))

@@ -145,9 +145,10 @@ class FrontierScheduler:
         """See signals.unreached."""
         if self._frontier is None:
             return None
-        hosts = self._frontier.hosts.silent(self._frontier.clock() - LASTING_SECS)
-        left = [name for name in names if not self._frontier.is_own(url_key(name))]
-        return hosts, left
+        frontier = self._frontier
+        hosts = frontier.hosts.silent(frontier.clock() - LASTING_SECS)
+        shared = names if frontier.partitions is not None else ()
+        return hosts, [name for name in shared if not frontier.is_own(url_key(name))]
 
     def _links_to(self, urls: Sequence[str]) -> list[int]:
         """How many pages link to each; 0 where no search index says so."""

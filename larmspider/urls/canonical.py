@@ -119,6 +119,7 @@ class Canonicalizer:
         self.rules = EquivalenceRules([*modes, *(rules.modes if rules else ())])
         self._masks = self.rules.of("*") if self.rules.one_for_all else None
         self._session_ids = SessionIds(session_ids)
+        self.session_ids = self._session_ids.names
 
     def __call__(self, url: str) -> str:
         """The canonical form of ``url``, an absolute URL: printable ASCII.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, cast
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.urls.canonical import Canonicalizer, Forms
-from larmspider.urls.equivalence import ALWAYS, MODES, NEVER, EquivalenceRules
+from larmspider.urls.equivalence import ALWAYS, MODES, NEVER, SESSION_ID, EquivalenceRules
 from larmspider.urls.host_resolver import HostResolver
 
 if TYPE_CHECKING:
@@ -110,6 +110,12 @@ class UrlForms:
     def needed(self, one: str, other: str) -> int | None:
         """As Canonicalizer.needed(), for two valid URLs."""
         return self._canonicalizer.needed(self(one).exact, self(other).exact)
+
+    def may_have_sessions(self, netloc: str) -> bool:
+        """Whether the rule ``session-id`` may hold on a host, ``wiki`` or ``wiki:8080``."""
+        canonicalizer = self._canonicalizer
+        has_rule = bool(canonicalizer.rules.of(netloc).normalized & SESSION_ID)
+        return has_rule and bool(canonicalizer.session_ids)
 
     @property
     def has_guesses(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import count, product
+from itertools import count, islice, product
+from random import Random
 
 import pytest
 
@@ -332,12 +333,59 @@ def test_of_the_numbers_only_those_that_change_are_left_out(site) -> None:
 
 def test_pages_that_differ_from_themselves_decide_nothing(site) -> None:
     """Everything is fetched, after three such pairs without asking again."""
-    words = iter(f"{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10 % 10]}x" for n in range(1000))
-    here = site(lambda target: page(f"random {next(words)}"))
+    words = ("".join(letters) + "x" for letters in product("abcdefghij", repeat=4))
+    here = site(lambda target: page(" ".join(islice(words, 20))))
     here.add(*twins(6))
     here.run()
     assert sorted(set(here.stored)) == sorted(twins(6))
     assert here.rules[0].startswith("path-case off: no verdict")
+
+
+TEASERS = ("Try the new canteen", "Welcome back dear friend", "Sign up and save", "Tea at four")
+
+
+def with_teasers(text: Callable[[str], str], seed: int) -> Handler:
+    """Each answer has a counter, and one of four teasers behind it."""
+    visitors, teasers = count(100), Random(seed)
+
+    def answer(target: str) -> Answer:
+        return page(f"{text(target)} visitor {next(visitors)} {teasers.choice(TEASERS)}")
+
+    return answer
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_words_that_alternate_and_a_counter_do_not_count(site, seed: int) -> None:
+    """As on a start page with teasers: the first URL is asked again, more than once where it has
+    the same teaser."""
+    here = site(with_teasers(str.lower, seed))
+    for number in range(6):
+        here.add(f"/Page{number}", f"/page{number}")
+        here.run()
+    assert here.rules == ["path-case proven 3 times"]
+    assert sorted(here.stored) == sorted(f"/Page{number}" for number in range(6))
+    assert len(here.fetched) <= 6 + 3 + 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda target: f"item {'one' if target.islower() else 'two'} of the shop",
+        lambda target: f"price {17 if target.islower() else 21} of the item",
+        lambda target: "new text here" if target.islower() else "",
+    ],
+)
+def test_pages_that_differ_beside_what_alternates_are_two(
+    site, seed: int, text: Callable[[str], str]
+) -> None:
+    """By one word, by a number, by a sentence."""
+    here = site(with_teasers(text, seed))
+    for pair in (twins(1), ["/Other", "/other"], ["/Third", "/third"]):
+        here.add(*pair)
+        here.run()
+    assert len(set(here.stored)) == 6
+    assert here.rules[0].startswith("path-case off")
 
 
 def test_session_ids_do_not_make_a_site_infinite(site) -> None:

@@ -347,7 +347,7 @@ def test_a_page_that_was_missed_is_marked_until_it_answers_or_leaves(tmp_path: P
 
 @pytest.mark.parametrize("lost", ["marks", "index"])
 def test_marks_that_are_lost_come_from_the_frontier(tmp_path: Path, lost: str) -> None:
-    """A directory of an earlier version has no marks; they come from its frontier, too."""
+    """A directory of an earlier version has no marks either."""
     crawl = StoredCrawl(tmp_path / "crawl", refresh=True)
     crawl.store("http://h/a", Page("http://h/a", "http://h/a", text="zebra", mime="text/html"))
     crawl.checkpoint()

@@ -9,12 +9,15 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.index.anchors import AnchorTable
+from larmspider.search.searcher import Searcher
 from larmspider.status.freshness import requests_by_purpose, requests_in_words
 from larmspider.status.totals import Totals
 from tests.support.crawling import FAST, Ran, records, scrapy
@@ -171,6 +174,46 @@ def test_the_search_says_which_pages_were_not_reached(crawl: Crawl) -> None:
     crawl.days = 7
     crawl.run("all")
     assert _unreached(crawl) == set()
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "/item?n={n}&sid={sid}",
+        "/item/{n};jsessionid={sid}",
+        "/item?n={n}&visit={sid}00000000&from={sid}11111111",
+    ],
+)
+def test_session_ids_on_pages_that_vary_show_each_item_once(crawl: Crawl, link: str) -> None:
+    """Each answer has new session ids, a counter and a teaser; the start page varies, too."""
+    numbers, draw = iter(range(100_000, 999_999)), Random(1)
+    teasers = ("Try the new canteen", "Welcome back dear friend", "Sign up and save some money")
+
+    def answer(request: Request) -> Reply:
+        if request.path == "/robots.txt":
+            return Reply(404, {}, b"")
+        found = re.search(r"n=(\d+)|item/(\d+)", request.target)
+        name = f"item {'abcdefghijkl'[int(found[1] or found[2])]}x" if found else "start"
+        sid = f"{next(numbers):x}"
+        links = " ".join(
+            f"<a href='{link.format(n=n, sid=sid)}'>the item {n}</a>"
+            for n in range(12)
+            if n % 2 or found  # others are found on items
+        )
+        text = f"<p>This is {name} of the shop, {'with words that it has by itself ' * 6}"
+        vary = f"<p>You are visitor {next(numbers)} today. <p>{draw.choice(teasers)}."
+        body = f"<title>{name}</title><nav>{links}</nav><main>{text}</main>{vary}"
+        return Reply(200, {"Content-Type": "text/html"}, body.encode())
+
+    crawl.server.routes["*"] = answer
+    for crawl.days in range(3):
+        done = crawl.run("all" if crawl.days else "", CLOSESPIDER_PAGECOUNT="200")
+        assert done.status == 0, done.err
+        urls = [page.url for page in CrawlDir(crawl.folder / "crawl").pages()]
+        assert len(urls) == 13, urls
+        searcher = Searcher.open(crawl.folder / "crawl/index")
+        assert searcher.count() == 13
+        assert crawl.days != 2 or len(crawl.asked()) < 60
 
 
 def test_what_has_not_changed_costs_a_line_in_fetch_log(crawl: Crawl) -> None:
