@@ -216,6 +216,12 @@ class World:
             return Truth("" if hidden else self._token(host, doc), doc.gone_on)
         return Truth(self._listing_token(host, path), 0)
 
+    def is_named_no_more(self, url: str) -> bool:
+        """Whether the page alone was taken out, and its section does not name it any more."""
+        host = self.host_of(url)
+        doc = host.docs.get(urlsplit(url).path) if host is not None else None
+        return host is not None and not host.moved_to and doc is not None and doc.gone > 0
+
     def restrict(self) -> str:
         """The crawl's scope: the hosts of this world, without sections that left it."""
         outside = [
