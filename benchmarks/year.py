@@ -14,6 +14,8 @@ current    of them, those with the text that the server has
 stale      those with an older text
 dead       those whose page is gone, has moved, or may not be shown any more
 marked     of the dead, those that the search shows as not reached
+unnamed    of the dead that are not marked, those that were taken out alone: no section, sitemap or
+           listing of the servers names them any more
 login      pages that are a login form
 missing    pages that the servers have listed for 14 days, and the index does not have
 doubled    pages beyond the first with one text
@@ -62,6 +64,10 @@ LASTING = {
     "forbidden": 10, "scope": 1,
 }  # fmt: skip
 """Conditions that the operator is to be told of, and the least number of days or pages of each."""
+NAMES = (
+    "shown", "current", "stale", "dead", "marked", "unnamed", "login", "missing", "doubled",
+)  # fmt: skip
+"""Counts of a week, in the order of the table."""
 MISSED = frozenset(
     ("404", "410", "403", "401", "301", "302", "307", "308", "soft-404", "robots", "noindex")
 )
@@ -212,6 +218,7 @@ class Year:
                 dead[url] = self.dead.get(url, truth.gone_on)
                 counts["dead"] += 1
                 counts["marked"] += bool(row["missing"])
+                counts["unnamed"] += not row["missing"] and self.world.is_named_no_more(url)
                 continue
             counts["current" if truth.token in row["tokens"] else "stale"] += 1
             if truth.token in tokens:
@@ -303,6 +310,7 @@ def summary(year: Year, days: int) -> dict[str, Any]:
         "current": share("current"),
         "dead": share("dead"),
         "dead as if there": share("dead") - share("marked"),
+        "dead as if there, and named no more": share("unnamed"),
         "doubled": share("doubled"),
         "missing at the end": weeks[-1].counts["missing"],
         "dead for more than 45 days at the end": for_ever,
@@ -320,18 +328,7 @@ def live(
 ) -> Year:
     """The whole time; prints a line a week."""
     year = Year(world, code, folder, per_day)
-    names = [
-        "shown",
-        "current",
-        "stale",
-        "dead",
-        "marked",
-        "login",
-        "missing",
-        "doubled",
-        "told",
-        "untold",
-    ]
+    names = (*NAMES, "told", "untold")
     print("  day  " + "".join(f"{name:>9}" for name in (*names, "requests")))
     for day in range(0, days, every):
         year.night(day)
