@@ -93,6 +93,8 @@ FIRST = 0.5
 MAX_SEARCHED = 20_000
 """URLs of a host among which its canaries are looked for."""
 _BRAKE = "brake"
+ASKED_FIRST = "the start page and those that most pages link to are asked first"
+"""Why a page waits for its host's canaries."""
 
 
 class Wait(Enum):
@@ -394,7 +396,7 @@ class DeleteGate:
         does not count a page that ``has_successor``: its target is stored."""
         why = self._why_not(entry, seen, reason, now, has_successor=has_successor)
         mine = self._of(entry.host)
-        if why:
+        if why and why != ASKED_FIRST:  # that is over within this run
             self.waits_for(entry, why)
         successor = mine.successors.get(entry.key)
         if not why and mine.move is not None and successor is not None:
@@ -548,7 +550,7 @@ class DeleteGate:
         answers = list(mine.canaries.values())
         if None in answers:
             mine.held.add(key)
-            return "the start page and those that most pages link to are asked first"
+            return ASKED_FIRST
         well = sum(map(bool, answers))
         if self._find_move(host, list(mine.canaries), now):
             return ""
