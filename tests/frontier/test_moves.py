@@ -296,16 +296,6 @@ def test_pages_that_canaries_keep_are_listed_with_the_reason() -> None:
     assert all(why.startswith("only 0 of 6 pages are there") for why in found.values()), found
 
 
-def test_a_page_that_leaves_at_its_next_run_a_week_later_is_not_told_of() -> None:
-    """Meanwhile it waits for the canaries, for some seconds."""
-    world = World()
-    world.site["p1"] = page("p1", status=404)
-    for day in (7, 14, 21):
-        world.run(day)
-    assert world.state("p1") is not UrlState.STORED
-    assert world.notices == []
-
-
 def approve(world: World, frontier: Frontier) -> None:
     pages = frontier.gate._of(HOST).undecided
     frontier.gate.approve(HOST, {key: one.since for key, one in pages.items()})
