@@ -177,7 +177,8 @@ LARM_RETRY_AFTER_MAX_SECS = 3600.0
 # does with hosts that fail later. The log says within 30 s which seeds cannot be had, and why.
 LARM_SEED_PATIENCE_SECS = 45.0
 
-# Failures in a row after which a host is parked, that is, left alone for a while.
+# Failures in a row after which a host is parked, that is, left alone for a while. Server errors and
+# timeouts of single views park no host whose other pages work (docs/operations.md#broken-views).
 LARM_HOST_MAX_FAILURES = 5
 
 # How long; doubled each time in a row.

@@ -83,6 +83,8 @@ SCRIPT_HOSTS = "larm/scripts/hosts"
 """FrontierScheduler, at the end: hosts whose pages are empty without JavaScript, as one text"""
 PROBES = "larm/refresh/made_up"
 """SourceFetch: requests for a URL that nobody has, which show what a host answers there"""
+VIEW_PROBES = "larm/frontier/view_probes"
+"""SourceFetch: fetches of a page that worked, which show whether a host or only a view of it fails"""
 SOURCES_NEW = "larm/sources/new"
 """SourceFetch: URLs that sitemaps, feeds and listings named and the frontier did not know, before
 any filter has seen them"""

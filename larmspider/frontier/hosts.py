@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from larmspider.errors import ConfigError
 from larmspider.frontier.group import Group
@@ -27,6 +27,9 @@ from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl
 from larmspider.urls.file_urls import FILES
 from larmspider.urls.host_pattern import host_matcher
+
+if TYPE_CHECKING:
+    from larmspider.frontier.broken_views import HostViews
 
 
 class HostState(IntEnum):
@@ -315,7 +318,9 @@ class Host:
     in it), ``demand`` to SlotPool, ``turn`` to dispatch.py. ``group`` is None where hosts are not
     grouped, and until the host's address is known. A host has no fetch ahead while it is
     ``resolving`` (waits for its address), ``leaving`` (for another worker), ``paused`` (by the
-    operator) or ``held`` (too many bytes of its documents wait for readers).
+    operator) or ``held`` (too many bytes of its documents wait for readers). ``views`` are those
+    that have failed (broken_views.py), None while none has; ``worked`` is the URL of the page that
+    was stored last in this run.
     """
 
     record: HostRecord
@@ -330,6 +335,8 @@ class Host:
     paused: bool = False
     held: bool = False
     turn: int = 0
+    views: HostViews | None = field(default=None, repr=False)
+    worked: str = field(default="", repr=False)
 
 
 @dataclass(slots=True, eq=False)
