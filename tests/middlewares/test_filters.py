@@ -83,6 +83,63 @@ class TestScope:
             ScopeFilter.from_settings(Settings())
 
 
+class TestLinksToLogins:
+    @staticmethod
+    def followed(*pages: tuple[str, list[Link]]) -> list[str]:
+        """The URLs that are followed of pages with these links, read in turn."""
+        url_filter, found = KnownPathsFilter([]), []
+        for url, links in pages:
+            for link in links:
+                link.normalized, link.exact = link.url.lower(), link.url
+            reasons = url_filter.reject_links(links, Page(url, normalized=url))
+            found += [one.url for one, why in zip(links, reasons, strict=True) if why is None]
+        return found
+
+    @pytest.mark.parametrize(
+        "login",
+        [
+            "http://h/Login?next=/page/{}",
+            "http://h/accounts/google/login/?process=login&next=/page/{}",
+            "http://h/oauth/authorize?client_id=x&state={}&redirect_uri=http://h/page/{}",
+            "http://h/index.php?title=Special:UserLogin&returnto=page{}",
+            "http://h/page/{}?action=login",
+        ],
+    )
+    def test_a_login_that_each_page_links_to_is_followed_once(self, login: str) -> None:
+        pages = [
+            (f"http://h/page/{n}", [Link(login.format(n, n)), Link(f"http://h/page/{n + 1}")])
+            for n in range(9)
+        ]
+        found = self.followed(*pages)
+        assert len([url for url in found if "/page/" not in url or "action" in url]) == 1
+        assert len(found) == 10
+
+    def test_the_way_back_is_left_out(self) -> None:
+        assert self.followed(("http://h/a", [Link("http://h/Login?next=/a")])) == [
+            "http://h/Login"
+        ]
+
+    def test_a_form_that_is_not_shown_without_a_way_back_is_followed_with_one(self) -> None:
+        link = Link("http://h/login?next=/", type=REDIRECT)
+        assert self.followed(("http://h/login", [link])) == ["http://h/login?next=/"]
+
+    def test_pages_of_redirects_to_a_login_give_one(self) -> None:
+        pages = [
+            (f"http://h/{n}", [Link(f"http://h/login?next=/{n}", type=REDIRECT)]) for n in range(5)
+        ]
+        assert self.followed(*pages) == ["http://h/login"]
+
+    def test_pages_that_depend_on_such_a_parameter_are_all_followed(self) -> None:
+        links = [f"http://h/{path}?next={n}" for n in range(3) for path in ("case", "list", "docs")]
+        assert self.followed(("http://h/", [Link(url) for url in links])) == links
+
+    def test_a_link_that_is_left_out_says_why(self) -> None:
+        link = Link("http://h/login?next=/a", normalized="http://h/login?next=/a")
+        reason = KnownPathsFilter([]).reject_link(link, Page("http://h/a"))
+        assert reason == "leads to a login, which is asked once, as http://h/login"
+        assert link.url == "http://h/login?next=/a"
+
+
 class TestKnownPaths:
     @pytest.mark.parametrize(
         "url",
