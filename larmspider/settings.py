@@ -140,7 +140,8 @@ LARM_DELAY_RESPONSE_FACTOR = 1.0
 # Settings of single hosts by pattern (`host` or `host:port`, in any case, with `*` and `?`):
 # `{"old-wiki*": {"delay": 10, "connections": 1, "budget": 500, "window": [22, 6]}}`. The delay is
 # in seconds, the budget in stored pages; the window is the hours of the local day, from and to,
-# which must differ. The first pattern that sets a field holds. As JSON on the command line.
+# which must differ. `"nofollow": "ignore"` follows links although the host's pages say nofollow
+# (docs/sites.md#nofollow). The first pattern that sets a field holds. As JSON on the command line.
 LARM_HOST_RULES: dict[str, dict[str, object]] = {}
 
 # robots.txt is fetched again after this.

@@ -48,6 +48,7 @@ from larmspider.frontier.politeness import Politeness, failure_kind
 from larmspider.frontier.revisiting import DUE, WATCH, Revisiting
 from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.script_watch import ScriptWatch
+from larmspider.frontier.shortfall import Shortfall
 from larmspider.frontier.slots import Kind, SlotPool
 from larmspider.frontier.sources import LEAST_PRECISION, Sources
 from larmspider.frontier.storage.backend import Backend
@@ -129,6 +130,8 @@ class Frontier:
         """Stands before every removal of a page that is gone."""
         self.scripts = ScriptWatch(backend)
         """Learns which hosts have pages that are empty without JavaScript."""
+        self.shortfall = Shortfall(backend)
+        """Learns why little of a host is stored."""
         self.views = ViewWatch(self)
         """Tells broken views from hosts that are down."""
         self.refresh: Revisiting | None = None
@@ -811,6 +814,7 @@ class Frontier:
             self.sources.save()
         self.gate.save()
         self.scripts.save()
+        self.shortfall.save()
         self.views.save()
         if self.refresh is not None:
             self.refresh.save()

@@ -203,6 +203,8 @@ def unpack_host(data: bytes) -> HostRecord:
     )
 
 
+OBEY, IGNORE = NOFOLLOW = ("obey", "ignore")
+"""HostPace.nofollow."""
 _PATTERN = re.compile(r"[^\x00-\x20\x7f-\U0010ffff/\\@#%]+")
 
 
@@ -215,7 +217,8 @@ class HostPace:
     ``pattern`` is compared with ``host:port`` and with the host alone, in any case: ``*`` stands
     for any characters, ``?`` for one. ``delay`` in seconds, ``connections`` at a time, ``budget``
     in stored pages, ``window`` from and to in hours of the local day (0..24; (22, 6) passes
-    midnight). Raises ConfigError.
+    midnight). ``nofollow`` is ``obey`` or ``ignore``: what becomes of links of the host's pages that
+    say nofollow. Raises ConfigError.
     """
 
     pattern: str = "*"
@@ -223,6 +226,7 @@ class HostPace:
     connections: int | None = None
     budget: int | None = None
     window: tuple[float, float] | None = None
+    nofollow: str | None = None
 
     def __post_init__(self) -> None:
         bad = None
@@ -239,6 +243,8 @@ class HostPace:
             bad = f"budget {self.budget!r}: expected pages >= 0"
         elif self.window is not None and not _is_window(self.window):
             bad = f"window {self.window!r}: expected two different hours from 0 to 24"
+        elif self.nofollow is not None and self.nofollow not in NOFOLLOW:
+            bad = f"nofollow {self.nofollow!r}: expected one of {', '.join(NOFOLLOW)}"
         if bad:
             raise ConfigError(f"rule for host {self.pattern!r}: {bad}")
 
@@ -306,6 +312,7 @@ class HostRules:
                     connections=found.connections or rule.connections,
                     budget=rule.budget if found.budget is None else found.budget,
                     window=found.window or rule.window,
+                    nofollow=found.nofollow or rule.nofollow,
                 )
         return found
 

@@ -226,6 +226,7 @@ class Partitions:
             if frontier.sources is not None:
                 frontier.sources.forget(name)
             frontier.views.forget(name)
+            frontier.shortfall.forget(name)
             frontier.gate.forget(name)
             if frontier.refresh is not None:
                 frontier.refresh.forget_host(name)

@@ -28,9 +28,10 @@ _LOGIN = """
 """
 LOGINS = frozenset(_LOGIN.split())
 """Names of the last segment of a path, without separators, extension and case."""
-_BEFORE = frozenset(
-    "login logon signin signon signup register sso saml saml2 oauth oauth2 oidc openid auth".split()
-)
+_PROVIDERS = """
+    login logon signin signon signup register sso saml saml2 oauth oauth2 oidc openid auth
+"""
+_BEFORE = frozenset(_PROVIDERS.split())
 """Names of the segment before the last one, which is a provider or a step: ``/login/github``."""
 _PASSWORD_STEPS = frozenset(["new", "reset", "forgot", "forgotten", "lost", "recover", "recovery"])
 _COMMANDS = frozenset(["a", "act", "action", "cmd", "command", "do", "mode", "op", "page", "task"])
@@ -42,14 +43,19 @@ _RETURNS = """
 """
 _RETURN_NAMES = frozenset(_RETURNS.split())
 """Parameters that say where the login returns to, without separators."""
-_STATES = frozenset(
-    "state nonce codechallenge samlrequest signature csrf csrftoken authenticitytoken".split()
-)
+_NEW_EACH_TIME = """
+    state nonce codechallenge samlrequest signature csrf csrftoken authenticitytoken
+"""
+_STATES = frozenset(_NEW_EACH_TIME.split())
 """Parameters that are another one in each link, without separators."""
-_ADDRESS_NAMES = frozenset("url uri ref referer referrer from target back origin to r u".split())
+_ADDRESS_NAMES = frozenset(
+    ("url", "uri", "ref", "referer", "referrer", "from", "target", "back", "origin", "to", "r", "u")
+)
 """Parameters that say so if their value is an address."""
-_MAY_BE = re.compile(r"log|sign|regist|sso|saml|auth|oidc|openid|passw|cas|adfs|account", re.I)
-_ADDRESS = re.compile(r"/|https?:|\.\.?/", re.I)
+_MAY_BE = re.compile(
+    r"log|sign|regist|sso|saml|auth|oidc|openid|passw|cas|adfs|account", re.IGNORECASE
+)
+_ADDRESS = re.compile(r"/|https?:|\.\.?/", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 _EXTENSION = re.compile(r"\.[a-z]{2,6}$")
 

@@ -298,6 +298,7 @@ class _Merge:
                         f"robots {name}",
                         f"aliases {name}",
                         f"traps {name}",
+                        f"shortfall {name}",
                         f"views {name}",
                     ):
                         if (value := frontier.note(note)) is not None:

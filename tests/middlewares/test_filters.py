@@ -13,7 +13,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
-from larmspider.items import ORDINARY, REDIRECT, Link, Page
+from larmspider.extraction.html import extract
+from larmspider.items import BY_METHOD, ORDINARY, REDIRECT, Link, Page
 from larmspider.middlewares.depth import DepthFilter
 from larmspider.middlewares.known_paths import KnownPathsFilter
 from larmspider.middlewares.language import LanguageFilter
@@ -26,6 +27,11 @@ from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import SeenFilter, VisitedFilter
 from larmspider.urls.normalizer import LONGEST_CACHED
 
+DEFAULTS = {
+    "DOWNLOAD_DELAY": 0,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+    "LARM_HOST_MAX_PAGES": 0,
+}
 TODAY = date(2026, 11, 20)
 
 
@@ -115,9 +121,7 @@ class TestLinksToLogins:
         assert len(found) == 10
 
     def test_the_way_back_is_left_out(self) -> None:
-        assert self.followed(("http://h/a", [Link("http://h/Login?next=/a")])) == [
-            "http://h/Login"
-        ]
+        assert self.followed(("http://h/a", [Link("http://h/Login?next=/a")])) == ["http://h/Login"]
 
     def test_a_form_that_is_not_shown_without_a_way_back_is_followed_with_one(self) -> None:
         link = Link("http://h/login?next=/", type=REDIRECT)
@@ -363,6 +367,50 @@ def test_nofollow_rejects_marked_links_and_all_of_a_marked_page() -> None:
     assert nofollow.reject_link(plain, Page("http://h/")) is None
     assert nofollow.reject_link(marked, Page("http://h/")) is not None
     assert nofollow.reject_link(plain, Page("http://h/", nofollow=True)) is not None
+
+
+class TestNofollowIgnored:
+    """By {"wiki*": {"nofollow": "ignore"}}."""
+
+    @pytest.fixture
+    def ignored(self) -> NofollowFilter:
+        rules = {"wiki*": {"nofollow": "ignore"}}
+        return NofollowFilter.from_settings(Settings({**DEFAULTS, "LARM_HOST_RULES": rules}))
+
+    @pytest.mark.parametrize("whole_page", [True, False])
+    def test_links_of_the_host_are_followed(
+        self, ignored: NofollowFilter, whole_page: bool
+    ) -> None:
+        page = Page("http://wiki/", nofollow=whole_page)
+        link = Link("http://wiki/a", nofollow=not whole_page)
+        assert ignored.reject_links([link], page) == [None]
+
+    def test_other_hosts_are_obeyed(self, ignored: NofollowFilter) -> None:
+        page = Page("http://other/", nofollow=True)
+        assert ignored.reject_link(Link("http://wiki/a"), page) == "the page says nofollow"
+
+    @pytest.mark.parametrize(
+        "link",
+        [
+            Link("http://wiki/page/7", nofollow=BY_METHOD),
+            Link("http://wiki/page/7/delete"),
+            Link("http://wiki/start?do=revert&rev=7"),
+            Link("http://wiki/logout"),
+        ],
+    )
+    def test_links_that_act_are_not_followed(self, ignored: NofollowFilter, link: Link) -> None:
+        assert ignored.reject_link(link, Page("http://wiki/", nofollow=True)) is not None
+
+    def test_a_link_by_another_method_is_marked_as_such(self) -> None:
+        markup = b"<a href=/a data-method=delete rel=nofollow>x</a><a href=/b rel=nofollow>y</a>"
+        links = extract(markup, "http://wiki/", "text/html").links
+        assert [link.nofollow for link in links] == [BY_METHOD, True]
+
+    @pytest.mark.parametrize("value", ["no", "", True, 1, ["ignore"]])
+    def test_a_wrong_value_names_what_is_accepted(self, value: object) -> None:
+        settings = Settings({**DEFAULTS, "LARM_HOST_RULES": {"wiki": {"nofollow": value}}})
+        with pytest.raises(ConfigError, match=r"nofollow .*: expected one of obey, ignore"):
+            NofollowFilter.from_settings(settings)
 
 
 def test_links_of_pages_in_other_languages_are_not_followed(
