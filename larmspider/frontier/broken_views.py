@@ -59,7 +59,7 @@ _SOFT = frozenset({"http-503", "http-408", "timeout", "slow", "reset"})
 
 
 class Blame(Enum):
-    """What a failure says about its host."""
+    """The meaning of a failure for its host."""
 
     HOST = 0
     """It counts against the host, and may park it."""
@@ -84,7 +84,7 @@ class ViewRecord:
 
 @dataclass(slots=True)
 class HostViews:
-    """Of one host: records of views that have failed, by name. ``row``: views that failed since a
+    """Records of one host's views that have failed, by name. ``row``: views that failed since a
     URL of the host worked; ``blames_host``: a failure among them was about the host; ``soft``: one
     may have been. ``spared``: failures of broken views since then."""
 
@@ -191,7 +191,7 @@ class ViewWatch:
         return Blame.DOUBT if self._is_in_doubt(host, views, entry, view) else Blame.HOST
 
     def _is_in_doubt(self, host: Host, views: HostViews, entry: QueuedUrl, view: str) -> bool:
-        """Whether failures that would park the host may be those of single views."""
+        """Whether single views may have caused the failures that would park the host."""
         record, most = host.record, self._frontier.politeness.limits.max_failures
         if views.blames_host or record.parks or record.on_probation:
             return False
@@ -354,7 +354,7 @@ def view_in_words(view: str, record: ViewRecord) -> str:
 
 
 def broken_view_of(note: bytes | None, classes: UrlClasses, normalized: str) -> str:
-    """What explains a URL of a broken view; "" for any other one. ``classes`` of the host."""
+    """The explanation of a URL of a broken view; "" for other URLs. ``classes`` of the host."""
     if not note:
         return ""
     view = str(classes.of(normalized))[:MAX_TEXT]

@@ -364,7 +364,7 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
 
 
 def _due_source(frontier: Frontier, host: Host, now: float) -> str | None:
-    """What is to be asked for now: a URL that worked, a made-up URL, or a sitemap or feed. One at a
+    """The URL to fetch before pages: one that worked, a made-up one, or a sitemap or feed. One at a
     time, so that an index is read before what it names."""
     name = host.record.host
     rules = None if frontier.robots is None else frontier.robots.of(name)

@@ -217,8 +217,8 @@ class HostPace:
     ``pattern`` is compared with ``host:port`` and with the host alone, in any case: ``*`` stands
     for any characters, ``?`` for one. ``delay`` in seconds, ``connections`` at a time, ``budget``
     in stored pages, ``window`` from and to in hours of the local day (0..24; (22, 6) passes
-    midnight). ``nofollow`` is ``obey`` or ``ignore``: what becomes of links of the host's pages that
-    say nofollow. Raises ConfigError.
+    midnight). ``nofollow`` is ``obey`` or ``ignore``: whether nofollow of the host's pages counts.
+    Raises ConfigError.
     """
 
     pattern: str = "*"

@@ -33,9 +33,9 @@ FEW = 20
 LOOKED = 40
 """Pages and redirects of a host that are looked at."""
 LEAST_SHARE = 0.9
-"""Of a host's pages or links: then what they have in common is the reason."""
+"""The share of a host's pages or links that must have a trait, for the trait to be the reason."""
 LEAST_WALL = 0.5
-"""Of a host's answers that are logins or shells of JavaScript: then these are the reason."""
+"""The share of a host's answers that must be logins, or shells of JavaScript, to be the reason."""
 SHELL_TEXT = 200
 """Characters of a page that scripts make: it says "Loading ...", or that it needs JavaScript."""
 LOGIN_TEXT, WALL_LINKS = 500, 3
@@ -50,7 +50,7 @@ SHOWN = 10
 
 @dataclass(slots=True)
 class Evidence:
-    """What the first answers of a host have shown. ``pages`` are answers 200, ``errors`` answers
+    """Counts of a host's first answers. ``pages`` are answers 200, ``errors`` answers
     from 400 on by status. Links count where they lead to the same host."""
 
     pages: int = 0
@@ -238,7 +238,7 @@ class Shortfall:
         self._backend = backend
         self._seen: dict[str, Evidence] = {}
         self._enough: set[str] = set()
-        """Hosts of which so many answers were seen that nothing is counted any more."""
+        """Hosts with LOOKED answers: nothing is counted any more."""
         self._changed: set[str] = set()
 
     def _of(self, host: str) -> Evidence:

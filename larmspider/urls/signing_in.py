@@ -75,7 +75,7 @@ def form_of(url: str) -> str | None:
 
 
 def sign_in(url: str) -> SignIn | None:
-    """What a URL with parameters says about a login. 0.3 us for other URLs."""
+    """The login that a URL with parameters leads to; None for other URLs, in 0.3 us."""
     if "?" not in url or not _MAY_BE.search(url):
         return None
     head, _, query = url.partition("?")
