@@ -25,9 +25,6 @@ REDIRECT = 2
 REQUISITE = 3
 """Link type of what a page needs to be shown: an image, a style, a script (LARM_REQUISITES)."""
 
-BY_METHOD = 2
-"""``Link.nofollow`` of a link that a script sends by another method than GET (data-method)."""
-
 KNOWN = "known"
 """``Link.reason`` of a link to a known URL; such a link is not refused."""
 
@@ -40,15 +37,14 @@ class Link:
     resolve it is the href itself. ``normalized`` is the canonical form, ``exact`` the exact one,
     for comparison only, or None while or where there is none. ``anchor`` is the anchor or ALT text
     on one line. ``rejected_by`` is the name of the filter that rejected the link, None while none
-    has, and ``reason`` is what that filter said. ``nofollow`` is true, or BY_METHOD, for a link
-    that is not followed.
+    has, and ``reason`` is what that filter said.
     """
 
     url: str
     normalized: str | None = None
     type: int = ORDINARY
     anchor: str = ""
-    nofollow: int = False
+    nofollow: bool = False
     rejected_by: str | None = None
     reason: str = ""
     exact: str | None = None

@@ -6,8 +6,8 @@ data-method=delete>.
 
     LARM_HOST_RULES={"wiki.example": {"nofollow": "ignore"}}
 
-follows the links of that host's pages all the same. Links by another method and links that act
-(urls/acting.py) are never followed for it.
+follows the links of that host's pages all the same. Links that act (urls/acting.py) are never
+followed for it, nor are links marked nofollow of a page that has links by another method.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING, Self
 from larmspider.frontier.factory import host_rules
 from larmspider.frontier.hosts import IGNORE
 from larmspider.frontier.storage.records import host_of
-from larmspider.items import BY_METHOD, Link, Page
+from larmspider.items import Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.urls.acting import acts
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+
+_METHOD = b"-method"
+"""In the markup of a page with links by another method: data-method, data-turbo-method."""
 
 
 class NofollowFilter(UrlFilter):
@@ -43,7 +47,8 @@ class NofollowFilter(UrlFilter):
     def reject_link(self, link: Link, page: Page) -> str | None:
         if not (page.nofollow or link.nofollow):
             return None
-        if link.nofollow != BY_METHOD and self._ignores(host_of(page.url)):
+        may_be_method = link.nofollow and (_METHOD in page.body or not page.body)
+        if not may_be_method and self._ignores(host_of(page.url)):
             act = acts(link.normalized or link.url)
             return None if act is None else f"says nofollow, which is ignored here, but acts: {act}"
         if page.nofollow:

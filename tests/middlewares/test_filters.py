@@ -14,7 +14,7 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.extraction.html import extract
-from larmspider.items import BY_METHOD, ORDINARY, REDIRECT, Link, Page
+from larmspider.items import ORDINARY, REDIRECT, Link, Page
 from larmspider.middlewares.depth import DepthFilter
 from larmspider.middlewares.known_paths import KnownPathsFilter
 from larmspider.middlewares.language import LanguageFilter
@@ -381,7 +381,7 @@ class TestNofollowIgnored:
     def test_links_of_the_host_are_followed(
         self, ignored: NofollowFilter, whole_page: bool
     ) -> None:
-        page = Page("http://wiki/", nofollow=whole_page)
+        page = Page("http://wiki/", nofollow=whole_page, body=b"<a rel=nofollow href=a>a</a>")
         link = Link("http://wiki/a", nofollow=not whole_page)
         assert ignored.reject_links([link], page) == [None]
 
@@ -392,7 +392,6 @@ class TestNofollowIgnored:
     @pytest.mark.parametrize(
         "link",
         [
-            Link("http://wiki/page/7", nofollow=BY_METHOD),
             Link("http://wiki/page/7/delete"),
             Link("http://wiki/start?do=revert&rev=7"),
             Link("http://wiki/logout"),
@@ -401,10 +400,12 @@ class TestNofollowIgnored:
     def test_links_that_act_are_not_followed(self, ignored: NofollowFilter, link: Link) -> None:
         assert ignored.reject_link(link, Page("http://wiki/", nofollow=True)) is not None
 
-    def test_a_link_by_another_method_is_marked_as_such(self) -> None:
-        markup = b"<a href=/a data-method=delete rel=nofollow>x</a><a href=/b rel=nofollow>y</a>"
-        links = extract(markup, "http://wiki/", "text/html").links
-        assert [link.nofollow for link in links] == [BY_METHOD, True]
+    def test_links_by_another_method_are_not_followed(self, ignored: NofollowFilter) -> None:
+        markup = b"<a href=/a data-method=put rel=nofollow>x</a><a href=/b>y</a>"
+        page = extract(markup, "http://wiki/", "text/html")
+        page.body, page.nofollow = markup, True
+        reasons = ignored.reject_links(page.links, page)
+        assert [reason is None for reason in reasons] == [False, True]
 
     @pytest.mark.parametrize("value", ["no", "", True, 1, ["ignore"]])
     def test_a_wrong_value_names_what_is_accepted(self, value: object) -> None:
