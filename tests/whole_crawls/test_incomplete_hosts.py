@@ -2,7 +2,9 @@
 
 import pytest
 
+from larmspider.status.status import CrawlStatus
 from tests.support.crawling import crawl, crawl_of_cases, scrapy
+from tests.support.web.serving import Served
 
 pytestmark = pytest.mark.acceptance
 
@@ -129,3 +131,9 @@ def test_a_wrong_rule_about_nofollow_is_one_line(tmp_path):
         " expected one of obey, ignore"
     )
     assert not (tmp_path / "crawl").exists()
+
+
+def test_the_overview_has_the_same_sentences(crawled, report):
+    status = CrawlStatus(Served(crawled.folder / "crawl").source).status(None, wait=True)
+    assert list(status.shortfalls) == report["shortfalls"]
+    assert len(report["shortfalls"]) == 6
