@@ -12,6 +12,7 @@ is its note ``shortfall wiki:80``, which moves with its partition.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from urllib.parse import urlsplit
@@ -116,9 +117,8 @@ class Evidence:
         )
 
     def _redirect(self, link: Link) -> None:
-        path = urlsplit(link.url).path
-        if is_login_path(path):
-            self.logins += 1
+        with suppress(ValueError):  # a target that is no URL
+            self.logins += is_login_path(urlsplit(link.url).path)
         if link.rejected_by == "scope":
             self.moved += 1
             self.moved_to = self.moved_to or link.url[:MAX_EXAMPLE]
