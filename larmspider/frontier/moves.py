@@ -6,8 +6,8 @@ another host, or several hosts.
 
 A host has moved when its start page and more than half of its canaries redirect to pages of other
 hosts, which are stored (delete_gate.py). A host that answers every path with one text has no such
-pages. Hosts that redirect to each other have none either: a page that redirects itself
-is no successor.
+pages. Of hosts that redirect to each other, a page that redirected at its last visit is no
+successor; one that was not visited since still is.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def test_a_host_that_became_two_hosts_has_moved_to_both() -> None:
 
 
 def test_the_redirect_of_a_seed_does_not_call_a_host_back_that_has_moved() -> None:
-    """It is fetched anew by each run, as its page has left, and leads where it did."""
+    """Each run fetches the seed again, as its page has left; it still redirects."""
     world = Moving()
     world.move()
     for day in (1, 2.1, 3.2):
