@@ -43,7 +43,7 @@ from larmspider.frontier.deletes import (
     decide,
 )
 from larmspider.frontier.hosts import HostState, Lease
-from larmspider.frontier.moves import Successor, stands_for
+from larmspider.frontier.moves import Successor, is_seen_since, stands_for
 from larmspider.frontier.refresh import (
     DAY,
     PAGES_A_DAY,
@@ -808,6 +808,11 @@ class Revisiting:
                 why = f"{target} is {there.missing_as} itself"
             self.gate.waits_for(entry, why)
             return why
+        if target and not is_approved and not self._was_seen_since(entry, target):
+            self.look_at(target)
+            why = f"{target} is visited first"
+            self.gate.waits_for(entry, why)
+            return why
         has_successor = bool(target) and self._has(target)
         why = self.gate.why_not(entry, seen, reason, now, has_successor=has_successor)
         if why:
@@ -832,6 +837,12 @@ class Revisiting:
             state is UrlState.STORED and stands_for(self.record_of(exact))
         )
 
+    def _was_seen_since(self, entry: QueuedUrl, target: str) -> bool:
+        """Whether the target was visited since the page redirects there: it may redirect back by
+        now. True for a target without a record, which was merged."""
+        there, page = self.record_of(target), entry.visit
+        return there is None or page is None or is_seen_since(there, page.missing_since)
+
     def _successor(self, entry: QueuedUrl, target: str) -> Successor | None:
         """The page of another host, if a page redirects there and it is stored."""
         if not target or host_of(target) == entry.host or not self._has(target):
@@ -849,12 +860,15 @@ class Revisiting:
         return self._forms(entry.url).exact
 
     def look_at(self, exact: str) -> None:
-        """Visit a URL that redirects lead to before others, where this worker has it."""
+        """Visit a URL that redirects lead to next, and beside the budget, where this worker has
+        it: what it answers confirms whether the pages that redirect to it have gone."""
         key = url_key(exact)
         visit = self.record_of(exact)
         if visit is None or not self._frontier.is_own(key) or 0.0 < visit.due <= SIGNALLED:
             return
-        self._frontier.backend.schedule([(key, SIGNALLED)])
+        self._frontier.backend.schedule([(key, CONFIRM)])
+        if self.mode in (DUE, WATCH):
+            self.until = max(self.until, CONFIRM)
         self._schedule([host_of(visit.url)])
 
     @property

@@ -196,6 +196,29 @@ def test_hosts_that_redirect_to_each_other_keep_their_pages() -> None:
     assert any("is moved itself" in reason for reason in reasons), reasons
 
 
+@pytest.mark.parametrize("back", ["http://h/p1", ""])
+def test_the_target_of_a_redirect_is_visited_before_the_page_leaves(back: str) -> None:
+    """Where a run visits only what is due, the target's last visit may be older than its own
+    redirect back."""
+    world = Moving()
+    world.site["p1"] = page("p1", status=301, to=f"{NEW}p1")
+    if back:
+        world.site[f"{NEW}p1"] = there(f"{NEW}p1", status=301, to=back)
+    gone = set()
+    for day in (10, 11.1, 12.2):
+        world.asked, world.stored = [], []
+        world.clock.now = 1.8e9 + day * 86_400
+        frontier = world.begin("due")
+        if day == 10:
+            frontier.backend.schedule([(url_key("http://h/p1"), 2.0)])
+        world.work(frontier)
+        if day == 10:
+            assert world.asked[0] == "p1"
+            assert f"{NEW}p1" in world.asked
+        gone |= {one.url for one in world.stored if isinstance(one, Removed)}
+    assert gone == (set() if back else {"http://h/p1"})
+
+
 def test_a_host_that_moves_and_moves_back_loses_nothing() -> None:
     world = Moving()
     world.move()
