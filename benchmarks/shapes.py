@@ -250,8 +250,8 @@ def lines_of_links(folder: Path, size: int, counted: Clock) -> None:
 
 
 SHAPES = (
-    Shape("hosts of one address, a page each", (4_000, 40_000, 400_000), hosts_of_one_address),
-    Shape("hosts, a page each", (4_000, 40_000, 400_000), hosts),
+    Shape("hosts of one address, a page each", (10_000, 100_000, 1_000_000), hosts_of_one_address),
+    Shape("hosts, a page each", (10_000, 100_000, 1_000_000), hosts),
     Shape("URLs of one class of a trap", (4_000, 40_000, 400_000), urls_of_one_class),
     Shape("URLs of one host, queued and fetched", (10_000, 100_000, 1_000_000), urls_of_one_host),
     Shape("links of one page", (1_000, 10_000, 100_000), links_of_one_page),

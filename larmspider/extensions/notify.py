@@ -184,7 +184,7 @@ class NotifyExtension:
             self._keep_rights(scheduler)
         found: dict[str, Notice] = {}
         for notice in scheduler.frontier.gate.notices:
-            if (name := f"{notice.what} {notice.host}") not in self._found:
+            if (name := notice.name) not in self._found:
                 self._found.add(name)
                 found[name] = notice
                 logger.warning("%s", printable(notice.message))
@@ -205,9 +205,10 @@ class NotifyExtension:
         if not (path := self.root / TOLD).exists():
             return
         with _told(path) as told:
-            for what, host in map(str.split, list(told)):
-                if (host in hosts or host == SCOPE) and gate.is_over(what, host):
-                    del told[f"{what} {host}"]
+            for name in list(told):
+                what, host, *seen = name.split()
+                if (host in hosts or host == SCOPE) and gate.is_over(what, host, *seen):
+                    del told[name]
 
     async def _send(self, notice: Notice) -> None:
         """The crawl goes on whatever becomes of it."""

@@ -125,11 +125,18 @@ class Waiting:
 
 
 class Notice(NamedTuple):
-    """Something waits for somebody: ``what`` in a word, about which host."""
+    """Something waits for somebody: ``what`` in a word, about which host. Of pages that stay,
+    ``seen`` is what their visits saw: each is a condition of its own."""
 
     what: str
     host: str
     message: str
+    seen: str = ""
+
+    @property
+    def name(self) -> str:
+        """What is told once."""
+        return " ".join(filter(None, (self.what, self.host, self.seen)))
 
 
 @dataclass(slots=True)
@@ -350,6 +357,8 @@ class DeleteGate:
         if seen is Observation.LOGIN:
             mine.logins += 1
             mine.expired = True
+            if is_page and mine.canaries is None and self._is_new_login(mine, key):
+                self._begin_canaries(host, mine.visited)
         elif is_page and seen in (Observation.CHANGED, Observation.SAME):
             mine.logins = 0
             mine.well += 1
@@ -359,6 +368,13 @@ class DeleteGate:
         text = f"Host {host} waits: {LOGIN_EXPIRED}. {MAX_LOGINS} pages in a row are a login form."
         self.notices.append(Notice(LOGIN, host, text))
         return True
+
+    @staticmethod
+    def _is_new_login(mine: _Host, key: bytes) -> bool:
+        """Whether a page has become a login form, and few others are: the canaries show whether the
+        whole host has."""
+        known = [one for one in mine.undecided.values() if one.seen == Observation.LOGIN]
+        return key not in mine.undecided and len(known) < MAX_LOGINS
 
     def wants_again(self, host: str, key: bytes) -> bool:
         """Whether a page that was judged before its host's canaries were is to be visited again; it
@@ -479,7 +495,22 @@ class DeleteGate:
                 f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or reason}."
                 " See scrapy deletes."
             )
-            self.notices.append(Notice(UNDECIDED, entry.host, text))
+            self.notices.append(Notice(UNDECIDED, entry.host, text, str(seen)))
+
+    def to_look_at(self, host: str, now: float) -> list[tuple[bytes, FetchRecord]]:
+        """The pages of a host that are undecided for longest, CANARIES of them: visits of the last
+        UNDECIDED_SECS do not say whether they are back."""
+        mine = self._hosts.get(host)
+        note = None if mine is not None else self._backend.note(undecided_note_of(host))
+        undecided = mine.undecided if mine is not None else waiting_of(note)
+        found = list[tuple[bytes, FetchRecord]]()
+        for key, one in sorted(undecided.items(), key=lambda item: item[1].since):
+            if now - one.since <= UNDECIDED_SECS or len(found) == CANARIES:
+                break
+            visit = self._backend.visit(key)
+            if visit is not None and now - visit.time > UNDECIDED_SECS:
+                found.append((key, visit))
+        return found
 
     def waits_for(self, entry: QueuedUrl, why: str) -> None:
         """A page that may leave is kept, and ``why``."""
@@ -543,10 +574,8 @@ class DeleteGate:
         """ "" if the host is well, as far as it was asked in this run; ``key`` is."""
         mine = self._of(host)
         if mine.canaries is None:
-            visited = mine.visited | {key: is_well}
-            mine.canaries = {one: visited.get(one) for one in self._find_canaries(host)}
-            asked = [one for one, answer in mine.canaries.items() if answer is None]
-            self._schedule(host, asked, FIRST)
+            self._begin_canaries(host, mine.visited | {key: is_well})
+        assert mine.canaries is not None
         answers = list(mine.canaries.values())
         if None in answers:
             mine.held.add(key)
@@ -561,6 +590,13 @@ class DeleteGate:
             what = "the start page and those that most pages link to"
             return f"only {well} of {counted(len(answers), 'page')} are there: {what}"
         return ""
+
+    def _begin_canaries(self, host: str, visited: Mapping[bytes, bool]) -> None:
+        """Those that this run has not ``visited`` are due."""
+        mine = self._of(host)
+        mine.canaries = {one: visited.get(one) for one in self._find_canaries(host)}
+        asked = [one for one, answer in mine.canaries.items() if answer is None]
+        self._schedule(host, asked, FIRST)
 
     def _find_canaries(self, host: str) -> list[bytes]:
         """The keys of the start page, which has the smallest depth, and of those that most pages
@@ -608,9 +644,9 @@ class DeleteGate:
         )
         self.notices.append(Notice(NO_ANSWER, host, text))
 
-    def is_over(self, what: str, host: str) -> bool:
+    def is_over(self, what: str, host: str, seen: str = "") -> bool:
         """Whether what somebody was told of is no more, as far as this run has seen; to be asked at
-        its end."""
+        its end. The arguments are those of the notice."""
         if what == SCOPE:  # of many workers none knows it of all hosts
             hosts = self._backend.hosts()
             return not self._shared and not any(map(self._has_out_of_scope, hosts))
@@ -618,7 +654,8 @@ class DeleteGate:
             return not self._of(host).waiting
         mine = self._hosts.get(host)
         if what == UNDECIDED:
-            return not self._of(host).undecided
+            undecided = self._of(host).undecided.values()
+            return not any(one.seen == seen or not seen for one in undecided)
         if what == MOVED:
             return self._of(host).move is None
         is_well = mine is not None and any(mine.visited.values())

@@ -360,6 +360,8 @@ class Revisiting:
             self._cursor = b""
         if not self._cursor:
             self._queue_gone(now)
+            if not self._visits_all:
+                self._look_at_undecided(now)
         began = time.perf_counter()
         found = self._frontier.backend.visits(self._cursor, SLICE)
         self._cursor = found[-1][0] if found else None
@@ -392,6 +394,13 @@ class Revisiting:
                 known.gone = left
                 self.touch(host)
         self._frontier.add(entries)
+
+    def _look_at_undecided(self, now: float) -> None:
+        """Pages that could not be had are visited once a week, so that somebody is told in time."""
+        for name, host in self._frontier.hosts.items():
+            pages = self.gate.to_look_at(name, now)
+            if pages and not host.paused and not host.record.is_silent:
+                self._make_due([(key, CONFIRM, visit) for key, visit in pages])
 
     def _make_due(self, pages: Sequence[tuple[bytes, float, FetchRecord]]) -> None:
         self._frontier.backend.schedule([(key, at) for key, at, _ in pages])

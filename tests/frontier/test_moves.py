@@ -5,7 +5,7 @@ No network, and a clock that is set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -451,13 +451,19 @@ LASTING: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def told_in(world: World, days: Sequence[float], known: set[str]) -> list[str]:
+def told_in(
+    world: World,
+    days: Sequence[float],
+    known: set[str],
+    *,
+    run: Callable[[float], Any] | None = None,
+) -> list[str]:
     """The notices of nightly runs, each once, as extensions/notify.py sends them."""
     found: list[str] = []
     for day in days:
-        world.run(day)
+        (run or world.run)(day)
         gate = world.frontier.gate
-        new = {f"{one.what} {one.host}" for one in world.notices} - known
+        new = {one.name for one in world.notices} - known
         found += sorted(new)
         known |= new
         known -= {name for name in known if gate.is_over(*name.split())}
@@ -473,11 +479,39 @@ def test_a_lasting_condition_is_told_once_and_again_when_it_came_back(name: str)
         world.site |= site
         ill = [begin + 1.01 * night for night in range(16)]
         told = [one for one in told_in(world, ill, known) if one.startswith(what)]
-        assert told == [f"{what} {SCOPE if what == SCOPE else HOST}"], [told, begin]
+        name = f"{what} {SCOPE if what == SCOPE else HOST}"
+        assert [one[: len(name)] for one in told] == [name], [told, begin]
         for one in site:
             del world.site[one]
         world.site["login"] = page("login", FORM)
         assert told_in(world, [begin + 50, begin + 51], known) == []
+
+
+@pytest.mark.parametrize("name", LASTING.keys() - {"out of scope"})
+def test_a_condition_is_told_in_time_where_few_pages_are_visited_a_night(name: str) -> None:
+    """A page a night: none is visited twice within three weeks."""
+    world = World(pages=22)
+    site, what = LASTING[name]
+    world.site |= {f"p{number}": answer for number in range(22) for answer in [site["p1"]]} | site
+
+    def night(day: float) -> None:
+        world.clock.now = 1.8e9 + day * 86_400
+        world.frontier = world.begin("due")
+        world.work(world.frontier)
+        world.notices = world.frontier.gate.notices
+
+    told = told_in(world, [1 + 1.01 * number for number in range(16)], set(), run=night)
+    assert [one for one in told if one.startswith(what)], told
+
+
+def test_a_second_condition_of_a_host_is_told_while_the_first_one_lasts() -> None:
+    world, known = World(), set[str]()
+    world.site["p1"] = page("p1", status=403)
+    told = told_in(world, [1 + 1.01 * night for night in range(12)], known)
+    assert told == [f"{UNDECIDED} {HOST} locked"]
+    world.site |= LASTING["Disallow: /"][0] | {"p1": page("p1", status=403)}
+    told = told_in(world, [20 + 1.01 * night for night in range(12)], known)
+    assert told == [f"{UNDECIDED} {HOST} robots"]
 
 
 def test_a_brake_is_told_once_and_again_when_it_came_back() -> None:
