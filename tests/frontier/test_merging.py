@@ -381,6 +381,28 @@ def test_words_that_alternate_do_not_count_after_a_restart(site, seed: int) -> N
     assert sorted(here.stored) == sorted(f"/Page{number}" for number in range(6))
 
 
+@pytest.mark.parametrize("proven", [0, 3])
+def test_words_that_alternate_with_each_request_do_not_count(site, proven: int) -> None:
+    """The first URL has the same words whenever it is asked, since another URL is asked between:
+    the second one shows that words alternate. Also by a sample of a rule that is proven."""
+    names = (f"page{number}" for number in range(9, 999))
+    sample = next(name for name in names if _is_sample(f"/{name}"))
+    turns = {f"/{sample}": iter(["Buy one now"])}
+
+    def answer(target: str) -> Answer:
+        offer = next(turns.get(target, iter(())), "Order your copy today")
+        return page(f"All that there is to say of {target.lower()} is said here. {offer}")
+
+    here = site(answer)
+    for number in range(proven):
+        here.add(f"/Page{number}", f"/page{number}")
+        here.run()
+    here.add(f"/{sample.title()}", f"/{sample}")
+    here.run()
+    assert here.stored == [*(f"/Page{number}" for number in range(proven)), f"/{sample.title()}"]
+    assert here.fetched[-1] == f"/{sample}"
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
     "text",
