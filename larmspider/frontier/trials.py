@@ -7,8 +7,8 @@
 
 Two pages that are equal are a verdict at once. Where they differ the first URL is asked again, for
 pages may differ from fetch to fetch: of one pair of a host at a time. Where few words differ the
-second URL and the first one are asked in turns, up to MOST_LOOKS times. What a verdict means for
-the rule is aliases.py's, for other URLs the Merger's (merging.py).
+first URL is asked twice, then the second and the first one in turns, MOST_LOOKS times in all. What
+a verdict means for the rule is aliases.py's, for other URLs the Merger's (merging.py).
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class Trials:
         if self._learn_places(host, trial, key, of or trial.into):
             self.judge(host, trial, Outcome.SAME)
         elif self._may_alternate(trial):
-            second = trial.looks % 2 == 1
+            second = trial.looks % 2 == 0  # not in turns: words may alternate with each request
             self._ask(host, trial, Stage.ASKING_TWICE, first, second=second)
         else:
             self.judge(host, trial, outcome)

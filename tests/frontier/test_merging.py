@@ -403,6 +403,26 @@ def test_words_that_alternate_with_each_request_do_not_count(site, proven: int) 
     assert here.fetched[-1] == f"/{sample}"
 
 
+@pytest.mark.parametrize("between", range(4))
+@pytest.mark.parametrize("begin", range(2))
+def test_every_second_answer_has_other_words(site, begin: int, between: int) -> None:
+    """However many requests for other URLs come between, and for other pairs."""
+    hits = count(begin)
+
+    def answer(target: str) -> Answer:
+        offer = ("Buy one now", "Order your copy today")[next(hits) % 2]
+        for _ in range(between if target.startswith("/page") else 0):
+            next(hits)
+        return page(f"All that there is to say of {target.lower()} is said here. {offer}")
+
+    here = site(answer)
+    for number in range(12):
+        here.add(f"/Page{number}", f"/page{number}")
+        here.run()
+    assert here.rules == ["path-case proven 3 times"]
+    assert here.stored == [f"/Page{number}" for number in range(12)]
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
     "text",
