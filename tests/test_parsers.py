@@ -49,6 +49,7 @@ OURS = frozenset(
     | {"larmspider.reports.stored_copy.html_blocks"}
 )
 """Functions and modules of this package that lead to a parser."""
+_ALL = LIBRARIES | OURS | CALLS
 _LAST = {name.rpartition(".")[2] for name in CALLS}
 _IMPORTING = ("import_module", "__import__")
 
@@ -250,21 +251,24 @@ def parsers(tree: ast.AST) -> Iterator[str]:
                     yield from _named(str(word.value))
 
 
-def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
     """All but what only annotations need."""
-    if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-        return
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr_context | ast.operator | ast.Constant):
-            yield from _nodes(child)
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            continue
+        yield node
+        if isinstance(node, ast.Name | ast.Constant):
+            continue
+        waiting += ast.iter_child_nodes(node)
 
 
 def _named(name: str) -> Iterator[str]:
     """The library or door that an imported name belongs to."""
     if any(name == one or name.startswith(f"{one}.") for one in HARMLESS):
         return
-    for one in LIBRARIES | OURS | CALLS:
+    for one in _ALL:
         if name == one or (one not in CALLS and name.startswith(f"{one}.")):
             short = one.removeprefix(_FORMATS)
             for home in ("larmspider.", "extraction.sitemap.", "extraction.requisites."):

@@ -477,7 +477,7 @@ def test_a_lasting_condition_is_told_once_and_again_when_it_came_back(name: str)
     known = set[str]()
     for begin in (1, 101):
         world.site |= site
-        ill = [begin + 1.01 * night for night in range(16)]
+        ill = [begin + 1.01 * night for night in range(10)]
         told = [one for one in told_in(world, ill, known) if one.startswith(what)]
         name = f"{what} {SCOPE if what == SCOPE else HOST}"
         assert [one[: len(name)] for one in told] == [name], [told, begin]
@@ -500,7 +500,7 @@ def test_a_condition_is_told_in_time_where_few_pages_are_visited_a_night(name: s
         world.work(world.frontier)
         world.notices = world.frontier.gate.notices
 
-    told = told_in(world, [1 + 1.01 * number for number in range(16)], set(), run=night)
+    told = told_in(world, [1 + 1.01 * number for number in range(10)], set(), run=night)
     assert [one for one in told if one.startswith(what)], told
 
 
@@ -529,7 +529,7 @@ def test_a_move_is_told_once_and_again_when_it_came_back() -> None:
     world, known = Moving(), set[str]()
     for begin in (1, 101):
         world.move()
-        told = told_in(world, [begin + 1.01 * night for night in range(16)], known)
+        told = told_in(world, [begin + 1.01 * night for night in range(10)], known)
         assert [one for one in told if one.startswith(MOVED)] == [f"{MOVED} {HOST}"], begin
         for one in world.names:
             del world.site[one]
