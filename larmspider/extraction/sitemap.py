@@ -18,10 +18,10 @@ import re
 import zlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 from xml.parsers import expat
 
+from larmspider.dates import http_time
 from larmspider.items import Page
 from larmspider.urls.resolve import LinkResolver
 
@@ -255,10 +255,7 @@ def time_of(text: str) -> float | None:
             return (begin + (_ANYWHERE if parts[3] else _DAY + _ANYWHERE)).timestamp()
         except (ValueError, OverflowError):
             return None
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
+    return http_time(text)
 
 
 def listed(page: Page, now: float) -> list[Entry]:

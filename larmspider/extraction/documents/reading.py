@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from lxml import etree
 
+from larmspider.dates import http_time
 from larmspider.errors import LarmspiderError
 from larmspider.extraction import progress
 from larmspider.extraction.page_builder import MAX_TEXT, PageBuilder
@@ -165,10 +165,7 @@ def date_of(text: str) -> float | None:
             return date.timestamp() - offset * 60
         except (ValueError, OverflowError):
             return None
-    try:
-        return _utc(parsedate_to_datetime(text))
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
+    return http_time(text)
 
 
 def _utc(date: datetime) -> float:
