@@ -438,10 +438,11 @@ def test_charset_reaches_title_href_and_text():
 
 
 def test_bad_utf8_becomes_replacement_characters():
-    found = extract(
-        b"<title>a\xffb</title><a href='\xff'>c\xffd</a>", URL, "text/html; charset=utf-8"
-    )
-    assert (found.title, found.text, found.links[0].anchor) == ("a\ufffdb", "c\ufffdd", "c\ufffdd")
+    """Of a page most of whose characters are UTF-8."""
+    markup = b"<title>a\xffb</title><a href='\xff'>c\xffd</a> " + "äöüß".encode()
+    found = extract(markup, URL, "text/html; charset=utf-8")
+    assert (found.title, found.text) == ("a\ufffdb", "c\ufffdd äöüß")
+    assert found.links[0].anchor == "c\ufffdd"
 
 
 def test_fields_of_the_fetch_are_left_to_the_spider():
