@@ -65,7 +65,7 @@ def root_of(text: str) -> str:
 
 
 def items(text: str, name: str) -> Iterator[Item]:
-    """What the elements ``name`` of the text say, in their order. An element ends where the next
+    """The elements ``name`` of the text, in their order. An element ends where the next
     one begins; a value that is cut at the end of the text does not count."""
     text = _without_sections(text)
     url = guid = prefix = ""

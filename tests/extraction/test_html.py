@@ -175,8 +175,7 @@ def test_empty_href_and_fragment_are_links_to_the_page_itself(markup):
 )
 @pytest.mark.parametrize("nesting", ["", "<div>" * 1_000], ids=["lexbor", "libxml2"])
 def test_what_a_page_shows_in_a_frame_is_its_text(markup: str, text: str, nesting: str) -> None:
-    """Of an object what is shown where the object cannot be, of an iframe its srcdoc, and a shadow
-    root that stands in the markup."""
+    """The text of an object, of an iframe's srcdoc, and of a shadow root in the markup."""
     assert page(nesting + markup).text == text
 
 
@@ -438,7 +437,7 @@ def test_charset_reaches_title_href_and_text():
 
 
 def test_bad_utf8_becomes_replacement_characters():
-    """Of a page most of whose characters are UTF-8."""
+    """Most characters of the page are UTF-8."""
     markup = b"<title>a\xffb</title><a href='\xff'>c\xffd</a> " + "äöüß".encode()
     found = extract(markup, URL, "text/html; charset=utf-8")
     assert (found.title, found.text) == ("a\ufffdb", "c\ufffdd äöüß")

@@ -54,6 +54,6 @@ def _target(written: str) -> str:
 
 
 def _text_before(text: str, end: int) -> str:
-    """The text of the link whose closing bracket is at ``end``, that of an image in it too."""
+    """The text of the link whose closing bracket is at ``end``, or of an image in it."""
     start = text.rfind("[", max(0, end - _LONGEST_TEXT), end)
     return text[start + 1 : end].partition("]")[0] if start >= 0 else ""

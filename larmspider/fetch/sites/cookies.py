@@ -27,7 +27,7 @@ _KEPT = (b"path", b"expires", b"max-age")
 
 
 class OriginCookies:
-    """In memory alone. ``host`` is a name or an address, that of IPv6 in brackets or without."""
+    """In memory alone. ``host`` is a name or an address; IPv6 addresses may have brackets."""
 
     def __init__(self, scheme: str, host: str) -> None:
         self._base, self._host = f"{scheme}://{_HOST}", _plain(host)
