@@ -84,6 +84,7 @@ WHERE: Mapping[str, Row] = {
         DOCUMENTS, _LIMITS, "bz2", "gzip", "lzma", "tarfile", "zipfile", "extraction.documents"
     ),
     "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile"),
+    "extraction/documents/delimited.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/epub.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extraction.html"
     ),
@@ -106,7 +107,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/spreadsheet.py": row(
         DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
     ),
-    "extraction/documents/text.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/text.py": row(DOCUMENTS, _LIMITS, "json.loads", "extraction.documents"),
     "extraction/documents/tika.py": row(
         DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
     ),

@@ -24,13 +24,14 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import formatdate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
+from larmspider.dates import http_time
 from larmspider.fetch import errors
 from larmspider.fetch.blobs import Blob, Room, folder_of
 from larmspider.fetch.in_thread import in_thread
@@ -319,11 +320,8 @@ def _is_as_it_was(headers: dict[str, str], asked: dict[str, str]) -> bool:
     """RFC 9110 13.2.2: If-Modified-Since counts without If-None-Match only."""
     if asked["If-None-Match"]:
         return headers["ETag"] in asked["If-None-Match"]
-    try:
-        since = parsedate_to_datetime(asked["If-Modified-Since"]).timestamp()
-        return parsedate_to_datetime(headers["Last-Modified"]).timestamp() <= since
-    except (ValueError, TypeError, OverflowError):
-        return False
+    since, modified = http_time(asked["If-Modified-Since"]), http_time(headers["Last-Modified"])
+    return since is not None and modified is not None and modified <= since
 
 
 def _shown(name: bytes) -> str:

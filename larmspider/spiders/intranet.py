@@ -22,7 +22,7 @@ from larmspider.errors import ConfigError
 from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.extraction.language import Languages, languages_in
-from larmspider.extraction.page_builder import robots_header
+from larmspider.extraction.page_builder import MOVED_SECS, refresh_of, robots_header
 from larmspider.extraction.process import ExtractionRefused, Readers
 from larmspider.extraction.requisites import requisites_of_page, requisites_of_style
 from larmspider.fetch import limits
@@ -163,6 +163,7 @@ class IntranetSpider(Spider):
         meta = response.meta
         self._fill(page, response, digest)
         self._add_redirect(page, response)
+        self._add_refresh(page, response)
         if PROOF in meta:  # somebody is signed in
             for link in page.links:
                 link.url = without_tokens(link.url)
@@ -311,6 +312,17 @@ class IntranetSpider(Spider):
         url = resolve(response.url, target)
         shown = url if url is not None else without_userinfo(target)
         page.links.insert(0, Link(shown, type=REDIRECT))
+
+    def _add_refresh(self, page: Page, response: Response) -> None:
+        """The header Refresh is a link as a meta refresh is (HTML 7.4.6)."""
+        for header in dict.get(response.headers, b"Refresh", ()):
+            if (found := refresh_of(location_of(header))) is None:
+                continue
+            seconds, target = found
+            if url := resolve(response.url, target):
+                page.links.insert(0, Link(url, type=REDIRECT))
+                page.moved |= seconds <= MOVED_SECS
+            return
 
     def fetch_failed(self, failure: Failure) -> Iterator[FailedFetch | Kept | Removed | Requisite]:
         request = failure.request  # type: ignore[attr-defined]
