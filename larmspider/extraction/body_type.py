@@ -116,11 +116,10 @@ _NOT_READ = dict.fromkeys(WRAPPED, ZIP)
 _OFFICE = frozenset(("office", "spreadsheet", "ole", "rtf"))
 """Readers of what Office writes. Exports of tables and texts are called so, for a browser opens
 Office then."""
-_SIGNED = _OFFICE | {"archives", "msg", "unknown", "epub"}
+_SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "unknown"}
 """Readers of formats that are no text: a text under their type is something else."""
 _TEXTUAL = frozenset(("text", "markdown", "xml", "mail", "html", "xhtml", "plain_text"))
 _EXCEL = "application/vnd.ms-excel"
-_SHEETS = frozenset(("spreadsheet",))
 _PLAIN_NAMES = frozenset(
     {"text/markdown", "text/csv", "text/tab-separated-values", MAIL, "application/json", MBOX, XML}
 )
@@ -235,16 +234,14 @@ def _believed(mime: str, body: bytes, name: str) -> str:
     if mime == "text/plain":
         return _plain(name)
     module = module_of(mime)
-    if not body or (module not in _SIGNED and module != "pdf"):
+    if not body or module not in _SIGNED:
         return mime
     if _HTML.match(_plain_start(body)):
         return "text/html"
-    if module == "pdf" or not is_text(body):
+    if not is_text(body):
         return mime
-    if module == "spreadsheet" or mime == _EXCEL:
-        wide = body.startswith(_MARKS[1:])
-        has_tabs = (b"\t\0" if wide else b"\t") in body[:_HEAD_BYTES].partition(b"\n")[0]
-        return "text/tab-separated-values" if has_tabs else "text/csv"
+    if module == "spreadsheet":
+        return _table(body)
     if module in _OFFICE:
         return "text/plain"
     return _text(_without_packing(name), body)
@@ -267,11 +264,20 @@ def _unsaid(mime: str, body: bytes, name: str, *, said: bool) -> str:
 def _text(name: str, body: bytes) -> str:
     """The type of a text, by its name."""
     named = type_by_name(name)
+    if module_of(named) == "spreadsheet":
+        return _table(body)
     if named and named != "text/plain" and module_of(named) in _TEXTUAL:
         return named
     if _MBOX.match(body, 0, _MAIL_HEAD_BYTES):
         return MBOX
     return MAIL if _MAIL.match(body, 0, _MAIL_HEAD_BYTES) else "text/plain"
+
+
+def _table(body: bytes) -> str:
+    """The type of a text that is called a spreadsheet."""
+    is_wide = body.startswith(_MARKS[1:])
+    has_tabs = (b"\t\0" if is_wide else b"\t") in body[:_HEAD_BYTES].partition(b"\n")[0]
+    return "text/tab-separated-values" if has_tabs else "text/csv"
 
 
 def _plain(name: str) -> str:

@@ -25,6 +25,8 @@ from larmspider.extraction.documents.reading import (
 from larmspider.items import Outcome, Page
 
 MAIL, MBOX = "message/rfc822", "application/mbox"
+_SAYING_NOTHING = ("application/octet-stream", "text/plain")
+"""What programs that know no better call an attachment."""
 _FROM = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _HEADERS = ("From", "To", "Cc")
@@ -99,7 +101,9 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
         if isinstance(inner, EmailMessage):
             yield Member(file or f"{number}.eml", inner.as_bytes(), MAIL)
         elif isinstance(payload := part.get_payload(decode=True), bytes):
-            yield Member(file or f"attachment-{number}", payload, part.get_content_type())
+            said = part.get_content_type()
+            said = "" if said in _SAYING_NOTHING else said
+            yield Member(file or f"attachment-{number}", payload, said)
     if fault is not None:
         raise fault
 
