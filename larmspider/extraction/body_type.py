@@ -1,4 +1,4 @@
-"""What a body is: one function for HTTP, file://, imports, members of archives and attachments.
+"""The media type of a body: one function for HTTP, file://, imports, archives and attachments.
 
     media_type("application/vnd.ms-word", b"PK...", "http://h/a.docx")     # docx, by its content
     media_type("application/octet-stream", b"[server]\\nport=1\\n")          # "text/plain"
@@ -123,7 +123,7 @@ _EXCEL = "application/vnd.ms-excel"
 _PLAIN_NAMES = frozenset(
     {"text/markdown", "text/csv", "text/tab-separated-values", MAIL, "application/json", MBOX, XML}
 )
-"""What servers that know no better send as text/plain."""
+"""Servers that know no better send these as text/plain."""
 
 _INFO = re.compile(rb"\AThis is [^\n]{1,200}\bmakeinfo\b|\x1f\n(?:File|Indirect|Tag Table): ?")
 """GNU info: text, with a control character before each node."""
@@ -142,7 +142,7 @@ _FEW, _SOME = 200, 50
 
 
 class _Found(NamedTuple):
-    """What the content says. ``is_sure`` is False where another type of the same container may be
+    """The type that the content shows. ``is_sure`` is False where another type of the same container may be
     in there."""
 
     mime: str = ""
@@ -151,7 +151,7 @@ class _Found(NamedTuple):
 
 _NOTHING, _PDF = _Found(), _Found("application/pdf")
 Look = Callable[[bytes], str]
-"""The type of a zip or OLE file, "" where what is looked at does not say it."""
+"""Names the type of a zip or OLE file, "" if it cannot tell."""
 
 
 def media_type(content_type: str, body: bytes, name: str = "", look: Look | None = None) -> str:
@@ -185,7 +185,7 @@ def declared_type(content_type: str) -> str:
 
 
 def _decided(mime: str, found: _Found, name: str, *, said: bool) -> str:
-    """The type of content that is known, beside what is declared; "" if that is to decide."""
+    """Weigh known content against the declared type; "" leaves the decision to the latter."""
     kind = found.mime
     if kind in (ZIP, OLE):
         return _container(mime, found, name, said=said)
@@ -248,7 +248,7 @@ def _believed(mime: str, body: bytes, name: str) -> str:
 
 
 def _unsaid(mime: str, body: bytes, name: str, *, said: bool) -> str:
-    """Nothing is declared, or a type that nobody knows."""
+    """The type without a declared one, or with an unknown one."""
     named = type_by_name(name)
     if not body:
         return named or (mime if said else "text/plain")

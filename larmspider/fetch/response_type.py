@@ -1,4 +1,4 @@
-"""What the body of a response is, by its content, its head and its names.
+"""The media type of a response, by its content, its head and its names.
 
 body_type(response)     # "text/csv": octet-stream with Content-Disposition: ...; filename=a.csv
 """

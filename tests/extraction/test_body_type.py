@@ -1,4 +1,4 @@
-"""What a body is, whichever way it comes: HTTP, a share, an import, an archive, a mail."""
+"""A body has one type, whichever way it comes: HTTP, a share, an import, an archive, a mail."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_content_that_is_unmistakable_outranks_every_type(content: str) -> None:
 
 @pytest.mark.parametrize("said", TYPES)
 def test_the_type_of_a_type_is_that_type(said: str) -> None:
-    """What is stored is read again by the type that was stored."""
+    """`scrapy reindex` reads a stored body by its stored type."""
     for body in (*TEXTS.values(), *(body for body, _ in CONTENTS.values()), PICTURE, b"", HTML):
         mime = media_type(said, body, "http://h/x")
         assert media_type(mime, body, "http://h/x") == mime
@@ -301,7 +301,7 @@ def test_the_type_of_a_body(said: str, body: bytes, name: str, mime: str) -> Non
 
 @pytest.mark.parametrize("size", [END_BYTES, 20 * END_BYTES])
 def test_a_body_is_looked_at_from_its_ends_alone(size: int) -> None:
-    """What lies between 64 KB at each end changes nothing."""
+    """Bytes between 64 KB at each end change nothing."""
     names = {f"{number:05}" + "x" * 200: b"" for number in range(2 * size // 250)}
     for body in (b"words " * (size // 2), zipped(names), b"\0" * 3 * size):
         middle = len(body) // 2 - 100

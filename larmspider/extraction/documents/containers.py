@@ -30,7 +30,7 @@ from larmspider.urls.media_types import ODF, OOXML, reader_of
 
 _END_BYTES, _MAX_NAMES = 1 << 17, 10_000
 _MAX_BYTES = 4_000_000
-"""Of a member that says what the file is; it has some 1,000 bytes."""
+"""Bytes read of a member that lists parts; such a member has some 1,000 bytes."""
 _INSTALLER = "000C1084-0000-0000-C000-000000000046"
 """The class of a package of Windows Installer (MS-CFB 2.6.4)."""
 _ELEMENT = re.compile(r"<(?:\w+:)?(Override|Relationship)\b([^>]*)>")
@@ -130,7 +130,7 @@ def _by_relationships(archive: zipfile.ZipFile, names: dict[str, str]) -> str:
 
 
 def _of_content_type(kind: str) -> str:
-    """The type of a file with a main part of this content type: that of docx for
+    """The file type for the content type of a main part: docx for
     ``...wordprocessingml.document.main+xml``."""
     found = _MAIN.fullmatch(kind)
     bare = found[1] if found else kind

@@ -26,7 +26,7 @@ from larmspider.items import Outcome, Page
 
 MAIL, MBOX = "message/rfc822", "application/mbox"
 _SAYING_NOTHING = ("application/octet-stream", "text/plain")
-"""What programs that know no better call an attachment."""
+"""Mail programs send any attachment under these."""
 _FROM = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _HEADERS = ("From", "To", "Cc")
