@@ -49,6 +49,7 @@ _HTML = re.compile(
     rb"|br|p|!--|meta|link|frameset|ul|ol|pre)(?:[\t\n\f\r />]|-)",
     re.IGNORECASE,
 )
+_ORDINARY_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?[\t\n\f\r ]{0,200}<[^?]")
 _WHOLE_PAGE = re.compile(rb"[\t\n\f\r ]*<(?:!doctype html|html)[\t\n\f\r />]", re.IGNORECASE)
 """No picture, font, style sheet or program begins so."""
 _HEAD_BYTES = 1_445
@@ -142,8 +143,8 @@ _FEW, _SOME = 200, 50
 
 
 class _Found(NamedTuple):
-    """The type that the content shows. ``is_sure`` is False where another type of the same container may be
-    in there."""
+    """The type that the content shows. ``is_sure`` is False where another type of the same container
+    may be in there."""
 
     mime: str = ""
     is_sure: bool = True
@@ -166,8 +167,8 @@ def media_type(content_type: str, body: bytes, name: str = "", look: Look | None
     open files. As in browsers (WHATWG MIME Sniffing 7) text/plain is not read as HTML.
     """
     mime = declared_type(content_type)
-    if mime == "text/html" and body.startswith(b"<") and not body.startswith(b"<?"):
-        return mime
+    if mime == "text/html" and _ORDINARY_PAGE.match(body):
+        return mime  # in 1 us: of most crawls that is nearly every body
     said = bool(_TYPE.fullmatch(mime)) and mime not in NO_TYPES
     found = _found(body, look or type_outside)
     if found.mime and (decided := _decided(mime, found, name, said=said)):
