@@ -143,8 +143,8 @@ _FEW, _SOME = 200, 50
 
 
 class _Found(NamedTuple):
-    """The type that the content shows. ``is_sure`` is False where another type of the same container
-    may be in there."""
+    """The type that the content shows. ``is_sure`` is False where another type of the same
+    container may be in there."""
 
     mime: str = ""
     is_sure: bool = True
