@@ -63,6 +63,10 @@ _SIGNATURES = (
     (b"\x1f\x8b\x08", "application/gzip"),
     (b"\xfd7zXZ\x00", "application/x-xz"),
     (b"\x28\xb5\x2f\xfd", "application/zstd"),
+    (b"LZIP\x01", "application/x-lzip"),
+    (b"\x04\x22\x4d\x18", "application/x-lz4"),
+    (b"\x1f\x9d", "application/x-compress"),
+    (b"]\0\0\x80\0", "application/x-lzma"),
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
     (b"Rar!\x1a\x07", "application/vnd.rar"),
     (b"\xffWPC", "application/vnd.wordperfect"),
@@ -128,6 +132,8 @@ _PLAIN_NAMES = frozenset(
 
 _INFO = re.compile(rb"\AThis is [^\n]{1,200}\bmakeinfo\b|\x1f\n(?:File|Indirect|Tag Table): ?")
 """GNU info: text, with a control character before each node."""
+_OVERSTRUCK = re.compile(rb"[^\x00-\x1f]\x08")
+"""Bold and underlined letters of a manual page."""
 _MAIL = re.compile(
     rb"(?:(?:Return-Path|Received|From|To|Date|Subject|Message-ID|MIME-Version|Delivered-To)"
     rb":[^\n]*\n(?:[ \t][^\n]*\n)*){2}",
@@ -137,7 +143,7 @@ _HEADERS = re.compile(rb"(?:[!-9;-~]{1,100}[ \t]*:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*)
 _MIME_VERSION = re.compile(rb"^MIME-Version[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _MBOX = re.compile(rb"From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [^\n]{10,60}\r?\n[!-9;-~]+:")
 _MAIL_HEAD_BYTES = 16_384
-_TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\f\r\x1b")
+_TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\v\f\r\x1b")
 _FEW, _SOME = 200, 50
 """A text has one control character in 200 bytes at most, and one in 50 beyond its beginning."""
 
@@ -307,9 +313,13 @@ def is_text(body: bytes) -> bool:
     head = body[:END_BYTES]
     if head.startswith(_MARKS[0]):
         return True
+    if b"\x08" in head:
+        head = _OVERSTRUCK.sub(b"", head)
     if head.startswith(_MARKS[1:]):
         return "\0" not in head[: len(head) & ~1].decode("utf-16", "replace")[:_HEAD_BYTES]
     tail = body[-END_BYTES:].rstrip(b"\x1a")  # the end of a text for DOS
+    if b"\x08" in tail:
+        tail = _OVERSTRUCK.sub(b"", tail)
     if len(body) <= END_BYTES:
         head = tail
     for end in (head, tail):
@@ -318,7 +328,7 @@ def is_text(body: bytes) -> bool:
     start = head[:_HEAD_BYTES]
     if not start.translate(None, _TEXT_BYTES) or _INFO.search(start):
         return True
-    strange = len(re.sub(rb".\x08", b"", head).translate(None, _TEXT_BYTES))  # of a manual page
+    strange = len(head.translate(None, _TEXT_BYTES))
     return strange * _FEW <= len(head) and b"\0" not in start
 
 
@@ -340,7 +350,11 @@ def _found(body: bytes, look: Look) -> _Found:
         return _in_container(body, look)
     if body.startswith(b"<", at) or body.startswith((b"\xff\xfe<\0", b"\xfe\xff\0<", b"<\0?\0")):
         found = _in_markup(body)
-        return _PDF if not found.mime and _is_pdf(body) else found
+        if found.mime:
+            return found
+        if _is_pdf(body):
+            return _PDF
+        return _in_container(body, look) if _is_zip_behind_junk(body) else found
     if _RTF.match(body, at):
         return _Found("application/rtf")
     if _BZIP2.match(body):
@@ -355,6 +369,8 @@ def _found(body: bytes, look: Look) -> _Found:
         return _Found("application/vnd.microsoft.portable-executable")
     if _is_pdf(body):
         return _PDF
+    if _is_zip_behind_junk(body):
+        return _in_container(body, look)
     return _Found(MAIL) if _is_mime(body, at) else _NOTHING
 
 
@@ -369,6 +385,13 @@ def _is_pdf(body: bytes) -> bool:
     if _HTML.match(before.removeprefix(_MARKS[0])):
         return False
     return _PDF_BEGINS.match(body, found.start()) is not None or not is_text(body)
+
+
+def _is_zip_behind_junk(body: bytes) -> bool:
+    """Whether a zip file begins behind a warning of PHP or the like. A program that unpacks itself
+    has more before it."""
+    start = body.find(_ZIP_STARTS[0], 1, _PDF_JUNK)
+    return start > 0 and is_text(body[:start]) and b"PK\x05\x06" in body[-END_BYTES:]
 
 
 def _is_mime(body: bytes, at: int) -> bool:

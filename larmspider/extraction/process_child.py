@@ -111,6 +111,8 @@ def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers)
         if extract is None:
             return Page(url, unread=without_text(mime))
         return extract(body, url, content_type)
+    if not body:
+        return Page(url, unread=without_text(mime, is_empty=True))
     from larmspider.extraction.documents import parts
 
     ends = time.monotonic() + helpers.ocr_secs
@@ -121,11 +123,11 @@ def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers)
     def read() -> Page:
         return parts.read(mime, body, url, content_type, helped)
 
-    page = _by(read, url, mime, is_empty=not body)
+    page = _by(read, url, mime)
     return helped(mime, body, page)
 
 
-def _by(read: Callable[[], Page], url: str, mime: str, *, is_empty: bool = False) -> Page:
+def _by(read: Callable[[], Page], url: str, mime: str) -> Page:
     from larmspider.extraction.documents.reading import Unread
 
     try:
@@ -134,7 +136,7 @@ def _by(read: Callable[[], Page], url: str, mime: str, *, is_empty: bool = False
         page = refused.page or Page(url)
         page.unread = refused.unread
     if not page.text and not page.unread:
-        page.unread = without_text(mime, is_empty=is_empty)
+        page.unread = without_text(mime)
     return page
 
 

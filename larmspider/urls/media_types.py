@@ -78,6 +78,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/x-bzip2", "bz2", _APART + "archives"),
     ("application/x-xz", "xz", _APART + "archives"),
     ("application/zstd", "zst", _APART + "archives"),
+    ("application/x-lzma", "lzma", _APART + "archives"),
     # what the base install cannot read says so (docs/documents.md#second-reader)
     ("application/msword", "doc dot", _APART + "ole"),
     ("application/vnd.ms-powerpoint", "ppt pps", _APART + "ole"),
@@ -95,6 +96,9 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/vnd.apple.keynote", "key", _APART + "unknown"),
     ("application/vnd.ms-xpsdocument", "xps oxps", _APART + "unknown"),
     ("image/vnd.djvu", "djvu djv", _APART + "unknown"),
+    ("application/x-lzip", "lz", _APART + "unknown"),
+    ("application/x-lz4", "lz4", _APART + "unknown"),
+    ("application/x-compress", "z", _APART + "unknown"),
     ("application/x-7z-compressed", "7z", _APART + "unknown"),
     ("application/vnd.rar", "rar", _APART + "unknown"),
     ("application/x-rar-compressed", "", _APART + "unknown"),

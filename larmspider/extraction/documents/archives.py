@@ -30,9 +30,10 @@ _OPENERS: dict[str, Any] = {
     "application/gzip": gzip.open,
     "application/x-bzip2": bz2.open,
     "application/x-xz": lzma.open,
+    "application/x-lzma": lzma.open,
     "application/zstd": zstd.open,
 }
-_UNPACKED = ("gz", "bz2", "xz", "z", "zst")
+_UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
 _UNKNOWN_METHOD = "it is packed in a way that nothing here unpacks"
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from posixpath import normpath
+from posixpath import normpath, splitext
 
 import olefile
 
@@ -33,7 +33,7 @@ _MAX_BYTES = 4_000_000
 """Bytes read of a member that lists parts; such a member has some 1,000 bytes."""
 _INSTALLER = "000C1084-0000-0000-C000-000000000046"
 """The class of a package of Windows Installer (MS-CFB 2.6.4)."""
-_ELEMENT = re.compile(r"<(?:\w+:)?(Override|Relationship)\b([^>]*)>")
+_ELEMENT = re.compile(r"<(?:\w+:)?(Override|Default|Relationship)\b([^>]*)>")
 _ATTRIBUTE = re.compile(r"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _MAIN = re.compile(r"(.+?)(?:\.main)?\+xml")
 _KNOWN = {
@@ -114,7 +114,9 @@ def _by_relationships(archive: zipfile.ZipFile, names: dict[str, str]) -> str:
     """OOXML and XPS: the part that the package's relationships name first, by its content type."""
     related = _elements(archive, names.get("_rels/.rels"))
     types = {
-        _plain(one.get("PartName", "")): one.get("ContentType", "").lower()
+        _plain(one.get("PartName") or "." + one.get("Extension", "")): one.get(
+            "ContentType", ""
+        ).lower()
         for one in _elements(archive, names.get("[content_types].xml"))
     }
     mains = [
@@ -123,7 +125,8 @@ def _by_relationships(archive: zipfile.ZipFile, names: dict[str, str]) -> str:
         if one.get("Type", "").rpartition("/")[2] in ("officeDocument", "document")
         or one.get("Type", "").endswith("fixedrepresentation")
     ]
-    for kind in [types[part] for part in mains if part in types] or types.values():
+    known = (types.get(part) or types.get(splitext(part)[1], "") for part in mains)
+    for kind in (*known, *types.values()):
         if mime := _of_content_type(kind):
             return mime
     return ""

@@ -283,8 +283,8 @@ def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: H
     mime = document_type(data, name, said)
     part = Part(name, mime, len(data), digest=sha1(data, usedforsecurity=False).hexdigest())
     extract, url = extractor_for(mime), _BASE + file_name(name)
-    if extract is None:
-        part.unread = without_text(mime)
+    if extract is None or not data:
+        part.unread = without_text(mime, is_empty=not data)
         return part
     progress.part(name, mime, part.size, part.digest)
     try:
@@ -297,7 +297,7 @@ def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: H
         found.unread = refused.unread
     if members_of(mime) is None:
         if not found.text and not found.unread:
-            found.unread = without_text(mime, is_empty=not data)
+            found.unread = without_text(mime)
         if is_read_apart(mime):
             found = helped(mime, data, found)
     part.title, part.text, part.author = found.title, found.text, found.author
