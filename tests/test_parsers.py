@@ -45,6 +45,7 @@ OURS = frozenset(
     | {"larmspider.extraction.requisites.requisites_of_page"}
     | {"larmspider.extraction.requisites.requisites_of_style"}
     | {"larmspider.extraction.documents", "larmspider.extraction.html"}
+    | {"larmspider.extraction.xhtml"}
     | {"larmspider.extraction.deep_html", "larmspider.extraction.plain_text"}
     | {"larmspider.reports.stored_copy.html_blocks"}
 )
@@ -83,10 +84,10 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/archives.py": row(
         DOCUMENTS, _LIMITS, "bz2", "gzip", "lzma", "tarfile", "zipfile", "extraction.documents"
     ),
-    "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile"),
+    "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile", "zipfile"),
     "extraction/documents/delimited.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/epub.py": row(
-        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.html"
+        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
     ),
     "extraction/documents/mail.py": row(
         DOCUMENTS, _LIMITS, "email", "extraction.documents", "extraction.html"
@@ -113,7 +114,7 @@ WHERE: Mapping[str, Row] = {
     ),
     "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/xml.py": row(
-        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.html"
+        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
     ),
     "extraction/process_child.py": row(
         f"{DOCUMENTS}, {PAGES}",
@@ -137,6 +138,9 @@ WHERE: Mapping[str, Row] = {
     "extraction/html.py": row(
         f"{CRAWL}, {PAGES}", _GUARD, "selectolax", "css", "css_first", "extraction.deep_html"
     ),
+    "extraction/xhtml.py": row(
+        f"{CRAWL}, {PAGES}", "a scan that is linear in time; then as html.py", "extraction.html"
+    ),
     "extraction/deep_html.py": row(f"{CRAWL}, {PAGES}", "no tree: linear in time", "lxml"),
     "extraction/page_builder.py": row(f"{CRAWL}, {PAGES}", "XPath of one text, no markup", "lxml"),
     "extraction/requisites.py": row(
@@ -148,7 +152,8 @@ WHERE: Mapping[str, Row] = {
     "reports/stored_copy.py": row("web server", "2 MB, is_costly()", "lxml"),
     "web/views/search.py": row("web server", "2 MB, is_costly()", "html_blocks"),
     # by media type
-    "extraction/formats.py": row(CRAWL, "64 KB at each end and 1,000 names; opens nothing"),
+    "extraction/body_type.py": row(CRAWL, "64 KB at each end and 1,000 names; opens nothing"),
+    "extraction/formats.py": row(CRAWL, "imports the module that reads a type; opens nothing"),
     "extraction/page_process.py": row(
         CRAWL, "bodies that are not apart, where the process beside ended", "extractor_for"
     ),

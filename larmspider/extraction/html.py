@@ -166,7 +166,12 @@ def extract_columns(body: bytes, url: str, content_type: str | None) -> tuple[Pa
 
 
 def _begun(body: bytes, url: str, content_type: str | None) -> tuple[Page, PageBuilder]:
-    markup, charset = to_utf8(body, content_type)
+    return begun(*to_utf8(body, content_type), body, url)
+
+
+def begun(markup: bytes, charset: str, body: bytes, url: str) -> tuple[Page, PageBuilder]:
+    """The Page of ``body`` without what the builder has: ``markup``, which is ``body`` in UTF-8, is
+    read."""
     page = Page(url, body=body, charset=charset)
     return page, _read_all(_with_shadow_roots(markup), [MAX_TAGS])
 

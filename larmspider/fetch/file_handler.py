@@ -39,7 +39,7 @@ from larmspider.fetch.limits import Limits
 from larmspider.formatting import printable
 from larmspider.requests import BLOB, TIMING, TOO_LARGE, VALIDATORS, is_of_page
 from larmspider.urls.file_urls import FILES, FROM, FileRoots, path_of, url_of
-from larmspider.urls.media_types import is_document, type_by_name
+from larmspider.urls.media_types import PAGE_TYPES, is_document, type_by_name
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -53,7 +53,6 @@ LARGEST = 5_000_000
 between two parts, of all folders together."""
 _CHUNK = 1 << 20
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
-_PAGES = ("text/html", "application/xhtml+xml")
 _REPLACED = "another file has taken its place"
 _HAS_PROC = os.path.exists("/proc/self/fd")
 
@@ -186,7 +185,7 @@ class FileReader:
             "Last-Modified": formatdate(found.st_mtime, usegmt=True),
             "ETag": f'"{found.st_mtime_ns:x}-{found.st_size:x}"',
             "Content-Length": str(found.st_size),
-            **({"Content-Type": mime} if mime in _PAGES else {}),
+            **({"Content-Type": mime} if mime in PAGE_TYPES else {}),
         }
         if _is_as_it_was(headers, asked):
             return Answer(304, headers)
