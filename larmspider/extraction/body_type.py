@@ -123,7 +123,9 @@ _OFFICE = frozenset(("office", "spreadsheet", "ole", "rtf"))
 Office then."""
 _SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "unknown"}
 """Readers of formats that are no text: a text under their type is something else."""
-_TEXTUAL = frozenset(("text", "markdown", "xml", "mail", "html", "xhtml", "plain_text"))
+_TEXTUAL = frozenset(
+    ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text")
+)
 _EXCEL = "application/vnd.ms-excel"
 _PLAIN_NAMES = frozenset(
     {"text/markdown", "text/csv", "text/tab-separated-values", MAIL, "application/json", MBOX, XML}
