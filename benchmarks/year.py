@@ -248,6 +248,7 @@ class Year:
         """Days from the first visit that missed a page to its removal, each with the URL; and the
         removals of pages that the server has at the end, and had then."""
         first: dict[str, float] = {}
+        last: dict[str, float] = {}  # removals, of pages that come and go
         times: dict[str, list[tuple[float, str]]] = defaultdict(list)
         for fields in _rows(self.folder / "crawl" / "fetch.log"):
             times[fields[1]].append((_time(fields[0]), fields[4]))
@@ -258,12 +259,15 @@ class Year:
             for at, outcome in times[url]:
                 if at > removed + 60:
                     break
+                if at <= last.get(url, 0.0) + 60:
+                    continue
                 if outcome in PRESENT:
                     first.pop(url, None)
                 elif outcome in MISSED:
                     first.setdefault(url, at)
             if url in first:
                 days.append(((removed - first[url]) / DAY, url))
+            last[url] = removed
             truth = self.world.truth(url)
             if truth.token and not self._was_gone(url, removed):
                 wrong.append(f"{url} {fields[-1]}")
