@@ -32,7 +32,13 @@ from larmspider.control.deletes import approved_in, write_approved
 from larmspider.control.remove import take_out_host
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import counted, printable, utc
-from larmspider.frontier.delete_gate import MOVED, SCOPE, WHOLE_HOST, is_same_silence
+from larmspider.frontier.delete_gate import (
+    MOVED,
+    SCOPE,
+    UNDECIDED_SECS,
+    WHOLE_HOST,
+    is_same_silence,
+)
 from larmspider.frontier.hosts import name_of
 from larmspider.pipelines.outbox.replies import reply_within
 from larmspider.pipelines.store import Store
@@ -207,6 +213,8 @@ class NotifyExtension:
         with _told(path) as told:
             for name in list(told):
                 what, host, *seen = name.split()
+                if seen and time.time() - told[name] < UNDECIDED_SECS:
+                    continue  # the pages may alternate
                 if (host in hosts or host == SCOPE) and gate.is_over(what, host, *seen):
                     del told[name]
 

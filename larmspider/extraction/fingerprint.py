@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -791,7 +791,10 @@ def _differing_parameters(first: Page, second: Page) -> Iterator[bytes]:
     mine, its = ([_name(link) for link in page.links] for page in (first, second))
     known = set(mine) & set(its)
     ours, theirs = ([url for url in urls if url not in known] for urls in (mine, its))
-    for one, other in islice(zip(ours, theirs, strict=False), _MAX_COMPARED):
+    pairs_of_links = chain.from_iterable(
+        zip(_asking(ours, asks), _asking(theirs, asks), strict=False) for asks in (True, False)
+    )
+    for one, other in islice(pairs_of_links, _MAX_COMPARED):
         (path, _, query), (its_path, _, its_query) = one.partition("?"), other.partition("?")
         if path != its_path:
             drawn, its_drawn = tokens_of(path), tokens_of(its_path)
@@ -803,6 +806,11 @@ def _differing_parameters(first: Page, second: Page) -> Iterator[bytes]:
         for parameter, its_parameter in pairs:
             if parameter != its_parameter and _parameter(parameter) == _parameter(its_parameter):
                 yield _parameter(parameter)
+
+
+def _asking(urls: Iterable[str], asks: bool) -> list[str]:
+    """Those with a query, or without one."""
+    return [url for url in urls if ("?" in url) is asks]
 
 
 def _in_path(name: str) -> bytes:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from enum import Enum
 from hashlib import blake2b
+from heapq import nsmallest
 from typing import NamedTuple
 
 import msgpack
@@ -348,9 +349,10 @@ class DeleteGate:
         is_well = seen in PRESENT or seen is Observation.NOINDEX
         if is_page and (key in mine.visited or len(mine.visited) < MAX_SEARCHED):
             mine.visited[key] = is_well
-        if mine.canaries is not None and mine.canaries.get(key, False) is None:
+        if mine.canaries is not None and key in mine.canaries:
+            was_open = mine.canaries[key] is None
             mine.canaries[key] = is_well
-            if None not in mine.canaries.values():
+            if was_open and None not in mine.canaries.values():
                 self._schedule(host, mine.held, 1.0)
                 mine.again |= mine.held
                 mine.held.clear()
@@ -486,8 +488,9 @@ class DeleteGate:
             one = mine.undecided[entry.key] = Waiting(entry.url, str(seen), reason, since, "")
         else:
             one = before
-            one.why = one.why if one.seen == seen else ""
-            one.seen, one.reason = str(seen), reason
+            if seen is not Observation.FAILED or one.seen in TABLE:  # a failure says nothing new
+                one.why = one.why if one.seen == seen else ""
+                one.seen, one.reason = str(seen), reason
         self._changed.add(entry.host)
         if one.is_listed(now) and entry.key not in mine.waiting:
             text = (
@@ -498,19 +501,24 @@ class DeleteGate:
             self.notices.append(Notice(UNDECIDED, entry.host, text, str(seen)))
 
     def to_look_at(self, host: str, now: float) -> list[tuple[bytes, FetchRecord]]:
-        """The pages of a host that are undecided for longest, CANARIES of them: visits of the last
-        UNDECIDED_SECS do not say whether they are back."""
+        """Of the CANARIES pages of a host that are undecided for longest those that were not
+        visited in the last UNDECIDED_SECS, and are not due: the list tells of them."""
         mine = self._hosts.get(host)
         note = None if mine is not None else self._backend.note(undecided_note_of(host))
         undecided = mine.undecided if mine is not None else waiting_of(note)
-        found = list[tuple[bytes, FetchRecord]]()
-        for key, one in sorted(undecided.items(), key=lambda item: item[1].since):
-            if now - one.since <= UNDECIDED_SECS or len(found) == CANARIES:
-                break
-            visit = self._backend.visit(key)
-            if visit is not None and now - visit.time > UNDECIDED_SECS:
-                found.append((key, visit))
-        return found
+        oldest = nsmallest(CANARIES, undecided.items(), key=lambda item: item[1].since)
+        visits = [(key, self._backend.visit(key), one.since) for key, one in oldest]
+        return [
+            (key, visit)
+            for key, visit, since in visits
+            if visit is not None
+            and min(now - since, now - visit.time) > UNDECIDED_SECS
+            and not 0.0 < visit.due <= _SOON
+        ]
+
+    def is_undecided(self, host: str, key: bytes) -> bool:
+        """Whether the last visit of a stored page did not find it."""
+        return key in self._of(host).undecided
 
     def waits_for(self, entry: QueuedUrl, why: str) -> None:
         """A page that may leave is kept, and ``why``."""

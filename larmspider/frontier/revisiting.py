@@ -756,7 +756,8 @@ class Revisiting:
         self._to_confirm.pop(entry.key, None)
         if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
             self._to_confirm[entry.key] = after.due
-        successor = self._successor(entry, target) if seen is Observation.MOVED else None
+        is_moved = seen is Observation.MOVED
+        successor = self._successor(entry, target, after.missing_since) if is_moved else None
         is_page = after.status == 200
         expired = self.gate.saw(entry.host, entry.key, seen, successor, is_page=is_page)
         if before.state is UrlState.STORED and seen not in PRESENT:
@@ -847,16 +848,22 @@ class Revisiting:
         )
 
     def _was_seen_since(self, entry: QueuedUrl, target: str) -> bool:
-        """Whether the target was visited since the page redirects there: it may redirect back by
-        now. True for a target without a record, which was merged."""
+        """Whether a visit has found the target since the page redirects there: it may redirect
+        back by now. True for a target without a record, which was merged."""
         there, page = self.record_of(target), entry.visit
-        return there is None or page is None or is_seen_since(there, page.missing_since)
+        if there is None or page is None:
+            return True
+        is_found = not self.gate.is_undecided(host_of(target), url_key(target))
+        return is_found and is_seen_since(there, page.missing_since)
 
-    def _successor(self, entry: QueuedUrl, target: str) -> Successor | None:
-        """The page of another host, if a page redirects there and it is stored."""
+    def _successor(self, entry: QueuedUrl, target: str, since: float) -> Successor | None:
+        """The page of another host, if a page redirects there, and it is stored and was visited
+        ``since`` the page does."""
         if not target or host_of(target) == entry.host or not self._has(target):
             return None
         there = self.record_of(target)
+        if there is not None and not is_seen_since(there, since):
+            return None
         text = b"" if there is None else there.signature or there.digest
         return Successor(host_of(target), text or target.encode())
 
@@ -875,7 +882,9 @@ class Revisiting:
         visit = self.record_of(exact)
         if visit is None or not self._frontier.is_own(key) or 0.0 < visit.due <= SIGNALLED:
             return
-        self._frontier.backend.schedule([(key, CONFIRM)])
+        if visit.state is UrlState.REFUSED:  # by the operator, for one
+            return
+        self._frontier.backend.schedule([(key, ASKED if self._visits_all else CONFIRM)])
         if self.mode in (DUE, WATCH):
             self.until = max(self.until, CONFIRM)
         self._schedule([host_of(visit.url)])

@@ -187,7 +187,8 @@ class Trials:
                 self.judge(name, trial, Outcome.NONE)
         if key in self._asked:
             name, trial = self._asked[key]
-            self._merger.is_gone(name, trial.into)
+            if self._merger.url_of(key) != self._merger.url_of(trial.key):
+                self._merger.is_gone(name, trial.into)
             self.judge(name, trial, Outcome.UNSURE)
         elif key in self._by_second and self._by_second[key][1].stage is Stage.FETCHING:
             name, trial = self._by_second[key]
