@@ -32,7 +32,7 @@ _TAG = re.compile(
     r"(url|sitemap|item|entry|loc|link|guid|lastmod|pubDate|date|updated|published)(?=[\s/>])"
     r"([^<>]*)>"
 )
-_ATTRIBUTE = re.compile(r"([\w:.-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_ATTRIBUTE = re.compile(r"(?<![\w:.-])([\w:.-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 _REFERENCE = re.compile(r"&#?\w{1,32};")
 _BYTE = re.compile("[\udc80-\udcff]")
 _ENCODING = re.compile(rb"<\?xml\s[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{1,40})")

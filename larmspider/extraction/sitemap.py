@@ -115,7 +115,7 @@ def read(body: bytes, url: str, *, now: float) -> Signals:
     try:
         try:
             reader.parse(body)
-        except (_NotXml, expat.ExpatError):
+        except (_NotXml, expat.ExpatError, LookupError, ValueError):  # or of an odd encoding
             reader.recover(body)
     except _StopReading as stop:
         found.trouble = found.trouble or str(stop)

@@ -35,11 +35,8 @@ def _decoded(value: str) -> str:
     found = _EXTENDED.fullmatch(value)
     if found is None:
         return ""
-    data = unquote_to_bytes(found[2])
-    try:
-        return data.decode(found[1] or "utf-8", "replace")
-    except LookupError:
-        return data.decode("utf-8", "replace")
+    is_latin = found[1].lower() in ("iso-8859-1", "latin-1", "latin1")
+    return unquote_to_bytes(found[2]).decode("latin-1" if is_latin else "utf-8", "replace")
 
 
 def name_of(*names: str) -> str:

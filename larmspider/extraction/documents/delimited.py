@@ -17,7 +17,7 @@ from larmspider.items import Page
 _DELIMITERS = ",;\t|"
 _HEAD_CHARS = 4_096
 """Characters by which the delimiter is found: the most frequent one beside quoted fields."""
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"?')
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -31,7 +31,7 @@ def _urls(text: str) -> Iterator[str]:
     lines = [line for line in head.splitlines() if line.strip()] or [""]
     counts = {one: sum(one in line for line in lines) for one in _DELIMITERS}
     delimiter = max(_DELIMITERS, key=lambda one: counts[one])
-    field = re.compile(rf'"((?:[^"]|"")*)"|([^"\r\n{re.escape(delimiter)}]+)')
+    field = re.compile(rf'"([^"]*+(?:""[^"]*+)*+)"?|([^"\r\n{re.escape(delimiter)}]++)')
     for found in field.finditer(text):
         value = found[1].replace('""', '"') if found[1] is not None else found[2]
         if "://" in value:

@@ -15,9 +15,9 @@ _PLAIN = r"(?:[^\s()<>\\]|\\.)"
 _NESTED = rf"(?:{_PLAIN}|\((?:{_PLAIN}|\({_PLAIN}{{0,500}}+\)){{0,500}}+\))"
 _TARGET = rf"(?:<([^<>\n]{{1,4000}})>|({_NESTED}{{1,4000}}+))"
 """A destination (CommonMark 6.3): in angle brackets, or without a space, its brackets closed."""
-_LINK = re.compile(rf"\]\([ \t]*\n?[ \t]*{_TARGET}")
+_LINK = re.compile(rf"\]\([ \t]*+\n?[ \t]*+{_TARGET}")
 _REFERENCE = re.compile(
-    r"^ {0,3}\[([^\]\n]{1,500})\]:[ \t]*\n?[ \t]*(?:<([^<>\n]{1,4000})>|(\S{1,4000}))",
+    r"^ {0,3}\[([^\]\n]{1,500})\]:[ \t]*+\n?[ \t]*+(?:<([^<>\n]{1,4000})>|(\S{1,4000}))",
     re.MULTILINE,
 )
 _AUTOLINK = re.compile(r"<((?:https?|ftp)://[^\s<>]{1,4000})>")

@@ -11,7 +11,8 @@ from larmspider.extraction.documents.reading import DocumentBuilder, urls_in, ur
 from larmspider.extraction.page_builder import MAX_TEXT
 from larmspider.items import Outcome, Page
 
-_JSON_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_JSON_STRING = re.compile(r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)"?')
+"""Also one that is not closed: linear, and without memory for each character."""
 _STARTS_OF_JSON = ("{", "[", '"')
 
 
