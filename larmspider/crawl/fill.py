@@ -35,7 +35,7 @@ from larmspider.extraction.process import Readers
 from larmspider.fetch.blobs import digest_of
 from larmspider.files import lock, replace_file
 from larmspider.formatting import counted, duration
-from larmspider.items import Link, Page, Removed
+from larmspider.items import Link, Outcome, Page, Removed
 from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, DeletedLogPipeline
 from larmspider.pipelines.outbox.outbox import SenderProcess, tried
 from larmspider.pipelines.outbox.sender import DEAD_LOG_COLUMNS, dead_log
@@ -184,7 +184,7 @@ class StoredItems:
         page.exact = self._crawl.forms(url).exact
         page.fetched, page.latency = fetched.time, fetched.latency
         page.body, page.stored_at = body, (int(number), int(offset))
-        unread = not body and page.unread  # as in a crawl, where pages without a body differ
+        unread = not body and page.unread.startswith(Outcome.TOO_LARGE)  # as in a crawl
         known = url.encode() if unread else body
         page.digest = hashlib.sha1(known, usedforsecurity=False).hexdigest()
         if int(number) == BLOBS:

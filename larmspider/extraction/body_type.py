@@ -111,7 +111,8 @@ _PDF_AT = re.compile(rb"%PDF-\d\.\d")
 _PDF_JUNK = 1_024
 """Bytes before ``%PDF-`` that readers pass over (ISO 32000-1 annex H, implementation note 13)."""
 _PDF_BEGINS = re.compile(
-    rb"%PDF-\d\.\d[^\n]{0,80}[\r\n]+(?:%[^\r\n]{0,80}[\r\n]+)?\s*\d+\s+\d+\s+obj"
+    rb"%PDF-\d\.\d[^\r\n]{0,80}+[\r\n]\s*+(?:%[^\r\n]{0,80}+[\r\n]\s*+)?"
+    rb"\d{1,10}+\s{1,9}+\d{1,10}+\s{1,9}+obj"
 )
 _PDF_ENDS = re.compile(rb"startxref\s+\d+\s+%%EOF[\s\0]*\Z")
 
@@ -179,6 +180,8 @@ def media_type(content_type: str, body: bytes, name: str = "", look: Look | None
         return mime  # in 1 us: of most crawls that is nearly every body
     said = bool(_TYPE.fullmatch(mime)) and mime not in NO_TYPES
     found = _found(body, look or type_outside)
+    if found.mime == MAIL and said and _is_head_twice(mime, body):
+        found = _NOTHING
     if found.mime and (decided := _decided(mime, found, name, said=said)):
         return decided
     if said and is_closed(mime):
@@ -191,6 +194,12 @@ def media_type(content_type: str, body: bytes, name: str = "", look: Look | None
 def declared_type(content_type: str) -> str:
     """The first type of a Content-Type header in lower case, without parameters."""
     return content_type.partition(";")[0].partition(",")[0].strip(" \t\"'").lower()
+
+
+def _is_head_twice(mime: str, body: bytes) -> bool:
+    """Whether a page, style sheet or script begins with headers of its own: no mail of parts."""
+    is_other = is_closed(mime) or module_of(mime) in ("html", "xhtml")
+    return is_other and b"multipart/" not in body[:_MAIL_HEAD_BYTES].lower()
 
 
 def _decided(mime: str, found: _Found, name: str, *, said: bool) -> str:

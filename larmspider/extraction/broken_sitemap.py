@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -119,16 +119,19 @@ def _plain(text: str) -> str:
 
 def _without_sections(text: str) -> str:
     """The text without comments; what stands in CDATA is escaped."""
-    if "<!--" in text:
-        first, *others = text.split("<!--")
-        text = first + "".join(_behind(piece, "-->")[1] for piece in others)
-    if "<![CDATA[" in text:
-        first, *others = text.split("<![CDATA[")
-        parts = [_behind(piece, "]]>") for piece in others]
-        text = first + "".join(html.escape(inside) + rest for inside, rest in parts)
-    return text
+    text = _replaced(text, "<!--", "-->", lambda _: "")
+    return _replaced(text, "<![CDATA[", "]]>", html.escape)
 
 
-def _behind(piece: str, end: str) -> tuple[str, str]:
-    inside, found, rest = piece.partition(end)
-    return (inside, rest) if found else ("", piece)
+def _replaced(text: str, begin: str, end: str, change: Callable[[str], str]) -> str:
+    """What stands between the two is changed; a beginning without an end is left out."""
+    pieces, at = list[str](), 0
+    while (start := text.find(begin, at)) >= 0:
+        inside = start + len(begin)
+        stop = text.find(end, inside)
+        if stop < 0:
+            break
+        pieces += text[at:start], change(text[inside:stop])
+        at = stop + len(end)
+    rest = text[at:]
+    return "".join([*pieces, rest.replace(begin, "")])

@@ -44,6 +44,9 @@ _LEAST_SEQUENCES = {"utf-16le": 0, "utf-16be": 0} | dict.fromkeys(
 )
 """Characters in UTF-8 that disprove a declaration, else 1. Words of a single-byte charset hardly
 ever look like UTF-8; of the words of two characters in GBK one in 50 does."""
+_WIDE = frozenset(("utf-16le", "utf-16be"))
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+"""Bytes that no text in UTF-8 has."""
 _IN_WORD = re.compile(rb"[A-Za-z][\x80-\xff]|[\x80-\xff][A-Za-z\x80-\xff]")
 _NOT_FIRST = bytes(range(0xC2)) + bytes(range(0xF5, 0x100))
 _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
@@ -137,6 +140,8 @@ def charset_of(body: bytes, content_type: str | None) -> str:
         is_cut = error.reason == _CUT_OFF and error.start > len(body) - _LONGEST_CHARACTER
         if not is_cut:
             return _instead_of(charset, body, error)
+    if charset in _WIDE and _CONTROL.search(body, 0, PRESCAN_BYTES):
+        return charset  # of Cyrillic and Greek each byte is ASCII
     least = _LEAST_SEQUENCES.get(charset or "", 1)
     return "utf-8" if charset is None or _sequences(body) >= least else charset
 

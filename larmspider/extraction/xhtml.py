@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 _ENDS = {
     "comment": re.compile(rb"-->"),
     "text": re.compile(rb"\]\]>"),
-    "instruction": re.compile(rb">"),
+    "instruction": re.compile(rb"[^<]*?\?>|[^>]*+>"),  # Word writes <?xml:namespace ... />
     "doctype": re.compile(rb"\]\s*>"),
     "script": re.compile(rb"</script\s*>", re.IGNORECASE),
     "style": re.compile(rb"</style\s*>", re.IGNORECASE),

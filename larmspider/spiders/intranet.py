@@ -166,6 +166,10 @@ class IntranetSpider(Spider):
         self._fill(page, response, digest)
         self._add_redirect(page, response)
         self._add_refresh(page, response)
+        if response.status == 200 and not page.unread:
+            add_outcome(page)
+            if page.unread:
+                self._count_unread(page)
         if PROOF in meta:  # somebody is signed in
             for link in page.links:
                 link.url = without_tokens(link.url)
@@ -224,7 +228,7 @@ class IntranetSpider(Spider):
         page.fetched = time.time()
         page.latency = meta.get("download_latency", 0.0)
         page.digest = digest
-        if not page.size and page.unread:
+        if not page.size and page.unread.startswith(Outcome.TOO_LARGE):
             page.digest = _sha1(page.url.encode())
         page.etag = _header(response, b"Etag")
         page.last_modified = _header(response, b"Last-Modified")
@@ -258,8 +262,6 @@ class IntranetSpider(Spider):
             self.crawler.stats.inc_value(stats.EXTRACTION_ERRORS)
             page = Page(response.url, unread=f"{Outcome.READER_DIED}: raised {error!r}"[:500])
         page.mime, page.body = page.mime or mime, body
-        if response.status == 200:
-            add_outcome(page)
         if page.unread:
             self._count_unread(page)
         return page

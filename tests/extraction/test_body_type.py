@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -220,7 +221,11 @@ CONTENTS = {
     "zip of a docx": (zipped({"a.docx": SAMPLES["docx"].body}), ZIP),
     "doc": (ole({"WordDocument": b"x" * 5_000}), "application/msword"),
     "rtf behind a mark": (b"\xef\xbb\xbf{\\rtf1 x}", RTF),
-    "mhtml": (b"From: <Saved>\r\nMIME-Version: 1.0\r\n\r\nx", "message/rfc822"),
+    "mhtml": (
+        b"From: <Saved>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b"
+        b"\r\n\r\nx",
+        "message/rfc822",
+    ),
     "gzip": (gzip.compress(b"x"), "application/gzip"),
     "zstd": (b"\x28\xb5\x2f\xfd\x20\1\x09\0\0x", "application/zstd"),
     "flat odt": (
@@ -347,3 +352,18 @@ def test_what_is_closed_says_that_it_is_binary() -> None:
 )
 def test_the_root_of_xml(head: bytes, name: str) -> None:
     assert root_of(head).name == name
+
+
+@pytest.mark.parametrize("mime", ["text/html", "text/css"])
+def test_a_head_that_is_sent_twice_makes_no_mail(mime: str) -> None:
+    """As by a program behind a server that writes a head of its own."""
+    body = b"MIME-Version: 1.0\r\nContent-Type: text/html\r\n\r\n<html><title>A page</title>"
+    assert media_type(mime, body, "") == mime
+
+
+@pytest.mark.parametrize("filler", [b"\r", b"\n", b" ", b"\r%", b"\n%a\n", b"1 ", b"\r1 1"])
+def test_the_beginning_of_a_pdf_is_looked_for_in_linear_time(filler: bytes) -> None:
+    body = b"x%PDF-1.4" + filler * (100_000 // len(filler)) + b"z"
+    before = time.process_time()
+    assert media_type("text/html", body, "") == "text/html"
+    assert time.process_time() - before < 0.5

@@ -361,3 +361,12 @@ def test_a_listing_whose_names_its_text_has_not_is_not_searched_for_each() -> No
     began = time.process_time()
     assert listed(page, NOW) == []
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "shift_jis", "foo", "x-user-defined", "idna"])
+def test_an_encoding_that_the_parser_does_not_know_raises_nothing(encoding: str) -> None:
+    items = "<channel><item><link>http://h/x</link></item></channel>"
+    body = f"<?xml version='1.0' encoding='{encoding}'?><rss>{items}</rss>".encode()
+    assert [one.url for one in sitemap.read(body, "http://h/feed", now=1e9).entries] == [
+        "http://h/x"
+    ]

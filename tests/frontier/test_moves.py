@@ -196,14 +196,21 @@ def test_hosts_that_redirect_to_each_other_keep_their_pages() -> None:
     assert any("is moved itself" in reason for reason in reasons), reasons
 
 
-@pytest.mark.parametrize("back", ["http://h/p1", ""])
-def test_the_target_of_a_redirect_is_visited_before_the_page_leaves(back: str) -> None:
+TARGETS = {
+    "it is there": there(f"{NEW}p1"),
+    "it redirects back": there(f"{NEW}p1", status=301, to="http://h/p1"),
+    "it does not answer": Observation.FAILED,
+    "it wants a password": there(f"{NEW}p1", status=403),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_target_of_a_redirect_is_found_before_the_page_leaves(target: str) -> None:
     """Where a run visits only what is due, the target's last visit may be older than its own
-    redirect back."""
+    redirect back; and a visit that does not find it says nothing."""
     world = Moving()
     world.site["p1"] = page("p1", status=301, to=f"{NEW}p1")
-    if back:
-        world.site[f"{NEW}p1"] = there(f"{NEW}p1", status=301, to=back)
+    world.site[f"{NEW}p1"] = TARGETS[target]
     gone = set()
     for day in (10, 11.1, 12.2):
         world.asked, world.stored = [], []
@@ -216,7 +223,23 @@ def test_the_target_of_a_redirect_is_visited_before_the_page_leaves(back: str) -
             assert world.asked[0] == "p1"
             assert f"{NEW}p1" in world.asked
         gone |= {one.url for one in world.stored if isinstance(one, Removed)}
-    assert gone == (set() if back else {"http://h/p1"})
+    assert gone == ({"http://h/p1"} if target == "it is there" else set())
+
+
+def test_a_redirect_to_a_page_that_the_operator_took_out_does_not_bring_it_back() -> None:
+    world = Moving()
+    frontier = world.begin("due")
+    key = url_key(f"{NEW}p1")
+    frontier.backend.forget([key])
+    entry = frontier.entry(f"{NEW}p1", f"{NEW}p1", depth=1)
+    frontier.backend.refuse([(entry, "removed")])
+    frontier.backend.schedule([(url_key("http://h/p1"), 2.0)])
+    world.site["p1"] = page("p1", status=301, to=f"{NEW}p1")
+    world.clock.now += 10 * 86_400
+    world.asked = []
+    world.work(frontier)
+    assert world.asked[0] == "p1"
+    assert f"{NEW}p1" not in world.asked
 
 
 def test_a_host_that_moves_and_moves_back_loses_nothing() -> None:

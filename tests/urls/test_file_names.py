@@ -29,3 +29,9 @@ def test_the_first_name_that_says_a_type_counts() -> None:
     assert name_of("a.md", "http://h/b.csv") == "a.md"
     assert name_of("a", "http://h/b.csv") == "http://h/b.csv"
     assert name_of("", "http://h/get") == "http://h/get"
+
+
+@pytest.mark.parametrize("charset", ["idna", "undefined", "punycode", "rot13", "", "no-such"])
+def test_a_charset_that_is_none_of_the_standard_is_utf_8(charset: str) -> None:
+    """RFC 8187 3.2.1 knows no other; some of Python's codecs raise for odd names."""
+    assert name_in(f"attachment; filename*={charset}''b%C3%A4r.pdf") == "bär.pdf"

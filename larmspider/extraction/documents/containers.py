@@ -38,8 +38,8 @@ _MAX_BYTES = 4_000_000
 """Bytes read of a member that lists parts; such a member has some 1,000 bytes."""
 _INSTALLER = "000C1084-0000-0000-C000-000000000046"
 """The class of a package of Windows Installer (MS-CFB 2.6.4)."""
-_ELEMENT = re.compile(r"<(?:\w+:)?(Override|Default|Relationship)\b([^>]*)>")
-_ATTRIBUTE = re.compile(r"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_ELEMENT = re.compile(r"<(?:\w+:)?(Override|Default|Relationship)\b([^<>]*+)>")
+_ATTRIBUTE = re.compile(r"""(?<![\w:])([\w:]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)')""")
 _MAIN = re.compile(r"(.+?)(?:\.main)?\+xml")
 _KNOWN = {
     "application/vnd.ms-visio.drawing": "application/vnd.ms-visio.drawing",
@@ -51,8 +51,8 @@ _KNOWN = {
 }
 """Content types of main parts that do not say which file they make."""
 _ODF_ROOT = re.compile(
-    rb"""manifest:file-entry\b(?=[^>]*manifest:full-path=["']/["'])"""
-    rb"""[^>]*manifest:media-type=["']([^"']+)["']"""
+    rb"""manifest:file-entry\b(?=[^<>]{0,1000}manifest:full-path=["']/["'])"""
+    rb"""[^<>]{0,1000}?manifest:media-type=["']([^"'<>]{1,200})["']"""
 )
 
 
