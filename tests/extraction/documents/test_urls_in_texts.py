@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -110,3 +111,25 @@ def test_a_text_is_gone_through_once(source: bytes) -> None:
         before = time.process_time()
         read(source, HERE, None)
         assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize(
+    "module, body",
+    [
+        (text, b'["' + b'\\"' * 100_000),
+        (text, b'{"image":"' + b"a" * 3_000_000 + b'","at":"http://h/x"}'),
+        (delimited, b'a;19" monitor\n' + b"b;c\n" * 300_000),
+        (markdown, b"[a](" + b" " * 100_000 + b")"),
+        (markdown, b"[a]:" + b" " * 100_000),
+    ],
+)
+def test_odd_texts_are_looked_through_in_linear_time_and_memory(module, body: bytes) -> None:
+    """Escapes without end, an embedded picture, one quotation mark, spaces."""
+    tracemalloc.start()
+    before = time.process_time()
+    try:
+        module.extract(body, "http://h/a", None)
+        assert tracemalloc.get_traced_memory()[1] < 20 * len(body) + 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert time.process_time() - before < 3.0
