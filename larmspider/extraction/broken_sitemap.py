@@ -124,7 +124,8 @@ def _without_sections(text: str) -> str:
 
 
 def _replaced(text: str, begin: str, end: str, change: Callable[[str], str]) -> str:
-    """What stands between the two is changed; a beginning without an end is left out."""
+    """The text with each stretch between ``begin`` and ``end`` changed and both marks left out. A
+    ``begin`` without an ``end`` is left out alone."""
     pieces, at = list[str](), 0
     while (start := text.find(begin, at)) >= 0:
         inside = start + len(begin)

@@ -809,15 +809,15 @@ def _differing_parameters(first: Page, second: Page) -> Iterator[bytes]:
 
 
 def _asking(urls: Iterable[str], asks: bool) -> list[str]:
-    """Those with a query, or without one."""
+    """The URLs with a query, or the URLs without one."""
     return [url for url in urls if ("?" in url) is asks]
 
 
 def _in_path(name: str) -> bytes:
-    """Of a parameter of the path, by its name in tokens_of()."""
+    """The hash of a parameter of the path; ``name`` is its name in tokens_of()."""
     return _hash(f"/ {name}", 4)
 
 
 def _parameter(text: str) -> bytes:
-    """Of ``name=value``."""
+    """The hash of a query parameter, given as ``name=value``."""
     return _hash(f"? {text.partition('=')[0]}", 4)

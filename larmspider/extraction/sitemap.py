@@ -42,7 +42,7 @@ _PACKED_BYTES = 1 << 12
 _MAX_MEMBERS = 10_000
 """gzip files in one: each costs a piece."""
 _MAX_ODD_LINES = 1_000
-"""Lines without a URL, such as warnings. Behind so many the rest of a text is skipped."""
+"""Lines without a URL, such as warnings, after which the rest of a text is skipped."""
 MAX_ROWS = 20_000
 """Of a directory listing."""
 MAX_SEARCHED = 20_000_000

@@ -126,8 +126,8 @@ class Waiting:
 
 
 class Notice(NamedTuple):
-    """Something waits for somebody: ``what`` in a word, about which host. Of pages that stay,
-    ``seen`` is what their visits saw: each is a condition of its own."""
+    """A condition that the operator should know: ``what`` in a word, about which host. ``seen`` is
+    the observation of pages that stay; each observation is a condition of its own."""
 
     what: str
     host: str
@@ -136,7 +136,7 @@ class Notice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What is told once."""
+        """The name of the condition: the operator is told once."""
         return " ".join(filter(None, (self.what, self.host, self.seen)))
 
 
@@ -501,8 +501,8 @@ class DeleteGate:
             self.notices.append(Notice(UNDECIDED, entry.host, text, str(seen)))
 
     def to_look_at(self, host: str, now: float) -> list[tuple[bytes, FetchRecord]]:
-        """Of the CANARIES pages of a host that are undecided for longest those that were not
-        visited in the last UNDECIDED_SECS, and are not due: the list tells of them."""
+        """Undecided pages of a host whose last visit is older than UNDECIDED_SECS and which are not
+        due: of the CANARIES pages that are undecided for longest."""
         mine = self._hosts.get(host)
         note = None if mine is not None else self._backend.note(undecided_note_of(host))
         undecided = mine.undecided if mine is not None else waiting_of(note)

@@ -396,7 +396,8 @@ class Revisiting:
         self._frontier.add(entries)
 
     def _look_at_undecided(self, now: float) -> None:
-        """Pages that could not be had are visited once a week, so that somebody is told in time."""
+        """The pages that are undecided for longest are visited once a week, so that the operator
+        hears of them in time."""
         for name, host in self._frontier.hosts.items():
             pages = self.gate.to_look_at(name, now)
             if pages and not host.paused and not host.record.is_silent:

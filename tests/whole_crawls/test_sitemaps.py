@@ -64,8 +64,8 @@ def test_no_sitemap_is_asked_where_none_is_wanted(scripted_server: Start, tmp_pa
 
 @pytest.mark.acceptance
 def test_sitemaps_that_lie_cost_a_word_each(scripted_server: Start, tmp_path: Path) -> None:
-    """What stands before and behind the broken place counts; neither another host nor the network
-    is asked, and what is yet to come makes no page due."""
+    """URLs before and behind the broken place count; neither another host nor the network is
+    asked, and a time in the future makes no page due."""
     other = scripted_server({"*": "page"}, "127.60.0.9")
 
     def urlset(*rows: str) -> bytes:
