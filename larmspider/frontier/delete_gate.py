@@ -136,7 +136,7 @@ class Notice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the condition: the operator is told once."""
+        """The name of the condition, under which the operator hears of it once."""
         return " ".join(filter(None, (self.what, self.host, self.seen)))
 
 
