@@ -403,6 +403,31 @@ def test_words_that_alternate_with_each_request_do_not_count(site, proven: int) 
     assert here.fetched[-1] == f"/{sample}"
 
 
+def test_a_failed_question_about_the_second_url_says_nothing_of_the_first(site) -> None:
+    """Later spellings are merged into it, as before."""
+    sample = next(name for name in _spellings("abcdefghij") if _is_sample(name))
+    offers = {sample: iter(["Buy one now"])}
+
+    def answer(target: str) -> Answer:
+        offer = next(offers.get(target, iter(())), "Order your copy today")
+        return page(f"All that there is to say of {target.lower()} is said here. {offer}")
+
+    here = site(answer)
+    here.add(*twins(3))
+    here.run()
+    here.add("/Abcdefghij", sample)
+    while here.fetched[-3:] != [sample, "/Abcdefghij", "/Abcdefghij"]:
+        here.step()
+    here.clock.now += 60
+    lease = here.frontier.pop()
+    assert lease is not None
+    here.frontier.failed_for_good(lease, FetchRecord(UrlState.FAILED, reason="timeout"), 1.0)
+    here.run()
+    assert here.merger.of("h:80").gone == []
+    here.add("/ABCDEFGHIJ")
+    assert here.state("/ABCDEFGHIJ") is UrlState.MERGED
+
+
 @pytest.mark.parametrize("between", range(4))
 @pytest.mark.parametrize("begin", range(2))
 def test_every_second_answer_has_other_words(site, begin: int, between: int) -> None:
