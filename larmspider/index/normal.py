@@ -10,8 +10,9 @@ zero-width space may stand anywhere inside a word; none of that is seen on a pag
 That is NFKC without characters that are not shown (U+00AD, U+200B to U+200D, U+FEFF), but for signs
 of letters or digits, which stay apart from the word before them: the sign for kg and the fraction
 one half are words of their own, a trade mark is none. Folded too are letters that people write
-either way: the Turkish capital I with a dot, Russian io as ie, alef with hamza; and the vowel marks
-and the stretching of Arabic are left out.
+either way: the Turkish capital I with a dot, Russian io as ie, alef with hamza, and the kaf, yeh
+and heh of Persian and Urdu as those of Arabic (Lucene's PersianNormalizationFilter). The vowel
+marks and the stretching of Arabic are left out. The digits of all scripts are 0 to 9.
 """
 
 from __future__ import annotations
@@ -76,9 +77,27 @@ def _stretches() -> re.Pattern[str]:
 FOLDED = MappingProxyType(
     {"\u0130": "I", "\u0451": "\u0435", "\u0401": "\u0415", "\u0640": ""}
     | dict.fromkeys("\u0622\u0623\u0625\u0671", "\u0627")
+    | dict.fromkeys("\u06a9\u06aa", "\u0643")
+    | dict.fromkeys("\u06cc\u06d2", "\u064a")
+    | dict.fromkeys("\u06c0\u06c1", "\u0647")
     | dict.fromkeys(map(chr, (*range(0x64B, 0x653), 0x670)), "")
 )
 """Letters written either way."""
+_ZEROS = (
+    0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6,
+    0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50,
+    0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0x104A0,
+    0x10D30, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0, 0x11650, 0x116C0,
+    0x11730, 0x118E0, 0x11950, 0x11C50, 0x11D50, 0x11DA0, 0x16A60, 0x16AC0, 0x16B50, 0x1E140, 0x1E2F0,
+    0x1E950,
+)  # fmt: skip
+DIGITS = MappingProxyType({chr(zero + digit): str(digit) for zero in _ZEROS for digit in range(10)})
+"""The digits of all scripts but our own, as far as NFKC leaves them as they are."""
+_DIGITS_BY_BYTES: dict[bytes, list[str]] = {}
+"""By the first byte of their UTF-8, or two of four: an expression takes 1 ms for 9,000 letters."""
+for _char in DIGITS:
+    _first = _char.encode()[: 2 if len(_char.encode()) == 4 else 1]
+    _DIGITS_BY_BYTES.setdefault(_first, []).append(_char)
 
 
 def _plain(text: str) -> str:
@@ -93,6 +112,12 @@ def normalized(text: str) -> str:
     for char, plain in FOLDED.items():
         if char in text:
             text = text.replace(char, plain)
+    coded = text.encode("utf-8", "surrogatepass")
+    for first, digits in _DIGITS_BY_BYTES.items():
+        if first[:1] in coded and first in coded:
+            for digit in digits:
+                if digit in text:
+                    text = text.replace(digit, DIGITS[digit])
     return text
 
 

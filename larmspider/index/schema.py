@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from larmspider.index.packed import PackedPages
     from larmspider.index.stems import Stems
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Raise it with every change of fields, analyzers or Tantivy's format (0.27 writes v7); version.py
 refuses an index of another version, rebuild.py makes it anew."""
 

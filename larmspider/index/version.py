@@ -5,7 +5,7 @@ which hosts were restricted when its link texts were taken in (link_access.py). 
 of another version is refused with a message that says what to do; rebuild.py makes it anew::
 
     open_index(Path("crawl/index"))
-    # CrawlDirError: crawl/index: the search index has version 1, this larmspider needs 8: ...
+    # CrawlDirError: crawl/index: the search index has version 1, this larmspider needs 9: ...
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from larmspider.files import make_folder, replace_file, why_no_lock
 from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
-_SEARCHED = frozenset((2, 3, 5, 6, 7, SCHEMA_VERSION))
+_SEARCHED = frozenset((2, 3, 5, 6, 7, 8, SCHEMA_VERSION))
 """Versions that can be searched; only the newest is written. The words of version 2 are not
-normalized."""
+normalized, and up to version 8 digits are those of their script."""
 
 
 def has_index(directory: Path) -> bool:
