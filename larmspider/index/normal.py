@@ -77,19 +77,22 @@ def _stretches() -> re.Pattern[str]:
 FOLDED = MappingProxyType(
     {"\u0130": "I", "\u0451": "\u0435", "\u0401": "\u0415", "\u0640": ""}
     | dict.fromkeys("\u0622\u0623\u0625\u0671", "\u0627")
-    | dict.fromkeys("\u06a9\u06aa", "\u0643")
-    | dict.fromkeys("\u06cc\u06d2", "\u064a")
-    | dict.fromkeys("\u06c0\u06c1", "\u0647")
     | dict.fromkeys(map(chr, (*range(0x64B, 0x653), 0x670)), "")
 )
 """Letters written either way."""
+FOLDED_PERSIAN = MappingProxyType(
+    dict.fromkeys("\u06a9\u06aa", "\u0643")
+    | dict.fromkeys("\u06cc\u06d2", "\u064a")
+    | dict.fromkeys("\u06c0\u06c1", "\u0647")
+)
+"""Kaf, yeh and heh of Persian and Urdu."""
 _ZEROS = (
     0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6,
     0xD66, 0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0,
     0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0,
     0xAA50, 0xABF0, 0x104A0, 0x10D30, 0x11066, 0x110F0, 0x11136, 0x111D0, 0x112F0, 0x11450, 0x114D0,
-    0x11650, 0x116C0, 0x11730, 0x118E0, 0x11950, 0x11C50, 0x11D50, 0x11DA0, 0x16A60, 0x16AC0, 0x16B50,
-    0x1E140, 0x1E2F0, 0x1E950,
+    0x11650, 0x116C0, 0x11730, 0x118E0, 0x11950, 0x11C50, 0x11D50, 0x11DA0, 0x16A60, 0x16AC0,
+    0x16B50, 0x1E140, 0x1E2F0, 0x1E950,
 )  # fmt: skip
 DIGITS = MappingProxyType({chr(zero + digit): str(digit) for zero in _ZEROS for digit in range(10)})
 """The digits of all scripts but our own, as far as NFKC leaves them as they are."""
@@ -104,20 +107,26 @@ def _plain(text: str) -> str:
     return normalize("NFKC", _SIGN.sub(lambda sign: _SIGNS[sign[0]], text))
 
 
-def normalized(text: str) -> str:
-    """``text`` as words are compared; ``text`` itself where it is so already."""
+def normalized(text: str, *, digits: bool = True) -> str:
+    """``text`` as words are compared; ``text`` itself where it is so already. Without ``digits``
+    those of other scripts stay, and so do Persian letters: as in indexes before DIGITS_VERSION."""
     if text.isascii():
         return text
     text = _composed(text)
     for char, plain in FOLDED.items():
         if char in text:
             text = text.replace(char, plain)
+    if not digits:
+        return text
+    for char, plain in FOLDED_PERSIAN.items():
+        if char in text:
+            text = text.replace(char, plain)
     coded = text.encode("utf-8", "surrogatepass")
-    for first, digits in _DIGITS_BY_BYTES.items():
+    for first, chars in _DIGITS_BY_BYTES.items():
         if first[:1] in coded and first in coded:
-            for digit in digits:
-                if digit in text:
-                    text = text.replace(digit, DIGITS[digit])
+            for char in chars:
+                if char in text:
+                    text = text.replace(char, DIGITS[char])
     return text
 
 

@@ -59,6 +59,9 @@ OWN_VERSION = 7
 PRIOR_VERSION = 8
 """Since which the priors of pages that programs make of others count."""
 
+DIGITS_VERSION = 9
+"""Since which digits of all scripts are one, and Persian letters those of Arabic."""
+
 PRIOR_WEIGHT = 0.03
 """Share of a score that each doubling of the links to a page adds."""
 

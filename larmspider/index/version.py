@@ -24,7 +24,7 @@ from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, regi
 META_NAME = "larmspider-index.json"
 _SEARCHED = frozenset((2, 3, 5, 6, 7, 8, SCHEMA_VERSION))
 """Versions that can be searched; only the newest is written. The words of version 2 are not
-normalized, and up to version 8 digits are those of their script."""
+normalized."""
 
 
 def has_index(directory: Path) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import c_float
+from functools import partial
 from itertools import pairwise
 from math import log, sqrt
 from typing import NamedTuple, Self
@@ -27,6 +28,7 @@ from larmspider.index.access import Limited
 from larmspider.index.normal import normalized
 from larmspider.index.schema import (
     COPIES_VERSION,
+    DIGITS_VERSION,
     FORMS_VERSION,
     SCHEMA_VERSION,
     ExactAnalyzer,
@@ -161,6 +163,7 @@ class Ranking:
         self._exact = ExactAnalyzer(version)
         self._stems = stems
         self._version, self._current = version, version >= FORMS_VERSION
+        self._normalized = partial(normalized, digits=version >= DIGITS_VERSION)
         missing = {"rest"} if not self._current else set()
         missing |= {"anchors"} if not link_texts else set()
         self._link_texts = link_texts
@@ -280,7 +283,7 @@ class Ranking:
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""
-        return self._exact.analyze(normalized(text.encode("utf-8", "replace").decode()))
+        return self._exact.analyze(self._normalized(text.encode("utf-8", "replace").decode()))
 
     def terms(self, word: str) -> list[tuple[str, str]]:
         """The fields and terms in which a plain word is searched, at least one."""
@@ -290,7 +293,7 @@ class Ranking:
 
     def more_like_this(self, document: Document, searcher: tantivy.Searcher) -> Query:
         """Pages that share the salient words of this one."""
-        text = normalized(f"{document.title} {document.text[:_LIKE_CHARS]}")
+        text = self._normalized(f"{document.title} {document.text[:_LIKE_CHARS]}")
         fields = ("exact",) if self._current else ("body", "title")
         words = salient_words(
             self._exact.analyze(text)

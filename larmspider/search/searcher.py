@@ -37,6 +37,7 @@ from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
     COPIES_VERSION,
+    DIGITS_VERSION,
     FILES,
     FORMS_VERSION,
     OWN_VERSION,
@@ -266,7 +267,12 @@ class Searcher:
 
     def clauses(self, query: str) -> list[Clause]:
         """The query taken apart (query.py). Raises QueryError."""
-        return parse_query(query, self.has_field)
+        return parse_query(query, self.has_field, digits=self.knows_digits)
+
+    @property
+    def knows_digits(self) -> bool:
+        """Whether the digits of all scripts are one."""
+        return self._version >= DIGITS_VERSION
 
     def has_field(self, name: str) -> bool:
         """Whether a page has this own field (LARM_FIELDS)."""

@@ -350,6 +350,10 @@ class WorkersSearcher(Searcher):
     def corrects(self) -> bool:
         return all(shard.corrects for shard in self._shards)
 
+    @property
+    def knows_digits(self) -> bool:
+        return any(shard.knows_digits for shard in self._shards)
+
     def has_field(self, name: str) -> bool:
         known = all(shard.knows_fields for shard in self._shards)
         return known and any(shard.has_field(name) for shard in self._shards)

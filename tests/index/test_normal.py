@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from larmspider.index.normal import _SIGNS, DIGITS, FOLDED, IGNORED, Offsets, normalized, offset_in
+from larmspider.index.normal import (
+    _SIGNS,
+    DIGITS,
+    FOLDED,
+    FOLDED_PERSIAN,
+    IGNORED,
+    Offsets,
+    normalized,
+    offset_in,
+)
 
 ODD = st.text(
     st.one_of(
@@ -25,7 +34,7 @@ def test_is_nfkc_but_for_signs_and_what_is_not_shown(text: str) -> None:
     for char in (*_SIGNS, *IGNORED):
         text = text.replace(char, "")
     expected = normalize("NFKC", text)
-    for char, plain in (*FOLDED.items(), *DIGITS.items()):
+    for char, plain in (*FOLDED.items(), *FOLDED_PERSIAN.items(), *DIGITS.items()):
         expected = expected.replace(char, plain)
     assert normalized(text) == expected
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import tantivy
 from larmspider.errors import CrawlDirError, QueryError
 from larmspider.index import schema
 from larmspider.index.copies import of_bytes
+from larmspider.index.normal import normalized
+from larmspider.index.schema import SCHEMA_VERSION
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page, Section
@@ -926,3 +929,21 @@ def test_a_name_that_one_page_has_is_no_mistake(
     found = searcher.search("SEEK_END")
     assert (found.instead, found.total_all) == (None, 1)
     assert searcher.suggestion("SEEK_END").query == "SEE_END"
+
+
+@pytest.mark.parametrize("version", [8, SCHEMA_VERSION])
+def test_digits_and_letters_of_other_scripts_are_found(
+    writer, make_page, monkeypatch, version: int
+) -> None:
+    """In an index of version 8 as they are written, since its words are."""
+    if version == 8:
+        old = partial(normalized, digits=False)
+        monkeypatch.setattr("larmspider.index.schema.normalized", old)
+    writer.add(make_page("a", "کتاب ۱۲۳۴"))
+    writer.commit()
+    (writer.directory / META_NAME).write_text(f'{{"schema": {version}, "stemmer": "english"}}')
+    searcher = Searcher.open(writer.directory)
+    assert [searcher.search(query).total for query in ("کتاب", "۱۲۳۴")] == [1, 1]
+    assert [searcher.search(query).total for query in ("كتاب", "1234", "١٢٣٤")] == (
+        [0, 0, 0] if version == 8 else [1, 1, 1]
+    )

@@ -55,16 +55,16 @@ def check_workers(
     for worker in sorted((owners.keys() | pages.keys()) - known):
         urls, numbers = sum(owners.get(worker, {}).values()), sorted(owners.get(worker, {}))
         more = f" and {len(numbers) - _SHOWN:,} more" if numbers[_SHOWN:] else ""
-        lost = [
+        does = [
             f"visited {counted(urls, 'URL')} of"
             f" {'partition' if len(numbers) == 1 else 'partitions'}"
             f" {', '.join(map(str, numbers[:_SHOWN]))}{more}"
         ] * bool(numbers)
         if pages[worker]:
-            lost.append(f"stored {counted(pages[worker], 'page')} of the others' partitions")
+            does.append(f"stored {counted(pages[worker], 'page')} of the others' partitions")
         found.add(
             found.path / worker,
-            f"is gone: worker {worker} {' and '.join(lost)}",
+            f"is gone: worker {worker} {' and '.join(does)}",
             mend=f"name it with --shard if it is on another machine; else see {_BAD_DAY}",
         )
 
