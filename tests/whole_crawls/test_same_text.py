@@ -1,0 +1,100 @@
+"""The same files on a share, behind nginx, behind a server that knows no types, in a zip and in a
+mail: each has the same text everywhere."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from larmspider.items import part_url
+from larmspider.search.searcher import Searcher
+from tests.support.crawling import crawl
+from tests.support.documents.corpus import SAMPLES, zipped
+from tests.support.servers.nginx import Nginx
+from tests.support.servers.scripted import Request, ScriptedServer
+
+pytestmark = pytest.mark.acceptance
+
+TEXTS = {
+    "README": "Read this first: the crane is locked at night.\n",
+    "build.sh": "#!/bin/sh\n# builds the harbour\necho done\n",
+    "site.yml": "harbour:\n  cranes: 3\n",
+    "setup.ps1": "Write-Output 'harbour ready'\r\n",
+    "odd.log": "2024-01-01 crane 3 – gestört\n",
+    "data.tsv": "crane\tload\nnorth\t30 t\n",
+    "drawing.svg": "<svg xmlns='http://www.w3.org/2000/svg'><text>north quay</text></svg>",
+    "plan.ics": "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Crane test\r\nEND:VEVENT\r\n"
+    "END:VCALENDAR\r\n",
+    "page.xhtml": '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head>'
+    "<title>Quay</title></head><body><p>the east quay</p></body></html>",
+}
+FILES = {name: text.encode() for name, text in TEXTS.items()} | {
+    f"sample.{name}": sample.body for name, sample in SAMPLES.items()
+}
+FILES["latin.txt"] = "Schöne Grüße vom Kai, der Kran ist geölt.".encode("latin-1")
+FILES["program"] = b"\x7fELF" + bytes(range(256)) * 8
+
+
+def a_mail() -> bytes:
+    mail = EmailMessage()
+    mail["Subject"], mail["From"] = "All of it", "ada@h.example"
+    mail.set_content("See the files.\n")
+    for name, body in FILES.items():
+        mail.add_attachment(body, maintype="application", subtype="octet-stream", filename=name)
+    return mail.as_bytes()
+
+
+def names() -> list[str]:
+    """Of the files, but of a file with others in it those: its own text are their names."""
+    insides = {f"sample.{name}": sample.part for name, sample in SAMPLES.items()}
+    return [f"{name}/{inside}" if (inside := insides.get(name)) else name for name in FILES]
+
+
+def texts(searcher: Searcher, place: str) -> dict[str, str]:
+    """What was found of each file: in a folder (``http://h``) or in a document (``http://h/x.zip``)."""
+    found = {}
+    for name in names():
+        file, _, part = name.partition("/")
+        is_folder = not place.endswith((".zip", ".eml"))
+        of_part = part_url(f"{place}/{file}", part) if part else f"{place}/{file}"
+        document = searcher.get(of_part if is_folder else part_url(place, name))
+        found[name] = "nothing" if document is None else document.text
+    return found
+
+
+def test_a_file_has_the_same_text_wherever_it_lies(tmp_path: Path) -> None:
+    share = tmp_path / "share"
+    share.mkdir()
+    for name, body in FILES.items():
+        (share / name).write_bytes(body)
+    links = "".join(f"<a href='{name}'>a file</a> " for name in FILES)
+    index = b"<title>all</title>" + links.encode()
+    (tmp_path / "www").mkdir()
+    for name, body in {**FILES, "index.html": index}.items():
+        (tmp_path / "www" / name).write_bytes(body)
+
+    def nothing_known(request: Request) -> tuple[int, dict[str, str], bytes]:
+        name = unquote(request.target.rpartition("/")[2])
+        types = {"": "text/html", "all.zip": "application/zip", "all.eml": "message/rfc822"}
+        bodies = {"": index, "all.zip": zipped(dict(FILES)), "all.eml": a_mail(), **FILES}
+        if name not in bodies:
+            return 404, {}, b""
+        return 200, {"Content-Type": types.get(name, "application/octet-stream")}, bodies[name]
+
+    with (
+        Nginx({"127.0.0.7": tmp_path / "www"}) as nginx,
+        ScriptedServer({"*": nothing_known}) as bare,
+    ):
+        places = [f"file://{share}", nginx.url("127.0.0.7", ""), bare.url("")]
+        seeds = [*(f"{place}/" for place in places), bare.url("/all.zip"), bare.url("/all.eml")]
+        places += seeds[3:]
+        ran = crawl(" ".join(seeds), tmp_path, LARM_FILE_ROOTS=str(share))
+    assert ran.status == 0, ran.err
+    searcher = Searcher.open(tmp_path / "crawl" / "index")
+    on_share = texts(searcher, places[0])
+    assert "nothing" not in on_share.values()
+    for place in places[1:]:
+        assert texts(searcher, place) == on_share, place
