@@ -246,9 +246,11 @@ class Year:
 
     def removals(self) -> tuple[list[tuple[float, str]], list[str]]:
         """Days from the first visit that missed a page to its removal, each with the URL; and the
-        removals of pages that the server has at the end, and had then."""
+        removals of pages that the server has at the end, and had then. A URL that has no page since
+        it was taken out, but redirects, is no page that waits."""
         first: dict[str, float] = {}
         last: dict[str, float] = {}  # removals, of pages that come and go
+        without = set[str]()  # URLs that were taken out, and had no page since
         times: dict[str, list[tuple[float, str]]] = defaultdict(list)
         for fields in _rows(self.folder / "crawl" / "fetch.log"):
             times[fields[1]].append((_time(fields[0]), fields[4]))
@@ -263,10 +265,12 @@ class Year:
                     continue
                 if outcome in PRESENT:
                     first.pop(url, None)
+                    without.discard(url)
                 elif outcome in MISSED:
                     first.setdefault(url, at)
-            if url in first:
+            if url in first and url not in without:
                 days.append(((removed - first[url]) / DAY, url))
+            without.add(url)
             last[url] = removed
             truth = self.world.truth(url)
             if truth.token and not self._was_gone(url, removed):
