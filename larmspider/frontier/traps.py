@@ -42,6 +42,7 @@ import msgpack
 
 from larmspider.extraction.novelty import Bloom
 from larmspider.urls.url_class import UrlClass, UrlClasses
+from larmspider.urls.view_of import words_path
 
 NEW, SOME = 0.2, 0.1
 """A page is new with this share of what it says, and has nothing new below that."""
@@ -57,7 +58,11 @@ PROBES_IN_VAIN = 5
 NEW_PROBES = 3
 """Of the last ten pages: then a quarantine ends."""
 YOUNG = 3
-"""Pages that a class may have although those like it are quarantined."""
+"""Pages that a class may have although those like it are quarantined; one where these had many in a
+row with nothing new."""
+UNLIKE = 0.5
+"""A class of views that a segment names (``/blame/``) is unlike those that are quarantined while so
+many of its pages may be new, with odds of 95 in 100."""
 LEAST_URLS = 5
 """Pages of a class that may be the content of its path."""
 DEEP = 30
@@ -203,6 +208,12 @@ class ClassRecord:
         return self.telling(len(self.tally or b"") // 4) is not None
 
     @property
+    def is_of_word(self) -> bool:
+        """Whether it is of the views that a segment of the path names: ``/works/blame/**``."""
+        path = self.text.partition("?")[0]
+        return self.wide and path.endswith(ANY_PATH) and path != ANY_PATH
+
+    @property
     def is_established(self) -> bool:
         """Whether it is no class of views of what comes later, be it with fewer parameters."""
         return self.found >= WINDOW
@@ -261,7 +272,8 @@ class Met(NamedTuple):
     through as a ``probe``; ``later`` is the level to which it is put behind others. ``named``: the
     last segment of its path is no ``*``. ``values``: what varies in the URLs of its class, as
     hashes for the host and, where it has views, for the class; ``seen`` has a bit for each that was
-    met before, and is -1 where it has none."""
+    met before, and is -1 where it has none. ``word`` is where in ``records`` that of the views is
+    which a segment of its path names (``/works/blame/**``), or 0."""
 
     records: tuple[ClassRecord, ...]
     group: int
@@ -272,6 +284,7 @@ class Met(NamedTuple):
     later: int = 0
     values: tuple[int, ...] = ()
     seen: int = -1
+    word: int = 0
 
 
 @lru_cache(maxsize=4096)
@@ -314,6 +327,8 @@ class HostTraps:
         yield text, found.path, params
         if params > 1:
             yield f"{found.path} with {params} parameters", found.path, params
+        if word := words_path(found.path):
+            yield f"{word}{found.query}", word, params
         if found.names:
             yield f"{ANY_PATH}{found.query}", ANY_PATH, params
         if depth > DEEP:
@@ -327,7 +342,7 @@ class HostTraps:
     def find(self, url: str, depth: int) -> Met:
         """What a URL belongs to, and whether it would be held; nothing is counted."""
         records: list[ClassRecord] = []
-        group, named = 0, False
+        group, named, word = 0, False, 0
         found = self.classes.of(url)
         for text, path, params in self._texts(found, depth):
             named = named or (not records and not path.endswith(("/", "*")))
@@ -339,6 +354,7 @@ class HostTraps:
             if (record.barren or record.samples) and not record.text:
                 record.text = text
             group = group or number
+            word = len(records) if path.endswith(ANY_PATH) and path != ANY_PATH else word
             records.append(record)
         blocking, query = self._blocking(records), "?" in url
         named, values, seen = named and not query, found.values[:MAX_VALUES], -1
@@ -347,7 +363,7 @@ class HostTraps:
             seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
         if blocking is not None and records[0].expects_new(len(values), seen):
             blocking = None
-        return Met(tuple(records), group, blocking, False, query, named, 0, values, seen)
+        return Met(tuple(records), group, blocking, False, query, named, 0, values, seen, word)
 
     def holds_like(self, url: str) -> bool:
         """Whether URLs like one that was fetched are held, also as one of its class's first."""
@@ -366,11 +382,13 @@ class HostTraps:
             return None
         if own.is_blocked:
             return own
-        is_young = own.pages < YOUNG
         for record in wider:
             if record.state is ClassState.SPENT:
                 return record
-            if record.state is ClassState.QUARANTINED and not is_young and not own.new:
+            is_young = own.pages < max(1, YOUNG - record.barren // WINDOW)
+            if record.state is not ClassState.QUARANTINED or is_young:
+                continue
+            if not own.new or (record.is_of_word and upper_share(own.new, own.judged) < UNLIKE):
                 return record
         return None
 
@@ -434,11 +452,21 @@ class HostTraps:
         return host is not None and self.views >= max(LEAST_URLS, host.pages // 8)
 
     def note_view(self, met: Met, url: str) -> None:
-        """A page without parameters repeats what the page ``url`` says, whose path has one segment
-        less: its class is one of views of that one."""
+        """A page repeats what the page ``url`` says, of which its URL is a view (view_of.py): its
+        class is one of views of the class of that one."""
+        if not self.has_views:
+            return
+        of = self._class_of(url)
+        base = self.records.get(group_of(self.host, str(of)))
+        path, params = (base.path, base.params) if base else (self._shape(of.path), 0)
         own = met.records[0]
-        if not own.params and self.has_views:
-            own.params, own.path = 1, self._shape(self.classes.of(url).path)
+        for record in (own, met.records[met.word]):
+            if record is base:
+                continue
+            if not record.params:
+                record.params, record.path = params + 1, path
+            elif record.path != path and record.params > params and not record.wide:
+                record.path = path
 
     def judge(self, met: Met, share: float, sample: tuple[str, str] = ("", "")) -> bool:
         """A page has come, of which this share is new: True if the state of something changes."""
@@ -500,7 +528,7 @@ class HostTraps:
             return self.budgets.of_class
         if at == len(met.records) - 1:
             return self.budgets.of_host
-        return 0 if met.records[at].params else self.budgets.deep
+        return 0 if met.records[at].params or at == met.word else self.budgets.deep
 
     def _verdict(self, record: ClassRecord, budget: int) -> ClassState:
         if budget and record.barren >= budget:
@@ -522,6 +550,9 @@ class HostTraps:
         if record.path == self._shape(ANY_PATH):
             query = record.text.removeprefix(ANY_PATH)
             return sum(one.text.endswith(query) for one in every) < LEAST_URLS
+        if record.is_of_word and "?" in record.text:
+            host = self.records.get(group_of(self.host, HOST))
+            return host is None or host.found < max(WINDOW, 4 * record.found)
         classes = [one for one in every if one.path == record.path]
         least = min((one.params for one in classes if one.pages >= LEAST_URLS), default=1)
         if record.params > least:

@@ -164,7 +164,9 @@ def _candidates(host: str, path: str, query: str | None) -> Iterator[str]:
     start = rf"^https?://{re.escape(name)}(?::{port}){'?' if port in ('80', '443') else ''}"
     *folders, last = [_segment(one) for one in path.split("/")]
     at = "/".join([start, *folders[1:], "[^/?]*" if last == _ANY else last])
-    at = rf"{start}/[^?]*" if path == ANY_PATH else at
+    if path.endswith(ANY_PATH):
+        folders = path.removesuffix(ANY_PATH).split("/")
+        at = "/".join([start, *map(_segment, folders[1:]), "[^?]*"])
     if query is None:
         yield f"{at}$"
         return
@@ -185,6 +187,8 @@ _ANY = "[^/?]+"
 
 
 def _segment(text: str) -> str:
+    if text.startswith("*."):
+        return f"[^/?]*{re.escape(text[1:])}"  # a format
     return _ANY if text == "*" else re.escape(text)
 
 
