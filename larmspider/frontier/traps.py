@@ -550,7 +550,7 @@ class HostTraps:
         if record.path == self._shape(ANY_PATH):
             query = record.text.removeprefix(ANY_PATH)
             return sum(one.text.endswith(query) for one in every) < LEAST_URLS
-        if record.is_of_word and "?" in record.text:
+        if record.is_of_word:
             host = self.records.get(group_of(self.host, HOST))
             return host is None or host.found < max(WINDOW, 4 * record.found)
         classes = [one for one in every if one.path == record.path]

@@ -27,6 +27,57 @@ MAX_LITERALS = 20_000
 _VIEWS = frozenset(
     ("a", "act", "action", "cmd", "command", "do", "mode", "op", "tab", "task", "view")
 )
+WORDS = frozenset(
+    (
+        "annotate",
+        "atom",
+        "attachment",
+        "backlinks",
+        "blame",
+        "blob",
+        "blob_plain",
+        "bundle",
+        "changes",
+        "changeset",
+        "commit",
+        "compare",
+        "comparison",
+        "csv",
+        "diff",
+        "download",
+        "edit",
+        "export",
+        "feed",
+        "filelog",
+        "format",
+        "history",
+        "info",
+        "json",
+        "log",
+        "patch",
+        "plain",
+        "print",
+        "printable",
+        "raw",
+        "raw-attachment",
+        "raw-file",
+        "rev",
+        "revision",
+        "revisions",
+        "rss",
+        "shortlog",
+        "snapshot",
+        "source",
+        "src",
+        "stats",
+        "text",
+        "txt",
+        "xml",
+    )
+)
+"""Segments of a path that name a view of what the others name."""
+_BEFORE_NAMES = WORDS | {"browser", "file", "files", "tree"}
+"""Segments behind which the last one is a file's name, also of a URL with a query."""
 _LEAST_LETTERS = 4
 _SEPARATOR = re.compile("[&;]")
 _ID = re.compile(r"\d+$|(?:\D*\d){3}|[0-9a-f]{8,}|.{41}|\W*$")
@@ -83,7 +134,9 @@ class UrlClasses:
             token = segment if is_literal else "*"
             path += token + "/"
             at = crc32(token.encode("utf-8", "surrogatepass"), at + 1)
-        if last and not ((query or path.endswith("/*/")) and self._is_literal(at, last, SIBLINGS)):
+        is_program = query and not any(one.lower() in _BEFORE_NAMES for one in segments)
+        may_stay = is_program or path.endswith("/*/")
+        if last and not (may_stay and self._is_literal(at, last, SIBLINGS)):
             stem, suffix = split_suffix(last)
             if suffix and not self._is_literal(crc32(b"*", at + 2), suffix, SIBLINGS):
                 suffix = ""

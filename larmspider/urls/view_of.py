@@ -13,57 +13,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from larmspider.urls.url_class import split_suffix
+from larmspider.urls.url_class import WORDS, split_suffix
 
-WORDS = frozenset(
-    (
-        "annotate",
-        "atom",
-        "attachment",
-        "backlinks",
-        "blame",
-        "blob",
-        "blob_plain",
-        "bundle",
-        "changes",
-        "changeset",
-        "commit",
-        "compare",
-        "comparison",
-        "csv",
-        "diff",
-        "download",
-        "edit",
-        "export",
-        "feed",
-        "filelog",
-        "format",
-        "history",
-        "info",
-        "json",
-        "log",
-        "patch",
-        "plain",
-        "print",
-        "printable",
-        "raw",
-        "raw-attachment",
-        "raw-file",
-        "rev",
-        "revision",
-        "revisions",
-        "rss",
-        "shortlog",
-        "snapshot",
-        "source",
-        "src",
-        "stats",
-        "text",
-        "txt",
-        "xml",
-    )
-)
-"""Segments of a path that name a view of what the others name."""
 _VALUES = re.compile("[?&;=]")
 _PAGE = re.compile(r"\.(?:x|s)?html?$")
 _LEAST_LETTERS = 3
@@ -90,8 +41,8 @@ def view_of(url: str, found_on: str) -> str:
 
 
 def words_path(path: str) -> str:
-    """Of the shape of a path that of all views that its first such word names: ``/works/blame/**``
-    of ``/works/blame/src/*``, or ""."""
+    """The path of all views that the first such word of a path names: ``/works/blame/**`` for
+    ``/works/blame/src/*``; or ""."""
     segments = path.split("/")
     for at, segment in enumerate(segments[1:-1], 1):
         if segment in WORDS:

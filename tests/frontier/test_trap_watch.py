@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -261,6 +261,78 @@ def test_pages_that_repeat_those_of_one_segment_less_are_views_of_them(
 
 
 @acceptance
+def rows(target: str) -> Reply:
+    """A browser of a database: 90 rows, each also as JSON, and as a search for its name."""
+    path, _, query = target.partition("?")
+    name = query.partition("=")[2] or path.removeprefix("/rows/").removesuffix(".json")
+    if target == "/":
+        lists = [f"/rows?page={n}" for n in range(9)]
+        return page("Rows", "All rows.", *(f"/rows/row-{n}" for n in range(90)), *lists)
+    if query.startswith("page="):
+        return page("Rows", "Some rows.")
+    said = document(int(name.removeprefix("row-")))
+    if path.endswith(".json"):
+        return page(name, said)
+    return page(name, said, f"/rows/{name}.json", f"/find?like={name}")
+
+
+def browser(target: str) -> Reply:
+    """A repository: 80 files in 4 folders, each also below /blame and /plain."""
+    path, _, query = target.partition("?")
+    _, _, name = path.strip("/").partition("/")
+    if target == "/":
+        logs = [f"/log/?page={n}" for n in range(16)]
+        return page("Works", "All.", *(f"/tree/part{n}" for n in range(4)), *logs)
+    if query:
+        return page("Log", "Some commits.")
+    part, _, file = name.partition("/")
+    if not file:
+        own = [f"{part}/file-{n}" for n in range(80) if n % 4 == int(part[-1])]
+        return page(part, "A folder.", *(f"/{v}/{one}" for one in own for v in VIEWS))
+    return page(file, document(int(file.removeprefix("file-"))))
+
+
+VIEWS = ("tree", "plain", "blame")
+
+
+@pytest.mark.parametrize(
+    ("site", "content", "view", "held"),
+    [
+        (rows, {f"/rows/row-{n}" for n in range(90)}, "/rows/*.json", 40),
+        (browser, {f"/tree/part{n % 4}/file-{n}" for n in range(80)}, "/blame/**", 40),
+    ],
+)
+def test_a_suffix_or_a_word_of_the_path_names_a_view(
+    site: Callable[[str], Reply], content: set[str], view: str, held: int, backend: LmdbBackend
+) -> None:
+    walk = Walk(site, backend).run()
+    assert content <= {*walk.fetched}
+    assert any(f"{view} are held" in news for news in walk.news)
+    assert backend.counts().held > held
+
+
+def editions(target: str) -> Reply:
+    """A manual in three versions, on a host with searches."""
+    if target == "/":
+        asked = [f"/find?page={n}" for n in range(40)]
+        pages = (f"/{one}/page-{at}.html" for one in EDITIONS for at in PAGES)
+        return page("Manuals", "All.", *pages, *asked)
+    if "?" in target:
+        return page("Found", document(100 + int(target.partition("=")[2])))
+    _, name = target.strip("/").split("/")
+    at = int(name.removeprefix("page-").removesuffix(".html"))
+    return page(name, document(at), *(f"/{one}/{name}" for one in EDITIONS))
+
+
+EDITIONS, PAGES = ("5.1", "5.2", "latest"), range(40)
+
+
+def test_a_version_of_a_manual_is_no_view_of_another_one(backend: LmdbBackend) -> None:
+    walk = Walk(editions, backend).run()
+    assert len(walk.fetched) == 1 + 40 + 3 * 40
+    assert backend.counts().held == 0
+
+
 @pytest.mark.parametrize("mode", [REPORT, OFF])
 def test_nothing_is_held_where_that_is_not_wanted(mode: str, backend: LmdbBackend) -> None:
     walk = Walk(wiki, backend, mode).run(most=999)

@@ -62,7 +62,7 @@ class Datasette(PythonApplication):
             return frozenset(name for (name,) in base.execute("SELECT name FROM documents"))
 
     def document_of(self, url: str) -> str:
-        """Of the page of its row, not of a table."""
+        """The row whose own page it is: a table shows none."""
         parts = urlsplit(url)
         words = unquote(parts.path).split("/")
         is_row = words[1:3] == ["works", "documents"] and len(words) == 4 and not parts.query
@@ -155,7 +155,7 @@ class Trac(PythonApplication):
         return frozenset(found)
 
     def document_of(self, url: str) -> str:
-        """Of an attachment the page that shows it, too."""
+        """The page that shows an attachment counts as it."""
         parts = urlsplit(url)
         path = unquote(parts.path).strip("/")
         if path.startswith("attachment/") and path.endswith(".txt"):
