@@ -262,8 +262,8 @@ class TrapWatch:
         return "; ".join(f"URLs {one.text} {what}: {one.in_words()}" for one in news)
 
     def _share(self, page: Page, met: Met, known: _Known, view: bool) -> float | None:
-        """The share of the page that is new, which may be a ``view`` of the one it was found on. None for a
-        redirect to one that is new, and judged itself."""
+        """The share of the page that is new; it may be a ``view`` of the one it was found on. None
+        for a redirect to one that is new, and judged itself."""
         if page.status != 200:
             first = page.links[:1]
             leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in first)
