@@ -140,7 +140,8 @@ LARM_DELAY_RESPONSE_FACTOR = 1.0
 # Settings of single hosts by pattern (`host` or `host:port`, in any case, with `*` and `?`):
 # `{"old-wiki*": {"delay": 10, "connections": 1, "budget": 500, "window": [22, 6]}}`. The delay is
 # in seconds, the budget in stored pages; the window is the hours of the local day, from and to,
-# which must differ. The first pattern that sets a field holds. As JSON on the command line.
+# which must differ. `"nofollow": "ignore"` follows links although the host's pages say nofollow
+# (docs/sites.md#nofollow). The first pattern that sets a field holds. As JSON on the command line.
 LARM_HOST_RULES: dict[str, dict[str, object]] = {}
 
 # robots.txt is fetched again after this.
@@ -177,7 +178,8 @@ LARM_RETRY_AFTER_MAX_SECS = 3600.0
 # does with hosts that fail later. The log says within 30 s which seeds cannot be had, and why.
 LARM_SEED_PATIENCE_SECS = 45.0
 
-# Failures in a row after which a host is parked, that is, left alone for a while.
+# Failures in a row after which a host is parked, that is, left alone for a while. Server errors and
+# timeouts of single views park no host whose other pages work (docs/operations.md#broken-views).
 LARM_HOST_MAX_FAILURES = 5
 
 # How long; doubled each time in a row.

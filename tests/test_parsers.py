@@ -153,6 +153,7 @@ WHERE: Mapping[str, Row] = {
     "spiders/intranet.py": row(
         CRAWL, _APART, "extractor_for", "requisites_of_page", "requisites_of_style"
     ),
+    "frontier/shortfall.py": row(CRAWL, "whether a type is read; opens nothing", "extractor_for"),
     "scheduler/source_fetch.py": row(CRAWL, _APART, "extractor_for", "read_aside"),
     # robots.txt, sitemaps, feeds, charsets
     "extraction/sitemap.py": row(
@@ -207,9 +208,10 @@ STATE: Mapping[str, frozenset[str]] = {
         " workdir/manifest workers/rebuilding workdir/manifest_copy",
         "msgpack.unpackb": "cluster/commit cluster/rebuild cluster/redis_records"
         " cluster/write_ahead_log extraction/fingerprint extraction/novelty frontier/aliases"
-        " frontier/delete_gate frontier/deletes frontier/revisiting frontier/sources"
-        " frontier/moves frontier/traps index/packed index/waiting pipelines/outbox/spool"
-        " pipelines/search_index crawl/verify/index",
+        " frontier/broken_views frontier/delete_gate frontier/deletes frontier/revisiting"
+        " frontier/shortfall frontier/sources frontier/moves frontier/traps index/packed"
+        " index/unreached index/waiting pipelines/outbox/spool pipelines/search_index"
+        " crawl/verify/index",
         "msgpack.Unpacker": "index/packed",
         "zlib.decompress": "cluster/redis_records",
         "zlib.decompressobj": "pipelines/page_files crawl/verify/others",

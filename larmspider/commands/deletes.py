@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
 
 SAMPLES = 5
+REASONS = 3
+"""Reasons that are shown of a list; most name a URL each where pages have moved."""
 
 
 class Command(LarmCommand):
@@ -101,6 +103,7 @@ class Command(LarmCommand):
                 {
                     "host": o.host,
                     "to": o.to,
+                    "others": [*o.others],
                     "since": utc(o.since),
                     "pages": o.pages,
                     "left": o.left,
@@ -151,9 +154,13 @@ def _show(lists: Mapping[str, Sequence[Row]], dead: Sequence[DeadHost], samples:
     if not lists and not dead:
         print("No page waits to be taken out.")
     for name, rows in lists.items():
-        print(f"{printable(name)}: {counted(len(rows), 'page')} wait")
-        for why in dict.fromkeys(row.page.why for row in rows):
+        print(f"{printable(name)}: {counted(len(rows), 'page')} wait{'' if rows[1:] else 's'}")
+        reasons = [*dict.fromkeys(row.page.why for row in rows)]
+        shown = reasons if samples >= len(rows) else reasons[:REASONS]
+        for why in shown:
             print(f"  {printable(why)}")
+        if len(reasons) > len(shown):
+            print(f"  and {counted(len(reasons) - len(shown), 'other reason')}")
         for row in rows[:samples]:
             print(f"  {utc(row.page.since)[:10]} {printable(row.page.url)}")
             print(f"             {printable(row.page.reason)}")

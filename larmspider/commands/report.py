@@ -93,6 +93,7 @@ def _print(report: CrawlReport) -> None:
         for outcome, number in report.unread.items()
     ]
     rows += [("empty", f"{host} without JavaScript") for host in report.scripts]
+    rows += [("little", sentence) for sentence in report.shortfalls]
     if report.freshness.is_known:
         fresh = report.freshness
         rows += [("fresh", sentence) for sentence in fresh.sentences]

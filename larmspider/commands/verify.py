@@ -19,7 +19,6 @@ from larmspider.control.offline import change
 from larmspider.control.repair import make_due, repair
 from larmspider.crawl.verify.check import check, check_root, parts_of
 from larmspider.crawl.verify.findings import Findings, Say
-from larmspider.crawl.verify.workers import check_workers
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.files import is_locked, why_no_lock
@@ -78,6 +77,8 @@ class Command(LarmCommand):
             left += remains
         if parts != [root]:
             found = check_root(root)
+            from larmspider.crawl.verify.workers import check_workers  # imports Redis
+
             check_workers(found, parts, self._elsewhere(), self.settings)
             every.append(found)
             if opts.repair:

@@ -163,11 +163,11 @@ class NotifyExtension:
     def _keep_rights(self, scheduler: FrontierScheduler) -> None:
         """A host to which a restricted host has moved is restricted, too."""
         frontier = scheduler.frontier
-        moves = {
-            name_of(host): name_of(to)
+        moves = [
+            (name_of(host), name_of(to))
             for host in frontier.hosts
-            if (to := frontier.gate.moved_to(host))
-        }
+            for to in frontier.gate.moved_to(host)
+        ]
         if not moves:
             return
         known = restricted_of_run(self.crawler.settings)

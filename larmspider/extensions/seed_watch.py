@@ -47,6 +47,11 @@ _MOST_SECS = 2 * _TICK_SECS
 """Between two looks, as far as they count: what is longer is a machine that slept, or is busy."""
 
 
+def is_status(kind: str) -> bool:
+    """Whether a failure is an answer to one URL, as ``http-503``; not one for robots.txt."""
+    return kind.startswith("http-")
+
+
 class SeedWatchExtension:
     """Looks once a second until each seed has its answer, or has been named. ``patience`` in
     seconds; 0: the crawl goes on trying."""
@@ -131,7 +136,9 @@ class SeedWatchExtension:
             if host is None:
                 continue  # refused by a filter, or another worker's
             if self._has_failed(host):
-                self._say(self._by_host.pop(name), self._why(host))
+                seeds = self._by_host.pop(name)
+                if not self._is_of_pages(scheduler, host, seeds):
+                    self._say(seeds, self._why(host))
             elif host.record.robots_time >= self._began or host.record.slot_secs is not None:
                 if not self._seeds.intersection(self._by_host[name]):
                     del self._by_host[name]  # it has answered, and each of its seeds is done
@@ -143,6 +150,15 @@ class SeedWatchExtension:
         if record.waits_for_login:
             return True
         return bool(record.failures or record.parks) and record.last_failure >= self._began
+
+    def _is_of_pages(self, scheduler: FrontierScheduler, host: Host, seeds: list[str]) -> bool:
+        """Whether an error status of some page says nothing of the seeds, which are stored."""
+        if self._anew or host.record.waits_for_login or not is_status(host.record.last_kind):
+            return False
+        entry, backend = scheduler.frontier.entry, scheduler.frontier.backend
+        forms = [(seed, *self._forms(seed)) for seed in seeds]
+        keys = [entry(seed, normalized, exact=exact).key for seed, normalized, exact in forms]
+        return {*backend.check(keys)} == {UrlState.STORED}
 
     def _why(self, host: Host) -> str:
         if host.record.waits_for_login:

@@ -221,6 +221,12 @@ class RecentPages:
         while self._room < 0:
             self._drop(next(iter(self._pages)))
 
+    def stand_in(self, key: bytes, fetched: bytes) -> None:
+        """Take the page under ``fetched``, another fetch, for one that is no longer known."""
+        if key not in self._pages and (page := self._pages.get(fetched)) is not None:
+            self._pages[key] = page
+            self._room -= _size(page)
+
     def _drop(self, key: bytes) -> None:
         if (page := self._pages.pop(key, None)) is not None:
             self._room += _size(page)

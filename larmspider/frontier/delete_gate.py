@@ -11,7 +11,7 @@ start page and the five that most pages link to.
 What the brake holds, and what is out of scope, waits in a list for somebody to approve; an approved
 page is visited once more, and leaves if it is still gone. A page whose removal was not decided for
 UNDECIDED_SECS, whatever keeps it, is on the same list.
-A host whose canaries redirect to the same paths of another host has moved (moves.py).
+A host whose canaries redirect to stored pages of other hosts has moved (moves.py).
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ FIRST = 0.5
 MAX_SEARCHED = 20_000
 """URLs of a host among which its canaries are looked for."""
 _BRAKE = "brake"
+ASKED_FIRST = "the start page and those that most pages link to are asked first"
+"""Why a page waits for its host's canaries."""
 
 
 class Wait(Enum):
@@ -200,7 +202,7 @@ class DeleteGate:
     def save(self) -> None:
         """Into notes of the backend, before a batch is sealed."""
         for host, mine in self._hosts.items():
-            if mine.move is not None and mine.visited and self._is_back(host, mine):
+            if mine.move is not None and _is_back(mine.move, mine.visited):
                 mine.move = None
                 self._changed.add(host)
         for host in self._changed:
@@ -215,12 +217,6 @@ class DeleteGate:
             else:
                 self._backend.put_note(_BRAKE, self.brake.pack())
         self._changed.clear()
-
-    def _is_back(self, host: str, mine: _Host) -> bool:
-        """Whether most pages of a host that had moved were there in this run."""
-        enough = min(ENOUGH_BACK, self._backend.counts(host).stored)
-        number = len(mine.visited)
-        return number >= enough and 2 * sum(mine.visited.values()) > number
 
     def enter(self, host: str) -> None:
         """The host came from another worker."""
@@ -318,10 +314,18 @@ class DeleteGate:
     # visits
 
     def saw(
-        self, host: str, key: bytes, seen: Observation, successor: Successor | None = None
+        self,
+        host: str,
+        key: bytes,
+        seen: Observation,
+        successor: Successor | None = None,
+        *,
+        is_page: bool = True,
     ) -> bool:
         """A visit again is over; ``successor``: the page on another host that the page redirects
-        to. True: it is one login form too many, and the host is to wait."""
+        to. ``is_page``: the URL has a page, or had one; of others, as a redirect that leads where
+        it did, nothing follows for their host. True: it is one login form too many, and the host is
+        to wait."""
         mine = self._of(host)
         if seen in PRESENT:
             waited = mine.waiting.pop(key, None), mine.undecided.pop(key, None)
@@ -335,7 +339,7 @@ class DeleteGate:
             mine.successors[key] = successor
         mine.again.discard(key)
         is_well = seen in PRESENT or seen is Observation.NOINDEX
-        if key in mine.visited or len(mine.visited) < MAX_SEARCHED:
+        if is_page and (key in mine.visited or len(mine.visited) < MAX_SEARCHED):
             mine.visited[key] = is_well
         if mine.canaries is not None and mine.canaries.get(key, False) is None:
             mine.canaries[key] = is_well
@@ -346,7 +350,7 @@ class DeleteGate:
         if seen is Observation.LOGIN:
             mine.logins += 1
             mine.expired = True
-        elif seen in (Observation.CHANGED, Observation.SAME):
+        elif is_page and seen in (Observation.CHANGED, Observation.SAME):
             mine.logins = 0
             mine.well += 1
         if mine.logins != MAX_LOGINS:
@@ -392,11 +396,11 @@ class DeleteGate:
         does not count a page that ``has_successor``: its target is stored."""
         why = self._why_not(entry, seen, reason, now, has_successor=has_successor)
         mine = self._of(entry.host)
-        if why:
+        if why and why != ASKED_FIRST:  # that is over within this run
             self.waits_for(entry, why)
         successor = mine.successors.get(entry.key)
         if not why and mine.move is not None and successor is not None:
-            mine.move.left += successor.host == mine.move.to
+            mine.move.left += successor.host in mine.move.hosts
         return why
 
     def _why_not(
@@ -493,20 +497,24 @@ class DeleteGate:
         one = mine.undecided.get(key) or mine.waiting.get(key)
         return one is not None and (one.seen == seen or seen in TABLE)
 
-    def moved_to(self, host: str) -> str:
-        """The host to which a host has moved; "" for none."""
+    def moved_to(self, host: str) -> tuple[str, ...]:
+        """The hosts to which a host has moved."""
         mine = self._hosts.get(host)
         move = move_of(self._backend.note(note_of_move(host))) if mine is None else mine.move
-        return "" if move is None else move.to
+        return () if move is None else move.hosts
 
     def _find_move(self, host: str, canaries: Sequence[bytes], now: float) -> bool:
         """Whether the host has moved as a whole, by its canaries in this run."""
         mine = self._of(host)
-        to = moved_to([mine.successors.get(key) for key in canaries])
-        if not to:
+        hosts = moved_to([mine.successors.get(key) for key in canaries])
+        if not hosts:
             return False
-        if mine.move is None or mine.move.to != to:
-            mine.move = HostMove(host, to, now, self._backend.counts(host).stored)
+        move = mine.move
+        if move is None or move.to != hosts[0] or not {*hosts} <= {*move.hosts}:
+            pages = self._backend.counts(host).stored
+            mine.move = HostMove(host, hosts[0], now, pages, others=[*hosts[1:]])
+            if move is not None and move.to == hosts[0]:
+                mine.move.since, mine.move.pages, mine.move.left = move.since, move.pages, move.left
             self._changed.add(host)
             self.notices.append(Notice(MOVED, host, f"{mine.move.in_words()}."))
             self._schedule(host, self._all_of(host, mine), _SOON)
@@ -542,7 +550,7 @@ class DeleteGate:
         answers = list(mine.canaries.values())
         if None in answers:
             mine.held.add(key)
-            return "the start page and those that most pages link to are asked first"
+            return ASKED_FIRST
         well = sum(map(bool, answers))
         if self._find_move(host, list(mine.canaries), now):
             return ""
@@ -675,6 +683,12 @@ class DeleteGate:
             for key, since in keys.items()
             if any(key in pages and since in (0.0, pages[key].since) for pages in lists)
         }
+
+
+def _is_back(move: HostMove, visited: Mapping[bytes, bool]) -> bool:
+    """Whether most pages of a host that had moved were there in this run. A few may have stayed."""
+    number = len(visited)
+    return number >= min(ENOUGH_BACK, max(1, move.pages)) and 2 * sum(visited.values()) > number
 
 
 def is_same_silence(one: float, other: float) -> bool:

@@ -49,6 +49,9 @@ CANARIES = 6
 EARLY_SECS = DAY / 4
 """A visit that confirms comes a day after the last one, less this: a timer's runs differ, and so do
 the hours at which they come to a page."""
+SAME_TIME_SECS = 3_600.0
+"""Visits within an hour count once: a page is looked at again as soon as nothing names it any more,
+or as its host's canaries are well."""
 OLD_SECS = 90 * DAY
 """The count restarts after a longer time without a visit, or with one observation before it: the
 clock may have been wrong."""
@@ -162,7 +165,8 @@ def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
     ):  # a clock that was set back restarts the count
         since, times = now, 1
     else:
-        since, times = record.missing_since, record.confirmations + 1
+        is_another = seen is Observation.ROBOTS or not 0 <= now - record.time < SAME_TIME_SECS
+        since, times = record.missing_since, record.confirmations + is_another
     record = replace(record, missing_since=since, confirmations=times, missing_as=str(seen))
     delete = times >= rule.confirmations and now - since >= rule.spread
     return Decision(record, delete, _sentence(seen, times, now - since, rule, delete=delete))

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from larmspider.extraction.novelty import Bloom
 from larmspider.formatting import counted, utc
 from larmspider.frontier.aliases import HostAliases, sentence
+from larmspider.frontier.broken_views import NOTE as VIEWS
+from larmspider.frontier.broken_views import broken_view_of, views_in_words
 from larmspider.frontier.deletes import DEAD_SECS, TABLE, Observation, in_words, is_confirmed
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState, local_hour, unpack_host
 from larmspider.frontier.overrides import NOTE, Overrides
@@ -132,7 +134,13 @@ def sorted_rows(rows: Iterable[HostRow], column: str, *, reverse: bool = False) 
     return sorted(by_name, key=value, reverse=descending is not reverse)
 
 
-def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float) -> HostRow:
+def _row(
+    record: HostRecord,
+    counts: Counts,
+    politeness: Politeness,
+    now: float,
+    views: bytes | None = None,
+) -> HostRow:
     rule = politeness.pace_of(record.host)
     next_time = max(record.next_time, record.until)
     reason = trouble_of(record, politeness.limits).removeprefix("parked: ")
@@ -143,6 +151,7 @@ def _row(record: HostRecord, counts: Counts, politeness: Politeness, now: float)
     if 0.0 < record.silent_since <= now - DEAD_SECS and counts.stored:
         stale = f"stale, no answer since {utc(record.silent_since)[:10]}"
         reason = f"{stale}; {reason}" if reason else stale
+    reason = "; ".join([*filter(None, [reason]), *views_in_words(views)])
     state = _STATE_WORDS[record.state]
     if politeness.overrides.is_paused(record.host):
         state, next_time, reason = PAUSED, inf, "paused by the operator"
@@ -162,7 +171,8 @@ def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Ite
     """All hosts, as of the last checkpoint, in no order; by what the operator has ordered."""
     politeness.overrides = Overrides.unpack(reader.note(NOTE))
     for name, (data, counts) in reader.hosts().items():
-        yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness, now)
+        views = reader.note(VIEWS.format(host=name))
+        yield _row(unpack_host(data) if data else HostRecord(name), counts, politeness, now, views)
 
 
 def host_row(
@@ -173,7 +183,8 @@ def host_row(
     data, counts = reader.host(host)
     if not data and not counts.discovered:
         return None
-    return _row(unpack_host(data) if data else HostRecord(host), counts, politeness, now)
+    views = reader.note(VIEWS.format(host=host))
+    return _row(unpack_host(data) if data else HostRecord(host), counts, politeness, now, views)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +220,8 @@ def url_report(
         lines += again_in_words(visit, now, even=even)
         if visit.state is UrlState.STORED and visit.url:
             lines += silent_in_words(reader.host(host_of(visit.url))[0], now)
+        if visit.state is UrlState.FAILED and visit.url:
+            lines += broken_in_words(reader, host_of(visit.url), visit.url)
     entry, place = reader.entry(key), reader.place(key)
     if entry is None:
         return lines
@@ -216,6 +229,7 @@ def url_report(
     row = _row(unpack_host(data) if data else HostRecord(entry.host), counts, politeness, now)
     if place is not None:
         before, earliest = place
+        lines += broken_in_words(reader, entry.host, entry.normalized)
         if earliest >= HELD_FROM:
             return [*lines, *held_in_words(reader, entry)]
         lines.append(f"{counted(before, 'URL')} of {row.host} before it")
@@ -227,6 +241,15 @@ def url_report(
     if state is UrlState.QUEUED:
         lines.append(_wait(row, place[0] if place else 0, now))
     return [*lines, *class_in_words(reader, entry, learning)]
+
+
+def broken_in_words(reader: FrontierReader, host: str, url: str) -> Iterator[str]:
+    """A line for a URL of a view that fails while its host works."""
+    if note := reader.note(VIEWS.format(host=host)):
+        path, mark, query = url.partition("?")
+        classes = HostTraps.unpack(reader.note(TRAPS.format(host=host)), host).classes
+        if words := broken_view_of(note, classes, f"{path.lower()}{mark}{query}"):
+            yield words
 
 
 def class_in_words(reader: FrontierReader, entry: QueuedUrl, learning: Learning) -> Iterator[str]:

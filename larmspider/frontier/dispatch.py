@@ -259,7 +259,7 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
         return None
     if record.on_probation and host.in_flight:
         return None
-    if frontier.gate.is_probing(record.host):
+    if frontier.gate.is_probing(record.host) or frontier.views.is_probing(host):
         return None
     if frontier.logins is not None and frontier.logins.is_out(record):
         return None
@@ -282,7 +282,7 @@ def _waiting(frontier: Frontier, host: str) -> float | None:
     """When the host has a URL to fetch or to visit again, or a sitemap or feed: 0.0 for now, None
     for never."""
     waiting, refresh, sources = frontier.backend.next_time(host), frontier.refresh, frontier.sources
-    if frontier.gate.wants_probe(host):
+    if frontier.gate.wants_probe(host) or frontier.views.is_in_doubt(host):
         return 0.0
     if sources is not None:
         due = sources.next_time(host)
@@ -332,6 +332,8 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
     frontier.hosts.touch(host)
     if host.paused or host.held or frontier.gate.is_probing(record.host):
         return None
+    if frontier.views.is_probing(host):
+        return None
     if not _is_resolved(frontier, host):
         return None
     if host.group is not None and not _has_turn(frontier, host.group, host, now):
@@ -362,11 +364,13 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
 
 
 def _due_source(frontier: Frontier, host: Host, now: float) -> str | None:
-    """A URL that nobody has, or a sitemap or feed, that is to be asked for now. One at a time, so
-    that an index is read before what it names."""
+    """The URL to fetch before pages: one that worked, a made-up one, or a sitemap or feed. One at a
+    time, so that an index is read before what it names."""
     name = host.record.host
     rules = None if frontier.robots is None else frontier.robots.of(name)
     allowed = rules.allowed if rules is not None else lambda _url: True
+    if worked := frontier.views.probe_due(host, allowed):
+        return worked
     if probe := frontier.gate.probe_due(name, allowed):
         return probe
     return None if frontier.sources is None else frontier.sources.due(name, now, allowed)
@@ -382,6 +386,8 @@ def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | Non
         if entry is None:
             return None
         if rules is None or rules.allowed(entry.url) or _is_stored(entry):
+            if host.views is not None and frontier.views.puts_behind(host, entry):
+                continue
             is_new_page = entry.visit is None and entry.link_type != REQUISITE
             if is_new_page and traps is not None and not traps.admits(entry):
                 continue

@@ -55,7 +55,7 @@ FILES_PACE = HostPace(FILES, delay=0.0, connections=4)
 """LARM_GROUP_BY: what hosts share their pace."""
 
 
-_RULE_FIELDS = ("delay", "connections", "budget", "window")
+_RULE_FIELDS = ("delay", "connections", "budget", "window", "nofollow")
 
 
 def build_frontier(

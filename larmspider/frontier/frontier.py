@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from larmspider.frontier import dispatch
+from larmspider.frontier.broken_views import Blame, ViewWatch
 from larmspider.frontier.control import Control
 from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.dispatch import AddressBook, ReadyQueue, schedule
@@ -47,6 +48,7 @@ from larmspider.frontier.politeness import Politeness, failure_kind
 from larmspider.frontier.revisiting import DUE, WATCH, Revisiting
 from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.script_watch import ScriptWatch
+from larmspider.frontier.shortfall import Shortfall
 from larmspider.frontier.slots import Kind, SlotPool
 from larmspider.frontier.sources import LEAST_PRECISION, Sources
 from larmspider.frontier.storage.backend import Backend
@@ -128,6 +130,10 @@ class Frontier:
         """Stands before every removal of a page that is gone."""
         self.scripts = ScriptWatch(backend)
         """Learns which hosts have pages that are empty without JavaScript."""
+        self.shortfall = Shortfall(backend)
+        """Learns why little of a host is stored."""
+        self.views = ViewWatch(self)
+        """Tells broken views from hosts that are down."""
         self.refresh: Revisiting | None = None
         """Which pages are visited again, and when; None: no page ever is."""
         self.traps: TrapWatch | None = None
@@ -299,7 +305,7 @@ class Frontier:
 
     @property
     def _passed(self) -> int:
-        return 0 if self.traps is None else self.traps.passed
+        return self.views.passed + (0 if self.traps is None else self.traps.passed)
 
     def pages_spent(self) -> bool:
         """Whether LARM_MAX_PAGES is reached."""
@@ -402,6 +408,8 @@ class Frontier:
         lease.judged = True
         self._free_slot(lease)
         self.politeness.answered(lease.host.record, self.clock(), seconds, lease.reached)
+        if lease.host.views is not None and lease.entry is not None:
+            self.views.answered(lease.host, lease.entry)
         if self.sources is not None:
             self.sources.host_answered(lease.host.record.host, lease.host.record.scheme)
         schedule(self, lease.host)
@@ -429,9 +437,12 @@ class Frontier:
             raise ValueError("robots.txt ends with robots_loaded() or failed()")
         if lease.slot is not None:
             self.answered(lease, max(0.0, self.clock() - lease.since))
-        self.finish(lease.entry, visit)
+        entry = lease.entry
+        self.finish(entry, visit)
         if visit.state is not UrlState.STORED:
             self._reopen_budget(lease.host)
+        elif visit.status == 200 and entry.link_type != REQUISITE and not entry.payload:
+            lease.host.worked = entry.url
 
     def finish(self, entry: QueuedUrl, visit: FetchRecord) -> None:
         """A leased URL has its final state."""
@@ -500,7 +511,9 @@ class Frontier:
             assert self.logins is not None
             self.logins.released(host.record)
         elif lease.is_source:
-            if self.gate.is_probe(host.record.host, lease.url):
+            if self.views.is_probe(host, lease.url):
+                self.views.probe_released(host)
+            elif self.gate.is_probe(host.record.host, lease.url):
                 self.gate.probe_released(host.record.host)
             elif self.sources is not None:
                 self.sources.released(host.record.host)
@@ -522,7 +535,7 @@ class Frontier:
     def may_retry(self, lease: Lease, kind: str) -> bool:
         """Would failed() give the URL another try?"""
         entry, found = lease.entry, failure_kind(kind)
-        if entry is None or not found.retry:
+        if entry is None or not found.retry or self.views.gives_up(lease.host, entry):
             return False
         return entry.attempts < self.limits.retry_times or (found.of_host and entry.visit is None)
 
@@ -561,9 +574,10 @@ class Frontier:
             schedule(self, host)
             return True
         self._reopen_budget(host)
-        self._blame(lease, kind, seconds, retry_after)
         again = self.may_retry(lease, kind)
+        self._blame(lease, kind, seconds, retry_after)
         if again:
+            self.views.retried(host, lease.entry)
             attempts = lease.entry.attempts + (not failure_kind(kind).of_host)
             earliest = self.politeness.retry_time(now, attempts)
             self.backend.release([(lease.entry.key, earliest, attempts)])
@@ -624,7 +638,10 @@ class Frontier:
             raise ValueError("not the lease of a source")
         self._free_slot(lease)
         self._judge(lease, answer, seconds, retry_after)
-        if self.gate.is_probe(lease.host.record.host, lease.url):
+        if self.views.is_probe(lease.host, lease.url):
+            works = not failure_kind(answer).blames_host
+            self.views.probe_answered(lease.host, works=works)
+        elif self.gate.is_probe(lease.host.record.host, lease.url):
             self.gate.probe_answered(lease.host.record.host, page)
         elif self.sources is not None:
             self.sources.asked(lease.url, self.clock(), answer, entries)
@@ -733,11 +750,17 @@ class Frontier:
 
     def _blame(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
         now, record, what = self.clock(), lease.host.record, failure_kind(kind)
-        if what.blames_host:
-            self.politeness.failed(record, now, seconds, kind, retry_after, snooze=what.snoozes)
-            self.gate.silent(record.host, record.silent_since, now)
-        else:
+        blame = self.views.failed(lease, kind, retry_after) if what.blames_host else None
+        if blame is None:
             self.politeness.answered(record, now, seconds, lease.reached)
+        elif blame is Blame.VIEW:
+            self.politeness.view_failed(record, seconds, lease.reached)
+        else:
+            doubt = blame is Blame.DOUBT
+            self.politeness.failed(
+                record, now, seconds, kind, retry_after, snooze=what.snoozes, in_doubt=doubt
+            )
+            self.gate.silent(record.host, record.silent_since, now)
         self.hosts.touch(lease.host)
 
     def _reopen_budget(self, host: Host) -> None:
@@ -758,6 +781,7 @@ class Frontier:
             self.merger.recover(host.record.host for host in hosts)
         if self.traps is not None:
             self.traps.recover(host.record.host for host in hosts)
+        self.views.recover(hosts)
         if self.refresh is not None:
             self.refresh.recover()
         for host in hosts:
@@ -790,6 +814,8 @@ class Frontier:
             self.sources.save()
         self.gate.save()
         self.scripts.save()
+        self.shortfall.save()
+        self.views.save()
         if self.refresh is not None:
             self.refresh.save()
         self.backend.seal()

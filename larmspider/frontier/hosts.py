@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from larmspider.errors import ConfigError
 from larmspider.frontier.group import Group
@@ -27,6 +27,9 @@ from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl
 from larmspider.urls.file_urls import FILES
 from larmspider.urls.host_pattern import host_matcher
+
+if TYPE_CHECKING:
+    from larmspider.frontier.broken_views import HostViews
 
 
 class HostState(IntEnum):
@@ -200,6 +203,8 @@ def unpack_host(data: bytes) -> HostRecord:
     )
 
 
+OBEY, IGNORE = NOFOLLOW = ("obey", "ignore")
+"""HostPace.nofollow."""
 _PATTERN = re.compile(r"[^\x00-\x20\x7f-\U0010ffff/\\@#%]+")
 
 
@@ -212,7 +217,8 @@ class HostPace:
     ``pattern`` is compared with ``host:port`` and with the host alone, in any case: ``*`` stands
     for any characters, ``?`` for one. ``delay`` in seconds, ``connections`` at a time, ``budget``
     in stored pages, ``window`` from and to in hours of the local day (0..24; (22, 6) passes
-    midnight). Raises ConfigError.
+    midnight). ``nofollow`` is ``obey`` or ``ignore``: whether nofollow of the host's pages counts.
+    Raises ConfigError.
     """
 
     pattern: str = "*"
@@ -220,6 +226,7 @@ class HostPace:
     connections: int | None = None
     budget: int | None = None
     window: tuple[float, float] | None = None
+    nofollow: str | None = None
 
     def __post_init__(self) -> None:
         bad = None
@@ -236,6 +243,8 @@ class HostPace:
             bad = f"budget {self.budget!r}: expected pages >= 0"
         elif self.window is not None and not _is_window(self.window):
             bad = f"window {self.window!r}: expected two different hours from 0 to 24"
+        elif self.nofollow is not None and self.nofollow not in NOFOLLOW:
+            bad = f"nofollow {self.nofollow!r}: expected one of {', '.join(NOFOLLOW)}"
         if bad:
             raise ConfigError(f"rule for host {self.pattern!r}: {bad}")
 
@@ -303,6 +312,7 @@ class HostRules:
                     connections=found.connections or rule.connections,
                     budget=rule.budget if found.budget is None else found.budget,
                     window=found.window or rule.window,
+                    nofollow=found.nofollow or rule.nofollow,
                 )
         return found
 
@@ -315,7 +325,9 @@ class Host:
     in it), ``demand`` to SlotPool, ``turn`` to dispatch.py. ``group`` is None where hosts are not
     grouped, and until the host's address is known. A host has no fetch ahead while it is
     ``resolving`` (waits for its address), ``leaving`` (for another worker), ``paused`` (by the
-    operator) or ``held`` (too many bytes of its documents wait for readers).
+    operator) or ``held`` (too many bytes of its documents wait for readers). ``views`` are those
+    that have failed (broken_views.py), None while none has; ``worked`` is the URL of the page that
+    was stored last in this run.
     """
 
     record: HostRecord
@@ -330,6 +342,8 @@ class Host:
     paused: bool = False
     held: bool = False
     turn: int = 0
+    views: HostViews | None = field(default=None, repr=False)
+    worked: str = field(default="", repr=False)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,18 +1,19 @@
-"""Hosts that have moved as a whole: http to https, a bare name to www, a new name, path for path.
+"""Hosts that have moved as a whole: http to https, a bare name to www, a new name, a folder of
+another host, or several hosts.
 
     same_place("http://wiki/a?b=1", "https://wiki/a?b=1")      # True: only the host differs
-    moved_to([Successor("wiki:443", b"1"), Successor("wiki:443", b"2")])     # "wiki:443"
+    moved_to([Successor("wiki:443", b"1"), Successor("wiki:443", b"2")])     # ("wiki:443",)
 
-A host has moved when its start page and more than half of its canaries redirect to the same path of
-one other host, which has these pages (delete_gate.py). A host that answers every path with one text
-has no such pages. Hosts that redirect to each other have none either: a page that redirects itself
-is no successor.
+A host has moved when its start page and more than half of its canaries redirect to pages of other
+hosts, which are stored (delete_gate.py). A host that answers every path with one text has no such
+pages. Of hosts that redirect to each other, a page that redirected at its last visit is no
+successor; one that was not visited since still is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from typing import NamedTuple
 
 import msgpack
@@ -26,7 +27,7 @@ REDIRECT_GONE = frozenset({404, 410})
 
 
 class Successor(NamedTuple):
-    """The same path on another ``host``, stored with a ``text`` (its signature)."""
+    """A page of another ``host``, stored with a ``text`` (its signature)."""
 
     host: str
     text: bytes
@@ -35,17 +36,25 @@ class Successor(NamedTuple):
 @dataclass(slots=True)
 class HostMove:
     """``host`` moved ``to`` another one. ``since``: when a visit saw the move first; ``pages``: the
-    number of pages then; ``left``: the number of pages that left the search for their new URLs."""
+    number of pages then; ``left``: the number of pages that left the search for their new URLs;
+    ``others``: further hosts that have some of its pages."""
 
     host: str
     to: str
     since: float
     pages: int
     left: int = 0
+    others: list[str] = field(default_factory=list)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """All hosts that have its pages now."""
+        return self.to, *self.others
 
     def in_words(self) -> str:
         """``http://wiki moved to https://wiki: 30 pages``."""
-        return f"{_shown(self.host)} moved to {_shown(self.to)}: {counted(self.pages, 'page')}"
+        to = " and ".join(map(_shown, self.hosts))
+        return f"{_shown(self.host)} moved to {to}: {counted(self.pages, 'page')}"
 
     def report(self) -> str:
         """The same with the date, and how many pages have left."""
@@ -97,20 +106,27 @@ def stands_for(target: FetchRecord | None) -> bool:
     return target is not None and target.stands
 
 
-def moved_to(canaries: Sequence[Successor | None]) -> str:
-    """The host to which a host has moved, by its canaries, the start page first; "" for none.
+def moved_to(canaries: Sequence[Successor | None]) -> tuple[str, ...]:
+    """The hosts to which a host has moved, by its canaries, the start page first: the one that the
+    start page has now, and the others where that one has half of the canaries or less.
 
+    >>> moved_to([Successor("b:80", b"1"), Successor("c:80", b"2"), Successor("b:80", b"3")])
+    ('b:80',)
+    >>> moved_to([Successor("b:80", b"1"), Successor("c:80", b"2")])
+    ('b:80', 'c:80')
     >>> moved_to([Successor("b:80", b"1"), Successor("b:80", b"1"), Successor("b:80", b"1")])
-    ''
+    ()
     """
     first = canaries[0] if canaries else None
     if first is None:
-        return ""
-    same = [one for one in canaries if one is not None and one.host == first.host]
-    texts = {one.text for one in same}
-    if len(same) * 2 <= len(canaries) or len(texts) * 2 < len(same):
-        return ""
-    return first.host
+        return ()
+    found = [one for one in canaries if one is not None]
+    same = [one for one in found if one.host == first.host]
+    for some in (same, found):
+        texts = {one.text for one in some}
+        if len(some) * 2 > len(canaries) and len(texts) * 2 >= len(some):
+            return tuple(dict.fromkeys(one.host for one in some))
+    return ()
 
 
 def is_gone(target: FetchRecord) -> bool:

@@ -166,6 +166,7 @@ class Partitions:
                 frontier.merger.recover([name])
             if frontier.traps is not None:
                 frontier.traps.recover([name])
+            frontier.views.recover([host])
             frontier.gate.enter(name)
             dispatch.schedule(frontier, host)
         came = self._stored() - before
@@ -224,6 +225,8 @@ class Partitions:
                 frontier.traps.forget(name)
             if frontier.sources is not None:
                 frontier.sources.forget(name)
+            frontier.views.forget(name)
+            frontier.shortfall.forget(name)
             frontier.gate.forget(name)
             if frontier.refresh is not None:
                 frontier.refresh.forget_host(name)

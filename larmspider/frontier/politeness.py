@@ -4,7 +4,8 @@
 
 The gap between two requests is the largest of the delay set for the host, its Crawl-delay and a
 multiple of its last response time. Failures snooze it for a time that doubles; five in a row park
-it, and it is probed again later. Clock and randomness come from the caller.
+it, and it is probed again later. Five in a row of one view do not (broken_views.py). Clock and
+randomness come from the caller.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def failure_kind(kind: str) -> FailureKind:
     """``kind`` as in KINDS, or http-STATUS: 5xx, 429 and 408 blame the host, other statuses are
     final for the URL.
 
-    429 and 503 are about the host, other 5xx most often about one page: a wiki with a broken page
-    in a hundred is not left alone for each of them.
+    429 and 503 are about the host, other 5xx most often about one view: a wiki with a broken page
+    in a hundred is not left alone for each of them. Whether failures in a row are those of one
+    view, broken_views.py finds out.
     """
     if kind in ("http-429", "http-503"):
         return _OVERLOADED
@@ -177,11 +179,14 @@ class Politeness:
         retry_after: float | None = None,
         *,
         snooze: bool = True,
+        in_doubt: bool = False,
     ) -> None:
         """A failure that blames the host: snoozed, or parked if it is one too many.
 
         ``retry_after`` in seconds from now, None where the server names none. Without ``snooze`` it
-        only counts towards parking. A host on probation is given up until the next run.
+        only counts towards parking. ``in_doubt``: the failures may be those of single views of the
+        host, which is not parked before it is probed (broken_views.py). A host on probation is
+        given up until the next run.
         """
         limits = self.limits
         self._note_duration(record, seconds)
@@ -191,6 +196,7 @@ class Politeness:
         record.last_failure, record.last_kind = now, reason
         record.silent_since = record.silent_since or now
         too_many = record.failures >= limits.max_failures or record.parks
+        too_many = too_many and not in_doubt
         if not snooze and retry_after is None and not too_many:
             return
         record.level += 1
@@ -205,6 +211,13 @@ class Politeness:
         else:
             # a second failure of requests in flight together never shortens a snooze
             record.change(HostState.SNOOZED, max(record.until, now + wait), reason)
+
+    def view_failed(self, record: HostRecord, seconds: float, sent: float) -> None:
+        """A failure of a view that is known to be broken: it says nothing about the host. It took
+        ``seconds``, and was asked for at ``sent``."""
+        self._note_duration(record, seconds)
+        record.response = seconds
+        record.next_time = max(record.next_time, sent + self.gap_seconds(record))
 
     def _park(self, record: HostRecord, now: float, wait: float, reason: str) -> None:
         """A host that was parked before is on probation: one failure parks it again."""

@@ -43,7 +43,7 @@ from larmspider.frontier.deletes import (
     decide,
 )
 from larmspider.frontier.hosts import HostState, Lease
-from larmspider.frontier.moves import Successor, same_place, stands_for
+from larmspider.frontier.moves import Successor, stands_for
 from larmspider.frontier.refresh import (
     DAY,
     PAGES_A_DAY,
@@ -748,7 +748,8 @@ class Revisiting:
         if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
             self._to_confirm[entry.key] = after.due
         successor = self._successor(entry, target) if seen is Observation.MOVED else None
-        expired = self.gate.saw(entry.host, entry.key, seen, successor)
+        is_page = after.status == 200
+        expired = self.gate.saw(entry.host, entry.key, seen, successor, is_page=is_page)
         if before.state is UrlState.STORED and seen not in PRESENT:
             self.gate.keeps(entry, seen, decision.reason, after.missing_since, now)
             if self.gate.is_approved(entry.host, entry.key, seen):
@@ -832,10 +833,8 @@ class Revisiting:
         )
 
     def _successor(self, entry: QueuedUrl, target: str) -> Successor | None:
-        """The same path on another host, if a page redirects there and it is stored."""
-        if not target or not same_place(self._forms(entry.url).exact, target):
-            return None
-        if not self._has(target):
+        """The page of another host, if a page redirects there and it is stored."""
+        if not target or host_of(target) == entry.host or not self._has(target):
             return None
         there = self.record_of(target)
         text = b"" if there is None else there.signature or there.digest

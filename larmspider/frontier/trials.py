@@ -267,6 +267,7 @@ class Trials:
         self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord | None, key: bytes
     ) -> None:
         """``first`` is the first fetch of the URL that was asked again; ``key``: of this answer."""
+        self.recent.stand_in(trial.into, key)  # after a restart no text of it is known
         if first is None or arrival.status != 200:
             self._merger.is_gone(host, trial.into)
             self.judge(host, trial, Outcome.UNSURE)

@@ -45,6 +45,8 @@ class CopiesMiddleware(WithScheduler):
             entry = lease.entry if lease is not None and lease.holder is response.request else None
             if frontier is not None and entry is not None:
                 frontier.scripts.saw(entry.host, item)
+                if entry.visit is None:
+                    frontier.shortfall.saw(entry.host, item)
             if traps is not None and entry is not None and (news := traps.saw(entry, item)):
                 logger.info("Host %s: %s", entry.host, printable(news))
             if merger is None:

@@ -10,12 +10,15 @@ same format (a copy of the packaged one is a good start):
 
 On hosts with a login (docs/sites.md) URLs that act are refused as well (urls/acting.py), whatever
 the file says.
+
+Each page may link to a login that comes back to it, as /login?next=/page/7 (urls/signing_in.py).
+The first such link is followed without the way back, the others are refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -23,14 +26,18 @@ from typing import TYPE_CHECKING, Self
 from larmspider import options
 from larmspider.errors import ConfigError
 from larmspider.fetch.sites.lookup import Sites
+from larmspider.items import REDIRECT, Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.urls.acting import acts
 from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.patterns import PatternSet
+from larmspider.urls.signing_in import form_of, sign_in
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
+MAX_FORMS = 10_000
+"""Login forms that are remembered; of further ones the frontier knows which were asked."""
 _HOST_GLOB = re.compile(r"[a-z0-9.*?:\[\]_-]+", re.IGNORECASE)
 
 
@@ -46,6 +53,8 @@ class KnownPathsFilter(UrlFilter):
         self.sites = sites if sites is not None and sites.has_logins else None
         self.patterns = PatternSet(list(patterns), name="known path", mode="search")
         self._hosts = tuple(hosts)
+        self._forms: dict[str, str] = {}
+        """The URL of each login form that was followed in this run, by its name."""
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
@@ -79,6 +88,38 @@ class KnownPathsFilter(UrlFilter):
                 )
         return cls(patterns, hosts, sites)
 
+    def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
+        reasons = super().reject_links(links, page)
+        for at, link in enumerate(links):
+            if reasons[at] is None and "?" in link.url:
+                reasons[at] = self._repeats_login(link, page)
+        return reasons
+
+    def reject_link(self, link: Link, page: Page) -> str | None:
+        """As reject_links(), but the link stays as it is."""
+        assert link.normalized is not None
+        if (reason := self.reject_reason(link.normalized)) is not None:
+            return reason
+        found = sign_in(link.normalized)
+        if found is None or _leads_back(link, page):
+            return None
+        return _one_login(found.form) if found.form != link.normalized else None
+
+    def _repeats_login(self, link: Link, page: Page) -> str | None:
+        """Why a link to a login is not followed. The first one to a form loses its way back."""
+        found = sign_in(link.normalized or link.url)
+        if found is None or _leads_back(link, page):
+            return None
+        first = self._forms.get(found.name)
+        if first is not None:
+            return None if first == link.normalized else _one_login(first)
+        if len(self._forms) < MAX_FORMS:
+            self._forms[found.name] = found.form
+        link.url = form_of(link.url) or link.url
+        link.normalized = found.form
+        link.exact = None if link.exact is None else form_of(link.exact) or link.exact
+        return None
+
     def reject_reason(self, url: str) -> str | None:
         if self._hosts:
             host, is_known = url.split("/", 3)[2], host_matcher(*self._hosts)
@@ -88,6 +129,16 @@ class KnownPathsFilter(UrlFilter):
         if pattern is None and self.sites is not None:
             return acts_signed_in(url, self.sites)
         return None if pattern is None else f"known path {pattern}"
+
+
+def _leads_back(link: Link, page: Page) -> bool:
+    """Whether a form redirects to itself: it is not shown without the way back."""
+    here = page.normalized or page.url
+    return link.type == REDIRECT and form_of(link.normalized or link.url) == here
+
+
+def _one_login(form: str) -> str:
+    return f"leads to a login, which is asked once, as {form}"
 
 
 def acts_signed_in(url: str, sites: Sites) -> str | None:

@@ -1,26 +1,59 @@
-"""nofollow: links that their page asks not to follow: <a rel=nofollow>, <meta name=robots>.
+"""nofollow: links that their page asks not to follow: <a rel=nofollow>, <meta name=robots>,
+X-Robots-Tag.
 
 So are those that a script sends by another method than GET, as Rails and Turbo write them: <a
 data-method=delete>.
+
+    LARM_HOST_RULES={"wiki.example": {"nofollow": "ignore"}}
+
+follows the links of that host's pages all the same. Links that act (urls/acting.py) are never
+followed for it, nor are links marked nofollow of a page that has links by another method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Self
 
+from larmspider.frontier.factory import host_rules
+from larmspider.frontier.hosts import IGNORE
+from larmspider.frontier.storage.records import host_of
 from larmspider.items import Link, Page
 from larmspider.middlewares.url_filter import UrlFilter
+from larmspider.urls.acting import acts
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+
+_METHOD = b"-method"
+"""In the markup of a page with links by another method: data-method, data-turbo-method."""
 
 
 class NofollowFilter(UrlFilter):
-    """Rejects a link marked nofollow, and every link of a page marked so; both are still logged."""
+    """Rejects a link marked nofollow, and every link of a page marked so; both are still logged.
+    ``ignores`` says of a host whether its nofollow is ignored."""
 
     name = "nofollow"
 
+    def __init__(self, ignores: Callable[[str], bool] | None = None) -> None:
+        self._ignores = ignores or (lambda _host: False)
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> Self:
+        rules = host_rules(settings)
+        return cls(lambda host: rules.of(host).nofollow == IGNORE)
+
     def reject_link(self, link: Link, page: Page) -> str | None:
+        if not (page.nofollow or link.nofollow):
+            return None
+        may_be_method = link.nofollow and (_METHOD in page.body or not page.body)
+        if not may_be_method and self._ignores(host_of(page.url)):
+            act = acts(link.normalized or link.url)
+            return None if act is None else f"says nofollow, which is ignored here, but acts: {act}"
         if page.nofollow:
             return "the page says nofollow"
-        return "the link says nofollow, or a method (data-method)" if link.nofollow else None
+        return "the link says nofollow, or a method (data-method)"
 
     def reject_links(self, links: Sequence[Link], page: Page) -> list[str | None]:
         if page.nofollow:

@@ -18,6 +18,7 @@ from larmspider.crawl.state import RunState
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.describe import HostRow, host_rows
 from larmspider.frontier.script_watch import NOTE, in_words, noted
+from larmspider.frontier.shortfall import shortfalls_in
 from larmspider.frontier.storage.records import Counts
 from larmspider.index.access import place_of
 from larmspider.index.schema import FILES
@@ -95,6 +96,8 @@ class CrawlReport:
     unread: Mapping[str, int]
     scripts: Sequence[str]
     """Hosts whose pages are empty without JavaScript."""
+    shortfalls: Sequence[str]
+    """Why little of seeds' hosts is stored, a sentence a host."""
     slowest: Sequence[SlowHost]
     refusals: Sequence[Refusals]
     refused_whole: bool
@@ -164,6 +167,9 @@ def _report(
         languages=_languages(crawl),
         unread=totals.matching(stats.EXTRACTION_UNREAD),
         scripts=list(in_words(seen)),
+        shortfalls=shortfalls_in(
+            frontier, crawl.seeds, restrict=bool(options.text(settings, "LARM_RESTRICT"))
+        ),
         slowest=_slowest(fetches),
         refusals=refused,
         refused_whole=whole,

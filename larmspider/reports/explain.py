@@ -271,7 +271,9 @@ def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
     """Extract a stored page again; a large one, and a document, in another process, for this one
     may be the crawl's."""
     with Readers.from_settings(settings) as readers:
-        return readers.read_again(stored.mime, body, stored.url)
+        page = readers.read_again(stored.mime, body, stored.url)
+        page.body = page.body or body
+        return page
 
 
 def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:

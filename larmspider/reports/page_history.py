@@ -57,7 +57,7 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
     hosts = dict.fromkeys([host, *(host_of(url) for url, _ in was)])
     for name in hosts:
         move = move_of(notes.note(note_of_move(name)))
-        if move is not None and host in (name, move.to):
+        if move is not None and host in (name, *move.hosts):
             yield f"host: {move.report()}"
     if Volatile.unpack(notes.note(f"volatile {host}")).is_restless(key[8:]):
         yield (

@@ -32,8 +32,10 @@ from larmspider.frontier.dispatch import AddressBook
 from larmspider.frontier.factory import build_frontier, probe_secs
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
+from larmspider.frontier.shortfall import MAX_SEEDS, shortfalls
+from larmspider.frontier.shortfall import NOTE as NOTE_OF_HOST
 from larmspider.frontier.storage.backend import Fenced
-from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
+from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key
 from larmspider.index.unreached import LASTING_SECS
 from larmspider.items import REQUISITE
 from larmspider.pipelines.compaction import finish as finish_compaction
@@ -220,6 +222,16 @@ class FrontierScheduler:
                 else "",
             )
 
+    def _shortfalls(self, frontier: Frontier) -> list[str]:
+        """Why little of seeds' hosts is stored."""
+        note, counts = frontier.backend.note, frontier.backend.counts
+        frontier.shortfall.save()
+        seeds = [str(seed) for seed in getattr(self.crawler.spider, "start_urls", ())]
+        hosts = dict.fromkeys(host_of(seed) for seed in seeds[:MAX_SEEDS])
+        rows = ((host, counts(host).stored, note(NOTE_OF_HOST.format(host=host))) for host in hosts)
+        restrict = bool(options.text(self.crawler.settings, "LARM_RESTRICT"))
+        return list(shortfalls(rows, restrict=restrict))
+
     @property
     def _asked_again(self) -> bool:
         """Whether pages are visited again in this run."""
@@ -337,6 +349,8 @@ class FrontierScheduler:
         if hosts := self._frontier.scripts.hosts():
             more = f" and {counted(len(hosts) - SHOWN, 'host')} more" if len(hosts) > SHOWN else ""
             set_value(stats.SCRIPT_HOSTS, printable(", ".join(hosts[:SHOWN]) + more))
+        if lines := self._shortfalls(self._frontier):
+            set_value(stats.SHORTFALLS, "\n".join(lines))
         self._frontier.backend.close()
         self._directory.finish("broken" if self.broken else reason)
 
@@ -472,6 +486,7 @@ class FrontierScheduler:
             if entry.link_type == REQUISITE:
                 self._count(stats.REQUISITES.format(state="refused"))
                 continue
+            self.frontier.shortfall.refused_by_robots(entry.host)
             self._count(stats.ROBOTS_REJECTED)
             self._count(stats.RUN.format(state="refused"))
             failed = refused_by_robots(entry)

@@ -73,6 +73,10 @@ class SourceFetch(RobotsFetch):
             return
         status, seconds = response.status, time.monotonic() - began_at(response)
         wait, answer, found = None, f"http-{status}", Signals()
+        if self.scheduler.frontier.views.is_probe(lease.host, lease.url):
+            wait = retry_after(response.headers.get("Retry-After"), time.time())
+            self._end_view_probe(lease, answer, seconds, wait)
+            return
         if self.scheduler.frontier.gate.is_probe(lease.host.record.host, lease.url):
             await self._end_probe(lease, response, seconds)
             return
@@ -96,6 +100,10 @@ class SourceFetch(RobotsFetch):
     def failed(self, failure: Failure) -> None:
         if (found := self.scheduler.failed_own(failure)) is not None:
             lease, request, error = found
+            if self.scheduler.frontier.views.is_probe(lease.host, lease.url):
+                seconds = time.monotonic() - began_at(request)
+                self._end_view_probe(lease, kind_of(error), seconds, None)
+                return
             self._end(lease, kind_of(error), time.monotonic() - began_at(request), None, 0)
 
     def _end(
@@ -108,6 +116,14 @@ class SourceFetch(RobotsFetch):
         self.scheduler.frontier.source_read(
             lease, answer, seconds, entries=entries, retry_after=wait
         )
+        self.scheduler.end_own(lease)
+
+    def _end_view_probe(
+        self, lease: Lease, answer: str, seconds: float, wait: float | None
+    ) -> None:
+        """A URL that worked was fetched again: its answer says whether the host works."""
+        self._count(stats.VIEW_PROBES)
+        self.scheduler.frontier.source_read(lease, answer, seconds, retry_after=wait)
         self.scheduler.end_own(lease)
 
     async def _end_probe(self, lease: Lease, response: Response, seconds: float) -> None:

@@ -12,12 +12,13 @@ import shutil
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from larmspider import options, stats
 from larmspider.crawl.state import RunState, State
+from larmspider.frontier.shortfall import shortfalls_in
 from larmspider.frontier.storage.records import Counts
 from larmspider.pipelines.outbox.spool import Standing, standings
 from larmspider.status.crawl_view import Source
@@ -63,6 +64,8 @@ class Status:
     freshness: Freshness
     outbox: Mapping[str, Standing]
     """By receiver."""
+    shortfalls: Sequence[str] = ()
+    """Why little of seeds' hosts is stored, a sentence a host; of a crawl that does not run."""
 
     @property
     def host_count(self) -> int:
@@ -95,6 +98,7 @@ class CrawlStatus:
         self._stored = 0
         self._table: tuple[object, dict[str, int], dict[str, int], dict[str, int]]
         self._table = (None, {}, {}, {})
+        self._little: tuple[object, Sequence[str]] = (None, ())
 
     def status(self, gauges: Gauges | None, *, wait: bool = False) -> Status:
         """``wait`` as in RefreshingCache.get(). Raises CrawlDirError where there is no crawl."""
@@ -138,7 +142,21 @@ class CrawlStatus:
             memory=None if gauges is None else gauges.memory,
             freshness=self._freshness.get(wait=wait),
             outbox=standings(source.directories),
+            shortfalls=() if run_state.state is State.RUNNING else self._shortfalls(),
         )
+
+    def _shortfalls(self) -> Sequence[str]:
+        """Read once for each table of hosts."""
+        rows, source = self.source.hosts(), self.source
+        if self._little[0] is not rows:
+            restrict = bool(options.text(source.settings, "LARM_RESTRICT"))
+            with source.crawl.frontier() as frontier:
+                seeds = source.crawl.seeds
+                found = (
+                    [] if frontier is None else shortfalls_in(frontier, seeds, restrict=restrict)
+                )
+            self._little = rows, found
+        return self._little[1]
 
     def _sums(self, *, wait: bool) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
         """URLs and hosts by state, and URLs of hosts that wait for their login; summed once for

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from larmspider import options, stats
 from larmspider.formatting import counted, size
 from larmspider.frontier.deletes import DAY, TABLE, Observation, in_words
+from larmspider.frontier.shortfall import SHOWN
 from larmspider.status.freshness import requests_by_purpose, requests_in_words
 from larmspider.workdir.manifest import files_of_stores
 
@@ -61,6 +62,8 @@ class Summary:
     """Hosts that wait for their login, with the reasons."""
     scripts: str = ""
     """Hosts whose pages are empty without JavaScript."""
+    shortfalls: tuple[str, ...] = ()
+    """Why little of seeds' hosts is stored, a sentence a host."""
     bodies_in: str = "page files"
     given_up: int = 0
     """Hosts that are left alone until the next run."""
@@ -135,6 +138,7 @@ class Summary:
             failed=failed,
             urls=urls,
             scripts=str(get(stats.SCRIPT_HOSTS, "")),
+            shortfalls=tuple(str(get(stats.SHORTFALLS, "")).splitlines()),
             logins=str(get(stats.LOGIN_WAITS, "")),
             given_up=get(stats.HOSTS_GIVEN_UP, 0),
             broken=str(get(stats.BROKEN, "")),
@@ -279,6 +283,10 @@ class Summary:
             )
         if self.logins:
             yield f"{'waits':<9} {self.logins}"
+        for line in self.shortfalls[:SHOWN]:
+            yield f"{'little':<9} {line}"
+        if (more := len(self.shortfalls) - SHOWN) > 0:
+            yield f"{'little':<9} {counted(more, 'more host')}: scrapy report names them"
         yield from self._left(count("queued", 0))
 
     def _refreshed(self) -> Iterator[str]:

@@ -294,7 +294,13 @@ class _Merge:
                 for name, (record, counts) in frontier.hosts().items():
                     batch.hosts[b"h" + name.encode()] = record or pack_host(HostRecord(name))
                     batch.hosts[b"c" + name.encode()] = pack_counts(counts)
-                    for note in (f"robots {name}", f"aliases {name}", f"traps {name}"):
+                    for note in (
+                        f"robots {name}",
+                        f"aliases {name}",
+                        f"traps {name}",
+                        f"shortfall {name}",
+                        f"views {name}",
+                    ):
                         if (value := frontier.note(note)) is not None:
                             batch.meta[b"n" + note.encode()] = value
                 for one in frontier.all_merged():

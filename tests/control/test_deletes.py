@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.commands.deletes import REASONS, _show
 from larmspider.control.deletes import (
     DeadHost,
+    Row,
     Waits,
     approve,
     approved_in,
@@ -186,3 +188,21 @@ def test_files_that_somebody_has_damaged_approve_nothing(tmp_path: Path, content
     assert approved_in(tmp_path) == {}
     with pytest.raises(ConfigError):
         approve([tmp_path], "a:80", what_waits(Frontier(), 1.8e9), shown_in(tmp_path).get("a:80"))
+
+
+def test_a_list_shows_some_reasons_and_counts_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each of many pages that have moved names its own new URL."""
+    whys = [f"not decided for 8 days: http://new/p{number} is not stored" for number in range(9)]
+    pages = [
+        Waiting(f"http://h/p{number}", "moved", "", 1.8e9, whys[number]) for number in range(9)
+    ]
+    rows = [Row("h:80", bytes([number]) * 16, page) for number, page in enumerate(pages)]
+    _show({"h:80": rows, "i:80": rows[:1]}, [], 2)
+    said = capsys.readouterr().out
+    assert said.count("is not stored") == REASONS + 1
+    assert "  and 6 other reasons\n" in said
+    assert "i:80: 1 page waits\n" in said
+    _show({"h:80": rows}, [], 9)
+    assert capsys.readouterr().out.count("is not stored") == 9

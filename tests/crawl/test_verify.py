@@ -329,8 +329,8 @@ def test_checksums_that_the_last_run_left_are_missed(
 
 
 def test_each_flipped_byte_of_the_manifest_is_named(crawl: CrawlDir) -> None:
-    """Also in the value of a setting that `scrapy reindex` writes anew, which the copy in the
-    frontier may have otherwise."""
+    """Also in the value of a setting that `scrapy reindex` changes, where the copy in the frontier
+    may have another value."""
     file = crawl.path / "crawl.json"
     content = file.read_bytes()
     backend = LmdbBackend(crawl.path / "frontier")

@@ -135,7 +135,7 @@ class Store:
 class TestAsTheUserLarm(BackendConformance):
     @pytest.fixture
     def store(self, secured_redis: Connect, tmp_path: Path):
-        store = Store(secured_redis("larm"), tmp_path)
+        store = Store(secured_redis("larm"), tmp_path / "crawl" / "w1")
         yield store
         if keys := list(store.client.scan_iter(match="intranet:*{*}*")):
             store.client.unlink(*keys)

@@ -52,6 +52,19 @@ def test_a_crawl_whose_seeds_cannot_be_had_ends(scripted_server: Start, tmp_path
 
 
 @pytest.mark.acceptance
+def test_an_error_of_another_page_is_none_of_a_stored_seed(
+    scripted_server: Start, tmp_path: Path
+) -> None:
+    server = scripted_server({"/": "the start <a href=/a>a</a>", "/a": "one page"})
+    assert crawl(server.url("/"), tmp_path).status == 0
+    server.routes["/a"] = (503, {}, b"")
+    fast = {"LARM_BACKOFF_MAX_SECS": "0.1", "LARM_HOST_PARK_SECS": "1"}
+    again = crawl(server.url("/"), tmp_path, refresh="all", **fast)
+    assert "1 failed" in again.out, again.out
+    assert "Seed " not in again.err
+
+
+@pytest.mark.acceptance
 def test_a_crawl_with_a_page_goes_on(scripted_server: Start, tmp_path: Path) -> None:
     """One seed cannot be had, and is named; the other can."""
     server = scripted_server({"/": "<a href=/a>a</a>", "/a": "a"})

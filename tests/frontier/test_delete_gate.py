@@ -231,3 +231,14 @@ def test_a_host_waits_after_some_login_forms_in_a_row() -> None:
     told = [world.gate.saw(HOST, world.entries[0].key, one) for one in seen]
     assert told == [False] * (len(seen) - 1) + [True]
     assert "login expired" in world.gate.notices[0].message
+
+
+def test_a_page_that_waits_some_seconds_for_canaries_is_not_told_of() -> None:
+    """Though it was missing first a week ago: runs may be weekly."""
+    world = World()
+    gone, now = world.entries[-1], NOW + 14 * 86_400
+    world.gate.keeps(gone, Observation.MISSING, "missing 3 times", NOW, now)
+    assert "asked first" in world.gate.why_not(gone, Observation.MISSING, "missing 3 times", now)
+    world.canaries(Observation.SAME)
+    world.gate.keeps(gone, Observation.MISSING, "missing 3 times", NOW, now)
+    assert world.gate.notices == []

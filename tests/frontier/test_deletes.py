@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from larmspider.frontier.deletes import (
@@ -125,3 +127,13 @@ def test_the_brake_of_one_host_never_stops_others() -> None:
     assert take_out(brake, "a:80", 100, 1_000) == 20
     assert take_out(brake, "b:80", 100, 1_000) == 20
     assert take_out(brake, "c:80", 100, 1_000) == 0  # two hosts are much of the index
+
+
+def test_visits_within_an_hour_count_once() -> None:
+    record = FetchRecord(UrlState.STORED, NOW, 200)
+    for day in (0.0, 0.01, 7.0, 7.01, 7.03):
+        decision = decide(record, Observation.MISSING, NOW + day * DAY)
+        assert not decision.delete
+        record = replace(decision.record, time=NOW + day * DAY)
+    assert record.confirmations == 2
+    assert decide(record, Observation.MISSING, NOW + 14 * DAY).delete

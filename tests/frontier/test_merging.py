@@ -368,6 +368,20 @@ def test_words_that_alternate_and_a_counter_do_not_count(site, seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", range(5))
+def test_words_that_alternate_do_not_count_after_a_restart(site, seed: int) -> None:
+    """The texts of the first pages are not known any more: the answers that come again count."""
+    here = site(with_teasers(str.lower, seed))
+    for number in range(6):
+        here.add(f"/Page{number}")
+        here.run()
+        here.merger.trials.recent = RecentPages()
+        here.add(f"/page{number}")
+        here.run()
+    assert here.rules == ["path-case proven 3 times"]
+    assert sorted(here.stored) == sorted(f"/Page{number}" for number in range(6))
+
+
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
     "text",
     [

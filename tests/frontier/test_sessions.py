@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
 
 from larmspider.extraction.fingerprint import RecentPages
-from larmspider.frontier.sessions import IN_PATH, SessionNames, tokens_of, without
+from larmspider.frontier.sessions import BARE_IN_PATH, IN_PATH, SessionNames, tokens_of, without
 from larmspider.items import Link, Page
 from tests.support.frontier.site import Answer, Site
 
@@ -55,6 +56,11 @@ def test_tokens_and_what_is_left() -> None:
         IN_PATH: "lit3py55t21z5v55vlm25s55"
     }
     assert without("http://h/(S(lit3py55t21z5v55vlm25s55))/a?n=1", (IN_PATH,)) == "http://h/a?n=1"
+    assert tokens_of("http://h/a;t=9f86d081884c7d65/b;n=1") == {";t": "9f86d081884c7d65"}
+    assert without("http://h/a;t=9f86d081884c7d65/b;n=1?t=1", (";t",)) == "http://h/a/b;n=1?t=1"
+    assert tokens_of("http://h/9f86d081884c7d65/b") == {BARE_IN_PATH: "9f86d081884c7d65"}
+    assert without("http://h/9f86d081884c7d65/b", (BARE_IN_PATH,)) == "http://h/b"
+    assert tokens_of("http://h/2026-01-31-how-to-install/files/9f86d081884c7d65") == {}
 
 
 class SessionSite(Site):
@@ -84,7 +90,7 @@ def run(text: Callable[[str], str], link: str, items: int = 8) -> SessionSite:
         new = token(next(numbers))
         some = items if len(here.fetched) < 40 else 0  # else it has no end
         links = tuple(link.format(n=n, t=new, u=new[::-1]) for n in range(some))
-        name = target.partition("n=")[2].partition("&")[0]
+        name = re.split("[&;]", target.partition("n=")[2])[0]
         return Answer(f"{text(target)} item {name} visitor {next(numbers)}", links=links)
 
     here = SessionSite(answer)
@@ -94,7 +100,14 @@ def run(text: Callable[[str], str], link: str, items: int = 8) -> SessionSite:
 
 
 @pytest.mark.parametrize(
-    "link", ["/s?n={n}&trk={t}", "/s?n={n}&trk={t}&ref={u}", "/(S({t}))/n={n}"]
+    "link",
+    [
+        "/s?n={n}&trk={t}",
+        "/s?n={n}&trk={t}&ref={u}",
+        "/(S({t}))/n={n}",
+        "/s/n={n};trk={t}",
+        "/{t}/n={n}",
+    ],
 )
 def test_session_ids_of_any_name_do_not_make_a_site_infinite(link: str) -> None:
     """Beside a counter on each page, and in two parameters at once."""

@@ -15,6 +15,9 @@ pytestmark = pytest.mark.acceptance
 
 OURS = {"LARM_PROBE_SHARE": "0.125", "LARM_SLOW_SHARE": "0.5"}
 """As in settings.py."""
+HICCUP = len(LORIS) // 20
+"""Slow hosts that may end early because the machine stood still for a moment: without the share
+of probes all of them would."""
 ONE_FAILURE = {"LARM_HOST_MAX_FAILURES": "1", "LARM_HOST_MAX_PARKS": "0"}
 
 
@@ -22,6 +25,11 @@ def of_healthy(server: HostileServer, found: Found) -> list[bool]:
     """Of each URL in the order of fetch.log: is it the healthy host's?"""
     healthy = server.url("healthy").rpartition("/")[0]
     return [url.startswith(healthy) for url in found.results]
+
+
+def all_ours_come_early(server: HostileServer, found: Found) -> bool:
+    """Whether the pages of the healthy host come before the slow hosts have had their time."""
+    return sum(of_healthy(server, found)[: PAGES + HICCUP]) == PAGES
 
 
 def test_slow_hosts_do_not_hold_up_one_that_has_answered(tmp_path: Path, idle_mb: float) -> None:
@@ -44,7 +52,7 @@ def test_a_new_host_behind_them_waits_for_a_short_time_each(
     tmp_path: Path, idle_mb: float, obey: str
 ) -> None:
     """Each of the others gives its place up once, so that all its pages come before any of them
-    has had its time."""
+    has had its time (but for HICCUP of them)."""
     with HostileServer([*LORIS, HEALTHY]) as server:
         crawled = crawl(
             server.seeds(),
@@ -59,7 +67,7 @@ def test_a_new_host_behind_them_waits_for_a_short_time_each(
     found = crawled.found
     assert is_complete(server, found)
     assert len(found.results) == len(LORIS) + PAGES or obey == "1"
-    assert of_healthy(server, found)[:PAGES] == [True] * PAGES
+    assert all_ours_come_early(server, found)
     assert crawled.peak_mb < idle_mb + MORE_MB / 4
 
 
@@ -79,4 +87,4 @@ def test_quick_hosts_that_begin_to_hang_give_up_places(tmp_path: Path) -> None:
         )
     found = crawled.found
     assert is_complete(server, found)
-    assert of_healthy(server, found)[:PAGES] == [True] * PAGES
+    assert all_ours_come_early(server, found)

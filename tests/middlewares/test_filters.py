@@ -13,6 +13,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
+from larmspider.extraction.html import extract
 from larmspider.items import ORDINARY, REDIRECT, Link, Page
 from larmspider.middlewares.depth import DepthFilter
 from larmspider.middlewares.known_paths import KnownPathsFilter
@@ -26,6 +27,11 @@ from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.middlewares.visited import SeenFilter, VisitedFilter
 from larmspider.urls.normalizer import LONGEST_CACHED
 
+DEFAULTS = {
+    "DOWNLOAD_DELAY": 0,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+    "LARM_HOST_MAX_PAGES": 0,
+}
 TODAY = date(2026, 11, 20)
 
 
@@ -81,6 +87,61 @@ class TestScope:
         """Neither restrict nor seeds: better nothing than the whole web."""
         with pytest.raises(ConfigError, match="LARM_RESTRICT"):
             ScopeFilter.from_settings(Settings())
+
+
+class TestLinksToLogins:
+    @staticmethod
+    def followed(*pages: tuple[str, list[Link]]) -> list[str]:
+        """The URLs that are followed of pages with these links, read in turn."""
+        url_filter, found = KnownPathsFilter([]), []
+        for url, links in pages:
+            for link in links:
+                link.normalized, link.exact = link.url.lower(), link.url
+            reasons = url_filter.reject_links(links, Page(url, normalized=url))
+            found += [one.url for one, why in zip(links, reasons, strict=True) if why is None]
+        return found
+
+    @pytest.mark.parametrize(
+        "login",
+        [
+            "http://h/Login?next=/page/{}",
+            "http://h/accounts/google/login/?process=login&next=/page/{}",
+            "http://h/oauth/authorize?client_id=x&state={}&redirect_uri=http://h/page/{}",
+            "http://h/index.php?title=Special:UserLogin&returnto=page{}",
+            "http://h/page/{}?action=login",
+        ],
+    )
+    def test_a_login_that_each_page_links_to_is_followed_once(self, login: str) -> None:
+        pages = [
+            (f"http://h/page/{n}", [Link(login.format(n, n)), Link(f"http://h/page/{n + 1}")])
+            for n in range(9)
+        ]
+        found = self.followed(*pages)
+        assert len([url for url in found if "/page/" not in url or "action" in url]) == 1
+        assert len(found) == 10
+
+    def test_the_way_back_is_left_out(self) -> None:
+        assert self.followed(("http://h/a", [Link("http://h/Login?next=/a")])) == ["http://h/Login"]
+
+    def test_a_form_that_is_not_shown_without_a_way_back_is_followed_with_one(self) -> None:
+        link = Link("http://h/login?next=/", type=REDIRECT)
+        assert self.followed(("http://h/login", [link])) == ["http://h/login?next=/"]
+
+    def test_pages_of_redirects_to_a_login_give_one(self) -> None:
+        pages = [
+            (f"http://h/{n}", [Link(f"http://h/login?next=/{n}", type=REDIRECT)]) for n in range(5)
+        ]
+        assert self.followed(*pages) == ["http://h/login"]
+
+    def test_pages_that_depend_on_such_a_parameter_are_all_followed(self) -> None:
+        links = [f"http://h/{path}?next={n}" for n in range(3) for path in ("case", "list", "docs")]
+        assert self.followed(("http://h/", [Link(url) for url in links])) == links
+
+    def test_a_link_that_is_left_out_says_why(self) -> None:
+        link = Link("http://h/login?next=/a", normalized="http://h/login?next=/a")
+        reason = KnownPathsFilter([]).reject_link(link, Page("http://h/a"))
+        assert reason == "leads to a login, which is asked once, as http://h/login"
+        assert link.url == "http://h/login?next=/a"
 
 
 class TestKnownPaths:
@@ -306,6 +367,51 @@ def test_nofollow_rejects_marked_links_and_all_of_a_marked_page() -> None:
     assert nofollow.reject_link(plain, Page("http://h/")) is None
     assert nofollow.reject_link(marked, Page("http://h/")) is not None
     assert nofollow.reject_link(plain, Page("http://h/", nofollow=True)) is not None
+
+
+class TestNofollowIgnored:
+    """By {"wiki*": {"nofollow": "ignore"}}."""
+
+    @pytest.fixture
+    def ignored(self) -> NofollowFilter:
+        rules = {"wiki*": {"nofollow": "ignore"}}
+        return NofollowFilter.from_settings(Settings({**DEFAULTS, "LARM_HOST_RULES": rules}))
+
+    @pytest.mark.parametrize("whole_page", [True, False])
+    def test_links_of_the_host_are_followed(
+        self, ignored: NofollowFilter, whole_page: bool
+    ) -> None:
+        page = Page("http://wiki/", nofollow=whole_page, body=b"<a rel=nofollow href=a>a</a>")
+        link = Link("http://wiki/a", nofollow=not whole_page)
+        assert ignored.reject_links([link], page) == [None]
+
+    def test_other_hosts_are_obeyed(self, ignored: NofollowFilter) -> None:
+        page = Page("http://other/", nofollow=True)
+        assert ignored.reject_link(Link("http://wiki/a"), page) == "the page says nofollow"
+
+    @pytest.mark.parametrize(
+        "link",
+        [
+            Link("http://wiki/page/7/delete"),
+            Link("http://wiki/start?do=revert&rev=7"),
+            Link("http://wiki/logout"),
+        ],
+    )
+    def test_links_that_act_are_not_followed(self, ignored: NofollowFilter, link: Link) -> None:
+        assert ignored.reject_link(link, Page("http://wiki/", nofollow=True)) is not None
+
+    def test_links_by_another_method_are_not_followed(self, ignored: NofollowFilter) -> None:
+        markup = b"<a href=/a data-method=put rel=nofollow>x</a><a href=/b>y</a>"
+        page = extract(markup, "http://wiki/", "text/html")
+        page.body, page.nofollow = markup, True
+        reasons = ignored.reject_links(page.links, page)
+        assert [reason is None for reason in reasons] == [False, True]
+
+    @pytest.mark.parametrize("value", ["no", "", True, 1, ["ignore"]])
+    def test_a_wrong_value_names_what_is_accepted(self, value: object) -> None:
+        settings = Settings({**DEFAULTS, "LARM_HOST_RULES": {"wiki": {"nofollow": value}}})
+        with pytest.raises(ConfigError, match=r"nofollow .*: expected one of obey, ignore"):
+            NofollowFilter.from_settings(settings)
 
 
 def test_links_of_pages_in_other_languages_are_not_followed(

@@ -47,6 +47,9 @@ def test_a_move_is_told_at_both_urls(tmp_path: Path) -> None:
         report,
     ]
     assert list(history_in_words(crawl(tmp_path), notes, "http://other/")) == []
+    move.to, move.others = "first:80", ["wiki:443"]
+    notes = Notes(**{note_of_move("wiki:80"): pack_move(move)})
+    assert f"host: {move.report()}" in [*history_in_words(crawl(tmp_path), notes, NEW)]
 
 
 def test_a_page_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:

@@ -519,7 +519,7 @@ HOST_NOTES = tuple(
     for name in (
         b"robots", b"aliases", b"sources", b"volatile", b"validators", b"deletes", b"refresh",
             b"brake", b"doubtful", b"traps", b"novelty", b"values", b"named", b"undecided",
-        b"moved",
+        b"moved", b"views", b"shortfall",
     )
 )  # fmt: skip
 """What the keys of a host's notes begin with; its name follows. They move with its partition."""
