@@ -252,11 +252,12 @@ class TrapWatch:
         if share < NEW and of:
             known.traps.note_view(met, of)
         blocked = [record for record in met.records if record.is_blocked]
-        if not known.traps.judge(met, share, sample):
-            return ""
-        known.urgent = True
+        changed = known.traps.judge(met, share, sample)
         if known.traps.opened and self._mode == LEARN:
             self._opening.add(entry.host)
+        if not changed:
+            return ""
+        known.urgent = True
         news = [one for one in met.records if one.is_blocked and one not in blocked]
         what = "are held from now on" if self._mode == LEARN else "would be held"
         return "; ".join(f"URLs {one.text} {what}: {one.in_words()}" for one in news)

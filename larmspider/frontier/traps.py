@@ -55,14 +55,16 @@ PROBE = 20
 """Of the URLs that would be held one in so many is fetched."""
 PROBES_IN_VAIN = 5
 """After so many that were not new one in twice as many."""
-NEW_PROBES = 3
-"""Of the last ten pages: then a quarantine ends."""
+NEW_PROBES, NEW_PROBES_OF_ALL = 3, 6
+"""Of the last ten pages: then a quarantine ends, of a class, and of all that waits behind others."""
 YOUNG = 3
 """Pages that a class may have although those like it are quarantined; one where these had many in a
 row with nothing new."""
 UNLIKE = 0.5
 """A class of views that a segment names (``/blame/``) is unlike those that are quarantined while so
 many of its pages may be new, with odds of 95 in 100."""
+LEAST_VIEWS = 16
+"""Classes with parameters that a host has before all that waits behind others is judged as one."""
 LEAST_URLS = 5
 """Pages of a class that may be the content of its path."""
 DEEP = 30
@@ -80,12 +82,15 @@ LEVELS = (0.6, 0.4, 0.2)
 STEPS = 11
 """Behind others that give as much wait those with more parameters, up to ten."""
 MAX_LEVEL = STEPS * len(LEVELS) + STEPS - 1
+LAST_LEVEL = STEPS * len(LEVELS)
+"""From here on wait the URLs that have none of these shares."""
 TRIAL = 8
 """Pages of a class that are judged in any case where the host has pages with parameters."""
 MAX_CLASSES, MAX_VALUES = 2_000, 8
 SAMPLES = 5
 ANY_PATH = "/**"
 HOST, DEEP_URLS = "all pages", f"the pages more than {DEEP} links from a seed"
+WAITING = "the pages that wait behind all others"
 _Z = 1.645
 
 
@@ -214,6 +219,11 @@ class ClassRecord:
         return self.wide and path.endswith(ANY_PATH) and path != ANY_PATH
 
     @property
+    def is_near(self) -> bool:
+        """Whether it is of the classes of one path, or one view."""
+        return self.text.startswith("/") and not self.text.startswith(ANY_PATH)
+
+    @property
     def is_established(self) -> bool:
         """Whether it is no class of views of what comes later, be it with fewer parameters."""
         return self.found >= WINDOW
@@ -285,6 +295,7 @@ class Met(NamedTuple):
     values: tuple[int, ...] = ()
     seen: int = -1
     word: int = 0
+    level: int = 0
 
 
 @lru_cache(maxsize=4096)
@@ -337,7 +348,10 @@ class HostTraps:
 
     def names(self, url: str, depth: int) -> list[str]:
         """What a URL belongs to, in the order of the records of find()."""
-        return [text for text, _, _ in self._texts(self.classes.of(url), depth)]
+        found = [text for text, _, _ in self._texts(self.classes.of(url), depth)]
+        if len(self.find(url, depth).records) > len(found):
+            found.insert(-1, WAITING)
+        return found
 
     def find(self, url: str, depth: int) -> Met:
         """What a URL belongs to, and whether it would be held; nothing is counted."""
@@ -356,14 +370,32 @@ class HostTraps:
             group = group or number
             word = len(records) if path.endswith(ANY_PATH) and path != ANY_PATH else word
             records.append(record)
-        blocking, query = self._blocking(records), "?" in url
+        query = "?" in url
         named, values, seen = named and not query, found.values[:MAX_VALUES], -1
         if self.views:
             values += tuple([value ^ group & 0xFFFFFFFF for value in values])
             seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
+        level = self._level(records, seen)
+        if level >= LAST_LEVEL and self._may_be_view(records[0]):
+            records.insert(-1, self._waiting())
+        blocking = self._blocking(records)
         if blocking is not None and records[0].expects_new(len(values), seen):
             blocking = None
-        return Met(tuple(records), group, blocking, False, query, named, 0, values, seen, word)
+        of = (tuple(records), group, blocking, False, query, named, 0)
+        return Met(*of, values, seen, word, level)
+
+    def _may_be_view(self, own: ClassRecord) -> bool:
+        """Whether it has parameters, and is not known as the content of its path."""
+        is_least = own.params <= self.fewest.get(own.path, own.params)
+        return own.params > 0 and not (is_least and own.found >= LEAST_PAGES)
+
+    def _waiting(self) -> ClassRecord:
+        number = group_of(self.host, WAITING)
+        record = self.records.get(number)
+        if record is None:
+            record = ClassRecord(self._shape(WAITING), 1, wide=True, text=WAITING)
+            self.records[number] = record
+        return record
 
     def holds_like(self, url: str) -> bool:
         """Whether URLs like one that was fetched are held, also as one of its class's first."""
@@ -382,29 +414,34 @@ class HostTraps:
             return None
         if own.is_blocked:
             return own
+        is_late = any(record.text == WAITING and record.is_blocked for record in wider)
         for record in wider:
             if record.state is ClassState.SPENT:
                 return record
-            is_young = own.pages < max(1, YOUNG - record.barren // WINDOW)
+            least = max(1, YOUNG - record.barren // WINDOW)
+            least = not record.is_near if is_late else least
+            is_young = own.pages < least
             if record.state is not ClassState.QUARANTINED or is_young:
                 continue
             if not own.new or (record.is_of_word and upper_share(own.new, own.judged) < UNLIKE):
                 return record
+            if record.text == WAITING and own.params > self.fewest.get(own.path, own.params):
+                return record
         return None
 
-    def level(self, met: Met) -> int:
+    def _level(self, records: list[ClassRecord], seen: int) -> int:
         """How many levels a URL is to be put behind others of the host: by the share of its class's
         last pages that were new, and while it has few by that of those like it; by what they lead
         to; by whether its values were seen before; and by how many more parameters it has than the
         content of its path."""
-        own, *wider = met.records[:-1]
+        own, *wider = records[:-1]
         if own.state is ClassState.NEVER or not self.views:
             return 0
         share = 1.0
         for record in (*reversed(wider), own):
             new, judged = record.latest
             share = (new + DOUBT * share) / (judged + DOUBT)
-        share = own.share_by_values(met.seen, max(share, min(1.0, own.credit)))
+        share = own.share_by_values(seen, max(share, min(1.0, own.credit)))
         more = own.params - self.fewest.get(own.path, own.params)
         return STEPS * sum(share < least for least in LEVELS) + max(0, min(more, STEPS - 1))
 
@@ -413,12 +450,13 @@ class HostTraps:
         to this ``level`` before."""
         met = self.find(url, depth)
         blocked, probe = met.blocked, False
-        if blocked is None and (later := self.level(met)) > level:
+        if blocked is None and (later := met.level) > level:
             self.views += met.records[0].params > 0  # it comes, and what it repeats has to be known
             return met._replace(later=later)
         if blocked is not None:
-            blocked.asked += 1
-            probe = blocked.asked % (PROBE << min(20, blocked.vain // PROBES_IN_VAIN)) == 0
+            by = self._late(met) or blocked
+            by.asked += 1
+            probe = by.asked % (PROBE << min(20, by.vain // PROBES_IN_VAIN)) == 0
         if blocked is None or probe:
             self.views += met.records[0].params > 0
             for record in met.records:
@@ -427,6 +465,11 @@ class HostTraps:
             for value in met.values:
                 self.seen.add(value)
         return met._replace(probe=True) if probe else met
+
+    def _late(self, met: Met) -> ClassRecord | None:
+        """The record of all that waits behind others, where that is held."""
+        late = met.records[-2] if len(met.records) > 1 else met.records[0]
+        return late if late.text == WAITING and late.is_blocked else None
 
     def _note_fewest(self, own: ClassRecord) -> None:
         if own.pages >= LEAST_URLS and own.params < self.fewest.get(own.path, own.params + 1):
@@ -473,12 +516,15 @@ class HostTraps:
         is_new, changed = share >= NEW, False
         is_expected = met.records[0].expects_new(len(met.values), met.seen)
         if met.blocked is not None:
-            met.blocked.vain = 0 if is_new else met.blocked.vain + 1
+            for record in {id(one): one for one in (met.blocked, self._late(met)) if one}.values():
+                record.vain = 0 if is_new else record.vain + 1
         if met.seen >= 0:
             met.records[0].count_values(len(met.values), met.seen, is_new)
         if is_new and self.views:
             self._credit(met, *sample)
         for at, record in enumerate(met.records):
+            if record.text == WAITING and met.blocked is not (record if record.is_blocked else None):
+                continue
             record.note(share)
             if is_new and record.is_blocked:
                 if record.state is ClassState.SPENT or not is_expected:
@@ -511,6 +557,9 @@ class HostTraps:
     def _opens(self, record: ClassRecord, met: Met, at: int) -> bool:
         """Whether a page that was new ends what holds its class; a budget has half of it left."""
         latest = (record.ring & 0x3FF).bit_count()
+        if record.text == WAITING and latest < NEW_PROBES_OF_ALL:
+            self.opened.add(met.group)  # those like it may go before others now
+            return False
         if record.state is ClassState.QUARANTINED and latest < NEW_PROBES:
             return False
         if record.state is ClassState.SPENT:
@@ -535,7 +584,7 @@ class HostTraps:
             return ClassState.SPENT
         if (
             record.params
-            and record.judged >= LEAST_PAGES
+            and record.judged >= (WINDOW if record.text == WAITING else LEAST_PAGES)
             and upper_share(record.new, record.judged) < NEW_SHARE
             and not self._is_content(record)
         ):
@@ -546,6 +595,9 @@ class HostTraps:
         """Whether it has the fewest parameters of its path. A class of two and more that has less
         than half of the path's pages has none of it; one over all paths none where it is of many
         of them."""
+        if record.text == WAITING:
+            views = sum(one.params > 0 and not one.wide for one in self.records.values())
+            return views < LEAST_VIEWS
         every = [one for one in self.records.values() if not one.wide]
         if record.path == self._shape(ANY_PATH):
             query = record.text.removeprefix(ANY_PATH)
