@@ -250,7 +250,7 @@ class TrapWatch:
         self._changed.add(entry.host)
         sample = (page.url, page.from_page)
         if share < NEW and of:
-            known.traps.note_view(met, of)
+            known.traps.note_view(met, page.url, of)
         blocked = [record for record in met.records if record.is_blocked]
         changed = known.traps.judge(met, share, sample)
         if known.traps.opened and self._mode == LEARN:

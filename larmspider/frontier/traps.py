@@ -29,7 +29,7 @@ Nothing here does I/O: the TrapWatch
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from larmspider.extraction.novelty import Bloom
-from larmspider.urls.url_class import UrlClass, UrlClasses
+from larmspider.urls.url_class import UrlClass, UrlClasses, split_suffix
 from larmspider.urls.view_of import words_path
 
 NEW, SOME = 0.2, 0.1
@@ -378,7 +378,7 @@ class HostTraps:
         level = self._level(records, seen)
         if level >= LAST_LEVEL and self._may_be_view(records[0]):
             records.insert(-1, self._waiting())
-        blocking = self._blocking(records)
+        blocking = self._blocking(records, found.path)
         if blocking is not None and records[0].expects_new(len(values), seen):
             blocking = None
         of = (tuple(records), group, blocking, False, query, named, 0)
@@ -408,18 +408,19 @@ class HostTraps:
     def _shape(self, path: str) -> int:
         return group_of(self.host, path) & 0xFFFFFFF
 
-    def _blocking(self, records: list[ClassRecord]) -> ClassRecord | None:
+    def _blocking(self, records: list[ClassRecord], path: str) -> ClassRecord | None:
         own, *wider = records
         if own.state is ClassState.NEVER:
             return None
         if own.is_blocked:
             return own
-        is_late = any(record.text == WAITING and record.is_blocked for record in wider)
+        late = self._late(records)
         for record in wider:
             if record.state is ClassState.SPENT:
                 return record
             least = max(1, YOUNG - record.barren // WINDOW)
-            least = not record.is_near if is_late else least
+            if late:
+                least = 0 if record.is_near or record is not late and self._has_pages(path) else 1
             is_young = own.pages < least
             if record.state is not ClassState.QUARANTINED or is_young:
                 continue
@@ -454,7 +455,7 @@ class HostTraps:
             self.views += met.records[0].params > 0  # it comes, and what it repeats has to be known
             return met._replace(later=later)
         if blocked is not None:
-            by = self._late(met) or blocked
+            by = self._late(met.records) or blocked
             by.asked += 1
             probe = by.asked % (PROBE << min(20, by.vain // PROBES_IN_VAIN)) == 0
         if blocked is None or probe:
@@ -466,9 +467,14 @@ class HostTraps:
                 self.seen.add(value)
         return met._replace(probe=True) if probe else met
 
-    def _late(self, met: Met) -> ClassRecord | None:
+    def _has_pages(self, path: str) -> bool:
+        """Whether what this path names is a page beside others: /wiki/Start, for a query of it."""
+        folder = self.records.get(group_of(self.host, f"{path.rpartition('/')[0]}/*"))
+        return folder is not None and folder.pages >= LEAST_URLS
+
+    def _late(self, records: Sequence[ClassRecord]) -> ClassRecord | None:
         """The record of all that waits behind others, where that is held."""
-        late = met.records[-2] if len(met.records) > 1 else met.records[0]
+        late = records[-2] if len(records) > 1 else records[0]
         return late if late.text == WAITING and late.is_blocked else None
 
     def _note_fewest(self, own: ClassRecord) -> None:
@@ -494,29 +500,29 @@ class HostTraps:
         host = self.records.get(group_of(self.host, HOST))
         return host is not None and self.views >= max(LEAST_URLS, host.pages // 8)
 
-    def note_view(self, met: Met, url: str) -> None:
-        """A page repeats what the page ``url`` says, of which its URL is a view (view_of.py): its
-        class is one of views of the class of that one."""
+    def note_view(self, met: Met, own_url: str, url: str) -> None:
+        """The page of ``own_url`` repeats what the page ``url`` says, of which that is a view
+        (view_of.py): its class is one of views of the class of that one."""
         if not self.has_views:
             return
         of = self._class_of(url)
         base = self.records.get(group_of(self.host, str(of)))
         path, params = (base.path, base.params) if base else (self._shape(of.path), 0)
-        own = met.records[0]
+        own, is_twin = met.records[0], bool(split_suffix(own_url.partition("?")[0])[1])
         for record in (own, met.records[met.word]):
             if record is base:
                 continue
             if not record.params:
                 record.params, record.path = params + 1, path
-            elif record.path != path and record.params > params and not record.wide:
-                record.path = path
+            elif record.path != path and not record.wide and (is_twin or record.params > params):
+                record.path, record.params = path, max(record.params, params + 1)
 
     def judge(self, met: Met, share: float, sample: tuple[str, str] = ("", "")) -> bool:
         """A page has come, of which this share is new: True if the state of something changes."""
         is_new, changed = share >= NEW, False
         is_expected = met.records[0].expects_new(len(met.values), met.seen)
         if met.blocked is not None:
-            for record in {id(one): one for one in (met.blocked, self._late(met)) if one}.values():
+            for record in {id(one): one for one in (met.blocked, self._late(met.records)) if one}.values():
                 record.vain = 0 if is_new else record.vain + 1
         if met.seen >= 0:
             met.records[0].count_values(len(met.values), met.seen, is_new)
