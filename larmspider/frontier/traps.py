@@ -63,8 +63,9 @@ row with nothing new."""
 UNLIKE = 0.5
 """A class of views that a segment names (``/blame/``) is unlike those that are quarantined while so
 many of its pages may be new, with odds of 95 in 100."""
-LEAST_VIEWS = 16
-"""Classes with parameters that a host has before all that waits behind others is judged as one."""
+LEAST_VIEWS, BARREN = 16, 100
+"""Classes with parameters that a host has before all that waits behind others is judged as one; a
+quarter of them where so many pages in a row had nothing new."""
 LEAST_URLS = 5
 """Pages of a class that may be the content of its path."""
 DEEP = 30
@@ -376,7 +377,7 @@ class HostTraps:
             values += tuple([value ^ group & 0xFFFFFFFF for value in values])
             seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
         level = self._level(records, seen)
-        if level >= LAST_LEVEL and self._may_be_view(records[0]):
+        if level >= LAST_LEVEL and self._may_be_view(records[0], len(values), seen):
             records.insert(-1, self._waiting())
         blocking = self._blocking(records, found.path)
         if blocking is not None and records[0].expects_new(len(values), seen):
@@ -384,10 +385,13 @@ class HostTraps:
         of = (tuple(records), group, blocking, False, query, named, 0)
         return Met(*of, values, seen, word, level)
 
-    def _may_be_view(self, own: ClassRecord) -> bool:
-        """Whether it has parameters, and is not known as the content of its path."""
+    def _may_be_view(self, own: ClassRecord, values: int, seen: int) -> bool:
+        """Whether a URL of this class has parameters and is not of the known content of its path,
+        or has none and ends with a name that was seen before."""
+        if not own.params:
+            return values > 0 <= seen and bool(seen >> values // 2 - 1 & 1)
         is_least = own.params <= self.fewest.get(own.path, own.params)
-        return own.params > 0 and not (is_least and own.found >= LEAST_PAGES)
+        return not (is_least and own.found >= LEAST_PAGES)
 
     def _waiting(self) -> ClassRecord:
         number = group_of(self.host, WAITING)
@@ -426,7 +430,8 @@ class HostTraps:
                 continue
             if not own.new or (record.is_of_word and upper_share(own.new, own.judged) < UNLIKE):
                 return record
-            if record.text == WAITING and own.params > self.fewest.get(own.path, own.params):
+            is_more = not own.params or own.params > self.fewest.get(own.path, own.params)
+            if record is late and is_more:
                 return record
         return None
 
@@ -522,8 +527,10 @@ class HostTraps:
         is_new, changed = share >= NEW, False
         is_expected = met.records[0].expects_new(len(met.values), met.seen)
         if met.blocked is not None:
-            for record in {id(one): one for one in (met.blocked, self._late(met.records)) if one}.values():
-                record.vain = 0 if is_new else record.vain + 1
+            met.blocked.vain = 0 if is_new else met.blocked.vain + 1
+            late = self._late(met.records)
+            if late is not None and late is not met.blocked:
+                late.vain = late.vain // 2 if is_new else late.vain + 1
         if met.seen >= 0:
             met.records[0].count_values(len(met.values), met.seen, is_new)
         if is_new and self.views:
@@ -603,7 +610,7 @@ class HostTraps:
         of them."""
         if record.text == WAITING:
             views = sum(one.params > 0 and not one.wide for one in self.records.values())
-            return views < LEAST_VIEWS
+            return views < (LEAST_VIEWS if record.barren < BARREN else LEAST_VIEWS // 4)
         every = [one for one in self.records.values() if not one.wide]
         if record.path == self._shape(ANY_PATH):
             query = record.text.removeprefix(ANY_PATH)
