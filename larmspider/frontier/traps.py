@@ -63,9 +63,9 @@ row with nothing new."""
 UNLIKE = 0.5
 """A class of views that a segment names (``/blame/``) is unlike those that are quarantined while so
 many of its pages may be new, with odds of 95 in 100."""
-LEAST_VIEWS, BARREN = 16, 100
-"""Classes with parameters that a host has before all that waits behind others is judged as one; a
-quarter of them where so many pages in a row had nothing new."""
+LEAST_VIEWS, LEAST_BARREN, BARREN = 16, 4, 100
+"""Classes with parameters that a host has before all that waits behind others is judged as one;
+with nothing new, where BARREN pages in a row had nothing."""
 LEAST_URLS = 5
 """Pages of a class that may be the content of its path."""
 DEEP = 30
@@ -269,6 +269,8 @@ class ClassRecord:
     def _told_by(self) -> str:
         """The parameter whose new values are fetched; "": all of the class is held."""
         places = len(self.tally or b"") // 4
+        if self.text == HOST:
+            return ""
         if (at := self.telling(places)) is None:
             return ""
         path, _, query = self.text.partition("?")
@@ -376,7 +378,7 @@ class HostTraps:
         if self.views:
             values += tuple([value ^ group & 0xFFFFFFFF for value in values])
             seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
-        level = self._level(records, seen)
+        level = self._level(records, len(values), seen)
         if level >= LAST_LEVEL and self._may_be_view(records[0], len(values), seen):
             records.insert(-1, self._waiting())
         blocking = self._blocking(records, found.path)
@@ -435,7 +437,7 @@ class HostTraps:
                 return record
         return None
 
-    def _level(self, records: list[ClassRecord], seen: int) -> int:
+    def _level(self, records: list[ClassRecord], values: int, seen: int) -> int:
         """How many levels a URL is to be put behind others of the host: by the share of its class's
         last pages that were new, and while it has few by that of those like it; by what they lead
         to; by whether its values were seen before; and by how many more parameters it has than the
@@ -443,7 +445,7 @@ class HostTraps:
         own, *wider = records[:-1]
         if own.state is ClassState.NEVER or not self.views:
             return 0
-        share = 1.0
+        share = records[-1].share_by_values(_is_known(values, seen), 1.0)
         for record in (*reversed(wider), own):
             new, judged = record.latest
             share = (new + DOUBT * share) / (judged + DOUBT)
@@ -533,6 +535,7 @@ class HostTraps:
                 late.vain = late.vain // 2 if is_new else late.vain + 1
         if met.seen >= 0:
             met.records[0].count_values(len(met.values), met.seen, is_new)
+            met.records[-1].count_values(1, _is_known(len(met.values), met.seen), is_new)
         if is_new and self.views:
             self._credit(met, *sample)
         for at, record in enumerate(met.records):
@@ -609,8 +612,10 @@ class HostTraps:
         than half of the path's pages has none of it; one over all paths none where it is of many
         of them."""
         if record.text == WAITING:
-            views = sum(one.params > 0 and not one.wide for one in self.records.values())
-            return views < (LEAST_VIEWS if record.barren < BARREN else LEAST_VIEWS // 4)
+            own = [one for one in self.records.values() if not one.wide]
+            if record.barren >= BARREN:
+                return sum(one.barren > 0 for one in own) < LEAST_BARREN
+            return sum(one.params > 0 for one in own) < LEAST_VIEWS
         every = [one for one in self.records.values() if not one.wide]
         if record.path == self._shape(ANY_PATH):
             query = record.text.removeprefix(ANY_PATH)
@@ -696,6 +701,12 @@ def _record(path: int, params: int, wide: bool, state: int, *rest: Any) -> Class
         record.text, samples = rest[6], rest[7]
         record.samples = [(url, found_on) for url, found_on in samples] or None
     return record
+
+
+def _is_known(values: int, seen: int) -> bool:
+    """Whether all Met.values were seen before on their host."""
+    every = (1 << values // 2) - 1
+    return values > 0 <= seen and seen & every == every
 
 
 def upper_share(new: int, judged: int) -> float:
