@@ -222,7 +222,7 @@ class TrapWatch:
             self._frontier.backend.reprioritize([(entry.key, put_back)])
             return False
         if met.blocked is not None and not met.probe:
-            met.blocked.held += 1
+            known.traps.note_held(met, entry.normalized, entry.depth)
             if self._mode == LEARN:
                 self.passed += 1
                 self._frontier.backend.hold([(entry.key, met.group)])

@@ -261,6 +261,8 @@ class ClassRecord:
         evidence = f"{self.new} of its last {self.judged} pages {were} new"
         if self.state is ClassState.SPENT:
             evidence = f"{self.barren} pages with nothing new in a row"
+        if not self.is_blocked and self.held:
+            return f"waits behind all others, where all gives little: {evidence}"
         if name := self._told_by():
             return f"known by {name}: {evidence}; URLs with a new {name} are fetched"
         spent = self.state is ClassState.SPENT
@@ -406,10 +408,12 @@ class HostTraps:
     def holds_like(self, url: str) -> bool:
         """Whether URLs like one that was fetched are held, also as one of its class's first."""
         own, *wider = self.find(url, 0).records
-        quarantined = any(one.state is ClassState.QUARANTINED for one in wider)
         if own.is_content:
             return False
-        return own.is_blocked or (quarantined and own.new <= 1)  # its first view may be new
+        if own.is_blocked or own.held or any(one.is_blocked and one.is_of_word for one in wider):
+            return True
+        quarantined = any(one.state is ClassState.QUARANTINED for one in wider)
+        return quarantined and own.new <= 1  # its first view may be new
 
     def _shape(self, path: str) -> int:
         return group_of(self.host, path) & 0xFFFFFFF
@@ -574,6 +578,7 @@ class HostTraps:
         """Whether a page that was new ends what holds its class; a budget has half of it left."""
         latest = (record.ring & 0x3FF).bit_count()
         if record.text == WAITING and latest < NEW_PROBES_OF_ALL:
+            met.records[0].held = 0
             self.opened.add(met.group)  # those like it may go before others now
             return False
         if record.state is ClassState.QUARANTINED and latest < NEW_PROBES:
@@ -586,6 +591,9 @@ class HostTraps:
 
     def _open(self, record: ClassRecord, group: int) -> None:
         record.state, record.vain, record.held = ClassState.OPEN, 0, 0
+        for one in () if group else self.records.values():
+            if not one.is_blocked:
+                one.held = 0
         self.opened.add(group)
 
     def _budget(self, met: Met, at: int) -> int:
@@ -631,6 +639,24 @@ class HostTraps:
 
     # operators
 
+    def note_held(self, met: Met, url: str, depth: int) -> None:
+        """A URL is held, by a record that may be of others, too."""
+        if met.blocked is None:
+            return
+        met.blocked.held += 1
+        own = met.records[0]
+        if own is not met.blocked and met.blocked.text == WAITING:
+            own.held += 1
+            own.text = own.text or self.names(url, depth)[0]
+
+    def waiting(self) -> list[ClassRecord]:
+        """Classes of which URLs are held by what waits behind all others."""
+        late = self.records.get(group_of(self.host, WAITING))
+        if late is None or not late.is_blocked:
+            return []
+        every = (one for one in self.records.values() if not one.wide and not one.is_blocked)
+        return [one for one in every if one.held and one.text.startswith("/")]
+
     def blocked(self) -> list[ClassRecord]:
         """What holds URLs."""
         return [record for record in self.records.values() if record.is_blocked]
@@ -640,7 +666,7 @@ class HostTraps:
         changed = False
         for number, record in self.records.items():
             if record.text and name_of(self.host, record.text) in names:
-                if record.is_blocked:
+                if record.is_blocked or record.held:
                     self._open(record, 0 if record.wide else number)
                     changed = True
                 record.state = ClassState.NEVER

@@ -25,7 +25,7 @@ from larmspider.files import replace_file
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
 from larmspider.frontier.trap_watch import NOT_TRAPS, NOTE
-from larmspider.frontier.traps import ANY_PATH, ClassRecord, HostTraps, name_of
+from larmspider.frontier.traps import ANY_PATH, WAITING, ClassRecord, HostTraps, name_of
 from larmspider.middlewares.known_paths import KnownPathsFilter, packaged_rules
 from larmspider.urls.patterns import PatternSet
 
@@ -84,7 +84,7 @@ def traps_in(crawl: CrawlDir) -> list[Trap]:
     found = []
     for host, traps in hosts.items():
         rules = _Rules(traps, urls[host], crawl)
-        for record in traps.blocked():
+        for record in (*traps.blocked(), *traps.waiting()):
             samples = [_sample(*one, crawl, searcher) for one in record.samples or ()]
             name, why = name_of(host, record.text), record.in_words()
             line, no_line = rules.line(record)
@@ -143,6 +143,8 @@ class _Rules:
         """The shortest that fits the class, or "" and why there is none."""
         if record.is_content:
             return "", "none: it would refuse new pages, too"
+        if record.text == WAITING:
+            return "", "none: its classes have rules of their own"
         line = self._shortest(record)
         return line, "" if line else "none fits this class alone"
 
