@@ -271,8 +271,6 @@ class ClassRecord:
     def _told_by(self) -> str:
         """The parameter whose new values are fetched; "": all of the class is held."""
         places = len(self.tally or b"") // 4
-        if self.text == HOST:
-            return ""
         if (at := self.telling(places)) is None:
             return ""
         path, _, query = self.text.partition("?")
@@ -380,8 +378,8 @@ class HostTraps:
         if self.views:
             values += tuple([value ^ group & 0xFFFFFFFF for value in values])
             seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
-        level = self._level(records, len(values), seen)
-        if level >= LAST_LEVEL and self._may_be_view(records[0], len(values), seen):
+        level = self._level(records, seen)
+        if level >= LAST_LEVEL and self._may_be_view(records[0]):
             records.insert(-1, self._waiting())
         blocking = self._blocking(records, found.path)
         if blocking is not None and records[0].expects_new(len(values), seen):
@@ -389,13 +387,10 @@ class HostTraps:
         of = (tuple(records), group, blocking, False, query, named, 0)
         return Met(*of, values, seen, word, level)
 
-    def _may_be_view(self, own: ClassRecord, values: int, seen: int) -> bool:
-        """Whether a URL of this class has parameters and is not of the known content of its path,
-        or has none and ends with a name that was seen before."""
-        if not own.params:
-            return values > 0 <= seen and bool(seen >> values // 2 - 1 & 1)
+    def _may_be_view(self, own: ClassRecord) -> bool:
+        """Whether a class has parameters, and is not known as the content of its path."""
         is_least = own.params <= self.fewest.get(own.path, own.params)
-        return not (is_least and own.found >= LEAST_PAGES)
+        return own.params > 0 and not (is_least and own.found >= LEAST_PAGES)
 
     def _waiting(self) -> ClassRecord:
         number = group_of(self.host, WAITING)
@@ -436,12 +431,11 @@ class HostTraps:
                 continue
             if not own.new or (record.is_of_word and upper_share(own.new, own.judged) < UNLIKE):
                 return record
-            is_more = not own.params or own.params > self.fewest.get(own.path, own.params)
-            if record is late and is_more:
+            if record is late and own.params > self.fewest.get(own.path, own.params):
                 return record
         return None
 
-    def _level(self, records: list[ClassRecord], values: int, seen: int) -> int:
+    def _level(self, records: list[ClassRecord], seen: int) -> int:
         """How many levels a URL is to be put behind others of the host: by the share of its class's
         last pages that were new, and while it has few by that of those like it; by what they lead
         to; by whether its values were seen before; and by how many more parameters it has than the
@@ -449,7 +443,7 @@ class HostTraps:
         own, *wider = records[:-1]
         if own.state is ClassState.NEVER or not self.views:
             return 0
-        share = records[-1].share_by_values(_is_known(values, seen), 1.0)
+        share = 1.0
         for record in (*reversed(wider), own):
             new, judged = record.latest
             share = (new + DOUBT * share) / (judged + DOUBT)
@@ -539,7 +533,6 @@ class HostTraps:
                 late.vain = late.vain // 2 if is_new else late.vain + 1
         if met.seen >= 0:
             met.records[0].count_values(len(met.values), met.seen, is_new)
-            met.records[-1].count_values(1, _is_known(len(met.values), met.seen), is_new)
         if is_new and self.views:
             self._credit(met, *sample)
         for at, record in enumerate(met.records):
@@ -727,12 +720,6 @@ def _record(path: int, params: int, wide: bool, state: int, *rest: Any) -> Class
         record.text, samples = rest[6], rest[7]
         record.samples = [(url, found_on) for url, found_on in samples] or None
     return record
-
-
-def _is_known(values: int, seen: int) -> bool:
-    """Whether all Met.values were seen before on their host."""
-    every = (1 << values // 2) - 1
-    return values > 0 <= seen and seen & every == every
 
 
 def upper_share(new: int, judged: int) -> float:
