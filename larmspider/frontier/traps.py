@@ -56,7 +56,7 @@ PROBE = 20
 PROBES_IN_VAIN = 5
 """After so many that were not new one in twice as many."""
 NEW_PROBES, NEW_PROBES_OF_ALL = 3, 6
-"""Of the last ten pages: then a quarantine ends, of a class, and of all that waits behind others."""
+"""Of the last ten pages: then a quarantine ends, of a class and of all that waits."""
 YOUNG = 3
 """Pages that a class may have although those like it are quarantined; one where these had many in a
 row with nothing new."""
@@ -425,7 +425,8 @@ class HostTraps:
                 return record
             least = max(1, YOUNG - record.barren // WINDOW)
             if late:
-                least = 0 if record.is_near or record is not late and self._has_pages(path) else 1
+                needs_none = record.is_near or (record is not late and self._has_pages(path))
+                least = 0 if needs_none else 1
             is_young = own.pages < least
             if record.state is not ClassState.QUARANTINED or is_young:
                 continue
@@ -536,8 +537,9 @@ class HostTraps:
         if is_new and self.views:
             self._credit(met, *sample)
         for at, record in enumerate(met.records):
-            if record.text == WAITING and met.blocked is not (record if record.is_blocked else None):
-                continue
+            holder = record if record.is_blocked else None
+            if record.text == WAITING and met.blocked is not holder:
+                continue  # what another record holds, or does not, is no evidence
             record.note(share)
             if is_new and record.is_blocked:
                 if record.state is ClassState.SPENT or not is_expected:
