@@ -150,9 +150,11 @@ class _Rules:
 
     def _shortest(self, record: ClassRecord) -> str:
         path, query, names = record.text.partition("?")
-        if not path.startswith("/") or " with " in path or not record.text.isprintable():
+        if not path.startswith("/") or not record.text.isprintable():
             return ""  # what is no line of a file could be two
-        for rule in _candidates(self._traps.host, path, names if query else None):
+        path, _, many = path.partition(" with ")
+        number = int(many.partition(" ")[0]) if many else 0
+        for rule in _candidates(self._traps.host, path, names if query else None, number):
             found = PatternSet([rule], name="rule", mode="search").match
             fits = all(found(self._form(url)) for url, _ in record.samples or ())
             if fits and not any(map(found, self._others)):
@@ -160,8 +162,9 @@ class _Rules:
         return ""
 
 
-def _candidates(host: str, path: str, query: str | None) -> Iterator[str]:
-    """Expressions for canonical URLs, the widest first."""
+def _candidates(host: str, path: str, query: str | None, number: int = 0) -> Iterator[str]:
+    """Expressions for canonical URLs, the widest first; of any parameters, if a ``number`` of them
+    is what the URLs have in common."""
     name, _, port = host.rpartition(":")
     start = rf"^https?://{re.escape(name)}(?::{port}){'?' if port in ('80', '443') else ''}"
     *folders, last = [_segment(one) for one in path.split("/")]
@@ -169,6 +172,9 @@ def _candidates(host: str, path: str, query: str | None) -> Iterator[str]:
     if path.endswith(ANY_PATH):
         folders = path.removesuffix(ANY_PATH).split("/")
         at = "/".join([start, *map(_segment, folders[1:]), "[^?]*"])
+    if number:
+        yield rf"{at}\?[^&;]*(?:[&;][^&;]*){{{number - 1}}}$"
+        return
     if query is None:
         yield f"{at}$"
         return
@@ -180,6 +186,10 @@ def _candidates(host: str, path: str, query: str | None) -> Iterator[str]:
     ]  # fmt: skip
     for one in sorted(asked, key=lambda text: "*" in text):
         yield rf"{at}\?(?:.*[&;])?{one}(?:[&;]|$)"
+    if last == _ANY:
+        at = f"{at.removesuffix('*')}+"
+        for one in sorted(asked, key=lambda text: "*" in text):
+            yield rf"{at}\?(?:.*[&;])?{one}(?:[&;]|$)"
     if len(asked) <= _MAX_ORDERS:
         orders = "|".join("[&;]".join(order) for order in permutations(asked))
         yield rf"{at}\?(?:{orders})$"

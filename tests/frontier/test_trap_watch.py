@@ -260,7 +260,47 @@ def test_pages_that_repeat_those_of_one_segment_less_are_views_of_them(
     assert any("/w/special/* are held" in news for news in walk.news)
 
 
+def tracker(target: str) -> Reply:
+    """Eighty tickets, each with 24 views of one parameter that say what it says."""
+    number = int(target.rpartition("=")[2] if "?" in target else target[1:] or 0)
+    if "?" in target:
+        return page("View", document(number))
+    others = [f"/{n}" for n in (2 * number + 1, 2 * number + 2) if n < 80]
+    views = [f"/view{chr(97 + n)}?by{n}={number}" for n in range(24)]
+    return page("Ticket", document(number), *others, *views)
+
+
 @acceptance
+def test_what_waits_behind_all_others_is_held_together(backend: LmdbBackend) -> None:
+    """Or each of the 24 views would be tried by twelve pages and more."""
+    walk = Walk(tracker, backend).run(2_000)
+    assert {f"/{n}" for n in range(1, 80)} <= {*walk.fetched}
+    assert sum("?" in target for target in walk.fetched) < 290
+    assert [n for n in walk.news if n.startswith("URLs the pages that wait behind all others")]
+    known = walk.traps.known("h:80")
+    assert not [one.text for one in known.waiting() if one.params == 0]
+    walk.add([f"/{n}" for n in range(200, 240)], Page(f"{H}/", status=200))
+    walk.run(3_000)
+    assert {f"/{n}" for n in range(200, 240)} <= {*walk.fetched}
+
+
+@acceptance
+def test_a_view_that_turns_out_new_is_let_go_though_all_others_wait(backend: LmdbBackend) -> None:
+    changed = False
+
+    def site(target: str) -> Reply:
+        if changed and target.startswith("/viewa"):
+            return page("View", document(1_000 + int(target.rpartition("=")[2])))
+        return tracker(target)
+
+    walk = Walk(site, backend).run(2_000)
+    changed = True
+    more = [f"/viewa?by0={n}" for n in range(300, 500)]
+    walk.add(more, Page(f"{H}/", status=200))
+    walk.run(3_000)
+    assert len({*more} & {*walk.fetched}) > 150
+
+
 def rows(target: str) -> Reply:
     """A browser of a database: 90 rows, each also as JSON, and as a search for its name."""
     path, _, query = target.partition("?")
@@ -333,6 +373,7 @@ def test_a_version_of_a_manual_is_no_view_of_another_one(backend: LmdbBackend) -
     assert backend.counts().held == 0
 
 
+@acceptance
 @pytest.mark.parametrize("mode", [REPORT, OFF])
 def test_nothing_is_held_where_that_is_not_wanted(mode: str, backend: LmdbBackend) -> None:
     walk = Walk(wiki, backend, mode).run(most=999)
