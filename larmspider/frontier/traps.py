@@ -56,7 +56,7 @@ PROBE = 20
 PROBES_IN_VAIN = 5
 """After so many that were not new one in twice as many."""
 NEW_PROBES, NEW_PROBES_OF_ALL = 3, 6
-"""Of the last ten pages: then a quarantine ends, of a class and of all that waits."""
+"""New pages among the last ten that end a quarantine: of a class, and of all that waits."""
 YOUNG = 3
 """Pages that a class may have although those like it are quarantined; one where these had many in a
 row with nothing new."""
