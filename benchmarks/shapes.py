@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import cProfile
+import gc
 import multiprocessing
 import random
 import tempfile
@@ -31,6 +32,7 @@ from typing import Any, NamedTuple
 from larmspider.crawl.log_index.index import FOLDER, LogIndex
 from larmspider.crawl.log_index.update import Update
 from larmspider.crawl.logs import CrawlLogs
+from larmspider.extensions.tuning import THRESHOLDS
 from larmspider.extraction.html import extract
 from larmspider.frontier.frontier import AddressBook, Frontier
 from larmspider.frontier.hosts import HostPace, HostRules, Lease
@@ -250,8 +252,8 @@ def lines_of_links(folder: Path, size: int, counted: Clock) -> None:
 
 
 SHAPES = (
-    Shape("hosts of one address, a page each", (4_000, 40_000, 400_000), hosts_of_one_address),
-    Shape("hosts, a page each", (4_000, 40_000, 400_000), hosts),
+    Shape("hosts of one address, a page each", (10_000, 100_000, 1_000_000), hosts_of_one_address),
+    Shape("hosts, a page each", (10_000, 100_000, 1_000_000), hosts),
     Shape("URLs of one class of a trap", (4_000, 40_000, 400_000), urls_of_one_class),
     Shape("URLs of one host, queued and fetched", (10_000, 100_000, 1_000_000), urls_of_one_host),
     Shape("links of one page", (1_000, 10_000, 100_000), links_of_one_page),
@@ -278,6 +280,8 @@ def cost(shape: Shape, size: int, folder: Path | None = None, *, calls: bool = F
 
 
 def _work(number: int, size: int, scratch: Path | None, calls: bool, answer: Any) -> None:
+    gc.freeze()  # as a crawl does (extensions/tuning.py)
+    gc.set_threshold(*THRESHOLDS)
     with tempfile.TemporaryDirectory(prefix="shape-", dir=scratch) as folder:
         count = calls_of if calls else _seconds_of
         answer.send(count(SHAPES[number], Path(folder), size))

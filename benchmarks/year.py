@@ -34,6 +34,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -49,7 +50,7 @@ from typing import Any
 
 from benchmarks.meter import ROOT
 from benchmarks.year_world import DAY, PASSWORD, USER, World, read_events
-from tests.support.crawling import FAST, scrapy
+from tests.support.crawling import FAST
 from tests.support.forking import ForkServer
 from tests.support.recovery.synced_only import compiler
 
@@ -123,6 +124,8 @@ class Year:
         self.conditions: list[Told] = []
         self.listed_since: dict[str, int] = {}
         self.dead: dict[str, int] = {}  # URL -> the day on which it was dead first
+        self.on_list = set[str]()
+        """URLs that `scrapy deletes` has listed at the end of a week."""
         self._notices = 0
         (folder / "seeds").write_text("".join(f"{one}\n" for one in world.seeds()))
         (folder / "told").touch()
@@ -228,7 +231,8 @@ class Year:
         there = self.world.urls()
         for url in there:
             counts["missing"] += url not in found and day - self.listed_since[url] >= LISTED_DAYS
-        listed = scrapy("deletes", "--dir", "crawl", "--json", cwd=self.folder).out
+        listed = self._run(BEGIN + day * DAY, "deletes", "--dir", "crawl", "--json")
+        self.on_list.update(re.findall(r'"url": "([^"]*)"', listed))
         for one in self.conditions:
             if one.listed is None and one.address in listed:
                 one.listed = day
@@ -240,26 +244,30 @@ class Year:
 
     # --- from the logs ------------------------------------------------------------------------
 
-    def removals(self) -> tuple[list[float], list[str]]:
-        """Days from the first visit that missed a page to its removal; and the removals of pages
-        that the server has at the end, and had then."""
+    def removals(self) -> tuple[list[tuple[float, str]], list[str]]:
+        """Days from the first visit that missed a page to its removal, each with the URL; and the
+        removals of pages that the server has at the end, and had then."""
         first: dict[str, float] = {}
+        last: dict[str, float] = {}  # removals, of pages that come and go
         times: dict[str, list[tuple[float, str]]] = defaultdict(list)
         for fields in _rows(self.folder / "crawl" / "fetch.log"):
             times[fields[1]].append((_time(fields[0]), fields[4]))
-        days, wrong = [], []
+        days, wrong = list[tuple[float, str]](), list[str]()
         for fields in _rows(self.folder / "crawl" / "deleted.log"):
             removed, url = _time(fields[0]), fields[1]
             first.pop(url, None)
             for at, outcome in times[url]:
                 if at > removed + 60:
                     break
+                if at <= last.get(url, 0.0) + 60:
+                    continue
                 if outcome in PRESENT:
                     first.pop(url, None)
                 elif outcome in MISSED:
                     first.setdefault(url, at)
             if url in first:
-                days.append((removed - first[url]) / DAY)
+                days.append(((removed - first[url]) / DAY, url))
+            last[url] = removed
             truth = self.world.truth(url)
             if truth.token and not self._was_gone(url, removed):
                 wrong.append(f"{url} {fields[-1]}")
@@ -305,6 +313,7 @@ def summary(year: Year, days: int) -> dict[str, Any]:
         return statistics.mean(week.counts[name] / week.counts["shown"] for week in weeks)
 
     waits, wrong = year.removals()
+    unlisted = [one for one in waits if one[1] not in year.on_list]
     for_ever = sum(days - since > 45 for since in year.dead.values())
     return {
         "current": share("current"),
@@ -315,8 +324,9 @@ def summary(year: Year, days: int) -> dict[str, Any]:
         "missing at the end": weeks[-1].counts["missing"],
         "dead for more than 45 days at the end": for_ever,
         "removals": len(waits),
-        "days to a removal, median": statistics.median(waits or [0.0]),
-        "days to a removal, longest": max(waits, default=0.0),
+        "days to a removal, median": statistics.median([days for days, _ in waits] or [0.0]),
+        "days to a removal, longest": max(waits, default=(0.0, "")),
+        "the same of pages that were never listed": max(unlisted, default=(0.0, "")),
         "removals of pages that were there": len(wrong),
         "requests": year.world.requests,
         "wrong": wrong[:10],

@@ -81,6 +81,8 @@ class Outcome(StrEnum):
     """The process that read it ended, or the reader raised."""
     NO_READER = "no-reader"
     """A known format that nothing installed here reads."""
+    BINARY = "binary"
+    """A program, a font, a picture, sound or film: no document. It is counted apart."""
 
 
 @dataclass(slots=True)

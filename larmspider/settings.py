@@ -526,6 +526,9 @@ DOWNLOADER_MIDDLEWARES = {
     "larmspider.middlewares.default_headers.DefaultHeadersMiddleware": 400,
     "larmspider.middlewares.fetch_outcome.AnswersMiddleware": 550,  # tells the frontier how it went
     "larmspider.middlewares.render.RenderMiddleware": 560,  # pages of sites with render = true
+    # Scrapy's, with ports and networks in no_proxy
+    "larmspider.middlewares.environment_proxies.EnvironmentProxiesMiddleware": 750,
+    "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
     # the frontier does what these did
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,

@@ -45,10 +45,12 @@ OURS = frozenset(
     | {"larmspider.extraction.requisites.requisites_of_page"}
     | {"larmspider.extraction.requisites.requisites_of_style"}
     | {"larmspider.extraction.documents", "larmspider.extraction.html"}
+    | {"larmspider.extraction.xhtml"}
     | {"larmspider.extraction.deep_html", "larmspider.extraction.plain_text"}
     | {"larmspider.reports.stored_copy.html_blocks"}
 )
 """Functions and modules of this package that lead to a parser."""
+_ALL = LIBRARIES | OURS | CALLS
 _LAST = {name.rpartition(".")[2] for name in CALLS}
 _IMPORTING = ("import_module", "__import__")
 
@@ -82,9 +84,10 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/archives.py": row(
         DOCUMENTS, _LIMITS, "bz2", "gzip", "lzma", "tarfile", "zipfile", "extraction.documents"
     ),
-    "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile"),
+    "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile", "zipfile"),
+    "extraction/documents/delimited.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/epub.py": row(
-        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.html"
+        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
     ),
     "extraction/documents/mail.py": row(
         DOCUMENTS, _LIMITS, "email", "extraction.documents", "extraction.html"
@@ -105,13 +108,13 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/spreadsheet.py": row(
         DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
     ),
-    "extraction/documents/text.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/text.py": row(DOCUMENTS, _LIMITS, "json.loads", "extraction.documents"),
     "extraction/documents/tika.py": row(
         DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
     ),
     "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/xml.py": row(
-        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.html"
+        DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
     ),
     "extraction/process_child.py": row(
         f"{DOCUMENTS}, {PAGES}",
@@ -135,6 +138,9 @@ WHERE: Mapping[str, Row] = {
     "extraction/html.py": row(
         f"{CRAWL}, {PAGES}", _GUARD, "selectolax", "css", "css_first", "extraction.deep_html"
     ),
+    "extraction/xhtml.py": row(
+        f"{CRAWL}, {PAGES}", "a scan that is linear in time; then as html.py", "extraction.html"
+    ),
     "extraction/deep_html.py": row(f"{CRAWL}, {PAGES}", "no tree: linear in time", "lxml"),
     "extraction/page_builder.py": row(f"{CRAWL}, {PAGES}", "XPath of one text, no markup", "lxml"),
     "extraction/requisites.py": row(
@@ -146,7 +152,8 @@ WHERE: Mapping[str, Row] = {
     "reports/stored_copy.py": row("web server", "2 MB, is_costly()", "lxml"),
     "web/views/search.py": row("web server", "2 MB, is_costly()", "html_blocks"),
     # by media type
-    "extraction/formats.py": row(CRAWL, "64 KB at each end and 1,000 names; opens nothing"),
+    "extraction/body_type.py": row(CRAWL, "64 KB at each end and 1,000 names; opens nothing"),
+    "extraction/formats.py": row(CRAWL, "imports the module that reads a type; opens nothing"),
     "extraction/page_process.py": row(
         CRAWL, "bodies that are not apart, where the process beside ended", "extractor_for"
     ),
@@ -250,21 +257,24 @@ def parsers(tree: ast.AST) -> Iterator[str]:
                     yield from _named(str(word.value))
 
 
-def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
     """All but what only annotations need."""
-    if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-        return
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr_context | ast.operator | ast.Constant):
-            yield from _nodes(child)
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            continue
+        yield node
+        if isinstance(node, ast.Name | ast.Constant):
+            continue
+        waiting += ast.iter_child_nodes(node)
 
 
 def _named(name: str) -> Iterator[str]:
     """The library or door that an imported name belongs to."""
     if any(name == one or name.startswith(f"{one}.") for one in HARMLESS):
         return
-    for one in LIBRARIES | OURS | CALLS:
+    for one in _ALL:
         if name == one or (one not in CALLS and name.startswith(f"{one}.")):
             short = one.removeprefix(_FORMATS)
             for home in ("larmspider.", "extraction.sitemap.", "extraction.requisites."):

@@ -200,6 +200,10 @@ class RedisReader:
                 found.setdefault(worker.decode(), {})[at] = int(visited)
         return found
 
+    def partition_of_key(self, key: bytes) -> int:
+        """As Keys.partition_of_key()."""
+        return self._keys.partition_of_key(key)
+
     def host(self, name: str) -> tuple[bytes, Counts]:
         """As FrontierReader.host()."""
         partition = self._keys.partition_of(name)

@@ -29,12 +29,13 @@ from larmspider.errors import (
     InvalidURL,
     TemporaryError,
 )
+from larmspider.extraction.formats import add_outcome
 from larmspider.extraction.language import Languages
 from larmspider.extraction.process import Readers
 from larmspider.fetch.blobs import digest_of
 from larmspider.files import lock, replace_file
 from larmspider.formatting import counted, duration
-from larmspider.items import Link, Page, Removed
+from larmspider.items import Link, Outcome, Page, Removed
 from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, DeletedLogPipeline
 from larmspider.pipelines.outbox.outbox import SenderProcess, tried
 from larmspider.pipelines.outbox.sender import DEAD_LOG_COLUMNS, dead_log
@@ -173,16 +174,17 @@ class StoredItems:
         body, is_whole = self._body(int(number), int(offset), int(size))
         page = read_again(self._readers, mime, body, url, fetched.remarks)
         if status == "200":
+            add_outcome(page)
             page.language = self._languages.of_now(page)
         page.noindex |= fetched.remarks.noindex
         page.unread = page.unread or fetched.remarks.unread
         page.title = page.title or title
         page.url, page.from_page, page.link_type = url, from_page, int(link_type)
-        page.normalized, page.status, page.mime = normalized, int(status), mime
+        page.normalized, page.status, page.mime = normalized, int(status), page.mime or mime
         page.exact = self._crawl.forms(url).exact
         page.fetched, page.latency = fetched.time, fetched.latency
         page.body, page.stored_at = body, (int(number), int(offset))
-        unread = not body and page.unread  # as in a crawl, where pages without a body differ
+        unread = not body and page.unread.startswith(Outcome.TOO_LARGE)  # as in a crawl
         known = url.encode() if unread else body
         page.digest = hashlib.sha1(known, usedforsecurity=False).hexdigest()
         if int(number) == BLOBS:

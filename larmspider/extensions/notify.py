@@ -32,7 +32,13 @@ from larmspider.control.deletes import approved_in, write_approved
 from larmspider.control.remove import take_out_host
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import counted, printable, utc
-from larmspider.frontier.delete_gate import MOVED, SCOPE, WHOLE_HOST, is_same_silence
+from larmspider.frontier.delete_gate import (
+    MOVED,
+    SCOPE,
+    UNDECIDED_SECS,
+    WHOLE_HOST,
+    is_same_silence,
+)
 from larmspider.frontier.hosts import name_of
 from larmspider.pipelines.outbox.replies import reply_within
 from larmspider.pipelines.store import Store
@@ -184,7 +190,7 @@ class NotifyExtension:
             self._keep_rights(scheduler)
         found: dict[str, Notice] = {}
         for notice in scheduler.frontier.gate.notices:
-            if (name := f"{notice.what} {notice.host}") not in self._found:
+            if (name := notice.name) not in self._found:
                 self._found.add(name)
                 found[name] = notice
                 logger.warning("%s", printable(notice.message))
@@ -205,9 +211,12 @@ class NotifyExtension:
         if not (path := self.root / TOLD).exists():
             return
         with _told(path) as told:
-            for what, host in map(str.split, list(told)):
-                if (host in hosts or host == SCOPE) and gate.is_over(what, host):
-                    del told[f"{what} {host}"]
+            for name in list(told):
+                what, host, *seen = name.split()
+                if seen and time.time() - told[name] < UNDECIDED_SECS:
+                    continue  # the pages may alternate
+                if (host in hosts or host == SCOPE) and gate.is_over(what, host, *seen):
+                    del told[name]
 
     async def _send(self, notice: Notice) -> None:
         """The crawl goes on whatever becomes of it."""

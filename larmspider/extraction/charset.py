@@ -2,7 +2,8 @@
 
 The order is the WHATWG HTML Standard's (13.2.3.2, "determining the character encoding"): byte
 order mark, HTTP header, then ``<meta>`` and the XML declaration in the first bytes. What declares
-nothing is UTF-8 where it is valid UTF-8, else guessed::
+nothing is UTF-8 where it is valid UTF-8, else guessed. So is a body whose own bytes prove that its
+declaration is false: UTF-8 that is called Latin-1, Latin-1 that is called UTF-8::
 
     declared_charset(b'<meta charset="latin1">', None)  # windows-1252: what browsers mean by it
     decode(b"caf\\xc3\\xa9", "text/html")                # ("caf\u00e9", "utf-8")
@@ -33,6 +34,35 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16le"),
     (codecs.BOM_UTF16_BE, "utf-16be"),
 )
+_BOMS_OF_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WIDE_BYTES = 16  # of UTF-16 whose characters are all ASCII
+_STRETCHES, _STRETCH_BYTES = 4, 512  # of a body called UTF-8 that are decoded
+_LONGEST_CHARACTER = 4  # bytes in UTF-8
+_CUT_OFF = "unexpected end of data"
+_LEAST_SEQUENCES = {"utf-16le": 0, "utf-16be": 0} | dict.fromkeys(
+    ("gbk", "gb18030", "big5", "euc-jp", "shift_jis", "euc-kr"), 4
+)
+"""Characters in UTF-8 that disprove a declaration, else 1. Words of a single-byte charset hardly
+ever look like UTF-8; of the words of two characters in GBK one in 50 does."""
+_WIDE = frozenset(("utf-16le", "utf-16be"))
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+"""Bytes that no text in UTF-8 has."""
+_IN_WORD = re.compile(rb"[A-Za-z][\x80-\xff]|[\x80-\xff][A-Za-z\x80-\xff]")
+_NOT_FIRST = bytes(range(0xC2)) + bytes(range(0xF5, 0x100))
+_NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
+"""Controls that no page has: what a single-byte charset makes of the bytes of another one."""
+_SIBLINGS = {
+    "iso-8859-2": "windows-1250",
+    "iso-8859-4": "windows-1257",
+    "iso-8859-5": "windows-1251",
+    "iso-8859-6": "windows-1256",
+    "iso-8859-7": "windows-1253",
+    "iso-8859-8": "windows-1255",
+    "iso-8859-8-i": "windows-1255",
+    "iso-8859-13": "windows-1257",
+    "iso-8859-15": "windows-1252",
+    "iso-8859-16": "windows-1250",
+}
 _UTF_8_QUERIES = frozenset(("utf-8", "utf-16le", "utf-16be", "replacement"))
 """Encoding Standard 4.3, "get an output encoding"."""
 _HTTP_CHARSET = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;]+))", re.IGNORECASE)
@@ -77,12 +107,7 @@ def declared_charset(body: bytes, content_type: str | None) -> str | None:
 
 def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
     """``body`` as text, without byte order mark, and the charset used; bad bytes become U+FFFD."""
-    charset = declared_charset(body, content_type)
-    if charset is None:
-        try:
-            return body.decode(), "utf-8"
-        except UnicodeDecodeError as error:
-            charset = guess(body, error)
+    charset = charset_of(body, content_type)
     return _decode_as(body, charset), charset
 
 
@@ -92,17 +117,106 @@ def to_utf8(body: bytes, content_type: str | None) -> tuple[bytes, str]:
     A body in UTF-8 is returned as it is, bad bytes included: selectolax shows them as U+FFFD, and
     to decode and encode it again costs 0.17 ms for 95 KB, a tenth of the extraction.
     """
-    charset = declared_charset(body, content_type)
+    charset = charset_of(body, content_type)
     if charset == "utf-8":
         return body.removeprefix(codecs.BOM_UTF8), charset
-    if charset is None:
-        try:
-            body.decode()
-        except UnicodeDecodeError as error:
-            charset = guess(body, error)
-        else:
-            return body, "utf-8"
     return _decode_as(body, charset).encode("utf-8", "replace"), charset
+
+
+def charset_of(body: bytes, content_type: str | None) -> str:
+    """The declared charset, unless the bytes prove another one; 0.01 ms for a page in UTF-8."""
+    charset = declared_charset(body, content_type)
+    if body.startswith(_BOMS_OF_UTF_16) and charset is not None:
+        return charset
+    if (wide := _without_mark(body)) is not None:
+        return wide
+    if charset == "utf-8":
+        return charset if _seems_utf_8(body) else _instead_of_utf_8(body)
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        if charset is None:
+            return guess(body, error)
+        is_cut = error.reason == _CUT_OFF and error.start > len(body) - _LONGEST_CHARACTER
+        if not is_cut:
+            return _instead_of(charset, body, error)
+    if charset in _WIDE and _CONTROL.search(body, 0, PRESCAN_BYTES):
+        return charset  # of Cyrillic and Greek each byte is ASCII
+    least = _LEAST_SEQUENCES.get(charset or "", 1)
+    return "utf-8" if charset is None or _sequences(body) >= least else charset
+
+
+def _without_mark(body: bytes) -> str | None:
+    """UTF-16 without a byte order mark, by the zeros of its first, ASCII characters."""
+    if b"\0" not in body[:2] or len(body) < _WIDE_BYTES:
+        return None
+    even, odd = body[:_WIDE_BYTES:2], body[1:_WIDE_BYTES:2]
+    if not odd.strip(b"\0") and b"\0" not in even:
+        return "utf-16le"
+    return "utf-16be" if not even.strip(b"\0") and b"\0" not in odd else None
+
+
+def _seems_utf_8(body: bytes) -> bool:
+    """Whether the first stretches that are not ASCII are UTF-8. To decode 95 KB of Russian takes
+    0.4 ms."""
+    if body.isascii():
+        return True
+    view, at = memoryview(body), len(codecs.BOM_UTF8) * body.startswith(codecs.BOM_UTF8)
+    for _ in range(_STRETCHES):
+        try:
+            codecs.ascii_decode(view[at:])
+        except UnicodeDecodeError as error:
+            at += error.start
+        else:
+            break
+        try:
+            at += codecs.utf_8_decode(view[at : at + _STRETCH_BYTES])[1]  # up to a character cut
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _instead_of_utf_8(body: bytes) -> str:
+    """The charset of a body that is called UTF-8 and has other bytes. It is UTF-8 unless most of
+    its characters are none, and some of these stand in words."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        text = body.decode(errors="replace")
+        bad = text.count("\ufffd")
+        if 2 * bad > _others(text) and _IN_WORD.search(body, max(0, error.start - 1)):
+            return guess(body, error)
+    return "utf-8"
+
+
+def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
+    """The charset of a body that is no UTF-8 and is called ``charset``. It is ``charset`` unless
+    one in 20 of its characters, one in 5 with two bytes a character, is none there, or it is in the
+    Windows code page of the same letters."""
+    start = max(0, error.start - _BEFORE)
+    sample = body[start : start + SAMPLE_BYTES]
+    text = _decode_as(sample, charset)
+    bad = text.count("\ufffd") + len(_NO_CHARACTER.findall(text))
+    if not bad:
+        return charset
+    sibling = _SIBLINGS.get(charset)
+    if sibling is not None and _letters(_decode_as(sample, sibling)) > _letters(text):
+        return sibling
+    least = 5 if charset in _LEAST_SEQUENCES else 20
+    return guess(body, error) if least * bad > _others(text) else charset
+
+
+def _sequences(body: bytes) -> int:
+    """Characters of a body in UTF-8 that are not ASCII."""
+    return len(body.translate(None, _NOT_FIRST))
+
+
+def _others(text: str) -> int:
+    return len(text) - len(text.encode("ascii", "ignore"))
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalpha, text))
 
 
 def query_encoder(charset: str | None) -> Callable[[str], bytes] | None:
@@ -233,7 +347,7 @@ def guess(body: bytes, error: UnicodeDecodeError) -> str:
 
     A body that is UTF-8 but cut off in the middle of its last character is UTF-8.
     """
-    if error.reason == "unexpected end of data":
+    if error.reason == _CUT_OFF:
         return "utf-8"
     start = max(0, error.start - _BEFORE)
     encoding = webencodings.lookup(_detect(body[start : start + SAMPLE_BYTES]) or FALLBACK)

@@ -119,7 +119,14 @@ class _Target:
         elif name == "area":
             builder.area(attributes)
         elif name in ("frame", "iframe"):
+            hides = _hides(attributes)
+            builder.pieces += [UNSEEN] * hides
             builder.frame(attributes)
+            builder.pieces += [END] * hides
+        elif name == "object":
+            builder.embed("data", attributes)
+        elif name == "embed":
+            builder.embed("src", attributes)
         elif name == "base":
             if builder.base is None:
                 builder.base = attributes.get("href")

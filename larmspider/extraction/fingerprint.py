@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
@@ -43,6 +43,7 @@ import msgpack
 
 from larmspider.extraction.markup_guard import Screen
 from larmspider.items import Link, Page
+from larmspider.urls.session_ids import tokens_of, without
 
 LITTLE_TEXT = 200
 """Characters; a page with fewer is compared by its links as well."""
@@ -440,10 +441,14 @@ class Volatile:
             yield start, end
 
     def without_parameters(self, url: str) -> str:
-        """A URL without the query parameters that are volatile."""
-        head, mark, query = url.partition("?")
-        if not mark or not self._shapes:
+        """A URL without the parameters that are volatile, of the query and of the path."""
+        if not self._shapes:
             return url
+        head, mark, query = url.partition("?")
+        if drawn := [name for name in tokens_of(head) if _in_path(name) in self._shapes]:
+            head = without(head, drawn)
+        if not mark:
+            return head
         kept = [one for one in query.split("&") if _parameter(one) not in self._shapes]
         return f"{head}?{'&'.join(kept)}"
 
@@ -782,20 +787,37 @@ def _aligned(words: list[list[str]]) -> Iterator[tuple[int, int]]:
 
 
 def _differing_parameters(first: Page, second: Page) -> Iterator[bytes]:
-    """The query parameters in whose values the links of two pages differ."""
-    mine, its = (
-        [_name(link) for link in page.links if "?" in _name(link)] for page in (first, second)
-    )
+    """The parameters, of query and path, in whose values the links of two pages differ."""
+    mine, its = ([_name(link) for link in page.links] for page in (first, second))
     known = set(mine) & set(its)
     ours, theirs = ([url for url in urls if url not in known] for urls in (mine, its))
-    for one, other in islice(zip(ours, theirs, strict=False), _MAX_COMPARED):
+    pairs_of_links = chain.from_iterable(
+        zip(_asking(ours, asks), _asking(theirs, asks), strict=False) for asks in (True, False)
+    )
+    for one, other in islice(pairs_of_links, _MAX_COMPARED):
         (path, _, query), (its_path, _, its_query) = one.partition("?"), other.partition("?")
+        if path != its_path:
+            drawn, its_drawn = tokens_of(path), tokens_of(its_path)
+            names = [name for name in drawn if drawn[name] != its_drawn.get(name, drawn[name])]
+            if without(path, names) != without(its_path, names):
+                continue
+            yield from map(_in_path, names)
         pairs = zip(query.split("&"), its_query.split("&"), strict=False)
-        for parameter, its_parameter in pairs if path == its_path else ():
+        for parameter, its_parameter in pairs:
             if parameter != its_parameter and _parameter(parameter) == _parameter(its_parameter):
                 yield _parameter(parameter)
 
 
+def _asking(urls: Iterable[str], asks: bool) -> list[str]:
+    """The URLs with a query, or the URLs without one."""
+    return [url for url in urls if ("?" in url) is asks]
+
+
+def _in_path(name: str) -> bytes:
+    """The hash of a parameter of the path; ``name`` is its name in tokens_of()."""
+    return _hash(f"/ {name}", 4)
+
+
 def _parameter(text: str) -> bytes:
-    """Of ``name=value``."""
+    """The hash of a query parameter, given as ``name=value``."""
     return _hash(f"? {text.partition('=')[0]}", 4)

@@ -29,7 +29,7 @@ from w3lib.html import strip_html5_whitespace
 
 from larmspider.extraction.charset import query_encoder
 from larmspider.items import FRAME, MAX_SECTIONS, ORDINARY, REDIRECT, Link, Page, Section
-from larmspider.urls.resolve import LinkResolver
+from larmspider.urls.resolve import LinkResolver, resolve
 
 Attributes = Mapping[str, str | None]
 LinkColumns: TypeAlias = tuple[Sequence[str], Sequence[int], Sequence[str], Sequence[bool]]
@@ -114,6 +114,8 @@ no scripts. The title is kept by itself; browsers do not show what iframe, nofra
 hold."""
 
 _LINK_RELS = frozenset(("next", "prev", "alternate"))
+_NO_DOCUMENT = ("image/", "audio/", "video/", "font/", "application/x-shockwave-flash")
+"""How the type of an object or embed begins that holds neither text nor links."""
 _NOT_LINKS = ("javascript:", "data:", "about:", "vbscript:")
 ROBOTS_META_NAMES = ("robots", "larmspider")
 """Meta elements whose directives are obeyed."""
@@ -145,7 +147,7 @@ class PageBuilder:
 
     __slots__ = ("_linked", "_refreshed", "base", "canonical", "description", "heading", "language",
                  "links", "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
-                 "sections", "title")  # fmt: skip
+                 "sections", "srcdocs", "title")  # fmt: skip
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -165,6 +167,8 @@ class PageBuilder:
         self._refreshed: set[bool] = set()
         self.links: list[tuple[str, int, str, bool]] = []
         """href, type, anchor before it is put on one line, nofollow."""
+        self.srcdocs: list[tuple[int, str]] = []
+        """The markup of each iframe with a srcdoc, and the number of the piece for its text."""
 
     def anchor(self, attributes: Attributes, text: str) -> None:
         """An ``a`` with ``href``; ``text`` is its text, else the ALT text of images inside it."""
@@ -199,6 +203,23 @@ class PageBuilder:
         if src := (attributes.get("src") or "").strip():
             name = attributes.get("title") or attributes.get("name") or ""
             self.links.append((src, FRAME, name, False))
+        if markup := attributes.get("srcdoc"):
+            self.srcdocs.append((len(self.pieces), markup))
+            self.pieces.append("")
+
+    def embed(self, source: str, attributes: Attributes) -> None:
+        """An object or embed, which shows the document that its attribute ``source`` names."""
+        kind = (attributes.get("type") or "").strip().lower()
+        if not kind.startswith(_NO_DOCUMENT):
+            self.frame({"src": attributes.get(source)} | _names(attributes))
+
+    def show(self, place: int, frame: PageBuilder) -> None:
+        """Add the text and links of an iframe whose srcdoc was read."""
+        marked, *_ = regions(page_text(frame.pieces))
+        self.pieces[place] = f" {sections_in(marked, [], frame.sections)[0]} "
+        for href, kind, anchor, nofollow in frame.links:
+            href = href if frame.base is None else resolve(frame.base, href) or href
+            self.links.append((href, ORDINARY if kind == REDIRECT else kind, anchor, nofollow))
 
     def link(self, attributes: Attributes) -> None:
         href = attributes.get("href")
@@ -275,6 +296,10 @@ class PageBuilder:
         page.nofollow = self.nofollow
         page.moved = self.moved
         return cast("LinkColumns", tuple(zip(*rows, strict=True)) or ((),) * 4)
+
+
+def _names(attributes: Attributes) -> dict[str, str | None]:
+    return {name: attributes[name] for name in ("title", "name") if name in attributes}
 
 
 def is_permalink(attributes: Attributes, text: str) -> bool:

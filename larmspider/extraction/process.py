@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Self
 from larmspider import options
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.extraction.backlog import Backlog
-from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.formats import extractor_for, media_type, without_text
 from larmspider.extraction.helper_process import (
     WALL,
     ExtractionRefused,
@@ -338,10 +338,16 @@ class Readers:
     def read_again(self, mime: str, body: bytes, url: str, charset: str = "") -> Page:
         """The Page of any stored body, in a thread that may wait; without text and links where it
         cannot be read. ``charset``: that of the Content-Type header, if known."""
+        header = f"{mime}; charset={charset}" if charset else mime
+        kind = media_type(mime, body, url)  # by the rules of today
+        page = self._read_again(kind, body, url, header)
+        page.mime = page.mime or kind
+        return page
+
+    def _read_again(self, mime: str, body: bytes, url: str, header: str) -> Page:
         extract = extractor_for(mime)
         if extract is None:
-            return Page(url, body=body)
-        header = f"{mime}; charset={charset}" if charset else mime
+            return Page(url, body=body, unread=without_text(mime))
         try:
             if is_read_apart(mime):
                 page = self.documents.read_now(mime, body, url, header)

@@ -19,7 +19,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from larmspider.extraction import progress
-from larmspider.extraction.formats import column_extractor_for, extractor_for, is_container
+from larmspider.extraction.body_type import is_container
+from larmspider.extraction.formats import column_extractor_for, extractor_for, without_text
 from larmspider.extraction.helper_child import keep_memory, receive, send
 from larmspider.items import Link, Outcome, Page, Part, Section
 from larmspider.urls.media_types import is_read_apart
@@ -83,7 +84,7 @@ def _read(
     mime: str, body: bytes, url: str, content_type: str, helpers: Helpers, own: OwnFields | None
 ) -> dict[str, Any]:
     columns = None
-    said, mime = mime, _final_type(mime, body, url, content_type)
+    said, mime = mime, _final_type(mime, body, url)
     if mime != said:
         progress.media_type(mime)
     if extract := column_extractor_for(mime):
@@ -95,19 +96,23 @@ def _read(
     return {"page": answer_of(page, columns), "mime": "" if mime == said else mime}
 
 
-def _final_type(mime: str, body: bytes, url: str, content_type: str) -> str:
+def _final_type(mime: str, body: bytes, url: str) -> str:
     """The media type by the content of a container, which the crawl's process does not open."""
     if not is_read_apart(mime) or not is_container(body):
         return mime
     from larmspider.extraction.documents.containers import document_type
 
-    return document_type(body, url, content_type)
+    return document_type(body, url, mime)
 
 
 def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers) -> Page:
     if not is_read_apart(mime):
         extract = extractor_for(mime)
-        return Page(url) if extract is None else extract(body, url, content_type)
+        if extract is None:
+            return Page(url, unread=without_text(mime))
+        return extract(body, url, content_type)
+    if not body:
+        return Page(url, unread=without_text(mime, is_empty=True))
     from larmspider.extraction.documents import parts
 
     ends = time.monotonic() + helpers.ocr_secs
@@ -115,12 +120,14 @@ def _page(mime: str, body: bytes, url: str, content_type: str, helpers: Helpers)
     def helped(mime: str, body: bytes, page: Page) -> Page:
         return _helped(mime, body, page, helpers, ends)
 
-    read = _by(lambda: parts.read(mime, body, url, content_type, helped), url)
-    return helped(mime, body, read)
+    def read() -> Page:
+        return parts.read(mime, body, url, content_type, helped)
+
+    page = _by(read, url, mime)
+    return helped(mime, body, page)
 
 
-def _by(read: Callable[[], Page], url: str) -> Page:
-    from larmspider.extraction.documents.parts import NO_TEXT
+def _by(read: Callable[[], Page], url: str, mime: str) -> Page:
     from larmspider.extraction.documents.reading import Unread
 
     try:
@@ -129,7 +136,7 @@ def _by(read: Callable[[], Page], url: str) -> Page:
         page = refused.page or Page(url)
         page.unread = refused.unread
     if not page.text and not page.unread:
-        page.unread = NO_TEXT
+        page.unread = without_text(mime)
     return page
 
 
@@ -140,7 +147,7 @@ def _helped(mime: str, body: bytes, page: Page, helpers: Helpers, ends: float) -
         from larmspider.extraction.documents import tika
 
         if page.unread.startswith(tika.HELPED):
-            second = _by(lambda: tika.extract(body, page.url, None), page.url)
+            second = _by(lambda: tika.extract(body, page.url, None), page.url, mime)
             if second.text:
                 page = second
             elif page.unread.startswith(Outcome.NO_READER):
@@ -157,7 +164,7 @@ def _member(mime: str, body: bytes, url: str, name: str) -> dict[str, Any]:
     from larmspider.extraction.documents import parts
     from larmspider.extraction.documents.reading import Unread
 
-    mime = _final_type(mime, body, url, mime)
+    mime = _final_type(mime, body, url)
     try:
         return {"member": parts.member(mime, body, parts.file_name(url), name)}
     except KeyError:

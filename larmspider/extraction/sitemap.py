@@ -7,8 +7,9 @@
     listed(page, now)          # the rows of Apache's, nginx's and lighttpd's "Index of /docs"
 
 Read are sitemaps.org's format (urlset, sitemapindex, text), RSS 0.9 to 2.0 and Atom, each as gzip
-too, by expat, which resolves no entity: a document that declares one is refused. All that a server
-can make large is bounded, and what was read until then counts.
+too, by expat, which resolves no entity: a document that declares one is refused. A document that is
+no XML is searched for its URLs (broken_sitemap.py). All that a server can make large is bounded,
+and what was read until then counts.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import re
 import zlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 from xml.parsers import expat
 
+from larmspider.dates import http_time
+from larmspider.extraction.broken_sitemap import HEAD_BYTES, TIMES, items, root_of, text_of
 from larmspider.items import Page
 from larmspider.urls.resolve import LinkResolver
 
@@ -35,6 +37,12 @@ MAX_DEPTH = 64
 MAX_TAG_BYTES = 1 << 18
 """The largest tag or comment: expat reads its beginning again with each piece."""
 _PIECE_BYTES = 1 << 16
+_PACKED_BYTES = 1 << 12
+"""Unpacked at a time: the rest of such a piece is lost behind a damaged byte."""
+_MAX_MEMBERS = 10_000
+"""gzip files in one: each costs a piece."""
+_MAX_ODD_LINES = 1_000
+"""Lines without a URL, such as warnings, after which the rest of a text is skipped."""
 MAX_ROWS = 20_000
 """Of a directory listing."""
 MAX_SEARCHED = 20_000_000
@@ -51,13 +59,14 @@ _DAY = timedelta(days=1)
 _URLS_OF = {"urlset": "url", "sitemapindex": "sitemap", "rss": "item", "RDF": "item",
             "feed": "entry"}  # fmt: skip
 _KIND_OF = {"urlset": "sitemap", "sitemapindex": "index"}
-_TIMES = frozenset({"lastmod", "pubDate", "date", "updated", "published"})
 _W3C = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?"
 )
 _GZIP = b"\x1f\x8b"
 _LINE = re.compile(rb"[^\r\n]+")
-_FIRST = (b"<urlset", b"<sitemapindex", b"<rss", b"<feed", b"<rdf:RDF")
+_FIRST = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|RDF|feed)[\s>]")
+_FIRST_BYTES = 16 * 1024
+"""A page whose root element begins here is read; warnings of a script may stand before it."""
 _TITLE = re.compile(r"Index of |Directory (?:listing|Listing)")
 _ROW = re.compile(
     r"\s*(\d{4}-[A-Za-z]{3}-\d\d|\d{4}-\d\d-\d\d|\d\d-[A-Za-z]{3}-\d{4})\s+(\d\d:\d\d)(?::\d\d)?"
@@ -89,26 +98,27 @@ class _StopReading(Exception):  # noqa: N818 - ends a parse
     """Says why."""
 
 
+class _NotXml(Exception):  # noqa: N818 - ends a parse
+    """The document is too odd for expat, or begins with something else than a root element."""
+
+
 def read(body: bytes, url: str, *, now: float) -> Signals:
-    """Whatever the bytes. A cut or broken document gives what stood before the place."""
+    """Never raises. A broken document gives what stands before and behind the broken place."""
     found = Signals()
-    try:
-        body = _unpacked(body)
-    except _StopReading as stop:
-        found.trouble = str(stop)
-        return found
+    body, found.trouble = _unpacked(body)
     if len(body) > MAX_BYTES:
         body, found.trouble = body[:MAX_BYTES], "too-big"
     start = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not start.startswith((b"<", b"\xff\xfe", b"\xfe\xff")):
-        return _read_text(body, found) if start.startswith((b"http://", b"https://")) else found
+    if start.startswith((b"http://", b"https://")):
+        return _read_text(body, found)
     reader = _Reader(found, url, now)
     try:
-        reader.parse(body)
+        try:
+            reader.parse(body)
+        except (_NotXml, expat.ExpatError, LookupError, ValueError):  # or of an odd encoding
+            reader.recover(body)
     except _StopReading as stop:
         found.trouble = found.trouble or str(stop)
-    except expat.ExpatError:
-        found.trouble = found.trouble or ("broken" if found.kind else "")
     if found.trouble == "entities":
         found.entries.clear()
     return found
@@ -121,18 +131,30 @@ async def read_aside(body: bytes, url: str, *, now: float) -> Signals:
     return await asyncio.to_thread(read, body, url, now=now)
 
 
-def _unpacked(body: bytes) -> bytes:
+def _unpacked(body: bytes) -> tuple[bytes, str]:
+    """The document, as far as it can be unpacked, and "broken" where that is not its end."""
     if not body.startswith(_GZIP):
-        return body
-    unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    try:
-        return unzip.decompress(body, MAX_BYTES + 1)
-    except zlib.error:
-        raise _StopReading("broken") from None
+        return body, ""
+    pieces: list[bytes] = []
+    at, room = 0, MAX_BYTES + 1
+    for _ in range(_MAX_MEMBERS):  # gzip files may stand one behind the other
+        unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        while at < len(body) and room > 0 and not unzip.eof:
+            piece = body[at : at + _PACKED_BYTES]
+            try:
+                pieces.append(unzip.decompress(piece, room))
+            except zlib.error:
+                return b"".join(pieces), "broken"
+            room -= len(pieces[-1])
+            at += len(piece) - len(unzip.unused_data)
+        if not body.startswith(_GZIP, at) or room <= 0:
+            break
+    return b"".join(pieces), ""
 
 
 def _read_text(body: bytes, found: Signals) -> Signals:
     """A URL a line, in UTF-8."""
+    odd = 0
     for raw in _LINE.finditer(
         body.removeprefix(b"\xef\xbb\xbf")
     ):  # a list of 50 million may be GBs
@@ -140,8 +162,11 @@ def _read_text(body: bytes, found: Signals) -> Signals:
         if not line:
             continue
         if not line.startswith((b"http://", b"https://")) or b" " in line:
-            found.trouble = "broken"
-            break
+            found.trouble = found.trouble or "broken"
+            odd += 1
+            if odd > _MAX_ODD_LINES:
+                break
+            continue
         if len(found.entries) == MAX_URLS:
             found.trouble = "too-many"
             break
@@ -175,8 +200,26 @@ class _Reader:
             piece = body[at : at + _PIECE_BYTES]
             parser.Parse(piece, False)
             if at + len(piece) - parser.CurrentByteIndex > MAX_TAG_BYTES:
-                raise _StopReading("broken")
+                raise _NotXml
         parser.Parse(b"", True)
+
+    def recover(self, body: bytes) -> None:
+        """Read a document that parse() did not read to its end, from the start."""
+        root = root_of(text_of(body[:HEAD_BYTES]))
+        if not root:
+            return
+        text = text_of(body)
+        if "<!ENTITY" in text:
+            raise _StopReading("entities")
+        self.found.kind = _KIND_OF.get(root, "feed")
+        self.found.trouble = self.found.trouble or "broken"
+        self.found.entries.clear()
+        self.found.future = 0
+        for item in items(text, _URLS_OF[root]):
+            self._url, self._guid, self._time = item.url, item.guid, None
+            for time in item.times:
+                self._add_time(time)
+            self._add_entry()
 
     def _entity(self, *_declared: object) -> None:
         raise _StopReading("entities")
@@ -186,10 +229,12 @@ class _Reader:
         self._path.append(name)
         depth = len(self._path)
         if depth > MAX_DEPTH:
-            raise _StopReading("broken")
+            raise _NotXml
         if depth == 1:
-            if name not in _URLS_OF:
+            if name.lower() == "html":
                 raise _StopReading("")
+            if name not in _URLS_OF:
+                raise _NotXml
             self._item = _URLS_OF[name]
             self.found.kind = _KIND_OF.get(name, "feed")
         elif name == self._item and depth <= 3:
@@ -198,7 +243,7 @@ class _Reader:
             if name == "link" and (href := attributes.get("href")):
                 if attributes.get("rel", "alternate") == "alternate":
                     self._url = self._url or href
-            elif name in ("loc", "link", "guid") or name in _TIMES:
+            elif name in ("loc", "link", "guid") or name in TIMES:
                 if name == "guid" and attributes.get("isPermaLink", "true") != "true":
                     return
                 self._text, self._room = [], MAX_URL + 1
@@ -212,7 +257,7 @@ class _Reader:
         name = self._path.pop()
         if self._text is not None:
             text, self._text = "".join(self._text).strip(), None
-            if name in _TIMES:
+            if name in TIMES:
                 self._add_time(text)
             elif name == "guid":
                 self._guid = text
@@ -255,10 +300,7 @@ def time_of(text: str) -> float | None:
             return (begin + (_ANYWHERE if parts[3] else _DAY + _ANYWHERE)).timestamp()
         except (ValueError, OverflowError):
             return None
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
+    return http_time(text)
 
 
 def listed(page: Page, now: float) -> list[Entry]:
@@ -300,4 +342,4 @@ def is_likely(mime: str, start: bytes) -> bool:
     """Whether a document should be given to read(): by its media type or its first element."""
     if mime in ("application/rss+xml", "application/atom+xml", "application/rdf+xml"):
         return True
-    return "xml" in mime and any(name in start[:1024] for name in _FIRST)
+    return "xml" in mime and _FIRST.search(start, 0, _FIRST_BYTES) is not None

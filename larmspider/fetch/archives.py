@@ -55,7 +55,7 @@ from larmspider.fetch.plain_files import (
     plain_file,
 )
 from larmspider.formatting import counted, printable
-from larmspider.urls.media_types import type_by_name
+from larmspider.urls.media_types import PAGE_TYPES, type_by_name
 from larmspider.urls.syntax import without_userinfo
 
 _HOST = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::[0-9]+)?")
@@ -451,7 +451,9 @@ class MirrorFolder:
             shown = printable(str(self._folder.path / os.fsdecode(found.path)))
             raise errors.BadResponse(f"{shown}: {in_words(error)}") from None
         name = os.fsdecode(found.path.rpartition(b"/")[2])
-        mime = type_by_name(name.partition("?")[0]) or "text/html" * _is_html(body)
+        mime = type_by_name(name.partition("?")[0])
+        if mime not in (*PAGE_TYPES, "text/plain"):  # the content says the rest, as of a share
+            mime = "text/html" * (not mime and _is_html(body))
         head = [("Content-Type", mime), ("Last-Modified", formatdate(capture.time, usegmt=True))]
         return Answer(200, [one for one in head if one[1]], body, blob)
 

@@ -33,6 +33,7 @@ from scrapy.utils.misc import load_object
 
 from larmspider import options
 from larmspider.fetch.limits import Limits
+from larmspider.fetch.no_proxy import NoProxy
 from larmspider.fetch.proxies import read_proxy
 from larmspider.fetch.sites.lookup import Sites
 
@@ -404,6 +405,7 @@ class OwnAddress:
 
     def __init__(self, sites: Sites, proxies: dict[str, str], *, needed: bool = True) -> None:
         self._sites, self._proxies, self._needed = sites, proxies, needed
+        self._is_direct = NoProxy.from_environment(proxies)
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Self:
@@ -426,4 +428,6 @@ class OwnAddress:
             return None
         parts = urlsplit(url)
         proxy = self._proxies.get(parts.scheme)
-        return None if proxy is None or proxy_bypass(parts.hostname or "") else proxy
+        if proxy is None or self._is_direct(url):
+            return None
+        return None if proxy_bypass(parts.hostname or "") else proxy

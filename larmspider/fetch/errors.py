@@ -8,8 +8,6 @@ none holds a password, a cookie or the userinfo of a URL.
 
 from __future__ import annotations
 
-from email.utils import parsedate_to_datetime
-
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -19,6 +17,8 @@ from scrapy.exceptions import (
     IgnoreRequest,
     ResponseDataLossError,
 )
+
+from larmspider.dates import http_time
 
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (CannotResolveHostError, "dns"),
@@ -70,10 +70,8 @@ def retry_after(value: bytes | None, now: float) -> float | None:
     text = value.decode("latin-1").strip()
     if text.isascii() and text.isdigit():
         return float(text[:10])
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, TypeError, OverflowError):
-        return None
+    when = http_time(text)
+    return None if when is None else max(0.0, when - now)
 
 
 class OutOfScope(IgnoreRequest):

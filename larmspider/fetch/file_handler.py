@@ -24,13 +24,14 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import formatdate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
+from larmspider.dates import http_time
 from larmspider.fetch import errors
 from larmspider.fetch.blobs import Blob, Room, folder_of
 from larmspider.fetch.in_thread import in_thread
@@ -38,7 +39,7 @@ from larmspider.fetch.limits import Limits
 from larmspider.formatting import printable
 from larmspider.requests import BLOB, TIMING, TOO_LARGE, VALIDATORS, is_of_page
 from larmspider.urls.file_urls import FILES, FROM, FileRoots, path_of, url_of
-from larmspider.urls.media_types import is_document, type_by_name
+from larmspider.urls.media_types import PAGE_TYPES, is_document, type_by_name
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -52,7 +53,6 @@ LARGEST = 5_000_000
 between two parts, of all folders together."""
 _CHUNK = 1 << 20
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
-_PAGES = ("text/html", "application/xhtml+xml")
 _REPLACED = "another file has taken its place"
 _HAS_PROC = os.path.exists("/proc/self/fd")
 
@@ -185,7 +185,7 @@ class FileReader:
             "Last-Modified": formatdate(found.st_mtime, usegmt=True),
             "ETag": f'"{found.st_mtime_ns:x}-{found.st_size:x}"',
             "Content-Length": str(found.st_size),
-            **({"Content-Type": mime} if mime in _PAGES else {}),
+            **({"Content-Type": mime} if mime in PAGE_TYPES else {}),
         }
         if _is_as_it_was(headers, asked):
             return Answer(304, headers)
@@ -319,11 +319,8 @@ def _is_as_it_was(headers: dict[str, str], asked: dict[str, str]) -> bool:
     """RFC 9110 13.2.2: If-Modified-Since counts without If-None-Match only."""
     if asked["If-None-Match"]:
         return headers["ETag"] in asked["If-None-Match"]
-    try:
-        since = parsedate_to_datetime(asked["If-Modified-Since"]).timestamp()
-        return parsedate_to_datetime(headers["Last-Modified"]).timestamp() <= since
-    except (ValueError, TypeError, OverflowError):
-        return False
+    since, modified = http_time(asked["If-Modified-Since"]), http_time(headers["Last-Modified"])
+    return since is not None and modified is not None and modified <= since
 
 
 def _shown(name: bytes) -> str:

@@ -28,6 +28,7 @@ from larmspider.fetch.decoding import Decoder, DecodingError, Overflow, encoding
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.limits import Limits
 from larmspider.requests import BLOB, CUT_BYTES, TIMING, VALIDATORS
+from larmspider.urls.file_names import name_in, name_of
 from larmspider.urls.media_types import is_document
 
 _STATUS = re.compile(rb"(HTTP/\d(?:\.\d)?) ([1-5]\d\d)(?!\d)")
@@ -292,9 +293,12 @@ class Transfer:
         return self._head_is_complete() and self._announces_document(self.read_head())
 
     def _announces_document(self, head: ResponseHead) -> bool:
-        types = dict.get(head.headers, b"Content-Type")
         assert self.request is not None
-        return is_document(types[-1].decode("latin-1") if types else "", self.request.url)
+        types = dict.get(head.headers, b"Content-Type")
+        disposition = dict.get(head.headers, b"Content-Disposition")
+        named = name_in(disposition[-1].decode("latin-1")) if disposition else ""
+        name = name_of(named, self.request.url)
+        return is_document(types[-1].decode("latin-1") if types else "", name)
 
     def _head_is_complete(self) -> bool:
         return bool(self.lines) and self.lines[-1] in (b"\r\n", b"\n")

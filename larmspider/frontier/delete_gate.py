@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from enum import Enum
 from hashlib import blake2b
+from heapq import nsmallest
 from typing import NamedTuple
 
 import msgpack
@@ -125,11 +126,18 @@ class Waiting:
 
 
 class Notice(NamedTuple):
-    """Something waits for somebody: ``what`` in a word, about which host."""
+    """A condition that the operator should know: ``what`` in a word, about which host. ``seen`` is
+    the observation of pages that stay; each observation is a condition of its own."""
 
     what: str
     host: str
     message: str
+    seen: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the condition, under which the operator hears of it once."""
+        return " ".join(filter(None, (self.what, self.host, self.seen)))
 
 
 @dataclass(slots=True)
@@ -341,15 +349,18 @@ class DeleteGate:
         is_well = seen in PRESENT or seen is Observation.NOINDEX
         if is_page and (key in mine.visited or len(mine.visited) < MAX_SEARCHED):
             mine.visited[key] = is_well
-        if mine.canaries is not None and mine.canaries.get(key, False) is None:
+        if mine.canaries is not None and key in mine.canaries:
+            was_open = mine.canaries[key] is None
             mine.canaries[key] = is_well
-            if None not in mine.canaries.values():
+            if was_open and None not in mine.canaries.values():
                 self._schedule(host, mine.held, 1.0)
                 mine.again |= mine.held
                 mine.held.clear()
         if seen is Observation.LOGIN:
             mine.logins += 1
             mine.expired = True
+            if is_page and mine.canaries is None and self._is_new_login(mine, key):
+                self._begin_canaries(host, mine.visited)
         elif is_page and seen in (Observation.CHANGED, Observation.SAME):
             mine.logins = 0
             mine.well += 1
@@ -359,6 +370,13 @@ class DeleteGate:
         text = f"Host {host} waits: {LOGIN_EXPIRED}. {MAX_LOGINS} pages in a row are a login form."
         self.notices.append(Notice(LOGIN, host, text))
         return True
+
+    @staticmethod
+    def _is_new_login(mine: _Host, key: bytes) -> bool:
+        """Whether a page has become a login form, and few others are: the canaries show whether the
+        whole host has."""
+        known = [one for one in mine.undecided.values() if one.seen == Observation.LOGIN]
+        return key not in mine.undecided and len(known) < MAX_LOGINS
 
     def wants_again(self, host: str, key: bytes) -> bool:
         """Whether a page that was judged before its host's canaries were is to be visited again; it
@@ -470,8 +488,9 @@ class DeleteGate:
             one = mine.undecided[entry.key] = Waiting(entry.url, str(seen), reason, since, "")
         else:
             one = before
-            one.why = one.why if one.seen == seen else ""
-            one.seen, one.reason = str(seen), reason
+            if seen is not Observation.FAILED or one.seen in TABLE:  # a failure says nothing new
+                one.why = one.why if one.seen == seen else ""
+                one.seen, one.reason = str(seen), reason
         self._changed.add(entry.host)
         if one.is_listed(now) and entry.key not in mine.waiting:
             text = (
@@ -479,7 +498,27 @@ class DeleteGate:
                 f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or reason}."
                 " See scrapy deletes."
             )
-            self.notices.append(Notice(UNDECIDED, entry.host, text))
+            self.notices.append(Notice(UNDECIDED, entry.host, text, str(seen)))
+
+    def to_look_at(self, host: str, now: float) -> list[tuple[bytes, FetchRecord]]:
+        """Undecided pages of a host whose last visit is older than UNDECIDED_SECS and which are not
+        due: of the CANARIES pages that are undecided for longest."""
+        mine = self._hosts.get(host)
+        note = None if mine is not None else self._backend.note(undecided_note_of(host))
+        undecided = mine.undecided if mine is not None else waiting_of(note)
+        oldest = nsmallest(CANARIES, undecided.items(), key=lambda item: item[1].since)
+        visits = [(key, self._backend.visit(key), one.since) for key, one in oldest]
+        return [
+            (key, visit)
+            for key, visit, since in visits
+            if visit is not None
+            and min(now - since, now - visit.time) > UNDECIDED_SECS
+            and not 0.0 < visit.due <= _SOON
+        ]
+
+    def is_undecided(self, host: str, key: bytes) -> bool:
+        """Whether the last visit of a stored page did not find it."""
+        return key in self._of(host).undecided
 
     def waits_for(self, entry: QueuedUrl, why: str) -> None:
         """A page that may leave is kept, and ``why``."""
@@ -543,10 +582,8 @@ class DeleteGate:
         """ "" if the host is well, as far as it was asked in this run; ``key`` is."""
         mine = self._of(host)
         if mine.canaries is None:
-            visited = mine.visited | {key: is_well}
-            mine.canaries = {one: visited.get(one) for one in self._find_canaries(host)}
-            asked = [one for one, answer in mine.canaries.items() if answer is None]
-            self._schedule(host, asked, FIRST)
+            self._begin_canaries(host, mine.visited | {key: is_well})
+        assert mine.canaries is not None
         answers = list(mine.canaries.values())
         if None in answers:
             mine.held.add(key)
@@ -561,6 +598,13 @@ class DeleteGate:
             what = "the start page and those that most pages link to"
             return f"only {well} of {counted(len(answers), 'page')} are there: {what}"
         return ""
+
+    def _begin_canaries(self, host: str, visited: Mapping[bytes, bool]) -> None:
+        """Those that this run has not ``visited`` are due."""
+        mine = self._of(host)
+        mine.canaries = {one: visited.get(one) for one in self._find_canaries(host)}
+        asked = [one for one, answer in mine.canaries.items() if answer is None]
+        self._schedule(host, asked, FIRST)
 
     def _find_canaries(self, host: str) -> list[bytes]:
         """The keys of the start page, which has the smallest depth, and of those that most pages
@@ -608,9 +652,9 @@ class DeleteGate:
         )
         self.notices.append(Notice(NO_ANSWER, host, text))
 
-    def is_over(self, what: str, host: str) -> bool:
+    def is_over(self, what: str, host: str, seen: str = "") -> bool:
         """Whether what somebody was told of is no more, as far as this run has seen; to be asked at
-        its end."""
+        its end. The arguments are those of the notice."""
         if what == SCOPE:  # of many workers none knows it of all hosts
             hosts = self._backend.hosts()
             return not self._shared and not any(map(self._has_out_of_scope, hosts))
@@ -618,7 +662,8 @@ class DeleteGate:
             return not self._of(host).waiting
         mine = self._hosts.get(host)
         if what == UNDECIDED:
-            return not self._of(host).undecided
+            undecided = self._of(host).undecided.values()
+            return not any(one.seen == seen or not seen for one in undecided)
         if what == MOVED:
             return self._of(host).move is None
         is_well = mine is not None and any(mine.visited.values())

@@ -32,7 +32,7 @@ from larmspider.frontier.aliases import (
     Trial,
 )
 from larmspider.frontier.dispatch import schedule
-from larmspider.frontier.sessions import SessionNames, tokens_of, without
+from larmspider.frontier.sessions import SessionNames
 from larmspider.frontier.storage.records import (
     FetchRecord,
     MergedUrl,
@@ -45,6 +45,7 @@ from larmspider.frontier.trials import Trials
 from larmspider.items import REDIRECT, Page
 from larmspider.urls.equivalence import RULES, SESSION_ID, names_of
 from larmspider.urls.normalizer import UrlForms
+from larmspider.urls.session_ids import tokens_of, without
 
 if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier

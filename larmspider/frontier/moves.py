@@ -6,8 +6,8 @@ another host, or several hosts.
 
 A host has moved when its start page and more than half of its canaries redirect to pages of other
 hosts, which are stored (delete_gate.py). A host that answers every path with one text has no such
-pages. Of hosts that redirect to each other, a page that redirected at its last visit is no
-successor; one that was not visited since still is.
+pages. Of hosts that redirect to each other, neither has moved: a page stands for another one only
+if a visit has found it since the other one redirects there (or within SAME_RUN_SECS before).
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of
 
 REDIRECT_GONE = frozenset({404, 410})
 """Statuses of a redirect's target that say: the page has gone, too."""
+SAME_RUN_SECS = 3600.0
+"""A target that was visited so shortly before a page first redirected there need not be visited
+again: most pages of a run come after their targets or before them by chance."""
 
 
 class Successor(NamedTuple):
@@ -104,6 +107,12 @@ def stands_for(target: FetchRecord | None) -> bool:
     """Whether the target of a redirect may take the place of the page: it is stored and was there
     at its last visit. A URL that was merged has no record, and its page stands."""
     return target is not None and target.stands
+
+
+def is_seen_since(target: FetchRecord, redirects_since: float) -> bool:
+    """Whether the target of a redirect was visited since the page redirects there. A visit before
+    that says nothing: the target may redirect back by now."""
+    return target.time >= redirects_since - SAME_RUN_SECS
 
 
 def moved_to(canaries: Sequence[Successor | None]) -> tuple[str, ...]:

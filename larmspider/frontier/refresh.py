@@ -66,7 +66,7 @@ def value(t: float, a: float, b: float, weight: float = 1.0) -> float:
     return weight * gain
 
 
-@lru_cache(maxsize=4_096)  # the pages of a first crawl have one answer, which takes 20 us
+@lru_cache(maxsize=256)  # the pages of a first crawl have one answer, which takes 20 us
 def until_worth(theta: float, a: float, b: float, weight: float = 1.0) -> float:
     """Seconds after a visit at which the next one is worth ``theta``: SOONEST to LATEST."""
     low, high = SOONEST, LATEST

@@ -43,7 +43,7 @@ from larmspider.frontier.deletes import (
     decide,
 )
 from larmspider.frontier.hosts import HostState, Lease
-from larmspider.frontier.moves import Successor, stands_for
+from larmspider.frontier.moves import Successor, is_seen_since, stands_for
 from larmspider.frontier.refresh import (
     DAY,
     PAGES_A_DAY,
@@ -360,6 +360,8 @@ class Revisiting:
             self._cursor = b""
         if not self._cursor:
             self._queue_gone(now)
+            if not self._visits_all:
+                self._look_at_undecided(now)
         began = time.perf_counter()
         found = self._frontier.backend.visits(self._cursor, SLICE)
         self._cursor = found[-1][0] if found else None
@@ -392,6 +394,14 @@ class Revisiting:
                 known.gone = left
                 self.touch(host)
         self._frontier.add(entries)
+
+    def _look_at_undecided(self, now: float) -> None:
+        """The pages that are undecided for longest are visited once a week, so that the operator
+        hears of them in time."""
+        for name, host in self._frontier.hosts.items():
+            pages = self.gate.to_look_at(name, now)
+            if pages and not host.paused and not host.record.is_silent:
+                self._make_due([(key, CONFIRM, visit) for key, visit in pages])
 
     def _make_due(self, pages: Sequence[tuple[bytes, float, FetchRecord]]) -> None:
         self._frontier.backend.schedule([(key, at) for key, at, _ in pages])
@@ -747,7 +757,8 @@ class Revisiting:
         self._to_confirm.pop(entry.key, None)
         if before.state is UrlState.STORED and seen not in PRESENT and after.missing_as:
             self._to_confirm[entry.key] = after.due
-        successor = self._successor(entry, target) if seen is Observation.MOVED else None
+        is_moved = seen is Observation.MOVED
+        successor = self._successor(entry, target, after.missing_since) if is_moved else None
         is_page = after.status == 200
         expired = self.gate.saw(entry.host, entry.key, seen, successor, is_page=is_page)
         if before.state is UrlState.STORED and seen not in PRESENT:
@@ -808,6 +819,11 @@ class Revisiting:
                 why = f"{target} is {there.missing_as} itself"
             self.gate.waits_for(entry, why)
             return why
+        if target and not is_approved and not self._was_seen_since(entry, target):
+            self.look_at(target)
+            why = f"{target} is visited first"
+            self.gate.waits_for(entry, why)
+            return why
         has_successor = bool(target) and self._has(target)
         why = self.gate.why_not(entry, seen, reason, now, has_successor=has_successor)
         if why:
@@ -832,11 +848,23 @@ class Revisiting:
             state is UrlState.STORED and stands_for(self.record_of(exact))
         )
 
-    def _successor(self, entry: QueuedUrl, target: str) -> Successor | None:
-        """The page of another host, if a page redirects there and it is stored."""
+    def _was_seen_since(self, entry: QueuedUrl, target: str) -> bool:
+        """Whether a visit has found the target since the page redirects there: it may redirect
+        back by now. True for a target without a record, which was merged."""
+        there, page = self.record_of(target), entry.visit
+        if there is None or page is None:
+            return True
+        is_found = not self.gate.is_undecided(host_of(target), url_key(target))
+        return is_found and is_seen_since(there, page.missing_since)
+
+    def _successor(self, entry: QueuedUrl, target: str, since: float) -> Successor | None:
+        """The page of another host, if a page redirects there, and it is stored and was visited
+        ``since`` the page does."""
         if not target or host_of(target) == entry.host or not self._has(target):
             return None
         there = self.record_of(target)
+        if there is not None and not is_seen_since(there, since):
+            return None
         text = b"" if there is None else there.signature or there.digest
         return Successor(host_of(target), text or target.encode())
 
@@ -849,12 +877,17 @@ class Revisiting:
         return self._forms(entry.url).exact
 
     def look_at(self, exact: str) -> None:
-        """Visit a URL that redirects lead to before others, where this worker has it."""
+        """Visit a URL that redirects lead to next, and beside the budget, where this worker has
+        it: what it answers confirms whether the pages that redirect to it have gone."""
         key = url_key(exact)
         visit = self.record_of(exact)
         if visit is None or not self._frontier.is_own(key) or 0.0 < visit.due <= SIGNALLED:
             return
-        self._frontier.backend.schedule([(key, SIGNALLED)])
+        if visit.state is UrlState.REFUSED:  # by the operator, for one
+            return
+        self._frontier.backend.schedule([(key, ASKED if self._visits_all else CONFIRM)])
+        if self.mode in (DUE, WATCH):
+            self.until = max(self.until, CONFIRM)
         self._schedule([host_of(visit.url)])
 
     @property

@@ -12,54 +12,15 @@ commit that a repository browser shows stays the same from the page to its links
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+
+from larmspider.urls.session_ids import tokens_of, without
 
 PAGES = 3
 """Pages with a new value each that make a parameter a session id."""
 LINKS = 3
 """Links of such a page that differ beside the parameter."""
-_TOKEN = re.compile(r"(?:\A|[&;])([^=&;]+)=((?=[^&;]*[0-9])[0-9A-Za-z_-]{12,})(?=[&;]|\Z)")
-_SEGMENT = re.compile(r"/\(([A-Z])\(([0-9A-Za-z_-]{12,})\)\)(?=[/?]|\Z)")
-IN_PATH = "path"
-"""Name of a parameter that is a segment of the path: ``/(S(lit3py55t21z5v55vlm25s55))/``."""
-_BARE_SEGMENT = re.compile(
-    r"/(?=[^/;]*[0-9])(?=[^/;]*[A-Za-z])([0-9A-Za-z]{16,})(?=/)"  # no slug: these have hyphens
-)
-BARE_IN_PATH = "segment"
-"""Name of a parameter that is a whole segment, but the last one: ``/9f86d081884c7d65/item``."""
-_IN_SEGMENT = re.compile(r"(;[^=;/]+)=((?=[^;/]*[0-9])[0-9A-Za-z_-]{12,})(?=[;/]|\Z)")
-"""A parameter behind a segment; its name begins with the semicolon: ``/item;trk=9f86d081884c``."""
-
-
-def tokens_of(url: str) -> dict[str, str]:
-    """The parameters of a URL whose values look as if drawn at random, by name."""
-    path, _, query = url.partition("#")[0].partition("?")
-    found = dict(_TOKEN.findall(query)) if query else {}
-    if "(" in path and (segment := _SEGMENT.search(path)) is not None:
-        found[IN_PATH] = segment[2]
-    if (segment := _BARE_SEGMENT.search(path)) is not None:
-        found[BARE_IN_PATH] = segment[1]
-    if ";" in path:
-        found |= _IN_SEGMENT.findall(path)
-    return found
-
-
-def without(url: str, names: Collection[str]) -> str:
-    """A URL less the parameters of these names."""
-    head, mark, query = url.partition("?")
-    if IN_PATH in names:
-        head = _SEGMENT.sub("", head)
-    if BARE_IN_PATH in names:
-        head = _BARE_SEGMENT.sub("", head, count=1)
-    if ";" in head:
-        first, *parts = re.split("(;[^=;/]+=[^;/]*)", head)
-        head = first + "".join(one for one in parts if one.partition("=")[0] not in names)
-    if not mark:
-        return head
-    kept = [one for one in re.split("[&;]", query) if one.partition("=")[0] not in names]
-    return f"{head}?{'&'.join(kept)}" if kept else head
 
 
 class SessionNames:

@@ -6,8 +6,9 @@
     trials.ended(key, visit)                      # a URL has its final state
 
 Two pages that are equal are a verdict at once. Where they differ the first URL is asked again, for
-pages may differ from fetch to fetch: of one pair of a host at a time. What a verdict means for the
-rule is aliases.py's, for other URLs the Merger's (merging.py).
+pages may differ from fetch to fetch: of one pair of a host at a time. Where few words differ the
+first URL is asked twice, then the second and the first one in turns, MOST_LOOKS times in all. What
+a verdict means for the rule is aliases.py's, for other URLs the Merger's (merging.py).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from larmspider.urls.normalizer import UrlForms
 
 MOST_LOOKS = 5
-"""Times that the first URL of a pair is asked again: words that alternate may be the same ones."""
+"""Times that the URLs of a pair are asked again: words that alternate may be the same ones."""
 _LOOKED_THROUGH = 500
 """Merged URLs among which one is looked for that may go on trial."""
 
@@ -186,7 +187,8 @@ class Trials:
                 self.judge(name, trial, Outcome.NONE)
         if key in self._asked:
             name, trial = self._asked[key]
-            self._merger.is_gone(name, trial.into)
+            if self._merger.url_of(key) != self._merger.url_of(trial.key):
+                self._merger.is_gone(name, trial.into)
             self.judge(name, trial, Outcome.UNSURE)
         elif key in self._by_second and self._by_second[key][1].stage is Stage.FETCHING:
             name, trial = self._by_second[key]
@@ -238,12 +240,15 @@ class Trials:
         else:
             self._ask(host, trial, Stage.ASKING, first)
 
-    def _ask(self, host: str, trial: Trial, stage: Stage, first: FetchRecord) -> None:
-        """Queue the first URL once more."""
+    def _ask(
+        self, host: str, trial: Trial, stage: Stage, first: FetchRecord, *, second: bool = False
+    ) -> None:
+        """Queue the first URL once more, or the ``second`` one."""
         trial.stage, trial.looks = stage, trial.looks + 1
         frontier = self._frontier
-        normalized, exact = self._forms(first.url)
-        entry = frontier.entry(first.url, normalized, exact=exact, depth=first.depth)
+        url = self._merger.url_of(trial.key) if second else first.url
+        normalized, exact = self._forms(url)
+        entry = frontier.entry(url, normalized, exact=exact, depth=first.depth)
         self._asked.pop(trial.again, None)
         again = "" if trial.looks < 3 else f"-{trial.looks}"
         trial.again = entry.key = url_key(f"{exact}#asked-{stage}-{trial.key.hex()}{again}")
@@ -259,9 +264,27 @@ class Trials:
         backend = self._frontier.backend
         first, entry = backend.visit(trial.into), backend.entry(key)
         assert entry is not None  # it is leased
-        url = first.url if first is not None else entry.url
-        self._compare_again(host, trial, arrival, first, key)
-        return Copy(f"asked again, to compare {url} with itself", MergedUrl(entry, 0, trial.into))
+        if first is not None and entry.url == self._merger.url_of(trial.key):
+            self._compare_second(host, trial, arrival, first, key)
+        else:
+            self._compare_again(host, trial, arrival, first, key)
+        told = f"asked again, to compare {entry.url} with itself"
+        return Copy(told, MergedUrl(entry, 0, trial.into))
+
+    def _compare_second(
+        self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord, key: bytes
+    ) -> None:
+        """The second URL was asked again: it may be now as the first one was at some fetch."""
+        if arrival.status != 200:
+            self.judge(host, trial, Outcome.UNSURE)
+        elif _are_equal(arrival.digest, first.digest) or self._differs_in_places(
+            trial.into, key, set()
+        ):
+            self.judge(host, trial, Outcome.SAME)
+        elif _are_equal(arrival.digest, trial.look):
+            self._compare_places(host, trial, key, first, Outcome.DIFFERENT, of=trial.key)
+        else:
+            self._compare_places(host, trial, key, first, Outcome.UNSURE, of=trial.key)
 
     def _compare_again(
         self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord | None, key: bytes
@@ -281,25 +304,34 @@ class Trials:
             self._compare_details(host, trial, now, trial.second, first, key)
 
     def _compare_places(
-        self, host: str, trial: Trial, key: bytes, first: FetchRecord, outcome: Outcome
+        self,
+        host: str,
+        trial: Trial,
+        key: bytes,
+        first: FetchRecord,
+        outcome: Outcome,
+        *,
+        of: bytes = b"",
     ) -> None:
-        """The ``outcome``, unless words that alternate are all that differs."""
-        if self._learn_places(host, trial, key):
+        """The ``outcome``, unless words that alternate are all that differs. ``key``: of another
+        fetch of the URL ``of``, the first one if that is not given."""
+        if self._learn_places(host, trial, key, of or trial.into):
             self.judge(host, trial, Outcome.SAME)
         elif self._may_alternate(trial):
-            self._ask(host, trial, Stage.ASKING_TWICE, first)
+            second = trial.looks % 2 == 0  # not in turns: words may alternate with each request
+            self._ask(host, trial, Stage.ASKING_TWICE, first, second=second)
         else:
             self.judge(host, trial, outcome)
 
-    def _learn_places(self, host: str, trial: Trial, key: bytes) -> bool:
-        """Note in which places the first URL changes from fetch to fetch. True: the second one
-        differs from it in such places alone."""
+    def _learn_places(self, host: str, trial: Trial, key: bytes, of: bytes) -> bool:
+        """Note in which places a URL changes from fetch to fetch. True: the other one differs from
+        it in such places alone."""
         aliases = self._merger.of(host)
-        if changing := self.recent.differing(trial.into, key):
+        if changing := self.recent.differing(of, key):
             aliases.learn_changing(changing)
             self._merger.changed.add(host)
-        places = {*aliases.changing}
-        return any(self._differs_in_places(one, trial.key, places) for one in (trial.into, key))
+        places, other = {*aliases.changing}, trial.key if of == trial.into else trial.into
+        return any(self._differs_in_places(one, other, places) for one in (of, key))
 
     def _may_alternate(self, trial: Trial) -> bool:
         """Whether the pair differs in a few words, which may come and go: it is compared again."""

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Self
 
+from larmspider.dates import http_time
 from larmspider.frontier.storage.records import FetchRecord
 
 NOW_SECS = 5.0
@@ -32,14 +32,6 @@ CHECKS = 20
 MAX_LENGTH = 1_000
 """A longer validator is not sent."""
 _PACKED = struct.Struct(">HHHB")
-
-
-def http_time(value: str) -> float | None:
-    """Seconds since the epoch of an HTTP date, None for anything else."""
-    try:
-        return parsedate_to_datetime(value).timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
 
 
 def modified_at(last_modified: str, date: str, now: float) -> float | None:

@@ -19,7 +19,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from math import log2
 from types import MappingProxyType
@@ -30,6 +29,7 @@ import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from larmspider.dates import http_time
 from larmspider.index.copies import blocks, of_bytes
 from larmspider.index.normal import normalized
 from larmspider.index.outside_links import outside_links
@@ -550,13 +550,7 @@ def last_modified(header: str, fetched: float) -> datetime | None:
 
 @lru_cache(1_024)  # files that were installed together have one date: 16 us a page
 def _seconds(header: str) -> float | None:
-    try:
-        told = parsedate_to_datetime(header)
-        if told.tzinfo is None:  # "-0000": UTC, of no known place (RFC 5322 3.3)
-            told = told.replace(tzinfo=UTC)
-        return told.timestamp()
-    except (TypeError, ValueError, OverflowError, IndexError):
-        return None
+    return http_time(header)
 
 
 def _plausible(told: float | None, fetched: float) -> datetime | None:

@@ -42,7 +42,7 @@ from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.delete_gate import WAIT
 from larmspider.frontier.deletes import DAY, Observation, observation_of
 from larmspider.frontier.frontier import LOOK_AGAIN_SECS
-from larmspider.frontier.moves import is_gone, same_place
+from larmspider.frontier.moves import is_gone, is_seen_since, same_place
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.validators import modified_at
 from larmspider.index.access import Access
@@ -461,6 +461,9 @@ class _Judge:
         if is_root and same_place(self.refresh.exact_of(self.entry), target):
             is_root = False  # of a host that has moved
         many = len(pages) >= MANY or is_root
+        since = self.visit.missing_since or self.now
+        if there is not None and not many and not is_seen_since(there, since):
+            self.refresh.look_at(target)
         return Observation.MOVED_TO_ONE if many else Observation.MOVED
 
     def _led_nowhere(self, there: FetchRecord) -> Observation:

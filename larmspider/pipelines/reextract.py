@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from larmspider.errors import MEND, ConfigError, CrawlDirError, InvalidURL
+from larmspider.extraction.formats import add_outcome
 from larmspider.extraction.language import Languages, in_languages
 from larmspider.extraction.process import Readers
 from larmspider.fetch.blobs import digest_of
@@ -102,6 +103,7 @@ def _documents(
             page = Page(url)
             if status == "200":
                 page = read_again(readers, mime, body(), url, fetched.remarks)
+                add_outcome(page)
                 page.language = languages.of_now(page)
                 page.title = page.title or (title if page.unread else "")
                 for link in page.links:
@@ -109,7 +111,7 @@ def _documents(
                         link.normalized, link.exact = forms(link.url)
             with suppress(InvalidURL):
                 page.exact = forms(url).exact
-            page.normalized, page.status, page.mime = normalized, int(status), mime
+            page.normalized, page.status, page.mime = normalized, int(status), page.mime or mime
             page.depth, page.fetched = max(0, depth), fetched.time
             visit = None if frontier is None else frontier.visit(url_key(page.name))
             if visit is not None:

@@ -293,7 +293,7 @@ class RequestConverter:
             )
         if entry.visit is not None and frontier.refresh is not None:
             for name, value in frontier.refresh.validators_for(entry).items():
-                request.headers[name] = value
+                request.headers[name] = value.encode("latin-1", "replace")  # byte for byte
         request.meta[LEASE] = lease
         lease.holder = request
         return request

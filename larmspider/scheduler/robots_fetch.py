@@ -123,11 +123,12 @@ class RobotsFetch:
             return
         else:
             body = response.body if 200 <= status < 300 else b""
-            sitemaps = frontier.robots_loaded(lease, body, seconds, str(status))
+            lines = frontier.robots_loaded(lease, body, seconds, str(status))
+            sitemaps = [url for line in lines if (url := resolve(response.url, line))]
             if sitemaps:
                 frontier.found_sources(sitemaps, ROBOTS, lease.host.record.host)
                 self.scheduler.crawler.signals.send_catch_log(
-                    signals.sitemaps_found, host=lease.host.record.host, urls=list(sitemaps)
+                    signals.sitemaps_found, host=lease.host.record.host, urls=sitemaps
                 )
         self.scheduler.end_own(lease)
 

@@ -24,11 +24,12 @@ from scrapy.signals import engine_stopped
 from larmspider import signals as larm_signals
 from larmspider import stats
 from larmspider.errors import InvalidURL
-from larmspider.extraction.formats import extractor_for, media_type
+from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.extraction.process import ExtractionRefused, Readers
 from larmspider.extraction.sitemap import MAX_BYTES, Entry, Signals, read_aside
 from larmspider.fetch.errors import kind_of, retry_after
+from larmspider.fetch.response_type import body_type
 from larmspider.formatting import counted, printable
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.storage.records import host_of
@@ -151,7 +152,7 @@ class SourceFetch(RobotsFetch):
         if response.status != 200:
             return None
         content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
-        mime, body, url = media_type(content_type, response.body), response.body, response.url
+        mime, body, url = body_type(response), response.body, response.url
         extract = extractor_for(mime)
         if extract is None:
             return None

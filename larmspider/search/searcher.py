@@ -879,6 +879,9 @@ class Searcher:
     def reading(self) -> Iterator[tantivy.Searcher]:
         """The newest commit; Tantivy's errors become ours."""
         try:
+            if (held := self._newest.held) is not None:
+                yield self._limited(held)
+                return
             meta = self._meta.stat()
             seen = (meta.st_mtime_ns, meta.st_ino)  # each commit renames a new file into place
             if seen != self._newest.seen:
@@ -896,6 +899,20 @@ class Searcher:
             if not is_panic(error):
                 raise
             raise CrawlDirError(f"{self.directory}: the index cannot answer this") from error
+
+    @contextmanager
+    def one_commit(self) -> Iterator[None]:
+        """Many questions to the commit that is the newest one now: to look for a newer one takes
+        longer than most answers."""
+        newest = self._newest
+        with self.reading():
+            held = None if newest.held is not None else self._index.searcher()
+            newest.held = newest.held or held
+            try:
+                yield
+            finally:
+                if held is not None:
+                    newest.held = None
 
     def _limited(self, searcher: tantivy.Searcher) -> tantivy.Searcher:
         """What the reader may see of a commit: all questions to the index pass here."""
@@ -927,6 +944,7 @@ class _Newest:
     """What was found out of the commit that was read last, by all readers."""
 
     def __init__(self) -> None:
+        self.held: tantivy.Searcher | None = None
         self.renew(None)
         self.mark([], ())
 

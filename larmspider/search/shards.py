@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import copy
 from heapq import merge
 from itertools import chain, islice
@@ -454,6 +454,14 @@ class WorkersSearcher(Searcher):
 
     def has_side_by_side(self, words: Sequence[str]) -> bool:
         return any(shard.has_side_by_side(words) for shard in self._shards)
+
+    @contextmanager
+    def one_commit(self) -> Iterator[None]:
+        """As `Searcher.one_commit`, of each index."""
+        with ExitStack() as stack:
+            for shard in self._shards:
+                stack.enter_context(shard.one_commit())
+            yield
 
     def few_beginning_with(
         self, head: str, most: int, *, exactly: bool = False

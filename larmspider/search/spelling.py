@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -86,6 +87,9 @@ class Dictionary(Protocol):
 
     def has_side_by_side(self, words: Sequence[str]) -> bool:
         """Whether a page has several words side by side; False where all of them are frequent."""
+
+    def one_commit(self) -> AbstractContextManager[None]:
+        """Within it all questions are about one state of the index."""
 
     def few_beginning_with(
         self, head: str, most: int, *, exactly: bool = False
@@ -345,6 +349,11 @@ def one_error(dictionary: Dictionary, word: str) -> dict[str, int]:
 def two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
     """Words of the dictionary two mistakes away, found by their beginning, unless too many begin
     so."""
+    with dictionary.one_commit():
+        return _two_errors(dictionary, word)
+
+
+def _two_errors(dictionary: Dictionary, word: str) -> dict[str, int]:
     head, letters = word[:_HEAD], set(word)
     sizes, found = dict[str, int](), set[str]()
     counted = dictionary.sees_all

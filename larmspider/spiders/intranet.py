@@ -19,15 +19,16 @@ from scrapy import Spider, signals
 from larmspider import options, stats
 from larmspider import signals as larm_signals
 from larmspider.errors import ConfigError
-from larmspider.extraction.formats import extractor_for, media_type
+from larmspider.extraction.formats import add_outcome, extractor_for
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.extraction.language import Languages, languages_in
-from larmspider.extraction.page_builder import robots_header
+from larmspider.extraction.page_builder import MOVED_SECS, refresh_of, robots_header
 from larmspider.extraction.process import ExtractionRefused, Readers
 from larmspider.extraction.requisites import requisites_of_page, requisites_of_style
 from larmspider.fetch import limits
 from larmspider.fetch.blobs import Blob
 from larmspider.fetch.errors import kind_of, message_of
+from larmspider.fetch.response_type import body_type
 from larmspider.frontier.storage.records import host_of
 from larmspider.items import (
     REDIRECT,
@@ -72,6 +73,7 @@ ARGUMENTS = {
 """Spider arguments and the settings they stand for."""
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
+_LEVELS: dict[str, int] = {Outcome.NO_TEXT: logging.INFO, Outcome.BINARY: logging.DEBUG}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -163,6 +165,11 @@ class IntranetSpider(Spider):
         meta = response.meta
         self._fill(page, response, digest)
         self._add_redirect(page, response)
+        self._add_refresh(page, response)
+        if response.status == 200 and not page.unread:
+            add_outcome(page)
+            if page.unread:
+                self._count_unread(page)
         if PROOF in meta:  # somebody is signed in
             for link in page.links:
                 link.url = without_tokens(link.url)
@@ -177,7 +184,7 @@ class IntranetSpider(Spider):
     ) -> Page | None:
         """Read a stored body as the ``response`` of its URL was read; None if that fails."""
         content_type, extract = _header(response, b"Content-Type"), extractor_for(mime)
-        if extract is None or media_type(content_type, body, url) != mime:
+        if extract is None or body_type(response.replace(body=body)) != mime:
             return None
         try:
             if self.readers.is_apart(mime, body, url):
@@ -197,7 +204,7 @@ class IntranetSpider(Spider):
 
     def _requisite(self, response: Response, digest: str) -> Page:
         content_type = _header(response, b"Content-Type")
-        page = Page(response.url, mime=media_type(content_type, response.body, response.url))
+        page = Page(response.url, mime=body_type(response))
         self._fill(page, response, digest)
         self._add_redirect(page, response)
         page.requisites, page.links = [link.url for link in page.links], []
@@ -221,7 +228,7 @@ class IntranetSpider(Spider):
         page.fetched = time.time()
         page.latency = meta.get("download_latency", 0.0)
         page.digest = digest
-        if not page.size and page.unread:
+        if not page.size and page.unread.startswith(Outcome.TOO_LARGE):
             page.digest = _sha1(page.url.encode())
         page.etag = _header(response, b"Etag")
         page.last_modified = _header(response, b"Last-Modified")
@@ -231,12 +238,12 @@ class IntranetSpider(Spider):
         body, content_type = response.body, _header(response, b"Content-Type")
         if TOO_LARGE in response.flags or BLOB in response.meta:
             return self._too_large(response)
-        mime = media_type(content_type, body, response.url)
+        mime = body_type(response)
         extract = extractor_for(mime)
-        if extract is None:
-            return Page(response.url, mime=mime)
         try:
-            if self.readers.is_apart(mime, body, response.url):
+            if extract is None:
+                page = Page(response.url)
+            elif self.readers.is_apart(mime, body, response.url):
                 with self._apart(body):
                     page = await self.readers.read(mime, body, response.url, content_type)
             elif self.readers.beside.takes(body):
@@ -249,12 +256,12 @@ class IntranetSpider(Spider):
             page = refused.kept or Page(response.url, unread=str(refused))
         except ExtractionStopped:
             raise
-        except Exception:
+        except Exception as error:
             # the page is stored even so: its body, without title and links
             self.logger.exception("Extraction failed on %s", response.url)
             self.crawler.stats.inc_value(stats.EXTRACTION_ERRORS)
-            page = Page(response.url)
-        page.mime = page.mime or mime
+            page = Page(response.url, unread=f"{Outcome.READER_DIED}: raised {error!r}"[:500])
+        page.mime, page.body = page.mime or mime, body
         if page.unread:
             self._count_unread(page)
         return page
@@ -296,7 +303,7 @@ class IntranetSpider(Spider):
     def _count_unread(self, page: Page) -> None:
         outcome = page.unread.partition(":")[0]
         self.crawler.stats.inc_value(stats.EXTRACTION_UNREAD.format(outcome=outcome))
-        level = logging.INFO if outcome == Outcome.NO_TEXT else logging.WARNING
+        level = _LEVELS.get(outcome, logging.WARNING)
         kept = "with some of its text" if page.text else "without its text"
         self.logger.log(level, "Stored %s: %s (%s)", kept, without_userinfo(page.url), page.unread)
 
@@ -311,6 +318,17 @@ class IntranetSpider(Spider):
         url = resolve(response.url, target)
         shown = url if url is not None else without_userinfo(target)
         page.links.insert(0, Link(shown, type=REDIRECT))
+
+    def _add_refresh(self, page: Page, response: Response) -> None:
+        """The header Refresh is a link as a meta refresh is (HTML 7.4.6)."""
+        for header in dict.get(response.headers, b"Refresh", ()):
+            if (found := refresh_of(location_of(header))) is None:
+                continue
+            seconds, target = found
+            if url := resolve(response.url, target):
+                page.links.insert(0, Link(url, type=REDIRECT))
+                page.moved |= seconds <= MOVED_SECS
+            return
 
     def fetch_failed(self, failure: Failure) -> Iterator[FailedFetch | Kept | Removed | Requisite]:
         request = failure.request  # type: ignore[attr-defined]

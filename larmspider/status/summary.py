@@ -14,6 +14,7 @@ from larmspider import options, stats
 from larmspider.formatting import counted, size
 from larmspider.frontier.deletes import DAY, TABLE, Observation, in_words
 from larmspider.frontier.shortfall import SHOWN
+from larmspider.items import Outcome
 from larmspider.status.freshness import requests_by_purpose, requests_in_words
 from larmspider.workdir.manifest import files_of_stores
 
@@ -243,10 +244,15 @@ class Summary:
             f"{'failed':<9} {counted(sum(self.failed.values()), 'URL')} ({_failures(self.failed)})"
             f"{told if any(self.failed.values()) and self.has_fetch_log else ''}"
         )
-        if self.unread:
+        if unread := {key: n for key, n in self.unread.items() if key != Outcome.BINARY}:
             yield (
-                f"{'unread':<9} {counted(sum(self.unread.values()), 'document')}"
-                f" ({_listed(self.unread)}); stored, and found by title and link texts"
+                f"{'unread':<9} {counted(sum(unread.values()), 'document')}"
+                f" ({_listed(unread)}); stored, and found by title and link texts"
+            )
+        if binary := self.unread.get(Outcome.BINARY, 0):
+            yield (
+                f"{'binary':<9} {counted(binary, 'file')}: programs, fonts, pictures, sound and"
+                " films; stored, and found by name and link texts"
             )
         if self.requisites:
             ended = {state: self.requisites.get(state, 0) for state in _ENDS}

@@ -15,11 +15,13 @@ _HERE = "larmspider.extraction."
 _APART = _HERE + "documents."
 OOXML = "application/vnd.openxmlformats-officedocument."
 ODF = "application/vnd.oasis.opendocument."
+FLAT_ODF = ODF + "{kind}-flat-xml"
+"""OpenDocument in one XML file; ``kind`` is text, spreadsheet, presentation or graphics."""
 
 FORMATS: tuple[tuple[str, str, str], ...] = (
     # media type, extensions, module; what lies in documents/ is read in a process of its own
     ("text/html", "html htm", _HERE + "html"),
-    ("application/xhtml+xml", "xhtml xht", _HERE + "html"),
+    ("application/xhtml+xml", "xhtml xht", _HERE + "xhtml"),
     ("text/plain", "txt text log info", _HERE + "plain_text"),
     ("application/pdf", "pdf", _APART + "pdf"),
     ("application/x-pdf", "", _APART + "pdf"),
@@ -27,14 +29,24 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     (OOXML + "wordprocessingml.template", "dotx", _APART + "office"),
     ("application/vnd.ms-word.document.macroenabled.12", "docm", _APART + "office"),
     (OOXML + "presentationml.presentation", "pptx", _APART + "office"),
+    ("application/vnd.ms-word.template.macroenabled.12", "dotm", _APART + "office"),
     (OOXML + "presentationml.slideshow", "ppsx", _APART + "office"),
+    (OOXML + "presentationml.template", "potx", _APART + "office"),
+    ("application/vnd.ms-powerpoint.slideshow.macroenabled.12", "ppsm", _APART + "office"),
+    ("application/vnd.ms-powerpoint.template.macroenabled.12", "potm", _APART + "office"),
     ("application/vnd.ms-powerpoint.presentation.macroenabled.12", "pptm", _APART + "office"),
     (ODF + "text", "odt", _APART + "office"),
     (ODF + "text-template", "ott", _APART + "office"),
+    (ODF + "text-master", "odm", _APART + "office"),
+    (ODF + "spreadsheet-template", "ots", _APART + "office"),
+    (ODF + "presentation-template", "otp", _APART + "office"),
+    (ODF + "graphics-template", "otg", _APART + "office"),
     (ODF + "spreadsheet", "ods", _APART + "office"),
     (ODF + "presentation", "odp", _APART + "office"),
     (ODF + "graphics", "odg", _APART + "office"),
     (OOXML + "spreadsheetml.sheet", "xlsx", _APART + "spreadsheet"),
+    (OOXML + "spreadsheetml.template", "xltx", _APART + "spreadsheet"),
+    ("application/vnd.ms-excel.template.macroenabled.12", "xltm", _APART + "spreadsheet"),
     ("application/vnd.ms-excel", "xls", _APART + "spreadsheet"),
     ("application/vnd.ms-excel.sheet.macroenabled.12", "xlsm", _APART + "spreadsheet"),
     ("application/vnd.ms-excel.sheet.binary.macroenabled.12", "xlsb", _APART + "spreadsheet"),
@@ -46,13 +58,18 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/vnd.ms-outlook", "msg", _APART + "msg"),
     ("text/markdown", "md markdown", _APART + "markdown"),
     ("text/x-markdown", "", _APART + "markdown"),
-    ("text/csv", "csv", _APART + "text"),
-    ("text/tab-separated-values", "tsv", _APART + "text"),
+    ("text/csv", "csv", _APART + "delimited"),
+    ("text/tab-separated-values", "tsv", _APART + "delimited"),
     ("application/json", "json", _APART + "text"),
     ("application/xml", "xml", _APART + "xml"),
     ("text/xml", "", _APART + "xml"),
     ("application/rss+xml", "rss", _APART + "xml"),
     ("application/atom+xml", "atom", _APART + "xml"),
+    ("image/svg+xml", "svg", _APART + "xml"),
+    (FLAT_ODF.format(kind="text"), "fodt", _APART + "xml"),
+    (FLAT_ODF.format(kind="spreadsheet"), "fods", _APART + "xml"),
+    (FLAT_ODF.format(kind="presentation"), "fodp", _APART + "xml"),
+    (FLAT_ODF.format(kind="graphics"), "fodg", _APART + "xml"),
     ("application/zip", "zip", _APART + "archives"),
     ("application/x-zip-compressed", "", _APART + "archives"),
     ("application/x-tar", "tar", _APART + "archives"),
@@ -60,6 +77,8 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/x-gzip", "", _APART + "archives"),
     ("application/x-bzip2", "bz2", _APART + "archives"),
     ("application/x-xz", "xz", _APART + "archives"),
+    ("application/zstd", "zst", _APART + "archives"),
+    ("application/x-lzma", "lzma", _APART + "archives"),
     # what the base install cannot read says so (docs/documents.md#second-reader)
     ("application/msword", "doc dot", _APART + "ole"),
     ("application/vnd.ms-powerpoint", "ppt pps", _APART + "ole"),
@@ -75,6 +94,11 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/vnd.apple.pages", "pages", _APART + "unknown"),
     ("application/vnd.apple.numbers", "numbers", _APART + "unknown"),
     ("application/vnd.apple.keynote", "key", _APART + "unknown"),
+    ("application/vnd.ms-xpsdocument", "xps oxps", _APART + "unknown"),
+    ("image/vnd.djvu", "djvu djv", _APART + "unknown"),
+    ("application/x-lzip", "lz", _APART + "unknown"),
+    ("application/x-lz4", "lz4", _APART + "unknown"),
+    ("application/x-compress", "z", _APART + "unknown"),
     ("application/x-7z-compressed", "7z", _APART + "unknown"),
     ("application/vnd.rar", "rar", _APART + "unknown"),
     ("application/x-rar-compressed", "", _APART + "unknown"),
@@ -103,6 +127,29 @@ _NO_PROSE = frozenset(
 )
 """Texts for browsers alone, and markup: not read."""
 
+WRAPPED = frozenset(
+    {"application/vnd.ms-visio.drawing", "application/vnd.ms-xpsdocument"}
+    | {f"application/vnd.apple.{name}" for name in ("pages", "numbers", "keynote")}
+)
+"""Types of zip files that no reader of ours knows."""
+_CLOSED_FAMILIES = ("image/", "audio/", "video/", "font/")
+_CLOSED = _NO_PROSE | frozenset(
+    {f"application/{name}javascript" for name in ("", "x-")}
+    | {f"application/{name}ecmascript" for name in ("", "x-")}
+    | {"application/java-archive", "application/x-java-archive", "application/java-vm"}
+    | {"application/vnd.android.package-archive", "application/x-xpinstall"}
+    | {"application/x-ios-app", "application/msix", "application/appx", "application/vnd.ms-appx"}
+    | {"application/x-chrome-extension", "application/wasm", "application/x-shockwave-flash"}
+    | {"application/vnd.ms-fontobject", "application/font-woff", "application/x-font-ttf"}
+    | {"application/x-font-woff", "application/x-font-otf", "application/font-sfnt"}
+    | {"application/ogg", "application/mp4", "application/x-matroska"}
+)
+"""Pictures, sound, films, fonts, programs, and texts for browsers alone: no documents."""
+_OFTEN_SOURCE = frozenset({"video/mp2t", "video/vnd.dlna.mpeg-tts"})
+"""Servers send source code in TypeScript (.ts) so."""
+
+PAGE_TYPES = ("text/html", "application/xhtml+xml")
+
 _READERS = {mime: reader for mime, _, reader in FORMATS}
 _BY_EXTENSION = {name: mime for mime, names, _ in FORMATS for name in names.split()}
 
@@ -118,9 +165,25 @@ NO_TYPES = DOWNLOADS | {"unknown/unknown", "application/unknown", "*/*", "conten
 def reader_of(mime: str) -> str:
     """The module of extraction/ that reads documents of a type; "" for none."""
     reader = _READERS.get(mime, "")
-    if not reader and mime.startswith("text/") and mime not in _NO_PROSE:
+    if reader or mime in _CLOSED:
+        return reader
+    if mime.startswith("text/"):
         return _READERS["text/*"]
-    return reader
+    if mime.endswith(("+xml", "+json")) and not mime.startswith(_CLOSED_FAMILIES):  # RFC 6839
+        return _READERS["application/xml" if mime.endswith("+xml") else "application/json"]
+    return ""
+
+
+def module_of(mime: str) -> str:
+    """The name of that module alone: ``office``."""
+    return reader_of(mime).rpartition(".")[2]
+
+
+def is_closed(mime: str) -> bool:
+    """Whether a type is believed though nothing reads it: a picture, a program."""
+    if mime in _READERS or mime in _OFTEN_SOURCE:
+        return False
+    return mime in _CLOSED or mime.startswith(_CLOSED_FAMILIES)
 
 
 def is_read_apart(mime: str) -> bool:
@@ -128,16 +191,18 @@ def is_read_apart(mime: str) -> bool:
     return reader_of(mime).startswith(_APART)
 
 
-def announced_type(content_type: str, url: str) -> str:
+def announced_type(content_type: str, name: str) -> str:
     """The media type that the head of a response announces: by Content-Type or, where that says
-    nothing, by the name."""
+    nothing that is known, by the name."""
     mime = content_type.partition(";")[0].strip().lower()
-    return mime if mime and mime not in NO_TYPES else type_by_name(url)
+    if mime in NO_TYPES or not (reader_of(mime) or is_closed(mime)):
+        return type_by_name(name) or (mime if mime not in NO_TYPES else "")
+    return mime
 
 
-def is_document(content_type: str, url: str) -> bool:
+def is_document(content_type: str, name: str) -> bool:
     """Whether the head of a response announces a document and no page."""
-    return is_read_apart(announced_type(content_type, url))
+    return is_read_apart(announced_type(content_type, name))
 
 
 def type_by_name(name: str) -> str:

@@ -119,7 +119,7 @@ def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
     assert refused["targets"] == 2
     assert report["counts"]["stored"] == 63
     assert (report["documents"]["count"], report["documents"]["of_failed"]) == (63, 2)
-    assert report["unread"] == {"encrypted": 2}
+    assert report["unread"] == {"encrypted": 2, "no-text": 2}
     assert list(report["languages"].values()) == [{"en": 46, "de": 4, "ru": 3}]
     copies = report["duplicates"]["groups"]
     assert [group["copies"] for group in copies] == [2]

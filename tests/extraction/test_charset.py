@@ -113,6 +113,81 @@ def test_unguessable_charset_is_windows_1252(monkeypatch):
     assert decode(b"caf\xe9 ", None) == ("café ", "windows-1252")
 
 
+POLISH = "Zażółć gęślą jaźń, świętość, źródło \u201ei\u201d"
+JAPANESE = "これは日本語の文章です。カタカナもあります。"
+GREEK = "Καλημέρα κόσμε, \u201cΆγιος\u201d"
+
+
+@pytest.mark.parametrize(
+    ("text", "real", "declared"),
+    [
+        ("Köln, Grüße", "utf-8", "iso-8859-1"),
+        ("Öl", "utf-8", "windows-1252"),
+        (GERMAN, "utf-8", "us-ascii"),
+        (RUSSIAN, "utf-8", "windows-1251"),
+        (RUSSIAN, "utf-8", "koi8-r"),
+        (JAPANESE, "utf-8", "shift_jis"),
+        ("这是一个中文网页", "utf-8", "gb2312"),
+        ("plain", "utf-8", "utf-16"),
+        (GREEK, "utf-8", "utf-16be"),
+        (GERMAN, "cp1252", "utf-8"),
+        ("Grün", "cp1252", "utf-8"),
+        ("Öl und Käse", "cp1252", "utf-8"),
+        (RUSSIAN, "cp1251", "utf-8"),
+        ("A text of ASCII. " * 500 + "Köln, Grüße", "cp1252", "utf-8"),
+        (POLISH, "cp1250", "iso-8859-2"),
+        (GREEK, "cp1253", "iso-8859-7"),
+        (JAPANESE * 5, "shift_jis", "iso-8859-1"),
+        (JAPANESE * 5, "shift_jis", "euc-jp"),
+        ("A page", "utf-16-le", "utf-8"),
+        ("A page: Köln", "utf-16-be", "iso-8859-1"),
+    ],
+)
+@pytest.mark.parametrize("is_header", [True, False], ids=["header", "meta"])
+def test_a_false_declaration_does_not_count(
+    text: str, real: str, declared: str, is_header: bool
+) -> None:
+    """Where the bytes prove another charset, that is used; for documents too."""
+    meta = f"<meta charset={declared}>" if not is_header else "<p>............"
+    body = (meta + text).encode(real)
+    content_type = f"text/html; charset={declared}" if is_header else None
+    assert decode(body, content_type)[0] == meta + text
+    assert to_utf8(body, content_type)[0].decode() == meta + text
+
+
+@pytest.mark.parametrize(
+    ("text", "declared"),
+    [
+        (GERMAN, "windows-1252"),
+        ("\u20ac \u201equoted\u201c \u2026", "windows-1252"),
+        (RUSSIAN, "windows-1251"),
+        (RUSSIAN, "koi8-r"),
+        (RUSSIAN, "iso-8859-5"),
+        (RUSSIAN, "ibm866"),
+        (POLISH.replace("\u201e", "").replace("\u201d", ""), "iso-8859-2"),
+        ("Καλημέρα κόσμε", "iso-8859-7"),
+        (JAPANESE, "euc-jp"),
+        (JAPANESE, "shift_jis"),
+        (JAPANESE, "iso-2022-jp"),
+        ("这是一个中文网页", "gbk"),
+        ("繁體中文", "big5"),
+        ("한국어 문장", "euc-kr"),
+        (JAPANESE, "utf-16le"),
+        (JAPANESE, "utf-8"),
+        ("A text of ASCII. " * 500 + "Köln, Grüße", "utf-8"),
+    ],
+)
+def test_a_true_declaration_counts(text: str, declared: str) -> None:
+    body = ("<p>" + text).encode("cp866" if declared == "ibm866" else declared)
+    assert decode(body, f"text/html; charset={declared}")[0] == "<p>" + text
+
+
+def test_a_page_of_two_charsets_is_in_the_one_of_most_characters() -> None:
+    body = "Käse, Öl, Grün, ".encode() * 5 + "Köln".encode("latin-1")
+    assert charset_guess.charset_of(body, "text/html; charset=utf-8") == "utf-8"
+    assert decode(body, "text/html; charset=utf-8")[0].startswith("Käse, Öl")
+
+
 @given(st.binary(max_size=300), st.none() | st.text(max_size=40))
 def test_any_bytes_decode(body, content_type):
     """Never raises, and both ways to read a body agree on its charset."""

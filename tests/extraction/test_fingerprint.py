@@ -18,6 +18,7 @@ from larmspider.extraction.fingerprint import (
     asks_password,
     fingerprint,
     link_signature,
+    same_page,
     signature,
     simhash,
     was_noindex,
@@ -240,6 +241,34 @@ def test_links_are_what_the_page_says_of_them() -> None:
         for session, q in ((1, 2), (3, 2), (1, 4))
     )
     assert link_signature(mine) == link_signature(its) != link_signature(longer)
+
+
+@pytest.mark.parametrize(
+    "form", ["/(S({}))/p{}", "/{}/p{}", "/p{1};trk={0}", "/p{1};trk={0}?a=1", "/p{1}?trk={0}"]
+)
+def test_another_session_in_each_link_is_no_change(form: str) -> None:
+    stored, first, second, later, news = (
+        page(LONG, links=[f"http://h{form.format(session, number)}" for number in numbers])
+        for session, numbers in (
+            ("9f86d081884c7d65", "123"),
+            ("2c26b46b68ffc68f", "123"),
+            ("fcde2b2edba56bf4", "123"),
+            ("18ac3e7343f016890", "123"),
+            ("4b227777d4dd1fc6", "124"),
+        )
+    )
+    volatile = Volatile()
+    assert not same_page(stored, first, volatile)
+    assert volatile.learn(first, second, stored)
+    assert same_page(stored, later, volatile)
+    assert not same_page(stored, news, volatile), "a link has come"
+
+
+def test_a_commit_in_each_path_is_no_session_where_pages_show_the_same() -> None:
+    one, other = (page(LONG, links=[f"http://h/{name}/p"]) for name in (40 * "a1", 40 * "b2"))
+    volatile = Volatile()
+    volatile.learn(one, one, one)
+    assert not same_page(one, other, volatile)
 
 
 def test_the_expressions_for_volatile_words_are_linear() -> None:

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from larmspider.extraction import html, plain_text
+from larmspider.extraction import html, plain_text, xhtml
+from larmspider.extraction.body_type import END_BYTES, MAX_NAMES, media_type
 from larmspider.extraction.documents import pdf
 from larmspider.extraction.documents.containers import document_type
-from larmspider.extraction.formats import END_BYTES, MAX_NAMES, extractor_for, media_type
+from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.page_builder import MAX_TEXT
 from tests.support.documents.corpus import zipped
 from tests.support.documents.hostile import ole_of_many_entries
@@ -18,7 +19,7 @@ from tests.support.documents.hostile import ole_of_many_entries
     [
         ("text/html", html.extract),
         ("Text/HTML; charset=utf-8", html.extract),
-        ("application/xhtml+xml", html.extract),
+        ("application/xhtml+xml", xhtml.extract),
         ("text/plain", plain_text.extract),
         ("application/pdf", pdf.extract),
         ("text/x-python", plain_text.extract),
@@ -103,7 +104,7 @@ def test_media_type(content_type, body, mime):
         ("text/plain", "http://h/a.html", "text/plain"),
         ("text/html", "http://h/a.csv", "text/html"),
         ("application/octet-stream", "http://h/a.csv", "text/csv"),
-        ("application/octet-stream", "http://h/a", "application/octet-stream"),
+        ("application/octet-stream", "http://h/a", "text/plain"),
         ("application/octet-stream", "http://h/a.docx", "text/plain"),
         ("", "a/b.json", "application/json"),
         ("image/png", "http://h/a.csv", "image/png"),

@@ -68,6 +68,44 @@ def urls(markup: str | bytes, url: str = URL) -> list[str]:
         ),
         ("<svg><a xlink:href=b>t</a></svg>", "http://wiki.example/docs/b", ORDINARY, "t"),
         ("<noscript><a href=b>t</a></noscript>", "http://wiki.example/docs/b", ORDINARY, "t"),
+        ("<object data=b title=T></object>", "http://wiki.example/docs/b", FRAME, "T"),
+        ("<OBJECT TYPE=text/html DATA=' b '>x</OBJECT>", "http://wiki.example/docs/b", FRAME, ""),
+        ("<a><object data=b name=N><p>t</object></a>", "http://wiki.example/docs/b", FRAME, "N"),
+        ("<embed type=application/pdf src='b#page=2'>", "http://wiki.example/docs/b", FRAME, ""),
+        ("<iframe srcdoc='<a href=b>t</a>'></iframe>", "http://wiki.example/docs/b", ORDINARY, "t"),
+        ("<iframe srcdoc='&lt;embed src=b>'></iframe>", "http://wiki.example/docs/b", FRAME, ""),
+        (
+            "<iframe srcdoc='<base href=http://h/x/><a href=b>t</a>'></iframe>",
+            "http://h/x/b",
+            ORDINARY,
+            "t",
+        ),
+        (
+            "<iframe srcdoc='<iframe srcdoc=\"<a href=b>t</a>\">'></iframe>",
+            "http://wiki.example/docs/b",
+            ORDINARY,
+            "t",
+        ),
+        (
+            "<iframe srcdoc='<meta http-equiv=refresh content=\"0;b\">'></iframe>",
+            "http://wiki.example/docs/b",
+            ORDINARY,
+            "",
+        ),
+        (
+            "<x-y><template shadowrootmode=open><a href=b>t</a></template></x-y>",
+            "http://wiki.example/docs/b",
+            ORDINARY,
+            "t",
+        ),
+        (
+            "<div><TEMPLATE ShadowRoot='closed' class=a><a href=b>t</a></TEMPLATE></div>".replace(
+                "ShadowRoot", "shadowRoot"
+            ),
+            "http://wiki.example/docs/b",
+            ORDINARY,
+            "t",
+        ),
     ],
 )
 def test_link_is_found(markup, url, kind, anchor):
@@ -95,6 +133,13 @@ def test_link_is_found(markup, url, kind, anchor):
         "<link rel=next>",
         "<meta http-equiv=refresh content=5>",
         "<template><a href=b>t</a></template>",
+        "<template><div><template shadowrootmode=open><a href=b>t</a></template></div></template>",
+        "<template shadowrootmode=none><a href=b>t</a></template>",
+        "<object type=image/png data=b></object>",
+        "<embed type=video/mp4 src=b>",
+        "<embed src=''>",
+        "<object data=''></object>",
+        "<iframe srcdoc='<template><a href=b>t</a></template>'></iframe>",
         "<script>'<a href=b>'</script>",
         "<!-- <a href=b>t</a> -->",
         "<textarea><a href=b>t</a></textarea>",
@@ -108,6 +153,35 @@ def test_no_link_is_found(markup):
 @pytest.mark.parametrize("markup", ["<a href=''>", "<a href>", "<a href='#x'>", "<a href='  '>"])
 def test_empty_href_and_fragment_are_links_to_the_page_itself(markup):
     assert urls(markup) == ["http://wiki.example/docs/start?x=1"]
+
+
+@pytest.mark.parametrize(
+    "markup, text",
+    [
+        ("a<object data=x>b</object>c", "a b c"),
+        ("a<embed src=x>b", "a b"),
+        ("a<iframe srcdoc='<title>t</title><h1>b</h1>c'>d</iframe>e", "a b c e"),
+        (
+            "a<iframe srcdoc='<script>b</script><option>c</option>d<main>e</main>'></iframe>",
+            "a d e",
+        ),
+        ("<p>a long text<iframe hidden srcdoc='b'></iframe>c", "a long text c"),
+        (
+            "<x-y>a<template shadowrootmode=open>b<template>c</template>d</template>e</x-y>",
+            "a bd e",
+        ),
+        ("<template>a<p shadowrootmode=open>b</template>c", "c"),
+    ],
+)
+@pytest.mark.parametrize("nesting", ["", "<div>" * 1_000], ids=["lexbor", "libxml2"])
+def test_what_a_page_shows_in_a_frame_is_its_text(markup: str, text: str, nesting: str) -> None:
+    """The text of an object, of an iframe's srcdoc, and of a shadow root in the markup."""
+    assert page(nesting + markup).text == text
+
+
+def test_many_srcdocs_are_read_up_to_a_number_of_tags() -> None:
+    one = "<iframe srcdoc='<a href=x>t</a>'></iframe>"
+    assert len(page(one * 5_000).links) < 1_000
 
 
 def test_every_link_is_kept_in_document_order():
@@ -363,10 +437,11 @@ def test_charset_reaches_title_href_and_text():
 
 
 def test_bad_utf8_becomes_replacement_characters():
-    found = extract(
-        b"<title>a\xffb</title><a href='\xff'>c\xffd</a>", URL, "text/html; charset=utf-8"
-    )
-    assert (found.title, found.text, found.links[0].anchor) == ("a\ufffdb", "c\ufffdd", "c\ufffdd")
+    """Most characters of the page are UTF-8."""
+    markup = b"<title>a\xffb</title><a href='\xff'>c\xffd</a> " + "äöüß".encode()
+    found = extract(markup, URL, "text/html; charset=utf-8")
+    assert (found.title, found.text) == ("a\ufffdb", "c\ufffdd äöüß")
+    assert found.links[0].anchor == "c\ufffdd"
 
 
 def test_fields_of_the_fetch_are_left_to_the_spider():

@@ -87,6 +87,144 @@ def test_what_a_document_names(body: bytes, kind: str, entries: list[Entry]) -> 
     assert (found.kind, found.entries, found.trouble) == (kind, entries, "")
 
 
+WARNING = b"<br />\n<b>Warning</b>:  x() in <b>/a.php</b> on line <b>3</b><br />\n"
+
+
+@pytest.mark.parametrize(
+    "body, names",
+    [
+        (b" \r\n" + urlset("/a"), ["a"]),
+        (b"\xef\xbb\xbf\n" + urlset("/a"), ["a"]),
+        (WARNING + urlset("/a"), ["a"]),
+        (b"Warning: x in y.php on line 3\n" + urlset("/a"), ["a"]),
+        (b"<!-- 0.2 s -->\n" + urlset("/a"), ["a"]),
+        (urlset("/a").replace(b"<url>", b"<br>" + WARNING + b"<url>"), ["a"]),
+        (urlset("/a?x=1&y=2", "/b&copy=3", "/c"), ["a?x=1&y=2", "b&copy=3", "c"]),
+        (urlset("/a&nbsp;b", "/gr&uuml;n", "/c&amp;d"), ["a%C2%A0b", "gr%C3%BCn", "c&d"]),
+        (urlset("/a&#0;", "/b")[:], ["a%EF%BF%BD", "b"]),
+        (urlset("/a", "/b\x0c", "/c"), ["a", "b", "c"]),
+        (urlset("/a\0", "/c"), ["a", "c"]),
+        (urlset("/a", "/b").replace(b"/a", b"/gr\xfcn"), ["gr%FCn", "b"]),
+        (urlset("/gr\u00fcn", "/b", "/c").replace(b"/b", b"/\xfc"), ["gr%C3%BCn", "%FC", "c"]),
+        (urlset("/gr\u00fcn&x").decode().encode("utf-16"), ["gr%C3%BCn&x"]),
+        (
+            urlset("/gr\u00fcn&x")
+            .replace(b"?>", b" encoding='latin1'?>")
+            .decode()
+            .encode("latin-1"),
+            ["gr%C3%BCn&x"],
+        ),
+        (urlset("/a", "/b").replace(b"</loc>", b"", 1), ["a", "b"]),
+        (urlset("/a", "/b").replace(b"</url>", b"", 1), ["a", "b"]),
+        (urlset("/a", "/b").replace(b"<url>", b"</b><url>"), ["a", "b"]),
+        (urlset("/a", "/b")[:-60], ["a"]),
+        (urlset("/a") + urlset("/b"), ["a", "b"]),
+        (urlset("<![CDATA[/a?x=1&y=2]]>", "/b&c"), ["a?x=1&y=2", "b&c"]),
+        (urlset("/a").replace(b"<url>", b"<!-- <url><loc>/no</loc></url> & -- --><url>"), ["a"]),
+        (
+            urlset("/a&b").replace(
+                b"<loc>", b"<image:image><image:loc>/no.jpg</image:loc></image:image><loc>"
+            ),
+            ["a&b"],
+        ),
+        (b'\n<s:urlset xmlns:s="s"><s:url><s:loc>/a&b</s:loc></s:url></s:urlset>', ["a&b"]),
+        (b"http://wiki/a\nWarning: x\n\nhttp://wiki/b\n", ["a", "b"]),
+        (gzip.compress(urlset("/a") * 2), ["a", "a"]),
+    ],
+)
+def test_a_broken_sitemap_is_read_before_and_behind_the_place(
+    body: bytes, names: list[str]
+) -> None:
+    found = read(body, URL, now=NOW)
+    assert [entry.url.removeprefix("http://wiki/") for entry in found.entries] == names
+    assert (found.kind, found.trouble) == ("sitemap", "broken")
+    times = {entry.changed for entry in found.entries}
+    assert times <= {None, at(2026, 11, 1, 10)}
+
+
+@pytest.mark.parametrize(
+    "body, kind, names",
+    [
+        (
+            b"\n<?xml version='1.0'?><sitemapindex><sitemap><loc>/1.xml?a&b</loc></sitemap>"
+            b"</sitemapindex>",
+            "index",
+            ["1.xml?a&b"],
+        ),
+        (
+            b"\n<?xml version='1.0'?><rss><channel><link>/</link><item><title>A & B</title>"
+            b"<link>/n</link><pubDate>Sun, 01 Nov 2026 10:00:00 GMT</pubDate></item><item>"
+            b"<guid>http://wiki/g</guid></item><item><guid isPermaLink='false'>7</guid></item>"
+            b"</channel></rss>",
+            "feed",
+            ["n", "g"],
+        ),
+        (
+            b"\n<?xml version='1.0'?><feed><link href='/'/><entry><title>A & B</title>"
+            b"<link rel=edit href='/edit'/><link href='/n?a&amp;b'/><updated>2026-11-01T10:00:00Z"
+            b"</updated></entry></feed>",
+            "feed",
+            ["n?a&b"],
+        ),
+    ],
+)
+def test_broken_indexes_and_feeds_are_read(body: bytes, kind: str, names: list[str]) -> None:
+    found = read(body, URL, now=NOW)
+    assert [entry.url.removeprefix("http://wiki/") for entry in found.entries] == names
+    assert (found.kind, found.trouble) == (kind, "broken")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<!DOCTYPE html><html><pre><urlset><url><loc>/a</loc></url></urlset></pre></html>",
+        b"<html><body><p>The page & more: <rss><item><link>/a</link></item></rss>",
+        b"<h1>Not found & gone</h1>",
+        b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 300,
+    ],
+)
+def test_a_page_is_no_sitemap(body: bytes) -> None:
+    found = read(body, URL, now=NOW)
+    assert (found.kind, found.entries, found.trouble) == ("", [], "")
+
+
+def test_gzip_files_behind_each_other_are_one() -> None:
+    whole = urlset("/a", "/b")
+    body = gzip.compress(whole[:90]) + gzip.compress(whole[90:])
+    assert [entry.url for entry in read(body, URL, now=NOW).entries] == [
+        "http://wiki/a", "http://wiki/b",
+    ]  # fmt: skip
+
+
+def test_a_damaged_gzip_file_is_read_up_to_the_place() -> None:
+    body = gzip.compress(urlset(*map(str, range(3_000))), 1)
+    damaged = body[: len(body) // 2] + b"\xff" * 40 + body[len(body) // 2 + 40 :]
+    found = read(damaged, URL, now=NOW)
+    assert found.trouble == "broken"
+    assert 100 < len(found.entries) < 3_000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\n<?xml version='1.0'?><urlset>" + b"<url" * 300_000,
+        b"\n<?xml version='1.0'?><urlset>" + b"<url>" * 200_000,
+        b"\n<?xml version='1.0'?><urlset>" + b"<!--" * 300_000,
+        b"\n<?xml version='1.0'?><urlset>" + b"<![CDATA[" * 100_000,
+        b"\n<?xml version='1.0'?><urlset><url>" + b"<loc>" * 100_000,
+        b"\n<?xml version='1.0'?><urlset><url><link " + b"a=" * 500_000 + b">",
+        b"\n<?xml version='1.0'?><urlset><url><loc>" + b"&a" * 500_000,
+        gzip.compress(b"") * 40_000,
+    ],
+    ids=range(8),
+)
+def test_a_broken_document_is_gone_through_once(body: bytes) -> None:
+    """A megabyte takes 0.4 s at most, whatever is in it."""
+    before = time.process_time()
+    assert read(body, URL, now=NOW).entries == []
+    assert time.process_time() - before < 2
+
+
 @pytest.mark.parametrize(
     "text, expected",
     [
@@ -223,3 +361,12 @@ def test_a_listing_whose_names_its_text_has_not_is_not_searched_for_each() -> No
     began = time.process_time()
     assert listed(page, NOW) == []
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "shift_jis", "foo", "x-user-defined", "idna"])
+def test_an_encoding_that_the_parser_does_not_know_raises_nothing(encoding: str) -> None:
+    items = "<channel><item><link>http://h/x</link></item></channel>"
+    body = f"<?xml version='1.0' encoding='{encoding}'?><rss>{items}</rss>".encode()
+    assert [one.url for one in sitemap.read(body, "http://h/feed", now=1e9).entries] == [
+        "http://h/x"
+    ]

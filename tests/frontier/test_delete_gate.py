@@ -103,6 +103,50 @@ def test_a_host_whose_canaries_fail_has_no_deletes(answers: list[Observation], w
     assert (world.why_not(world.entries[-1]) == "") is well
 
 
+@pytest.mark.parametrize("later, well", [(Observation.SAME, True), (Observation.FAILED, False)])
+def test_a_later_visit_of_a_canary_counts(later: Observation, well: bool) -> None:
+    """The start page failed, or was there, when it was asked first."""
+    world = World()
+    start, gone = world.entries[0], world.entries[-1]
+    world.why_not(gone)
+    world.canaries(Observation.FAILED if well else Observation.SAME)
+    for key in [key for key, at in world.due.items() if at < 1.0]:
+        world.gate.saw(HOST, key, Observation.SAME)
+    assert world.why_not(gone) == "", "all were found meanwhile"
+    other = world.entries[-2]
+    world.gate.saw(HOST, start.key, later)
+    assert (world.why_not(other) == "") is well
+
+
+def test_undecided_pages_are_looked_at_once_a_week() -> None:
+    """Of those that wait for longest, as many as there are canaries: those alone that were not
+    visited for a week, and are not due."""
+    world = World(pages=12)
+    days, now = 86_400, NOW + 20 * 86_400
+    waiting = world.entries[:10]
+    for number, one in enumerate(waiting):
+        world.gate.keeps(one, Observation.FAILED, "503", NOW + number, NOW + number)
+    world.gate.save()
+
+    def visited(number: int, at: float, due: float = 0.0) -> None:
+        record = FetchRecord(UrlState.STORED, at, 200, due=due)
+        world.backend.schedule([(waiting[number].key, 1.0)])
+        world.backend.due(HOST, 1.0)
+        world.backend.acknowledge([(waiting[number].key, record)])
+
+    def looked_at() -> list[int]:
+        keys = [one.key for one in waiting]
+        return [keys.index(key) for key, _ in world.gate.to_look_at(HOST, now)]
+
+    assert looked_at() == [0, 1, 2, 3, 4, 5]
+    visited(0, now - 6 * days)
+    visited(1, now - 8 * days)
+    visited(2, now - 8 * days, due=2.0)
+    assert looked_at() == [1, 3, 4, 5]
+    now = NOW + 6 * days
+    assert looked_at() == []
+
+
 def test_what_the_brake_holds_waits_until_it_is_approved_and_seen_again() -> None:
     world = World(pages=40)
     world.why_not(world.entries[-1])

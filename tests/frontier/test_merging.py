@@ -381,6 +381,73 @@ def test_words_that_alternate_do_not_count_after_a_restart(site, seed: int) -> N
     assert sorted(here.stored) == sorted(f"/Page{number}" for number in range(6))
 
 
+@pytest.mark.parametrize("proven", [0, 3])
+def test_words_that_alternate_with_each_request_do_not_count(site, proven: int) -> None:
+    """The first URL has the same words whenever it is asked, since another URL is asked between:
+    the second one shows that words alternate. Also by a sample of a rule that is proven."""
+    names = (f"page{number}" for number in range(9, 999))
+    sample = next(name for name in names if _is_sample(f"/{name}"))
+    turns = {f"/{sample}": iter(["Buy one now"])}
+
+    def answer(target: str) -> Answer:
+        offer = next(turns.get(target, iter(())), "Order your copy today")
+        return page(f"All that there is to say of {target.lower()} is said here. {offer}")
+
+    here = site(answer)
+    for number in range(proven):
+        here.add(f"/Page{number}", f"/page{number}")
+        here.run()
+    here.add(f"/{sample.title()}", f"/{sample}")
+    here.run()
+    assert here.stored == [*(f"/Page{number}" for number in range(proven)), f"/{sample.title()}"]
+    assert here.fetched[-1] == f"/{sample}"
+
+
+def test_a_failed_question_about_the_second_url_says_nothing_of_the_first(site) -> None:
+    """Later spellings are merged into it, as before."""
+    sample = next(name for name in _spellings("abcdefghij") if _is_sample(name))
+    offers = {sample: iter(["Buy one now"])}
+
+    def answer(target: str) -> Answer:
+        offer = next(offers.get(target, iter(())), "Order your copy today")
+        return page(f"All that there is to say of {target.lower()} is said here. {offer}")
+
+    here = site(answer)
+    here.add(*twins(3))
+    here.run()
+    here.add("/Abcdefghij", sample)
+    while here.fetched[-3:] != [sample, "/Abcdefghij", "/Abcdefghij"]:
+        here.step()
+    here.clock.now += 60
+    lease = here.frontier.pop()
+    assert lease is not None
+    here.frontier.failed_for_good(lease, FetchRecord(UrlState.FAILED, reason="timeout"), 1.0)
+    here.run()
+    assert here.merger.of("h:80").gone == []
+    here.add("/ABCDEFGHIJ")
+    assert here.state("/ABCDEFGHIJ") is UrlState.MERGED
+
+
+@pytest.mark.parametrize("between", range(4))
+@pytest.mark.parametrize("begin", range(2))
+def test_every_second_answer_has_other_words(site, begin: int, between: int) -> None:
+    """However many requests for other URLs come between, and for other pairs."""
+    hits = count(begin)
+
+    def answer(target: str) -> Answer:
+        offer = ("Buy one now", "Order your copy today")[next(hits) % 2]
+        for _ in range(between if target.startswith("/page") else 0):
+            next(hits)
+        return page(f"All that there is to say of {target.lower()} is said here. {offer}")
+
+    here = site(answer)
+    for number in range(12):
+        here.add(f"/Page{number}", f"/page{number}")
+        here.run()
+    assert here.rules == ["path-case proven 3 times"]
+    assert here.stored == [f"/Page{number}" for number in range(12)]
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
     "text",

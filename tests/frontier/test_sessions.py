@@ -9,8 +9,9 @@ from itertools import count
 import pytest
 
 from larmspider.extraction.fingerprint import RecentPages
-from larmspider.frontier.sessions import BARE_IN_PATH, IN_PATH, SessionNames, tokens_of, without
+from larmspider.frontier.sessions import SessionNames
 from larmspider.items import Link, Page
+from larmspider.urls.session_ids import BARE_IN_PATH, IN_PATH, tokens_of, without
 from tests.support.frontier.site import Answer, Site
 
 

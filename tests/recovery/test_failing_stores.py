@@ -211,7 +211,7 @@ def _break(crawl: KilledCrawl, file_limit: int = 0) -> str:
         # links.log compressed: it would be the first to reach the limit on a busy machine
         (
             *(70_000, 60_000, "zstd"),
-            r"cannot write (anchors|the frontier in .*): .*\(mdb_txn_commit|cannot write the index: ",
+            r"cannot write (anchors|the frontier in .*): .*mdb_txn_commit|cannot write the index: ",
         ),
     ],
 )

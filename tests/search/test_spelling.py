@@ -273,6 +273,7 @@ class _Words(dict[str, int]):
     """A dictionary in memory."""
 
     sees_all = True
+    one_commit = staticmethod(nullcontext)
 
     def few_beginning_with(
         self, head: str, most: int, *, exactly: bool = False

@@ -181,12 +181,13 @@ def test_x_robots_tag_is_obeyed(scripted_server: Start, tmp_path: Path) -> None:
 
 
 def test_only_html_is_searched_for_links(scripted_server: Start, tmp_path: Path) -> None:
-    """Everything is stored; text and scripts name no links."""
+    """Everything is stored; text and scripts name no links. The header Refresh of any does."""
     body = b"<a href=/no>no</a>"
     server = scripted_server(
         {
             "/": links_to("/a.txt", "/b.bin", "/c.xhtml"),
-            "/a.txt": (200, {"Content-Type": "text/plain"}, body),
+            "/a.txt": (200, {"Content-Type": "text/plain", "Refresh": "5;URL='/later'"}, body),
+            "/later": (404, HTML, b""),
             "/b.bin": (200, {"Content-Type": "application/octet-stream"}, body),
             "/c.xhtml": (200, {"Content-Type": "application/xhtml+xml"}, b"<a href='/yes'>y</a>"),
             "/yes": (404, HTML, b"<a href=/from-an-error-page>x</a>"),
@@ -196,7 +197,7 @@ def test_only_html_is_searched_for_links(scripted_server: Start, tmp_path: Path)
     crawl(server.url("/"), tmp_path)
     assert statuses(tmp_path) == {
         "/": "200", "/a.txt": "200", "/b.bin": "200", "/c.xhtml": "200", "/yes": "404",
-        "/from-an-error-page": "200",
+        "/from-an-error-page": "200", "/later": "404",
     }  # fmt: skip
 
 

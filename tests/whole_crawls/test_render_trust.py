@@ -163,6 +163,8 @@ def pried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pried]:
         yield Pried(servers, prying, folder, ran)
 
 
+EMBEDDED = "/closed.json?14"
+"""An object and an embed are links, too: the crawl visits their target once, as itself."""
 OF_BASIC = ("own", "opaque", "framed")
 """Queries by which pages of the host with a password ask for its data."""
 CLOSED = ("basic", "login", "header", "cookie", "client")
@@ -184,18 +186,22 @@ def test_a_rendered_page_learns_nothing_of_a_protected_host(pried: Pried, name: 
 
 @pytest.mark.parametrize("name", [*CLOSED, "api"])
 def test_nothing_secret_is_sent_for_a_rendered_page(pried: Pried, name: str) -> None:
-    """A server that asks for a client certificate does not even see the request."""
+    """A server that asks for a client certificate sees the crawl's visits alone."""
     data = {"/closed.json", "/closed.js", "/back", "/data.json"}
     asked = [one for one in pried.servers[name].log if one.path in data]
     asked = [one for one in asked if one.target.partition("?")[2] not in OF_BASIC]
     frames = pried.servers[name].requests("/closed.html")
     secrets = {"authorization", "cookie", "x-key"}
     with_secrets = [one for one in asked + frames if secrets & set(one.headers)]
+    visits = [one for one in with_secrets if one.target == EMBEDDED]
+    assert len(visits) == (name != "client")
+    assert not any({"origin", "referer"} & set(one.headers) for one in visits)
+    with_secrets = [one for one in with_secrets if one not in visits]
     by_its_own = {"/closed.js"} if name == "basic" else set()
     if name == "api":
         assert {one.path for one in with_secrets} == {"/data.json", "/closed.html"}
     elif name == "client":
-        assert asked == []
+        assert [one.target for one in asked] == [EMBEDDED]
     else:  # a frame is a link, too: the crawl has visited it
         assert {one.path for one in with_secrets} == {"/closed.html"} | by_its_own
         assert len([one for one in with_secrets if one.path in by_its_own]) == len(by_its_own)

@@ -331,12 +331,13 @@ LARM_SITEMAPS = False
 
 
 def test_sitemap_lines_are_handed_on(scripted_server: Start, tmp_path: Path) -> None:
-    """signals.sitemaps_found names the host and its Sitemap lines, wherever they stand."""
+    """signals.sitemaps_found names the host and its Sitemap lines, wherever they stand; a relative
+    line is resolved."""
     (tmp_path / "listener.py").write_text(LISTENER)
     (tmp_path / "listening.py").write_text(WITH_LISTENER)
     server = scripted_server(SITE)
     one, two = server.url("/one.xml"), server.url("/two.xml")
-    rules = f"Sitemap: {one}\nUser-agent: *\nDisallow: /no\nsitemap: {two}\n".encode()
+    rules = f"Sitemap: {one}\nUser-agent: *\nDisallow: /no\nsitemap: /two.xml\n".encode()
     server.routes["/robots.txt"] = (200, TEXT, rules)
     options = ["-a", f"start={server.url()}"]
     ran = scrapy("crawl", "intranet", *options, cwd=tmp_path, settings_module="listening")

@@ -83,7 +83,7 @@ def test_workers_that_are_killed_while_they_learn_lose_and_double_nothing(tmp_pa
         crew = running.enter_context(Crew(cast("Hosts", hosts), redis, tmp_path, **own))
         crew.start("w1", "w2")
         for killed, pages in (("w1", 100), ("w2", 250)):
-            crew.until(lambda pages=pages: crew.stored().total() >= pages, f"{pages} pages")
+            crew.until(lambda pages=pages: crew.pages() >= pages, f"{pages} pages")
             crew.kill(killed)
             crew.start(killed)
         crew.end()

@@ -195,7 +195,7 @@ def test_permissions_that_are_taken_away_in_mid_crawl_are_told_of_and_waited_for
     """Those of a key that only one part reads, which no commit ever meets; then all others."""
     allow(crew, "intranet:*")
     start(crew, LARM_KEEP_ALIVE="yes")
-    crew.until(lambda: len(crew.stored()) == len(crew.hosts.urls), "all pages")
+    crew.until(lambda: crew.pages() == len(crew.hosts.urls), "all pages")
     allow(crew, "intranet:*{*}*")
     crew.until(lambda: "/0 refuses: " in crew.said("w1"), "it says what it may not do")
     said = [line for line in crew.said("w1").splitlines() if "/0 refuses: " in line]

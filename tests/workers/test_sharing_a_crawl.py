@@ -197,7 +197,7 @@ def test_seeds_are_taken_from_redis_at_any_time(crew: Crew, kind: str) -> None:
     push("http://127.99.0.1/not-in-scope")
     push("@/etc/passwd")
     push(json.dumps({"url": crew.hosts.seed}))
-    crew.until(lambda: len(crew.stored()) == len(crew.hosts.urls), "all pages")
+    crew.until(lambda: crew.pages() == len(crew.hosts.urls), "all pages")
     crew.until(lambda: not client.exists(key), "seeds are taken out when they are committed")
     for name in ("w1", "w2"):
         assert crew.workers[name].poll() is None, "it waits for more"

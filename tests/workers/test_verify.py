@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from larmspider.workdir.directory import locked
+from larmspider.workdir.manifest import LOCK
 from tests.support.crawling import FAST, Ran, scrapy
 from tests.support.servers.scripted import Reply, ScriptedServer
 
 pytestmark = pytest.mark.acceptance
 
 
+PAGE = Reply(200, {"Content-Type": "text/html"}, b"<title>a</title><a href=/b>b</a>")
+SITE = {"/a": PAGE, "/b": PAGE, "/robots.txt": Reply(404)}
+
+
+def crawl(folder: Path, server: ScriptedServer, *more: str, workers: int = 1) -> None:
+    given = [part for name, value in FAST.items() for part in ("-s", f"{name}={value}")]
+    start = f"start={server.url('/a')}"
+    ran = scrapy("workers", "-n", str(workers), "-a", start, *given, *more, cwd=folder)
+    assert ran.status == 0, ran.err
+
+
 @pytest.fixture(scope="module")
-def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """By one worker, as a second one may get the partition once its pages are stored."""
     folder = tmp_path_factory.mktemp("verified")
-    page = Reply(200, {"Content-Type": "text/html"}, b"<title>a</title><a href=/b>b</a>")
-    with ScriptedServer({"/a": page, "/b": page, "/robots.txt": Reply(404)}) as server:
-        given = [part for name, value in FAST.items() for part in ("-s", f"{name}={value}")]
-        ran = scrapy("workers", "-n", "2", "-a", f"start={server.url('/a')}", *given, cwd=folder)
-        assert ran.status == 0, ran.err
+    with ScriptedServer(SITE) as server:
+        crawl(folder, server)
     return folder
 
 
@@ -35,9 +45,9 @@ def folder(crawled: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def the_worker(folder: Path) -> Path:
+def the_worker(folder: Path, name: str = "copy") -> Path:
     """The one that stored the pages."""
-    logs = (folder / "copy").glob("*/store.log")
+    logs = (folder / name).glob("*/store.log")
     return max(logs, key=lambda path: path.stat().st_size).parent
 
 
@@ -54,6 +64,19 @@ def test_a_lost_directory_is_named_with_its_partitions(folder: Path) -> None:
         assert ran.status == 1
         assert f"{lost}: is gone: worker {lost.name} visited 2 URLs of partition" in ran.out
     assert verify(folder, "--shard", str(folder / lost.name)).status == 0
+
+
+def test_a_lost_directory_is_named_where_another_worker_has_its_partition(tmp_path: Path) -> None:
+    """Another worker has seen that the pages are as they were, so the first one still has them."""
+    with ScriptedServer(SITE) as server:
+        crawl(tmp_path, server)
+        first = the_worker(tmp_path, "crawl")
+        with locked(first / LOCK):
+            crawl(tmp_path, server, "-a", "refresh=all")
+    first.rename(tmp_path / first.name)
+    ran = scrapy("verify", cwd=tmp_path)
+    assert ran.status == 1
+    assert f"{first}: is gone: worker {first.name} stored 2 pages" in ran.out
 
 
 @pytest.mark.parametrize("how", ["copy", "link"])

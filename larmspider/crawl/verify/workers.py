@@ -1,12 +1,14 @@
 """Workers of a crawl that has no directory for them, by what Redis has; two directories of one.
 
-Redis knows which worker committed last in each partition. Where the directory of that worker is
-gone, so are its pages, and a refresh does not fetch them again.
+Redis knows which worker committed last in each partition, and that worker's frontier knows who
+has stored the partition's pages. Where the directory of one of them is gone, so are its pages, and
+a refresh does not fetch them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,20 +47,46 @@ def check_workers(
             if lost := _other_crawl(reader.crawl_id(), parts):
                 found.add(found.path, lost, mend=f"scrapy workers --rebuild fills it ({_BAD_DAY})")
                 return
-            owners = reader.owners()
+            owners, partition_of = reader.owners(), reader.partition_of_key
     except LarmspiderError as error:
         found.notes.append(f"{found.path}: lost directories are not known: {error}")
         return
-    for worker in sorted(owners.keys() - known):
-        urls, numbers = sum(owners[worker].values()), sorted(owners[worker])
+    pages = _pages_elsewhere(parts, owners, partition_of, known)
+    for worker in sorted((owners.keys() | pages.keys()) - known):
+        urls, numbers = sum(owners.get(worker, {}).values()), sorted(owners.get(worker, {}))
         more = f" and {len(numbers) - _SHOWN:,} more" if numbers[_SHOWN:] else ""
+        lost = [
+            f"visited {counted(urls, 'URL')} of"
+            f" {'partition' if len(numbers) == 1 else 'partitions'}"
+            f" {', '.join(map(str, numbers[:_SHOWN]))}{more}"
+        ] * bool(numbers)
+        if pages[worker]:
+            lost.append(f"stored {counted(pages[worker], 'page')} of the others' partitions")
         found.add(
             found.path / worker,
-            f"is gone: worker {worker} visited {counted(urls, 'URL')} of"
-            f" {'partition' if len(numbers) == 1 else 'partitions'}"
-            f" {', '.join(map(str, numbers[:_SHOWN]))}{more}",
+            f"is gone: worker {worker} {' and '.join(lost)}",
             mend=f"name it with --shard if it is on another machine; else see {_BAD_DAY}",
         )
+
+
+def _pages_elsewhere(
+    parts: Sequence[Path],
+    owners: Mapping[str, Container[int]],
+    partition_of: Callable[[bytes], int],
+    known: Container[str],
+) -> Counter[str]:
+    """Pages by the worker that has them, of workers that are not known. Who committed last in a
+    partition tells: another worker's copy of it may be an old one."""
+    pages: Counter[str] = Counter()
+    for path in parts:
+        own = owners.get(path.name, ())
+        if not own or not (path / "frontier" / "data.mdb").exists():
+            continue
+        with suppress(LarmspiderError), FrontierReader(path / "frontier") as reader:
+            for key, visit in reader.visits():
+                if visit.shard and visit.shard not in known and partition_of(key) in own:
+                    pages[visit.shard] += 1
+    return pages
 
 
 def _other_crawl(in_redis: str, parts: Sequence[Path]) -> str:

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import re
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -20,12 +21,20 @@ from larmspider.extraction.documents.parts import DAMAGES, MAX_MEMBERS, Budget, 
 from larmspider.extraction.documents.reading import Unread
 from larmspider.items import Outcome, Page
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 _OPENERS: dict[str, Any] = {
     "application/gzip": gzip.open,
     "application/x-bzip2": bz2.open,
     "application/x-xz": lzma.open,
+    "application/x-lzma": lzma.open,
+    "application/zstd": zstd.open,
 }
-_UNPACKED = ("gz", "bz2", "xz", "z")
+_UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
+_UNKNOWN_METHOD = "it is packed in a way that nothing here unpacks"
 
 
 class ZipReader:
@@ -59,6 +68,8 @@ class ZipReader:
             if unread.outcome is not Outcome.DAMAGED:
                 raise
             fault = unread
+        except NotImplementedError:
+            raise Unread(Outcome.NO_READER, _UNKNOWN_METHOD) from None
         except DAMAGES as error:
             raise Unread(Outcome.DAMAGED, f"{info.filename} cannot be read: {error}") from None
         self.budget.bytes = left
@@ -128,7 +139,7 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
         reader = ZipReader(body, budget)
         for info in reader.infos:
             if not info.is_dir():
-                yield info.filename, or_why(lambda: reader.read(info))  # noqa: B023 - called at once
+                yield Member(info.filename, or_why(lambda: reader.read(info)))  # noqa: B023
     elif mime == "application/x-tar":
         yield from _tar(body, budget)
     elif mime in _OPENERS:
@@ -155,7 +166,7 @@ def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Mem
     else:
         stem, _, extension = name.rpartition(".")
         inside = stem if stem and extension.lower() in _UNPACKED else name or "content"
-        yield inside, data if fault is None else fault
+        yield Member(inside, data if fault is None else fault)
 
 
 def _tar(body: bytes, budget: Budget, *, counted: bool = False) -> Iterator[Member]:
@@ -177,7 +188,8 @@ def _tar(body: bytes, budget: Budget, *, counted: bool = False) -> Iterator[Memb
                     if (member := archive.extractfile(info) if info.isfile() else None) is not None:
                         with member:
                             before = counted and not info.issparse()
-                            yield _plain(info), or_why(lambda: budget.read(member, counted=before))  # noqa: B023
+                            data = or_why(lambda: budget.read(member, counted=before))  # noqa: B023
+                            yield Member(_plain(info), data)
                 else:
                     return
         except DAMAGES as error:
@@ -187,7 +199,7 @@ def _tar(body: bytes, budget: Budget, *, counted: bool = False) -> Iterator[Memb
         if not counted:
             budget.take(cut.data)
         if info.isfile():
-            yield _plain(info), cut
+            yield Member(_plain(info), cut)
         if at >= len(body):
             return
 

@@ -1,11 +1,11 @@
-"""epub: the chapters in the order of the spine, each read as the HTML that it is."""
+"""epub: the chapters in the order of the spine, each read as the XHTML that it is."""
 
 from __future__ import annotations
 
 from posixpath import dirname, join, normpath
 from urllib.parse import unquote
 
-from larmspider.extraction import html
+from larmspider.extraction import xhtml
 from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
@@ -45,7 +45,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _chapter(markup: bytes, builder: DocumentBuilder) -> None:
-    page = html.extract(markup, _BASE, "application/xhtml+xml")
+    page = xhtml.extract(markup, _BASE, "application/xhtml+xml")
     for link in page.links:
         builder.add_link(link.url, link.anchor)
     builder.add(page.text)

@@ -24,7 +24,9 @@ from larmspider.extraction.documents.reading import (
 )
 from larmspider.items import Outcome, Page
 
-MBOX = "application/mbox"
+MAIL, MBOX = "message/rfc822", "application/mbox"
+_SAYING_NOTHING = ("application/octet-stream", "text/plain")
+"""Mail programs send any attachment under these."""
 _FROM = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _HEADERS = ("From", "To", "Cc")
@@ -90,16 +92,18 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
         starts = [found.span() for found in _FROM.finditer(body)]
         ends = [start for start, _ in starts[1:]] + [len(body)]
         for number, ((_, start), end) in enumerate(zip(starts, ends, strict=True), 1):
-            yield f"{number}.eml", body[start:end]
+            yield Member(f"{number}.eml", body[start:end], MAIL)
         return
     message, fault = _parsed(body)
     for number, part in enumerate(message.iter_attachments(), 1):
         inner = part.get_content() if part.get_content_type() == "message/rfc822" else None
         file = part.get_filename()
         if isinstance(inner, EmailMessage):
-            yield file or f"{number}.eml", inner.as_bytes()
+            yield Member(file or f"{number}.eml", inner.as_bytes(), MAIL)
         elif isinstance(payload := part.get_payload(decode=True), bytes):
-            yield file or f"attachment-{number}", payload
+            said = part.get_content_type()
+            said = "" if said in _SAYING_NOTHING else said
+            yield Member(file or f"attachment-{number}", payload, said)
     if fault is not None:
         raise fault
 

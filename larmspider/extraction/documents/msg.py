@@ -55,7 +55,8 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
             if data := _bytes(file, [folder], _DATA + "0102"):
                 names = (_string(file, [folder], tag) for tag in (_NAME, _SHORT_NAME))
                 # many streams may share the same sectors
-                yield next(filter(None, names), f"attachment-{number}"), budget.take(data)
+                name = next(filter(None, names), f"attachment-{number}")
+                yield Member(name, budget.take(data))
 
 
 def _bytes(file: olefile.OleFileIO, folder: list[str], tag: str) -> bytes:

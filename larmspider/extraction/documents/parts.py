@@ -13,22 +13,28 @@ from __future__ import annotations
 
 import lzma
 import re
+import sys
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from hashlib import sha1
 from posixpath import splitext
-from typing import IO, TypeAlias
+from typing import IO, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from larmspider.extraction import progress
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.reading import Unread
-from larmspider.extraction.formats import extractor_for, members_of
+from larmspider.extraction.formats import extractor_for, members_of, without_text
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT, one_line
 from larmspider.items import Link, Outcome, Page, Part
 from larmspider.urls.media_types import is_read_apart
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError
+else:
+    from backports.zstd import ZstdError
 
 MAX_MEMBERS = 10_000
 MAX_MEMBER_BYTES = 64_000_000
@@ -41,22 +47,34 @@ MAX_ALL_TEXT = 5 * MAX_TEXT
 """Characters of all parts."""
 MAX_NAME = 1_024
 
-NO_TEXT = f"{Outcome.NO_TEXT}: it was read, and has no text"
 _BASE = "part://document/"
 """What links inside of a part are relative to: other parts, which need no crawl."""
 _PIECE = 1 << 16
 _KEPT_BYTES = 8 << 20
 """First bytes of a member that is too large, which are searched."""
 DAMAGES = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError),
+    *(
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        zlib.error,
+        lzma.LZMAError,
+        EOFError,
+        OSError,
+        ZstdError,
+    ),
     *(NotImplementedError, ValueError, IndexError, RuntimeError),
 )
 """Python's library raises these for a damaged archive."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Names of tar files that are no UTF-8 have such."""
 
-Member: TypeAlias = tuple[str, "bytes | Unread"]
-"""Name and bytes, or why they cannot be had."""
+
+class Member(NamedTuple):
+    """Name and bytes, or why they cannot be had. ``said``: the Content-Type of an attachment."""
+
+    name: str
+    data: bytes | Unread
+    said: str = ""
 
 
 Helped: TypeAlias = Callable[[str, bytes, Page], Page]
@@ -155,10 +173,10 @@ def read(
         return page
     budget, known = Budget(len(body)), dict[str, Part]()
     try:
-        for name, data in members(mime, body, file_name(url), budget):
+        for name, data, said in members(mime, body, file_name(url), budget):
             if name not in known:
                 links = len(page.links)
-                part = _read_part(name, data, page, helped)
+                part = _read_part(name, data, said, page, helped)
                 if isinstance(data, Spent) and not part.text:
                     continue  # zeros
                 known[name] = part
@@ -175,8 +193,7 @@ def read(
         if not page.parts and not page.text:
             raise
         page.unread = page.unread or _unread(error).unread
-    if page.parts and all(part.unread for part in page.parts):
-        page.unread = page.unread or page.parts[0].unread
+    page.unread = page.unread or _unread_as_its_parts(page)
     if not page.text:
         page.text = " ".join(part.name for part in page.parts)[:MAX_TEXT]
     return page
@@ -185,7 +202,7 @@ def read(
 def member(mime: str, body: bytes, name: str, part: str) -> bytes:
     """The bytes of one part. Raises KeyError where there is none of that name, Unread."""
     if members_of(mime) is not None:
-        for found, data in members(mime, body, name, Budget(len(body))):
+        for found, data, _ in members(mime, body, name, Budget(len(body))):
             if found == part:
                 if isinstance(data, Unread):
                     raise data
@@ -200,16 +217,16 @@ def members(
     again, with the reason. Raises Unread where ``body`` cannot be opened."""
     inside = members_of(mime)
     assert inside is not None
-    for path, data in inside(body, name, budget):
+    for path, data, said in inside(body, name, budget):
         budget.take_member()
         path = one_line(_SURROGATES.sub("\ufffd", path), MAX_NAME) or "content"
         own = budget.own_name(within + path)
-        yield own, data
+        yield Member(own, data, said)
         if isinstance(data, Spent):
             raise data
         if isinstance(data, Unread):
             continue
-        kind = document_type(data, path)
+        kind = document_type(data, path, said)
         if (more := members_of(kind)) is None:
             continue
         try:
@@ -221,7 +238,7 @@ def members(
         except (Spent, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 - it costs what this member holds
-            yield own, _unread(error)
+            yield Member(own, _unread(error))
 
 
 def _unread(error: Exception) -> Unread:
@@ -244,18 +261,30 @@ def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
         return unread
 
 
-def _read_part(name: str, data: bytes | Unread, page: Page, helped: Helped) -> Part:
+def _unread_as_its_parts(page: Page) -> str:
+    """The outcome of a document none of whose parts can be read; "" if one can. What is no document
+    beside others, as the pictures of a mail, does not count."""
+    binary = f"{Outcome.BINARY}:"
+    parts = [part for part in page.parts if not part.unread.startswith(binary)]
+    if not parts and page.text:
+        return ""
+    parts = parts or page.parts
+    return parts[0].unread if parts and all(part.unread for part in parts) else ""
+
+
+def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: Helped) -> Part:
     """The part; its links are added to the page of the document."""
     if isinstance(data, Unread):
         if not data.data:
             return Part(name, unread=data.unread)
-        part = _read_part(name, data.data, page, helped)
+        part = _read_part(name, data.data, said, page, helped)
         part.digest, part.unread = "", data.unread  # of its beginning
         return part
-    mime = document_type(data, name)
+    mime = document_type(data, name, said)
     part = Part(name, mime, len(data), digest=sha1(data, usedforsecurity=False).hexdigest())
     extract, url = extractor_for(mime), _BASE + file_name(name)
-    if extract is None:
+    if extract is None or not data:
+        part.unread = without_text(mime, is_empty=not data)
         return part
     progress.part(name, mime, part.size, part.digest)
     try:
@@ -266,10 +295,11 @@ def _read_part(name: str, data: bytes | Unread, page: Page, helped: Helped) -> P
         refused = _unread(error)
         found = refused.page or Page(url)
         found.unread = refused.unread
-    if is_read_apart(mime) and members_of(mime) is None:
+    if members_of(mime) is None:
         if not found.text and not found.unread:
-            found.unread = NO_TEXT
-        found = helped(mime, data, found)
+            found.unread = without_text(mime)
+        if is_read_apart(mime):
+            found = helped(mime, data, found)
     part.title, part.text, part.author = found.title, found.text, found.author
     part.language, part.modified, part.unread = found.language, found.modified, found.unread
     page.links += [

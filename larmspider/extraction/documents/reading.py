@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from lxml import etree
 
+from larmspider.dates import http_time
 from larmspider.errors import LarmspiderError
 from larmspider.extraction import progress
 from larmspider.extraction.page_builder import MAX_TEXT, PageBuilder
@@ -23,7 +23,10 @@ _PDF_DATE = re.compile(
     r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([Z+-])(\d\d)?'?(\d\d)?)?'?"
 )
 _URL = re.compile(r"\b(?:https?|ftp)://[^\s<>\"'`{}|\\^\[\]]+")
-_URL_END = ".,;:!?)*_"
+_URL_END = (
+    ".,;:!?*_\u2019\u201c\u201d\u00bb\u203a\u2026\u3001\u3002\uff0c\uff1b\uff1a\uff01\uff1f\uff09"
+)
+_ONLY_URL = re.compile(r"(?:https?|ftp)://\S+")
 
 
 class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
@@ -165,10 +168,7 @@ def date_of(text: str) -> float | None:
             return date.timestamp() - offset * 60
         except (ValueError, OverflowError):
             return None
-    try:
-        return _utc(parsedate_to_datetime(text))
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
+    return http_time(text)
 
 
 def _utc(date: datetime) -> float:
@@ -177,4 +177,20 @@ def _utc(date: datetime) -> float:
 
 def urls_in(text: str) -> Iterable[str]:
     """URLs that stand in plain text, each once, without the punctuation behind them."""
-    return dict.fromkeys(found.rstrip(_URL_END) for found in _URL.findall(text))
+    return dict.fromkeys(map(_without_end, _URL.findall(text)))
+
+
+def urls_in_value(text: str) -> Iterable[str]:
+    """URLs in a field or string of a format that says where it ends: a value that is a URL as it
+    stands, else as in plain text."""
+    value = text.strip()
+    return (value,) if _ONLY_URL.fullmatch(value) else urls_in(value)
+
+
+def _without_end(url: str) -> str:
+    """``url`` without punctuation of the sentence; a bracket stays that was opened in the URL."""
+    end, unopened = len(url), url.count(")") - url.count("(")
+    while end and (url[end - 1] in _URL_END or (url[end - 1] == ")" and unopened > 0)):
+        end -= 1
+        unopened -= url[end] == ")"
+    return url[:end]

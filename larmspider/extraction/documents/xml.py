@@ -3,7 +3,7 @@ links, and so are URLs that feeds and sitemaps have as text."""
 
 from __future__ import annotations
 
-from larmspider.extraction import html
+from larmspider.extraction import xhtml
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
     dublin_core,
@@ -20,7 +20,7 @@ _URL_ELEMENTS = frozenset(("link", "loc", "guid", "url", "uri", "id"))
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     root = parse_xml(body)
     if local_name(root) == "html":
-        return html.extract(body, url, content_type)
+        return xhtml.extract(body, url, content_type)
     builder = DocumentBuilder()
     dublin_core(root, builder)
     for element in root.iter("{*}*"):

@@ -24,11 +24,10 @@ from weakref import WeakKeyDictionary
 
 import lxml.html
 from lxml import etree
-from scrapy import Request
 from scrapy.http import TextResponse
-from scrapy.http.cookies import CookieJar
 
 from larmspider.extraction.markup_guard import MAX_BYTES, has_many_attributes, is_large
+from larmspider.fetch.sites.cookies import OriginCookies
 from larmspider.fetch.sites.lookup import Origin, Sites, origin_of
 from larmspider.urls.resolve import location_of, resolve
 
@@ -92,7 +91,7 @@ class Session:
         self.is_out = False
         """Whether the step is being asked."""
         self.proof = 0
-        self._jar = CookieJar()
+        self._cookies = OriginCookies(self.origin[0], self.origin[1])
         self._home = ""
         self._tried = -inf
         self._failures = 0
@@ -110,16 +109,14 @@ class Session:
 
     def cookies_for(self, url: str) -> bytes:
         """The value of a Cookie header; b"" for none."""
-        asked = Request(url)  # a copy: nobody keeps what is set here
-        self._jar.add_cookie_header(asked)
-        return asked.headers.get("Cookie") or b""
+        return self._cookies.header(url)
 
     def take_cookies(self, response: Response, url: str) -> None:
         """Keep the cookies that are set, and take them from the response: stores and logs have
         them from nowhere else."""
         headers = response.headers
         if any(name in headers for name in _COOKIES):
-            self._jar.extract_cookies(response, Request(url))
+            self._cookies.take(headers.getlist(b"Set-Cookie"), url)
             for name in _COOKIES:
                 headers.pop(name, None)
             received = getattr(headers, "received", None)
@@ -140,7 +137,7 @@ class Session:
 
     def _restart(self) -> None:
         self.step = Step(Purpose.FORM, self.url)
-        self._jar = CookieJar()
+        self._cookies = OriginCookies(self.origin[0], self.origin[1])
 
     def answered(self, response: Response, now: float) -> Trouble | None:
         """What follows from the answer to the step: the next one, ``step`` None for signed in, or

@@ -281,8 +281,8 @@ def _settings(examples):
     )
 
 
-BothBackends.TestCase.settings = _settings(40)
-RedisAndModel.TestCase.settings = _settings(15)
+BothBackends.TestCase.settings = _settings(25)
+RedisAndModel.TestCase.settings = _settings(10)
 TestBothBackends = BothBackends.TestCase
 
 

@@ -48,7 +48,7 @@ class Crawled:
     peak_mb: float
 
 
-def crawl(seeds: Iterable[str], cwd: Path, timeout: float = 50, **settings: str) -> Crawled:
+def crawl(seeds: Iterable[str], cwd: Path, timeout: float = 150, **settings: str) -> Crawled:
     """Crawl into ``cwd``/crawl, within 127.66.0.0/16 and the seeds' names."""
     (cwd / "watched_settings.py").write_text(_SETTINGS_MODULE)
     (cwd / "seeds").write_text("".join(f"{seed}\n" for seed in seeds))

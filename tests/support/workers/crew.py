@@ -174,6 +174,10 @@ class Crew:
         logs = self.crawl.glob("*/store.log")
         return Counter(record["url"] for log in logs for record in records(log))
 
+    def pages(self) -> int:
+        """Lines of store.log so far: a worker may be writing its last one."""
+        return sum(log.read_bytes().count(b"\n") for log in self.crawl.glob("*/store.log"))
+
     def check_stores(self) -> None:
         """Every page is stored exactly once over all shards."""
         stored = self.stored()

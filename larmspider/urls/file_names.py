@@ -1,0 +1,48 @@
+"""The name of a file that a response sends, by its head, its URL and the link to it.
+
+name_in("attachment; filename=\\"a.csv\\"; filename*=UTF-8''%C3%A4.csv")    # "\u00e4.csv"
+name_of("", "http://h/get?id=1", "http://h/plan.csv")                      # the redirect's
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes
+
+from larmspider.urls.media_types import type_by_name
+
+_PARAMETER = re.compile(
+    r";\s*(filename\*?)(?:\*0\*?)?\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^;\s][^;]*))", re.IGNORECASE
+)
+_EXTENDED = re.compile(r"([\w.:-]*)'[^']*'(.*)", re.DOTALL)
+
+
+def name_in(disposition: str) -> str:
+    """The file name of a Content-Disposition header, "" without one: ``filename*`` comes before
+    ``filename`` (RFC 6266 4.3), and a path is left out."""
+    plain = extended = ""
+    for key, quoted, bare in _PARAMETER.findall(";" + disposition):
+        value = re.sub(r"\\(.)", r"\1", quoted) if quoted else bare.strip()
+        if key.endswith("*"):
+            extended = extended or _decoded(value)
+        else:
+            plain = plain or value
+    return (extended or plain).replace("\\", "/").rpartition("/")[2]
+
+
+def _decoded(value: str) -> str:
+    """RFC 8187 3.2; "" for what is none."""
+    found = _EXTENDED.fullmatch(value)
+    if found is None:
+        return ""
+    is_latin = found[1].lower() in ("iso-8859-1", "latin-1", "latin1")
+    return unquote_to_bytes(found[2]).decode("latin-1" if is_latin else "utf-8", "replace")
+
+
+def name_of(*names: str) -> str:
+    """The first of file names and URLs whose extension says a type; the first of all if none
+    does."""
+    for name in names:
+        if name and type_by_name(name):
+            return name
+    return next(filter(None, names), "")

@@ -1,0 +1,369 @@
+"""A body has one type, whichever way it comes: HTTP, a share, an import, an archive, a mail."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from scrapy.http import Response
+
+from larmspider.extraction.body_type import END_BYTES, media_type
+from larmspider.extraction.documents.containers import document_type
+from larmspider.extraction.formats import extractor_for, without_text
+from larmspider.extraction.process import Readers
+from larmspider.extraction.xml_root import root_of
+from larmspider.fetch.archives import Archive
+from larmspider.fetch.blobs import Room
+from larmspider.fetch.file_handler import FileReader
+from larmspider.fetch.limits import Limits
+from larmspider.fetch.response_type import body_type
+from larmspider.items import Page
+from larmspider.urls.file_urls import FileRoots, url_of
+from tests.support.documents import corpus
+from tests.support.documents.corpus import SAMPLES, zipped
+from tests.support.documents.ole_file import ole
+
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+PDF, RTF, ZIP, XML = "application/pdf", "application/rtf", "application/zip", "application/xml"
+ODT, OCTETS = "application/vnd.oasis.opendocument.text", "application/octet-stream"
+HTML = b"<!doctype html><p>x"
+XHTML = b'<?xml version="1.0"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"/>'
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+MAIN = '<Types><Override PartName="/odd/main.xml" ContentType="{kind}.main+xml"/></Types>'
+RELS = '<Relationships><Relationship Type="{kind}/officeDocument" Target="odd/main.xml"/>'
+DEFAULT = '<Types><t:Default Extension="XML" ContentType="{kind}.main+xml"/></Types>'
+WORD = {
+    "odd/main.xml": "<x/>",
+    "_rels/.rels": RELS.format(kind="http://schemas.openxmlformats.org/officeDocument"),
+    "[Content_Types].xml": MAIN.format(kind=DOCX),
+}
+
+
+@pytest.fixture(scope="module")
+def readers() -> Iterator[Readers]:
+    with Readers() as readers:
+        yield readers
+
+
+# Five sources. Each answers with the Page of a file that has this name and these bytes.
+
+
+def over_http(name: str, body: bytes, readers: Readers, _: Path) -> Page:
+    return _page(Response(f"http://h/{name}", body=body), readers)
+
+
+def as_download(name: str, body: bytes, readers: Readers, _: Path) -> Page:
+    headers = {
+        "Content-Type": "application/octet-stream",
+        "Content-Disposition": f'attachment; filename="{name}"',
+    }
+    return _page(Response("http://h/get?id=1", body=body, headers=headers), readers)
+
+
+def as_unknown_type(name: str, body: bytes, readers: Readers, _: Path) -> Page:
+    headers = {"Content-Type": "application/x-unheard-of"}
+    return _page(Response(f"http://h/{name}", body=body, headers=headers), readers)
+
+
+def on_a_share(name: str, body: bytes, readers: Readers, folder: Path) -> Page:
+    (folder / name).write_bytes(body)
+    url = url_of(os.fsencode(folder / name))
+    answer = FileReader(FileRoots([os.fsencode(folder)]), Limits()).read(
+        url, {"If-None-Match": "", "If-Modified-Since": ""}
+    )
+    return _page(Response(url, body=answer.body, headers=answer.headers), readers)
+
+
+def by_import(name: str, body: bytes, readers: Readers, folder: Path) -> Page:
+    (folder / "mirror" / "h.example").mkdir(parents=True, exist_ok=True)
+    (folder / "mirror" / "h.example" / name).write_bytes(body)
+    archive = Archive([folder / "mirror"])
+    capture = archive.find(f"http://h.example/{name}")
+    assert capture is not None
+    answer = capture.source.read(capture, Room(1 << 24, 0, folder))
+    return _page(
+        Response(f"http://h.example/{name}", body=answer.body, headers=dict(answer.headers)),
+        readers,
+    )
+
+
+def in_a_zip(name: str, body: bytes, readers: Readers, _: Path) -> Page:
+    return readers.read_again(ZIP, zipped({name: body, "z.bin": b"\0\1"}), "http://h/all.zip")
+
+
+def in_a_mail(name: str, body: bytes, readers: Readers, _: Path) -> Page:
+    return readers.read_again(
+        "message/rfc822", corpus.eml("outer", body, name), "http://h/letter.eml"
+    )
+
+
+SOURCES = (over_http, as_download, as_unknown_type, on_a_share, by_import, in_a_zip, in_a_mail)
+Source = Callable[[str, bytes, Readers, Path], Page]
+
+
+def _page(response: Response, readers: Readers) -> Page:
+    return readers.read_again(body_type(response), response.body, response.url)
+
+
+def _texts(page: Page) -> str:
+    return " ".join([page.text, *(part.text for part in page.parts)])
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.__name__)
+def test_every_format_gives_its_text_whichever_way_it_comes(
+    source: Source, readers: Readers, tmp_path: Path
+) -> None:
+    lost = [
+        name
+        for name, sample in SAMPLES.items()
+        if sample.phrase not in _texts(source(f"sample.{name}", sample.body, readers, tmp_path))
+    ]
+    assert not lost
+
+
+PICTURE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+TEXTS = {
+    "README": b"Textwort one\n",
+    "run.sh": b"#!/bin/sh\necho Textwort\n",
+    "a.yml": b"key: Textwort\n",
+    "a.log.1": b"Textwort\r\n\x1a",
+    "page.html": b"<!doctype html><p>Textwort",
+    "page.xhtml": b"<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><title/>Textwort</html>",
+    "drawing.svg": b"<svg xmlns='http://www.w3.org/2000/svg'><text>Textwort</text></svg>",
+    "flat": b"<?xml version='1.0'?><office:document xmlns:office='urn:oasis:names:tc:opendocument:"
+    b"xmlns:office:1.0'><office:body>Textwort</office:body></office:document>",
+    "wide.txt": "Textwort".encode("utf-16"),
+    "saved.doc": b"MIME-Version: 1.0\r\nContent-Type: text/html\r\n\r\n<p>Textwort",
+    "table.xls": b"a\tb\nTextwort\t1\n",
+    "report.docx": b"only a Textwort\n",
+}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.__name__)
+def test_every_text_is_found_whichever_way_it_comes(
+    source: Source, readers: Readers, tmp_path: Path
+) -> None:
+    found = {name: _texts(source(name, body, readers, tmp_path)) for name, body in TEXTS.items()}
+    assert [name for name, text in found.items() if "Textwort" not in text] == []
+    assert [name for name, text in found.items() if "xmlns" in text] == []
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.__name__)
+def test_a_picture_is_binary_whichever_way_it_comes(
+    source: Source, readers: Readers, tmp_path: Path
+) -> None:
+    page = source("a.png", PICTURE, readers, tmp_path)
+    unread = {part.name: part.unread for part in page.parts}.get("a.png", page.unread)
+    assert unread.startswith("binary:")
+    if source is in_a_mail:
+        assert page.unread == ""
+
+
+# By content.
+
+
+def _renamed(**more: str | bytes) -> bytes:
+    return zipped({**{f"media/{number}": b"x" for number in range(1_200)}, **WORD, **more})
+
+
+CONTENTS = {
+    "pdf behind a mark": (b"\xef\xbb\xbf" + SAMPLES["pdf"].body, PDF),
+    "pdf behind a head": (b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n" + SAMPLES["pdf"].body, PDF),
+    "docx behind a line": (b"\r\n" + SAMPLES["docx"].body, DOCX),
+    "docx of odd names": (zipped(WORD), DOCX),
+    "docx by a default": (zipped(WORD | {"[Content_Types].xml": DEFAULT.format(kind=DOCX)}), DOCX),
+    "docx behind a warning": (b"<br />\n<b>Notice</b>: x\n" + SAMPLES["docx"].body, DOCX),
+    "docx of many members": (_renamed(), DOCX),
+    "docx of backslashes": (
+        zipped({name.replace("/", "\\"): data for name, data in WORD.items()}),
+        DOCX,
+    ),
+    "docx without lists": (zipped({"word/document.xml": "<x/>"}), DOCX),
+    "odt, type last and packed": (
+        zipped({"content.xml": "<x/>", "META-INF/manifest.xml": "<x/>", "mimetype": ODT}),
+        ODT,
+    ),
+    "ods by its manifest": (
+        zipped(
+            {
+                "content.xml": "<x/>",
+                "META-INF/manifest.xml": "<manifest:file-entry manifest:full-path='/'"
+                " manifest:media-type='application/vnd.oasis.opendocument.spreadsheet'/>",
+            }
+        ),
+        "application/vnd.oasis.opendocument.spreadsheet",
+    ),
+    "epub, type last": (
+        zipped({"META-INF/container.xml": "<x/>", "a.opf": "<x/>"}),
+        "application/epub+zip",
+    ),
+    "keynote": (
+        zipped({"Index/Document.iwa": b"x", "Index/Slide-1.iwa": b"x"}),
+        "application/vnd.apple.keynote",
+    ),
+    "xps": (
+        zipped(
+            {
+                "[Content_Types].xml": '<Override PartName="/f.fdseq" ContentType='
+                '"application/vnd.ms-package.xps-fixeddocumentsequence+xml"/>'
+            }
+        ),
+        "application/vnd.ms-xpsdocument",
+    ),
+    "zip": (zipped({"a.txt": "x"}), ZIP),
+    "zip of a docx": (zipped({"a.docx": SAMPLES["docx"].body}), ZIP),
+    "doc": (ole({"WordDocument": b"x" * 5_000}), "application/msword"),
+    "rtf behind a mark": (b"\xef\xbb\xbf{\\rtf1 x}", RTF),
+    "mhtml": (
+        b"From: <Saved>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b"
+        b"\r\n\r\nx",
+        "message/rfc822",
+    ),
+    "gzip": (gzip.compress(b"x"), "application/gzip"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x20\1\x09\0\0x", "application/zstd"),
+    "flat odt": (
+        TEXTS["flat"],
+        "application/vnd.oasis.opendocument.text-flat-xml",
+    ),
+}
+TYPES = (
+    *("", "application/octet-stream", "application/octetstream", "application/vnd.ms-word"),
+    *("text/pdf", "application/x-msexcel", "pdf", "text/html", "text/plain", "application/msword"),
+    *("application/vnd.ms-excel", PDF, DOCX, ZIP, XML, "multipart/related", "application/x-gzip"),
+)
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_content_that_is_unmistakable_outranks_every_type(content: str) -> None:
+    body, mime = CONTENTS[content]
+    for said in TYPES:
+        if content == "docx behind a warning" and said == "text/html":
+            continue  # a page that warns
+        crawl = media_type(said, body, "http://h/x")
+        assert document_type(body, "http://h/x", crawl) == mime, said
+
+
+@pytest.mark.parametrize("said", TYPES)
+def test_the_type_of_a_type_is_that_type(said: str) -> None:
+    """`scrapy reindex` reads a stored body by its stored type."""
+    for body in (*TEXTS.values(), *(body for body, _ in CONTENTS.values()), PICTURE, b"", HTML):
+        mime = media_type(said, body, "http://h/x")
+        assert media_type(mime, body, "http://h/x") == mime
+
+
+@pytest.mark.parametrize(
+    ("said", "body", "name", "mime"),
+    [
+        ("image/png", PICTURE, "", "image/png"),
+        ("image/x-unheard-of", b"\0\1", "", "image/x-unheard-of"),
+        ("image/png", b"words", "a.csv", "image/png"),
+        ("image/png", HTML, "", "text/html"),
+        ("image/pdf", SAMPLES["pdf"].body, "", PDF),
+        (
+            "application/java-archive",
+            zipped({"A.class": b"x"}),
+            "a.jar",
+            "application/java-archive",
+        ),
+        ("application/x-rpm", b"\xed\xab\xee\xdb", "", "application/x-rpm"),
+        ("application/x-msdownload", b"MZ\x90\0\3\0", "a.exe", "application/x-msdownload"),
+        ("application/x-msdownload", zipped({"a.txt": b"x"}), "a.zip", ZIP),
+        ("text/css", b"a{}", "", "text/css"),
+        ("application/javascript", b"var a", "a.js", "application/javascript"),
+        ("video/mp2t", b"export const a = 1;\n", "a.ts", "text/plain"),
+        ("application/x-gzip", b"unpacked on its way\n", "notes.txt.gz", "text/plain"),
+        ("application/gzip", b"a;b\n", "notes.csv.gz", "text/csv"),
+        ("application/ld+json", b"{}", "", "application/ld+json"),
+        ("application/kml+xml", b"<?xml version='1.0'?><kml/>", "", "application/kml+xml"),
+        ("text/xml", XHTML, "", "application/xhtml+xml"),
+        ("", XHTML, "", "application/xhtml+xml"),
+        ("text/html", XHTML, "", "text/html"),
+        ("text/plain", XHTML, "", "text/plain"),
+        (OCTETS, XHTML, "http://h/get", OCTETS),
+        (OCTETS, HTML, "http://h/get", OCTETS),
+        ("application/x-octet-stream", HTML, "http://h/get", "text/html"),
+        ("text/plain", b"<?xml version='1.0'?><rss/>", "", XML),
+        ("text/plain", b"<?xml version='1.0'?><project/>", "pom", "text/plain"),
+        ("", b"#!/bin/sh\n" + bytes(range(256)) * 300, "", OCTETS),
+        ("", b"A log\n" * 1_000 + b"\0" * 5 + b"more\n" * 1_000, "", "text/plain"),
+        ("", b"\1\2\3" * 100, "a.docx", DOCX),
+        ("", b"\1\2\3" * 100, "a.txt", OCTETS),
+        ("application/x-unheard-of", b"\1\2\3" * 100, "", "application/x-unheard-of"),
+        ("application/pdf", b"Not found\n", "", "text/plain"),
+        (DOCX, b"Not found\n", "", "text/plain"),
+        (XLSX, b"a;b\n", "", "text/csv"),
+        ('"application/pdf"', SAMPLES["pdf"].body, "", PDF),
+        ("", b"BZhang wrote this\n", "", "text/plain"),
+        ("", b"N\x08NA\x08AM\x08M\x08E\n" * 20, "cat.1", "text/plain"),
+        ("", b"a line\x0bbroken\n", "", "text/plain"),
+        ("", b"LZIP\x01...", "", "application/x-lzip"),
+        ("", b"See %PDF-1.4 in the standard, which is text.\n", "", "text/plain"),
+        ("", b"From a@b Mon Jan  1 00:00:00 2024\nFrom: a@b\n\nx", "inbox", "application/mbox"),
+    ],
+)
+def test_the_type_of_a_body(said: str, body: bytes, name: str, mime: str) -> None:
+    assert media_type(said, body, name) == mime
+
+
+@pytest.mark.parametrize("size", [END_BYTES, 20 * END_BYTES])
+def test_a_body_is_looked_at_from_its_ends_alone(size: int) -> None:
+    """Bytes between 64 KB at each end change nothing."""
+    names = {f"{number:05}" + "x" * 200: b"" for number in range(2 * size // 250)}
+    for body in (b"words " * (size // 2), zipped(names), b"\0" * 3 * size):
+        middle = len(body) // 2 - 100
+        changed = body[:middle] + b"\0[Content_Types].xml word/ %PDF-1.4" + body[middle + 40 :]
+        assert media_type("", body) == media_type("", changed)
+
+
+def test_a_zip_in_a_way_that_nothing_unpacks_is_not_damaged(readers: Readers) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("a.txt", "x" * 100)
+    body = made.getvalue()
+    at, listed = body.index(b"PK\x03\x04"), body.index(b"PK\x01\x02")
+    changed = bytearray(body)
+    changed[at + 8] = changed[listed + 10] = 9  # Deflate64
+    (part,) = readers.read_again(ZIP, bytes(changed), "http://h/a.zip").parts
+    assert part.unread.startswith("no-reader:")
+
+
+def test_what_is_closed_says_that_it_is_binary() -> None:
+    for mime in ("image/png", "text/css", "font/woff2", "application/x-unheard-of", OCTETS):
+        assert extractor_for(mime) is None
+        assert without_text(mime) == f"binary: {mime} is no document"
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        (b"<?xml version='1.0'?>\n<!-- <a> -->\n<?x y?><b:c d='>'/>", "c"),
+        (b"<!DOCTYPE a [<!ENTITY b '>'>]><a>", "a"),
+        (b"<?xml version='1.0'?><!-- no end", ""),
+        (b"<" * 1_000, ""),
+        (b"<!DOCTYPE a [" * 1_000, ""),
+    ],
+)
+def test_the_root_of_xml(head: bytes, name: str) -> None:
+    assert root_of(head).name == name
+
+
+@pytest.mark.parametrize("mime", ["text/html", "text/css"])
+def test_a_head_that_is_sent_twice_makes_no_mail(mime: str) -> None:
+    """As by a program behind a server that writes a head of its own."""
+    body = b"MIME-Version: 1.0\r\nContent-Type: text/html\r\n\r\n<html><title>A page</title>"
+    assert media_type(mime, body, "") == mime
+
+
+@pytest.mark.parametrize("filler", [b"\r", b"\n", b" ", b"\r%", b"\n%a\n", b"1 ", b"\r1 1"])
+def test_the_beginning_of_a_pdf_is_looked_for_in_linear_time(filler: bytes) -> None:
+    body = b"x%PDF-1.4" + filler * (100_000 // len(filler)) + b"z"
+    before = time.process_time()
+    assert media_type("text/html", body, "") == "text/html"
+    assert time.process_time() - before < 0.5
