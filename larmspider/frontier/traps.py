@@ -56,7 +56,10 @@ PROBE = 20
 PROBES_IN_VAIN = 5
 """After so many that were not new one in twice as many."""
 NEW_PROBES, NEW_PROBES_OF_ALL = 3, 6
-"""New pages among the last ten that end a quarantine: of a class, and of all that waits."""
+"""New pages among the last ten that end a quarantine: of a class, and of all that waits. Each
+time it takes one more."""
+MOST_OPENED = 5
+"""A quarantine that has ended so often takes no more than that."""
 YOUNG = 3
 """Pages that a class may have although those like it are quarantined; one where these had many in a
 row with nothing new."""
@@ -126,7 +129,7 @@ class ClassRecord:
     ``tally`` has four bytes for each of Met.values: pages whose value was not seen before, those of
     them that were new, and both of pages whose value was. ``credit`` is how many new pages were
     found on each of its last ones, or are parts of it. ``found`` of its pages were new, and no view
-    of one with fewer parameters.
+    of one with fewer parameters. ``opened``: how many of its quarantines have ended.
     """
 
     path: int
@@ -144,6 +147,7 @@ class ClassRecord:
     tally: bytearray | None = None
     credit: float = 0.0
     found: int = 0
+    opened: int = 0
 
     @property
     def judged(self) -> int:
@@ -572,12 +576,15 @@ class HostTraps:
     def _opens(self, record: ClassRecord, met: Met, at: int) -> bool:
         """Whether a page that was new ends what holds its class; a budget has half of it left."""
         latest = (record.ring & 0x3FF).bit_count()
-        if record.text == WAITING and latest < NEW_PROBES_OF_ALL:
+        more = min(record.opened, MOST_OPENED)
+        if record.text == WAITING and latest < min(NEW_PROBES_OF_ALL + more, 10):
             met.records[0].held = 0
             self.opened.add(met.group)  # those like it may go before others now
             return False
-        if record.state is ClassState.QUARANTINED and latest < NEW_PROBES:
-            return False
+        if record.state is ClassState.QUARANTINED:
+            if latest < NEW_PROBES + more:
+                return False
+            record.opened += 1
         if record.state is ClassState.SPENT:
             record.barren = self._budget(met, at) // 2
         record.ring = (1 << NEW_PROBES + 1) - 1
@@ -684,9 +691,9 @@ class HostTraps:
             for number, record in self.records.items()
         ]
         ways = [
-            [number, bytes(record.tally or b""), record.credit, record.found]
+            [number, bytes(record.tally or b""), record.credit, record.found, record.opened]
             for number, record in self.records.items()
-            if record.tally or record.credit or record.found
+            if record.tally or record.credit or record.found or record.opened
         ]
         packed: bytes = msgpack.packb([self.classes.pack(), rows, list(self.opened), ways])
         return packed
@@ -704,10 +711,10 @@ class HostTraps:
             traps.views += record.pages if record.params and not record.wide else 0
             if not record.wide:
                 traps._note_fewest(record)
-        for number, tally, credit, *found in more[0] if more else ():
+        for number, tally, credit, *counts in more[0] if more else ():
             record = traps.records[number]
             record.tally, record.credit = bytearray(tally) or None, credit
-            record.found = found[0] if found else 0
+            record.found, record.opened = (*counts, 0, 0)[:2]
         return traps
 
 

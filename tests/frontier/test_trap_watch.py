@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
@@ -17,7 +18,7 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import QueuedUrl, url_key
 from larmspider.frontier.strategies import PageRank
 from larmspider.frontier.trap_watch import OFF, REPORT
-from larmspider.frontier.traps import Budgets, ClassState
+from larmspider.frontier.traps import Budgets, ClassState, HostTraps
 from larmspider.items import Page
 from tests.support.frontier.walk import H, Walk, folders, repository, wiki
 from tests.support.servers.generators import CONTENT, GENERATORS, document, page
@@ -566,3 +567,28 @@ def test_purging_a_host_takes_what_is_held(backend: LmdbBackend) -> None:
         pass
     counts = backend.counts()
     assert (counts.held, counts.queued, counts == backend.audit()) == (0, 0, True)
+
+
+def test_each_time_a_quarantine_ends_it_takes_one_new_page_more() -> None:
+    """A class that seems new now and then does not keep a crawl for ever; after a restart, too."""
+    traps = HostTraps(Budgets(), "h:80")
+    for number in range(30):
+        traps.judge(traps.meet(f"{H}/doc/{number}", 1), 1.0)
+    visits = (f"{H}/doc/{number % 30}?visit={number}" for number in count())
+
+    def visited(*shares: float) -> ClassState:
+        for share in shares:
+            met = next(
+                met
+                for url in visits
+                if (met := traps.meet(url, 2)).blocked is None or met.probe or met.later
+            )
+            traps.judge(met, share)
+        return met.records[0].state
+
+    for new in (3, 4, 5):
+        while visited(0.0) is not ClassState.QUARANTINED:
+            pass
+        assert visited(*[1.0] * (new - 1)) is ClassState.QUARANTINED
+        assert visited(1.0) is ClassState.OPEN
+        traps = HostTraps.unpack(traps.pack(), "h:80")

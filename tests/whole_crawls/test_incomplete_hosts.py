@@ -1,9 +1,12 @@
 """Hosts of which something cannot be had: the rest is crawled, and the crawl says what is left."""
 
+from itertools import count
+
 import pytest
 
 from larmspider.status.status import CrawlStatus
-from tests.support.crawling import crawl, crawl_of_cases, scrapy
+from tests.support.crawling import crawl, crawl_of_cases, records, scrapy
+from tests.support.servers.generators import document, page
 from tests.support.web.serving import Served
 
 pytestmark = pytest.mark.acceptance
@@ -15,6 +18,52 @@ def links(*targets):
 
 def failing(request):
     return 500, {}, b"<p>Internal error"
+
+
+DOCUMENTS = 20
+HTML = {"Content-Type": "text/html"}
+
+
+def application(views, answer):
+    """Pages of content, each with ``views`` of it, and their ``answer``."""
+    asked = count(1)
+
+    def site(request):
+        path, _, query = request.target.partition("?")
+        if path == "/robots.txt":
+            return 404, {}, b""
+        if query:
+            return answer(request.target, next(asked))
+        number = int(path.removeprefix("/doc/") or 0) if path != "/" else DOCUMENTS
+        around = [f"/doc/{n}" for n in range(DOCUMENTS)] if path == "/" else []
+        each = [f"{path}?do={view}" for view in views]
+        text = f"<title>{path}</title><p>{document(number)}</p>{links(*around, *each)}"
+        return 200, HTML, text.encode()
+
+    return {"*": site}
+
+
+def half_of_the_views_fail(target, _number):
+    if target.endswith(("=edit", "=log")):
+        return 500, {}, b"<p>Internal error"
+    return 200, HTML, b"<p>A view for the printer of nothing"
+
+
+def an_error_text(target, _number):
+    ticket = f"<p>An error has occurred. Name ticket {len(target)} to the help desk."
+    return 200, HTML, ticket.encode()
+
+
+def every_tenth_is_too_many(_target, number):
+    if number % 10 == 0:
+        return 429, {"Retry-After": "1"}, b"slowly"
+    return 200, HTML, b"<p>A view of it"
+
+
+def another_at_each_visit(_target, number):
+    """Other words, and other links."""
+    more = (f"/doc/1?visit={number}", f"/doc/1?visit={number + 100_000}")
+    return page("News", f"{document(number % 7)} Visit {number}.", *more)
 
 
 BROKEN = [f"/broken/{number}" for number in range(12)]
@@ -50,6 +99,10 @@ CASES = {
         **dict.fromkeys(BROKEN, failing),
         **{path: f"<title>{path}</title><p>This is {path}" for path in GOOD},
     },
+    "half": application(("edit", "log", "print", "text"), half_of_the_views_fail),
+    "error-text": application(("edit", "log", "print", "text"), an_error_text),
+    "too-many": application(("print",), every_tenth_is_too_many),
+    "another": application(("more",), another_at_each_visit),
 }
 
 
@@ -65,6 +118,16 @@ def test_a_host_with_a_broken_view_is_crawled_whole(crawled):
     assert crawled.ran.status == 0, crawled.ran.err
     assert {request.path for request in server.log} >= {*BROKEN, *GOOD}
     assert "left alone" not in crawled.ran.err
+
+
+@pytest.mark.parametrize("case", ["half", "error-text", "too-many", "another"])
+def test_the_pages_of_a_faulty_application_are_stored_and_the_crawl_ends(crawled, case):
+    server = crawled.servers[case]
+    log = records(crawled.folder / "crawl" / "store.log")
+    stored = {line["url"] for line in log if line["http-code"] == "200"}
+    assert stored >= {server.url(f"/doc/{number}") for number in range(DOCUMENTS)}
+    assert len(server.log) < 1_000
+    assert f"{server.host} is left alone" not in crawled.ran.err
 
 
 def test_hosts_and_explain_name_a_broken_view(crawled):
