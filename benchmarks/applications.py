@@ -3,11 +3,12 @@
     python -m benchmarks.applications [--documents 400] [NAME ...]
 
 Each application of tests/support/servers/applications.py is crawled twice by the default rules,
-up to MOST fetches and without delay: with the rules against leaving and changing alone
+up to ``--most`` fetches and without delay: with the rules against leaving and changing alone
 (examples/applications/rules/acting.txt), which leaves the views to LARM_TRAPS, and with rules
 that were written for it by hand (rules/NAME.txt besides), without LARM_TRAPS. Printed are, of
 both, the fetches and the share of the documents that the application lists which are stored, and
-after how many times the fetches by hand SHARE of the documents had come. Exit status 0: after
+after how many times the fetches by hand SHARE of the documents had come; "ends after" is how many
+times as many fetches the whole crawl took, "-" where it did not end by itself. Exit status 0: after
 FACTOR times at most, and no document has only pages of classes in quarantine, so that one with a
 name that was never there would be held; 1 otherwise.
 """
@@ -31,7 +32,7 @@ from tests.support.servers.application import Application
 from tests.support.servers.applications import APPLICATIONS
 
 RULES = PROJECT / "examples" / "applications" / "rules"
-NOFOLLOW = {"gitweb", "hgweb"}
+NOFOLLOW = {"gitweb", "cgit", "hgweb"}
 """All their pages ask not to follow their links: crawled without NofollowFilter."""
 MOST, SHARE, FACTOR, BY_HAND = 1_500, 0.95, 2.0, 1.1
 
@@ -47,11 +48,13 @@ class Counted(NamedTuple):
     enough: float
 
 
-def count(app: Application, folder: Path, traps: str, *rules: str, **settings: str) -> Counted:
+def count(
+    app: Application, folder: Path, traps: str, *rules: str, most: int = MOST, **settings: str
+) -> Counted:
     """Crawl an application that runs into ``folder``/crawl."""
     known = folder / "known_paths.txt"
     known.write_text("".join((RULES / f"{name}.txt").read_text("utf-8") for name in rules))
-    own = {"LARM_TRAPS": traps, "LARM_HOST_MAX_PAGES": str(MOST), "LARM_LANGUAGES": ""}
+    own = {"LARM_TRAPS": traps, "LARM_HOST_MAX_PAGES": str(most), "LARM_LANGUAGES": ""}
     own |= {"LARM_KNOWN_PATHS_FILE": str(known), "CONCURRENT_REQUESTS_PER_DOMAIN": "2"}
     if app.name in NOFOLLOW:
         without = {"larmspider.middlewares.nofollow.NofollowFilter": None}
@@ -93,11 +96,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", nargs="*", choices=[*APPLICATIONS, []], metavar="NAME")
     parser.add_argument("--documents", type=int, default=400, help="of each (default 400)")
+    parser.add_argument("--most", type=int, default=MOST, help=f"fetches (default {MOST})")
     options = parser.parse_args()
     failed = False
     print(
         f"{'':16}documents  stored  fetches  by hand: stored  fetches  a document"
-        f"  {SHARE:.0%} after  quarantined"
+        f"  {SHARE:.0%} after  quarantined  ends after"
     )
     for name in options.name or APPLICATIONS:
         with (
@@ -107,17 +111,21 @@ def main() -> int:
             for one in ("learned", "by hand"):
                 (Path(folder) / one).mkdir()
             by_hand = count(app, Path(folder) / "by hand", "off", "acting", name)
-            learned = count(app, Path(folder) / "learned", "learn", "acting")
+            learned = count(app, Path(folder) / "learned", "learn", "acting", most=options.most)
             documents = len(app.documents())
         share, share_by_hand = (len(one.stored) / documents for one in (learned, by_hand))
         a_document = by_hand.fetched / documents
         times = learned.enough / by_hand.fetched
+        ends = (
+            "-" if learned.fetched >= options.most else f"{learned.fetched / by_hand.fetched:.2f}"
+        )
         failed |= times > FACTOR or a_document > BY_HAND
         failed |= bool(learned.quarantined) or share_by_hand < SHARE
         print(
             f"{name:16}{documents:>9}{share:>8.0%}{learned.fetched:>9}"
             f"{share_by_hand:>17.0%}{by_hand.fetched:>9}"
-            f"{a_document:>12.2f}{times:>11.2f}{len(learned.quarantined):>13}",
+            f"{a_document:>12.2f}{times:>11.2f}{len(learned.quarantined):>13}"
+            f"{ends:>12}",
             flush=True,
         )
     return int(failed)

@@ -1,4 +1,4 @@
-"""An intranet of real applications, as Debian has them: wikis, repositories, listings, an archive.
+"""An intranet of real applications, as Debian and PyPI have them: wikis, repositories, listings.
 
     $ python -m examples.applications
     dokuwiki             http://127.0.0.1:40123/doku.php     409 documents
@@ -38,8 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in options.name or EVERY:
             app = EVERY[name](options.documents)
             if missing := app.missing():
-                wanted = f"apt-get install {' '.join(app.packages)}"
-                print(f"{name:20} {', '.join(missing)} missing: {wanted}", file=sys.stderr)
+                print(f"{name:20} {', '.join(missing)} missing: {app.wanted()}", file=sys.stderr)
                 continue
             running.enter_context(app)
             user = "".join(f", for {one} ({USERS[one]})" for one in USERS if name in BEHIND_A_LOGIN)

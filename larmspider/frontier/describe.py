@@ -270,7 +270,7 @@ def class_in_words(reader: FrontierReader, entry: QueuedUrl, learning: Learning)
         return
     if learning.mode != LEARN or not learning.order.has_levels:
         return
-    put, due = level_of(entry.priority), traps.level(met)
+    put, due = level_of(entry.priority), met.level
     is_put, (levels, _) = put >= due, divmod(max(put, due), STEPS)
     if levels:
         yield (

@@ -26,6 +26,7 @@ from larmspider.frontier.strategies import LATER, level_of
 from larmspider.frontier.traps import MAX_LEVEL, NEW, SOME, Budgets, ClassRecord, HostTraps, Met
 from larmspider.items import REDIRECT, Page
 from larmspider.urls.file_urls import FILES
+from larmspider.urls.view_of import view_of
 
 if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier
@@ -221,7 +222,7 @@ class TrapWatch:
             self._frontier.backend.reprioritize([(entry.key, put_back)])
             return False
         if met.blocked is not None and not met.probe:
-            met.blocked.held += 1
+            known.traps.note_held(met, entry.normalized, entry.depth)
             if self._mode == LEARN:
                 self.passed += 1
                 self._frontier.backend.hold([(entry.key, met.group)])
@@ -240,25 +241,30 @@ class TrapWatch:
         if met is None:
             return ""
         known = self._of(entry.host)
-        if not known.traps.wants_verdict(met) or (share := self._share(page, met, known)) is None:
+        if not known.traps.wants_verdict(met):
+            return ""
+        of = view_of(page.url, page.from_page) if known.traps.has_views else ""
+        if (share := self._share(page, met, known, bool(of))) is None:
             return ""
         known.pages += 1
         self._changed.add(entry.host)
         sample = (page.url, page.from_page)
-        if share < NEW and _is_view(page.url, page.from_page):
-            known.traps.note_view(met, page.from_page)
+        if share < NEW and of:
+            known.traps.note_view(met, page.url, of)
         blocked = [record for record in met.records if record.is_blocked]
-        if not known.traps.judge(met, share, sample):
-            return ""
-        known.urgent = True
+        changed = known.traps.judge(met, share, sample)
         if known.traps.opened and self._mode == LEARN:
             self._opening.add(entry.host)
+        if not changed:
+            return ""
+        known.urgent = True
         news = [one for one in met.records if one.is_blocked and one not in blocked]
         what = "are held from now on" if self._mode == LEARN else "would be held"
         return "; ".join(f"URLs {one.text} {what}: {one.in_words()}" for one in news)
 
-    def _share(self, page: Page, met: Met, known: _Known) -> float | None:
-        """What of the page is new. None for a redirect to one that is new, and judged itself."""
+    def _share(self, page: Page, met: Met, known: _Known, view: bool) -> float | None:
+        """The share of the page that is new; it may be a ``view`` of the one it was found on. None
+        for a redirect to one that is new, and judged itself."""
         if page.status != 200:
             first = page.links[:1]
             leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in first)
@@ -282,7 +288,7 @@ class TrapWatch:
                     for record in views:
                         record.retract()
                     share = 1.0  # else the content would wait behind its views
-        if share < SOME and known.shown.times_said(rows, NEW, COPIES) < COPIES:
+        if not view and share < SOME and known.shown.times_said(rows, NEW, COPIES) < COPIES:
             return SOME  # one more version of a manual is not new, and no step of a trap
         return share
 
@@ -311,12 +317,3 @@ class TrapWatch:
             known.urgent = True
             self._opening.discard(host)
         return False
-
-
-def _is_view(url: str, found_on: str) -> bool:
-    """Whether the path has one segment more than that of the page that has named it:
-    ``/wiki/special:links/Start`` and ``/wiki/Start``."""
-    one, other = url.lower().split("/"), found_on.lower().split("/")
-    if len(one) != len(other) + 1 or one[-1] != other[-1] or not one[-1]:
-        return False
-    return any(one[:at] + one[at + 1 :] == other for at in range(3, len(one) - 1))

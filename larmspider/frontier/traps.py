@@ -29,7 +29,7 @@ Nothing here does I/O: the TrapWatch
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
@@ -41,7 +41,8 @@ from typing import Any, NamedTuple
 import msgpack
 
 from larmspider.extraction.novelty import Bloom
-from larmspider.urls.url_class import UrlClass, UrlClasses
+from larmspider.urls.url_class import UrlClass, UrlClasses, split_suffix
+from larmspider.urls.view_of import words_path
 
 NEW, SOME = 0.2, 0.1
 """A page is new with this share of what it says, and has nothing new below that."""
@@ -54,10 +55,20 @@ PROBE = 20
 """Of the URLs that would be held one in so many is fetched."""
 PROBES_IN_VAIN = 5
 """After so many that were not new one in twice as many."""
-NEW_PROBES = 3
-"""Of the last ten pages: then a quarantine ends."""
+NEW_PROBES, NEW_PROBES_OF_ALL = 3, 6
+"""New pages among the last ten that end a quarantine: of a class, and of all that waits. Each
+time it takes one more."""
+MOST_OPENED = 5
+"""A quarantine that has ended so often takes no more than that."""
 YOUNG = 3
-"""Pages that a class may have although those like it are quarantined."""
+"""Pages that a class may have although those like it are quarantined; one where these had many in a
+row with nothing new."""
+UNLIKE = 0.5
+"""A class of views that a segment names (``/blame/``) is unlike those that are quarantined while so
+many of its pages may be new, with odds of 95 in 100."""
+LEAST_VIEWS, LEAST_BARREN, BARREN = 16, 4, 100
+"""Classes with parameters that a host has before all that waits behind others is judged as one;
+with nothing new, where BARREN pages in a row had nothing."""
 LEAST_URLS = 5
 """Pages of a class that may be the content of its path."""
 DEEP = 30
@@ -75,12 +86,15 @@ LEVELS = (0.6, 0.4, 0.2)
 STEPS = 11
 """Behind others that give as much wait those with more parameters, up to ten."""
 MAX_LEVEL = STEPS * len(LEVELS) + STEPS - 1
+LAST_LEVEL = STEPS * len(LEVELS)
+"""From here on wait the URLs that have none of these shares."""
 TRIAL = 8
 """Pages of a class that are judged in any case where the host has pages with parameters."""
 MAX_CLASSES, MAX_VALUES = 2_000, 8
 SAMPLES = 5
 ANY_PATH = "/**"
 HOST, DEEP_URLS = "all pages", f"the pages more than {DEEP} links from a seed"
+WAITING = "the pages that wait behind all others"
 _Z = 1.645
 
 
@@ -115,7 +129,7 @@ class ClassRecord:
     ``tally`` has four bytes for each of Met.values: pages whose value was not seen before, those of
     them that were new, and both of pages whose value was. ``credit`` is how many new pages were
     found on each of its last ones, or are parts of it. ``found`` of its pages were new, and no view
-    of one with fewer parameters.
+    of one with fewer parameters. ``opened``: how many of its quarantines have ended.
     """
 
     path: int
@@ -133,6 +147,7 @@ class ClassRecord:
     tally: bytearray | None = None
     credit: float = 0.0
     found: int = 0
+    opened: int = 0
 
     @property
     def judged(self) -> int:
@@ -203,6 +218,17 @@ class ClassRecord:
         return self.telling(len(self.tally or b"") // 4) is not None
 
     @property
+    def is_of_word(self) -> bool:
+        """Whether it is of the views that a segment of the path names: ``/works/blame/**``."""
+        path = self.text.partition("?")[0]
+        return self.wide and path.endswith(ANY_PATH) and path != ANY_PATH
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is of the classes of one path, or one view."""
+        return self.text.startswith("/") and not self.text.startswith(ANY_PATH)
+
+    @property
     def is_established(self) -> bool:
         """Whether it is no class of views of what comes later, be it with fewer parameters."""
         return self.found >= WINDOW
@@ -239,6 +265,8 @@ class ClassRecord:
         evidence = f"{self.new} of its last {self.judged} pages {were} new"
         if self.state is ClassState.SPENT:
             evidence = f"{self.barren} pages with nothing new in a row"
+        if not self.is_blocked and self.held:
+            return f"waits behind all others, where all gives little: {evidence}"
         if name := self._told_by():
             return f"known by {name}: {evidence}; URLs with a new {name} are fetched"
         spent = self.state is ClassState.SPENT
@@ -261,7 +289,8 @@ class Met(NamedTuple):
     through as a ``probe``; ``later`` is the level to which it is put behind others. ``named``: the
     last segment of its path is no ``*``. ``values``: what varies in the URLs of its class, as
     hashes for the host and, where it has views, for the class; ``seen`` has a bit for each that was
-    met before, and is -1 where it has none."""
+    met before, and is -1 where it has none. ``word`` is where in ``records`` that of the views is
+    which a segment of its path names (``/works/blame/**``), or 0."""
 
     records: tuple[ClassRecord, ...]
     group: int
@@ -272,6 +301,8 @@ class Met(NamedTuple):
     later: int = 0
     values: tuple[int, ...] = ()
     seen: int = -1
+    word: int = 0
+    level: int = 0
 
 
 @lru_cache(maxsize=4096)
@@ -314,6 +345,8 @@ class HostTraps:
         yield text, found.path, params
         if params > 1:
             yield f"{found.path} with {params} parameters", found.path, params
+        if word := words_path(found.path):
+            yield f"{word}{found.query}", word, params
         if found.names:
             yield f"{ANY_PATH}{found.query}", ANY_PATH, params
         if depth > DEEP:
@@ -322,12 +355,15 @@ class HostTraps:
 
     def names(self, url: str, depth: int) -> list[str]:
         """What a URL belongs to, in the order of the records of find()."""
-        return [text for text, _, _ in self._texts(self.classes.of(url), depth)]
+        found = [text for text, _, _ in self._texts(self.classes.of(url), depth)]
+        if len(self.find(url, depth).records) > len(found):
+            found.insert(-1, WAITING)
+        return found
 
     def find(self, url: str, depth: int) -> Met:
         """What a URL belongs to, and whether it would be held; nothing is counted."""
         records: list[ClassRecord] = []
-        group, named = 0, False
+        group, named, word = 0, False, 0
         found = self.classes.of(url)
         for text, path, params in self._texts(found, depth):
             named = named or (not records and not path.endswith(("/", "*")))
@@ -339,54 +375,84 @@ class HostTraps:
             if (record.barren or record.samples) and not record.text:
                 record.text = text
             group = group or number
+            word = len(records) if path.endswith(ANY_PATH) and path != ANY_PATH else word
             records.append(record)
-        blocking, query = self._blocking(records), "?" in url
+        query = "?" in url
         named, values, seen = named and not query, found.values[:MAX_VALUES], -1
         if self.views:
             values += tuple([value ^ group & 0xFFFFFFFF for value in values])
             seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
+        level = self._level(records, seen)
+        if level >= LAST_LEVEL and self._may_be_view(records[0]):
+            records.insert(-1, self._waiting())
+        blocking = self._blocking(records, found.path)
         if blocking is not None and records[0].expects_new(len(values), seen):
             blocking = None
-        return Met(tuple(records), group, blocking, False, query, named, 0, values, seen)
+        of = (tuple(records), group, blocking, False, query, named, 0)
+        return Met(*of, values, seen, word, level)
+
+    def _may_be_view(self, own: ClassRecord) -> bool:
+        """Whether a class has parameters, and is not known as the content of its path."""
+        is_least = own.params <= self.fewest.get(own.path, own.params)
+        return own.params > 0 and not (is_least and own.found >= LEAST_PAGES)
+
+    def _waiting(self) -> ClassRecord:
+        number = group_of(self.host, WAITING)
+        record = self.records.get(number)
+        if record is None:
+            record = ClassRecord(self._shape(WAITING), 1, wide=True, text=WAITING)
+            self.records[number] = record
+        return record
 
     def holds_like(self, url: str) -> bool:
         """Whether URLs like one that was fetched are held, also as one of its class's first."""
         own, *wider = self.find(url, 0).records
-        quarantined = any(one.state is ClassState.QUARANTINED for one in wider)
         if own.is_content:
             return False
-        return own.is_blocked or (quarantined and own.new <= 1)  # its first view may be new
+        if own.is_blocked or own.held or any(one.is_blocked and one.is_of_word for one in wider):
+            return True
+        quarantined = any(one.state is ClassState.QUARANTINED for one in wider)
+        return quarantined and own.new <= 1  # its first view may be new
 
     def _shape(self, path: str) -> int:
         return group_of(self.host, path) & 0xFFFFFFF
 
-    def _blocking(self, records: list[ClassRecord]) -> ClassRecord | None:
+    def _blocking(self, records: list[ClassRecord], path: str) -> ClassRecord | None:
         own, *wider = records
         if own.state is ClassState.NEVER:
             return None
         if own.is_blocked:
             return own
-        is_young = own.pages < YOUNG
+        late = self._late(records)
         for record in wider:
             if record.state is ClassState.SPENT:
                 return record
-            if record.state is ClassState.QUARANTINED and not is_young and not own.new:
+            least = max(1, YOUNG - record.barren // WINDOW)
+            if late:
+                needs_none = record.is_near or (record is not late and self._has_pages(path))
+                least = 0 if needs_none else 1
+            is_young = own.pages < least
+            if record.state is not ClassState.QUARANTINED or is_young:
+                continue
+            if not own.new or (record.is_of_word and upper_share(own.new, own.judged) < UNLIKE):
+                return record
+            if record is late and own.params > self.fewest.get(own.path, own.params):
                 return record
         return None
 
-    def level(self, met: Met) -> int:
+    def _level(self, records: list[ClassRecord], seen: int) -> int:
         """How many levels a URL is to be put behind others of the host: by the share of its class's
         last pages that were new, and while it has few by that of those like it; by what they lead
         to; by whether its values were seen before; and by how many more parameters it has than the
         content of its path."""
-        own, *wider = met.records[:-1]
+        own, *wider = records[:-1]
         if own.state is ClassState.NEVER or not self.views:
             return 0
         share = 1.0
         for record in (*reversed(wider), own):
             new, judged = record.latest
             share = (new + DOUBT * share) / (judged + DOUBT)
-        share = own.share_by_values(met.seen, max(share, min(1.0, own.credit)))
+        share = own.share_by_values(seen, max(share, min(1.0, own.credit)))
         more = own.params - self.fewest.get(own.path, own.params)
         return STEPS * sum(share < least for least in LEVELS) + max(0, min(more, STEPS - 1))
 
@@ -395,12 +461,13 @@ class HostTraps:
         to this ``level`` before."""
         met = self.find(url, depth)
         blocked, probe = met.blocked, False
-        if blocked is None and (later := self.level(met)) > level:
+        if blocked is None and (later := met.level) > level:
             self.views += met.records[0].params > 0  # it comes, and what it repeats has to be known
             return met._replace(later=later)
         if blocked is not None:
-            blocked.asked += 1
-            probe = blocked.asked % (PROBE << min(20, blocked.vain // PROBES_IN_VAIN)) == 0
+            by = self._late(met.records) or blocked
+            by.asked += 1
+            probe = by.asked % (PROBE << min(20, by.vain // PROBES_IN_VAIN)) == 0
         if blocked is None or probe:
             self.views += met.records[0].params > 0
             for record in met.records:
@@ -409,6 +476,16 @@ class HostTraps:
             for value in met.values:
                 self.seen.add(value)
         return met._replace(probe=True) if probe else met
+
+    def _has_pages(self, path: str) -> bool:
+        """Whether what this path names is a page beside others: /wiki/Start, for a query of it."""
+        folder = self.records.get(group_of(self.host, f"{path.rpartition('/')[0]}/*"))
+        return folder is not None and folder.pages >= LEAST_URLS
+
+    def _late(self, records: Sequence[ClassRecord]) -> ClassRecord | None:
+        """The record of all that waits behind others, where that is held."""
+        late = records[-2] if len(records) > 1 else records[0]
+        return late if late.text == WAITING and late.is_blocked else None
 
     def _note_fewest(self, own: ClassRecord) -> None:
         if own.pages >= LEAST_URLS and own.params < self.fewest.get(own.path, own.params + 1):
@@ -433,12 +510,22 @@ class HostTraps:
         host = self.records.get(group_of(self.host, HOST))
         return host is not None and self.views >= max(LEAST_URLS, host.pages // 8)
 
-    def note_view(self, met: Met, url: str) -> None:
-        """A page without parameters repeats what the page ``url`` says, whose path has one segment
-        less: its class is one of views of that one."""
-        own = met.records[0]
-        if not own.params and self.has_views:
-            own.params, own.path = 1, self._shape(self.classes.of(url).path)
+    def note_view(self, met: Met, own_url: str, url: str) -> None:
+        """The page of ``own_url`` repeats what the page ``url`` says, of which that is a view
+        (view_of.py): its class is one of views of the class of that one."""
+        if not self.has_views:
+            return
+        of = self._class_of(url)
+        base = self.records.get(group_of(self.host, str(of)))
+        path, params = (base.path, base.params) if base else (self._shape(of.path), 0)
+        own, is_twin = met.records[0], bool(split_suffix(own_url.partition("?")[0])[1])
+        for record in (own, met.records[met.word]):
+            if record is base:
+                continue
+            if not record.params:
+                record.params, record.path = params + 1, path
+            elif record.path != path and not record.wide and (is_twin or record.params > params):
+                record.path, record.params = path, max(record.params, params + 1)
 
     def judge(self, met: Met, share: float, sample: tuple[str, str] = ("", "")) -> bool:
         """A page has come, of which this share is new: True if the state of something changes."""
@@ -446,11 +533,17 @@ class HostTraps:
         is_expected = met.records[0].expects_new(len(met.values), met.seen)
         if met.blocked is not None:
             met.blocked.vain = 0 if is_new else met.blocked.vain + 1
+            late = self._late(met.records)
+            if late is not None and late is not met.blocked:
+                late.vain = late.vain // 2 if is_new else late.vain + 1
         if met.seen >= 0:
             met.records[0].count_values(len(met.values), met.seen, is_new)
         if is_new and self.views:
             self._credit(met, *sample)
         for at, record in enumerate(met.records):
+            holder = record if record.is_blocked else None
+            if record.text == WAITING and met.blocked is not holder:
+                continue  # what another record holds, or does not, is no evidence
             record.note(share)
             if is_new and record.is_blocked:
                 if record.state is ClassState.SPENT or not is_expected:
@@ -483,8 +576,15 @@ class HostTraps:
     def _opens(self, record: ClassRecord, met: Met, at: int) -> bool:
         """Whether a page that was new ends what holds its class; a budget has half of it left."""
         latest = (record.ring & 0x3FF).bit_count()
-        if record.state is ClassState.QUARANTINED and latest < NEW_PROBES:
+        more = min(record.opened, MOST_OPENED)
+        if record.text == WAITING and latest < min(NEW_PROBES_OF_ALL + more, 10):
+            met.records[0].held = 0
+            self.opened.add(met.group)  # those like it may go before others now
             return False
+        if record.state is ClassState.QUARANTINED:
+            if latest < NEW_PROBES + more:
+                return False
+            record.opened += 1
         if record.state is ClassState.SPENT:
             record.barren = self._budget(met, at) // 2
         record.ring = (1 << NEW_PROBES + 1) - 1
@@ -493,6 +593,9 @@ class HostTraps:
 
     def _open(self, record: ClassRecord, group: int) -> None:
         record.state, record.vain, record.held = ClassState.OPEN, 0, 0
+        for one in () if group else self.records.values():
+            if not one.is_blocked:
+                one.held = 0
         self.opened.add(group)
 
     def _budget(self, met: Met, at: int) -> int:
@@ -500,14 +603,14 @@ class HostTraps:
             return self.budgets.of_class
         if at == len(met.records) - 1:
             return self.budgets.of_host
-        return 0 if met.records[at].params else self.budgets.deep
+        return 0 if met.records[at].params or at == met.word else self.budgets.deep
 
     def _verdict(self, record: ClassRecord, budget: int) -> ClassState:
         if budget and record.barren >= budget:
             return ClassState.SPENT
         if (
             record.params
-            and record.judged >= LEAST_PAGES
+            and record.judged >= (WINDOW if record.text == WAITING else LEAST_PAGES)
             and upper_share(record.new, record.judged) < NEW_SHARE
             and not self._is_content(record)
         ):
@@ -518,10 +621,18 @@ class HostTraps:
         """Whether it has the fewest parameters of its path. A class of two and more that has less
         than half of the path's pages has none of it; one over all paths none where it is of many
         of them."""
+        if record.text == WAITING:
+            own = [one for one in self.records.values() if not one.wide]
+            if record.barren >= BARREN:
+                return sum(one.barren > 0 for one in own) < LEAST_BARREN
+            return sum(one.params > 0 for one in own) < LEAST_VIEWS
         every = [one for one in self.records.values() if not one.wide]
         if record.path == self._shape(ANY_PATH):
             query = record.text.removeprefix(ANY_PATH)
             return sum(one.text.endswith(query) for one in every) < LEAST_URLS
+        if record.is_of_word:
+            host = self.records.get(group_of(self.host, HOST))
+            return host is None or host.found < max(WINDOW, 4 * record.found)
         classes = [one for one in every if one.path == record.path]
         least = min((one.params for one in classes if one.pages >= LEAST_URLS), default=1)
         if record.params > least:
@@ -529,6 +640,24 @@ class HostTraps:
         return record.params < 2 or 2 * record.pages >= sum(one.pages for one in classes)
 
     # operators
+
+    def note_held(self, met: Met, url: str, depth: int) -> None:
+        """A URL is held, by a record that may be of others, too."""
+        if met.blocked is None:
+            return
+        met.blocked.held += 1
+        own = met.records[0]
+        if own is not met.blocked and met.blocked.text == WAITING:
+            own.held += 1
+            own.text = own.text or self.names(url, depth)[0]
+
+    def waiting(self) -> list[ClassRecord]:
+        """Classes of which URLs are held by what waits behind all others."""
+        late = self.records.get(group_of(self.host, WAITING))
+        if late is None or not late.is_blocked:
+            return []
+        every = (one for one in self.records.values() if not one.wide and not one.is_blocked)
+        return [one for one in every if one.held and one.text.startswith("/")]
 
     def blocked(self) -> list[ClassRecord]:
         """What holds URLs."""
@@ -539,7 +668,7 @@ class HostTraps:
         changed = False
         for number, record in self.records.items():
             if record.text and name_of(self.host, record.text) in names:
-                if record.is_blocked:
+                if record.is_blocked or record.held:
                     self._open(record, 0 if record.wide else number)
                     changed = True
                 record.state = ClassState.NEVER
@@ -562,9 +691,9 @@ class HostTraps:
             for number, record in self.records.items()
         ]
         ways = [
-            [number, bytes(record.tally or b""), record.credit, record.found]
+            [number, bytes(record.tally or b""), record.credit, record.found, record.opened]
             for number, record in self.records.items()
-            if record.tally or record.credit or record.found
+            if record.tally or record.credit or record.found or record.opened
         ]
         packed: bytes = msgpack.packb([self.classes.pack(), rows, list(self.opened), ways])
         return packed
@@ -582,10 +711,10 @@ class HostTraps:
             traps.views += record.pages if record.params and not record.wide else 0
             if not record.wide:
                 traps._note_fewest(record)
-        for number, tally, credit, *found in more[0] if more else ():
+        for number, tally, credit, *counts in more[0] if more else ():
             record = traps.records[number]
             record.tally, record.credit = bytearray(tally) or None, credit
-            record.found = found[0] if found else 0
+            record.found, record.opened = (*counts, 0, 0)[:2]
         return traps
 
 

@@ -25,7 +25,7 @@ from larmspider.files import replace_file
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
 from larmspider.frontier.trap_watch import NOT_TRAPS, NOTE
-from larmspider.frontier.traps import ANY_PATH, ClassRecord, HostTraps, name_of
+from larmspider.frontier.traps import ANY_PATH, WAITING, ClassRecord, HostTraps, name_of
 from larmspider.middlewares.known_paths import KnownPathsFilter, packaged_rules
 from larmspider.urls.patterns import PatternSet
 
@@ -84,7 +84,7 @@ def traps_in(crawl: CrawlDir) -> list[Trap]:
     found = []
     for host, traps in hosts.items():
         rules = _Rules(traps, urls[host], crawl)
-        for record in traps.blocked():
+        for record in (*traps.blocked(), *traps.waiting()):
             samples = [_sample(*one, crawl, searcher) for one in record.samples or ()]
             name, why = name_of(host, record.text), record.in_words()
             line, no_line = rules.line(record)
@@ -143,14 +143,18 @@ class _Rules:
         """The shortest that fits the class, or "" and why there is none."""
         if record.is_content:
             return "", "none: it would refuse new pages, too"
+        if record.text == WAITING:
+            return "", "none: its classes have rules of their own"
         line = self._shortest(record)
         return line, "" if line else "none fits this class alone"
 
     def _shortest(self, record: ClassRecord) -> str:
         path, query, names = record.text.partition("?")
-        if not path.startswith("/") or " with " in path or not record.text.isprintable():
+        if not path.startswith("/") or not record.text.isprintable():
             return ""  # what is no line of a file could be two
-        for rule in _candidates(self._traps.host, path, names if query else None):
+        path, _, many = path.partition(" with ")
+        number = int(many.partition(" ")[0]) if many else 0
+        for rule in _candidates(self._traps.host, path, names if query else None, number):
             found = PatternSet([rule], name="rule", mode="search").match
             fits = all(found(self._form(url)) for url, _ in record.samples or ())
             if fits and not any(map(found, self._others)):
@@ -158,13 +162,19 @@ class _Rules:
         return ""
 
 
-def _candidates(host: str, path: str, query: str | None) -> Iterator[str]:
-    """Expressions for canonical URLs, the widest first."""
+def _candidates(host: str, path: str, query: str | None, number: int = 0) -> Iterator[str]:
+    """Expressions for canonical URLs, the widest first; of any parameters, if a ``number`` of them
+    is what the URLs have in common."""
     name, _, port = host.rpartition(":")
     start = rf"^https?://{re.escape(name)}(?::{port}){'?' if port in ('80', '443') else ''}"
     *folders, last = [_segment(one) for one in path.split("/")]
     at = "/".join([start, *folders[1:], "[^/?]*" if last == _ANY else last])
-    at = rf"{start}/[^?]*" if path == ANY_PATH else at
+    if path.endswith(ANY_PATH):
+        folders = path.removesuffix(ANY_PATH).split("/")
+        at = "/".join([start, *map(_segment, folders[1:]), "[^?]*"])
+    if number:
+        yield rf"{at}\?[^&;]*(?:[&;][^&;]*){{{number - 1}}}$"
+        return
     if query is None:
         yield f"{at}$"
         return
@@ -176,6 +186,10 @@ def _candidates(host: str, path: str, query: str | None) -> Iterator[str]:
     ]  # fmt: skip
     for one in sorted(asked, key=lambda text: "*" in text):
         yield rf"{at}\?(?:.*[&;])?{one}(?:[&;]|$)"
+    if last == _ANY:
+        at = f"{at.removesuffix('*')}+"
+        for one in sorted(asked, key=lambda text: "*" in text):
+            yield rf"{at}\?(?:.*[&;])?{one}(?:[&;]|$)"
     if len(asked) <= _MAX_ORDERS:
         orders = "|".join("[&;]".join(order) for order in permutations(asked))
         yield rf"{at}\?(?:{orders})$"
@@ -185,6 +199,8 @@ _ANY = "[^/?]+"
 
 
 def _segment(text: str) -> str:
+    if text.startswith("*."):
+        return f"[^/?]*{re.escape(text[1:])}"  # a format
     return _ANY if text == "*" else re.escape(text)
 
 

@@ -6,7 +6,7 @@
 
 A segment of the path counts as it is while fewer than SIBLINGS were met beside it, and as ``*``
 otherwise, as do numbers and ids; what is behind the last slash of a URL without a query is ``*``,
-but in folders that are (``/*/raw``).
+but in folders that are (``/*/raw``). A suffix that names a format stays: ``/rows/*.json``.
 Of the query the names count, in order of the alphabet, and values of those that name a view; a
 query that is no pair (``/wiki.pl?Start``) is a value.
 """
@@ -27,10 +27,66 @@ MAX_LITERALS = 20_000
 _VIEWS = frozenset(
     ("a", "act", "action", "cmd", "command", "do", "mode", "op", "tab", "task", "view")
 )
+WORDS = frozenset(
+    (
+        "annotate",
+        "atom",
+        "attachment",
+        "backlinks",
+        "blame",
+        "blob",
+        "blob_plain",
+        "bundle",
+        "changes",
+        "changeset",
+        "commit",
+        "compare",
+        "comparison",
+        "csv",
+        "diff",
+        "download",
+        "edit",
+        "export",
+        "feed",
+        "filelog",
+        "format",
+        "history",
+        "info",
+        "json",
+        "log",
+        "patch",
+        "plain",
+        "print",
+        "printable",
+        "raw",
+        "raw-attachment",
+        "raw-file",
+        "rev",
+        "revision",
+        "revisions",
+        "rss",
+        "shortlog",
+        "snapshot",
+        "source",
+        "src",
+        "stats",
+        "text",
+        "txt",
+        "xml",
+    )
+)
+"""Segments of a path that name a view of what the others name."""
+_BEFORE_NAMES = WORDS | {"browser", "file", "files", "tree"}
+"""Segments behind which the last one is a file's name, also of a URL with a query."""
 _LEAST_LETTERS = 4
 _SEPARATOR = re.compile("[&;]")
 _ID = re.compile(r"\d+$|(?:\D*\d){3}|[0-9a-f]{8,}|.{41}|\W*$")
 """A number, three digits, a hash, a long one, or nothing in it that is a word."""
+_SUFFIX = re.compile(r"(?<=[^.])\.[a-z][a-z0-9]{1,5}$", re.IGNORECASE)
+_OF_DOCUMENTS = frozenset(
+    (".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp", ".cgi", ".pl", ".pdf")
+)
+"""Suffixes of pages: with another one a URL is likely a view of one without."""
 
 
 class UrlClass(NamedTuple):
@@ -78,9 +134,14 @@ class UrlClasses:
             token = segment if is_literal else "*"
             path += token + "/"
             at = crc32(token.encode("utf-8", "surrogatepass"), at + 1)
-        if last and not ((query or path.endswith("/*/")) and self._is_literal(at, last, SIBLINGS)):
-            values.append(_hash("/", last))
-            last = "*"
+        is_program = query and not any(one.lower() in _BEFORE_NAMES for one in segments)
+        may_stay = is_program or path.endswith("/*/")
+        if last and not (may_stay and self._is_literal(at, last, SIBLINGS)):
+            stem, suffix = split_suffix(last)
+            if suffix and not self._is_literal(crc32(b"*", at + 2), suffix, SIBLINGS):
+                suffix = ""
+            values.append(_hash("/", stem if suffix else last))
+            last = f"*{suffix}"
         path += last
         if not query:
             return UrlClass(path, (), (), tuple(values))
@@ -119,6 +180,14 @@ class UrlClasses:
         classes._literals = set(known)
         classes._siblings = Counter(one >> 32 for one in known)
         return classes
+
+
+def split_suffix(name: str) -> tuple[str, str]:
+    """``("17", ".json")``; the suffix is "" of pages (``17.html``) and where there is none."""
+    found = _SUFFIX.search(name)
+    if found is None or found[0].lower() in _OF_DOCUMENTS:
+        return name, ""
+    return name[: found.start()], found[0].lower()
 
 
 def _hash(name: str, value: str) -> int:

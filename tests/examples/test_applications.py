@@ -26,10 +26,13 @@ SHOWS = {
     "mediawiki": "/index.php/{}",
     "usemod": "/wiki.pl?{}",
     "gitweb": "/?p=works.git;a=blob_plain;f={};hb=HEAD",
+    "cgit": "/works/plain/{}",
     "hgweb": "/raw-file/tip/{}",
     "apache": "/{}",
     "lighttpd": "/{}",
     "public-inbox": "/works/{}/",
+    "datasette": "/works/documents/{}",
+    "trac": "/{}",
 }
 
 

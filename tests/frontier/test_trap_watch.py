@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
@@ -17,7 +18,7 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import QueuedUrl, url_key
 from larmspider.frontier.strategies import PageRank
 from larmspider.frontier.trap_watch import OFF, REPORT
-from larmspider.frontier.traps import Budgets, ClassState
+from larmspider.frontier.traps import Budgets, ClassState, HostTraps
 from larmspider.items import Page
 from tests.support.frontier.walk import H, Walk, folders, repository, wiki
 from tests.support.servers.generators import CONTENT, GENERATORS, document, page
@@ -260,6 +261,119 @@ def test_pages_that_repeat_those_of_one_segment_less_are_views_of_them(
     assert any("/w/special/* are held" in news for news in walk.news)
 
 
+def tracker(target: str) -> Reply:
+    """Eighty tickets, each with 24 views of one parameter that say what it says."""
+    number = int(target.rpartition("=")[2] if "?" in target else target[1:] or 0)
+    if "?" in target:
+        return page("View", document(number))
+    others = [f"/{n}" for n in (2 * number + 1, 2 * number + 2) if n < 80]
+    views = [f"/view{chr(97 + n)}?by{n}={number}" for n in range(24)]
+    return page("Ticket", document(number), *others, *views)
+
+
+@acceptance
+def test_what_waits_behind_all_others_is_held_together(backend: LmdbBackend) -> None:
+    """Or each of the 24 views would be tried by twelve pages and more."""
+    walk = Walk(tracker, backend).run(2_000)
+    assert {f"/{n}" for n in range(1, 80)} <= {*walk.fetched}
+    assert sum("?" in target for target in walk.fetched) < 290
+    assert [n for n in walk.news if n.startswith("URLs the pages that wait behind all others")]
+    known = walk.traps.known("h:80")
+    assert not [one.text for one in known.waiting() if one.params == 0]
+    walk.add([f"/{n}" for n in range(200, 240)], Page(f"{H}/", status=200))
+    walk.run(3_000)
+    assert {f"/{n}" for n in range(200, 240)} <= {*walk.fetched}
+
+
+@acceptance
+def test_a_view_that_turns_out_new_is_let_go_though_all_others_wait(backend: LmdbBackend) -> None:
+    changed = False
+
+    def site(target: str) -> Reply:
+        if changed and target.startswith("/viewa"):
+            return page("View", document(1_000 + int(target.rpartition("=")[2])))
+        return tracker(target)
+
+    walk = Walk(site, backend).run(2_000)
+    changed = True
+    more = [f"/viewa?by0={n}" for n in range(300, 500)]
+    walk.add(more, Page(f"{H}/", status=200))
+    walk.run(3_000)
+    assert len({*more} & {*walk.fetched}) > 150
+
+
+def rows(target: str) -> Reply:
+    """A browser of a database: 90 rows, each also as JSON, and as a search for its name."""
+    path, _, query = target.partition("?")
+    name = query.partition("=")[2] or path.removeprefix("/rows/").removesuffix(".json")
+    if target == "/":
+        lists = [f"/rows?page={n}" for n in range(9)]
+        return page("Rows", "All rows.", *(f"/rows/row-{n}" for n in range(90)), *lists)
+    if query.startswith("page="):
+        return page("Rows", "Some rows.")
+    said = document(int(name.removeprefix("row-")))
+    if path.endswith(".json"):
+        return page(name, said)
+    return page(name, said, f"/rows/{name}.json", f"/find?like={name}")
+
+
+def browser(target: str) -> Reply:
+    """A repository: 80 files in 4 folders, each also below /blame and /plain."""
+    path, _, query = target.partition("?")
+    _, _, name = path.strip("/").partition("/")
+    if target == "/":
+        logs = [f"/log/?page={n}" for n in range(16)]
+        return page("Works", "All.", *(f"/tree/part{n}" for n in range(4)), *logs)
+    if query:
+        return page("Log", "Some commits.")
+    part, _, file = name.partition("/")
+    if not file:
+        own = [f"{part}/file-{n}" for n in range(80) if n % 4 == int(part[-1])]
+        return page(part, "A folder.", *(f"/{v}/{one}" for one in own for v in VIEWS))
+    return page(file, document(int(file.removeprefix("file-"))))
+
+
+VIEWS = ("tree", "plain", "blame")
+
+
+@pytest.mark.parametrize(
+    ("site", "content", "view", "held"),
+    [
+        (rows, {f"/rows/row-{n}" for n in range(90)}, "/rows/*.json", 40),
+        (browser, {f"/tree/part{n % 4}/file-{n}" for n in range(80)}, "/blame/**", 40),
+    ],
+)
+def test_a_suffix_or_a_word_of_the_path_names_a_view(
+    site: Callable[[str], Reply], content: set[str], view: str, held: int, backend: LmdbBackend
+) -> None:
+    walk = Walk(site, backend).run()
+    assert content <= {*walk.fetched}
+    assert any(f"{view} are held" in news for news in walk.news)
+    assert backend.counts().held > held
+
+
+def editions(target: str) -> Reply:
+    """A manual in three versions, on a host with searches."""
+    if target == "/":
+        asked = [f"/find?page={n}" for n in range(40)]
+        pages = (f"/{one}/page-{at}.html" for one in EDITIONS for at in PAGES)
+        return page("Manuals", "All.", *pages, *asked)
+    if "?" in target:
+        return page("Found", document(100 + int(target.partition("=")[2])))
+    _, name = target.strip("/").split("/")
+    at = int(name.removeprefix("page-").removesuffix(".html"))
+    return page(name, document(at), *(f"/{one}/{name}" for one in EDITIONS))
+
+
+EDITIONS, PAGES = ("5.1", "5.2", "latest"), range(40)
+
+
+def test_a_version_of_a_manual_is_no_view_of_another_one(backend: LmdbBackend) -> None:
+    walk = Walk(editions, backend).run()
+    assert len(walk.fetched) == 1 + 40 + 3 * 40
+    assert backend.counts().held == 0
+
+
 @acceptance
 @pytest.mark.parametrize("mode", [REPORT, OFF])
 def test_nothing_is_held_where_that_is_not_wanted(mode: str, backend: LmdbBackend) -> None:
@@ -453,3 +567,28 @@ def test_purging_a_host_takes_what_is_held(backend: LmdbBackend) -> None:
         pass
     counts = backend.counts()
     assert (counts.held, counts.queued, counts == backend.audit()) == (0, 0, True)
+
+
+def test_each_time_a_quarantine_ends_it_takes_one_new_page_more() -> None:
+    """A class that seems new now and then does not keep a crawl for ever; after a restart, too."""
+    traps = HostTraps(Budgets(), "h:80")
+    for number in range(30):
+        traps.judge(traps.meet(f"{H}/doc/{number}", 1), 1.0)
+    visits = (f"{H}/doc/{number % 30}?visit={number}" for number in count())
+
+    def visited(*shares: float) -> ClassState:
+        for share in shares:
+            met = next(
+                met
+                for url in visits
+                if (met := traps.meet(url, 2)).blocked is None or met.probe or met.later
+            )
+            traps.judge(met, share)
+        return met.records[0].state
+
+    for new in (3, 4, 5):
+        while visited(0.0) is not ClassState.QUARANTINED:
+            pass
+        assert visited(*[1.0] * (new - 1)) is ClassState.QUARANTINED
+        assert visited(1.0) is ClassState.OPEN
+        traps = HostTraps.unpack(traps.pack(), "h:80")

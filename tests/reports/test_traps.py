@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,14 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.middlewares.known_paths import KnownPathsFilter
-from larmspider.reports.traps import Sample, Trap, accept, changes_nothing, traps_in
+from larmspider.reports.traps import (
+    Sample,
+    Trap,
+    _candidates,
+    accept,
+    changes_nothing,
+    traps_in,
+)
 from tests.support.crawling import Ran, scrapy
 from tests.support.frontier.walk import H, Walk, folders, repository, wiki
 from tests.support.servers.scripted import Reply
@@ -58,6 +66,34 @@ def test_a_class_of_many_paths_has_a_rule_for_all_of_them(tmp_path: Path) -> Non
     reject = KnownPathsFilter.from_text(trap.line, "").reject_reason
     refused = {target for target in walk.fetched if reject(f"{H}{target}") is not None}
     assert refused == {target for target in walk.fetched if "?" in target}
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "number", "fits", "others"),
+    [
+        ("/rows with 3 parameters", None, 3, ["/rows?a=1&b=2&c=3"], ["/rows?a=1&b=2", "/rows"]),
+        ("/tree/*", "id=*", 0, ["/tree/src?id=a1"], ["/tree/?id=a1", "/tree/src"]),
+    ],
+)
+def test_a_rule_goes_by_the_number_of_parameters_or_by_a_name_that_is_there(
+    path: str, query: str | None, number: int, fits: list[str], others: list[str]
+) -> None:
+    rules = [*_candidates("h:80", path.partition(" with ")[0], query, number)]
+    found = [
+        all(re.search(rule, f"{H}{one}") for one in fits)
+        and not any(re.search(rule, f"{H}{one}") for one in others)
+        for rule in rules
+    ]
+    assert any(found)
+
+
+def test_a_bad_line_of_a_rule_file_is_named_and_nothing_is_added(tmp_path: Path) -> None:
+    trap = Trap(EDIT, "h:80", "quarantined", 1, 1, line="url   ^https?://h/wiki$")
+    file = tmp_path / "paths.txt"
+    file.write_text("url ^https?://h/a\nurl (unclosed\n")
+    with pytest.raises(ConfigError, match=r"paths.txt:2: "):
+        accept(trap, file)
+    assert file.read_text() == "url ^https?://h/a\nurl (unclosed\n"
 
 
 def test_no_rule_fits_a_class_of_which_new_pages_are_fetched(tmp_path: Path) -> None:

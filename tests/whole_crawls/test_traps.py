@@ -9,8 +9,10 @@ from typing import cast
 
 import pytest
 
+from benchmarks import applications
 from benchmarks.traps import MOST, PAGES, count, healthy
 from tests.support.crawling import scrapy
+from tests.support.servers.applications import APPLICATIONS
 from tests.support.servers.generators import CONTENT, answer
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import ScriptedServer
@@ -34,6 +36,28 @@ def test_sites_without_end_are_held_and_others_lose_nothing(tmp_path: Path) -> N
     assert len(views) < len(traps)
     assert all(1 <= len(trap["samples"]) <= 5 for trap in traps)
     assert any(sample["repeats"] for trap in traps for sample in trap["samples"])
+
+
+@pytest.mark.parametrize("name", ["cgit", "datasette", "trac"])
+def test_an_application_is_stored_and_its_crawl_ends(name: str, tmp_path: Path) -> None:
+    """Its large classes have rules, and what is held is explained. In 300 documents: python -m
+    benchmarks.applications."""
+    app = APPLICATIONS[name](60)
+    if app.missing():
+        pytest.skip(app.wanted())
+    with app:
+        found = applications.count(app, tmp_path, "learn", "acting", most=1_500)
+        documents = app.documents()
+    assert len(found.stored) >= 0.98 * len(documents)
+    assert found.quarantined == set()
+    assert found.fetched < 1_000
+    traps = scrapy("traps", "--json", cwd=tmp_path).json["traps"]
+    large = [trap for trap in traps if trap["held"] > 100 and "/" in trap["name"]]
+    if name == "cgit":
+        assert large
+        assert all(trap["line"] for trap in large)
+    sample = traps[0]["samples"][0]["url"]
+    assert "frontier     URL: stored" in scrapy("explain", sample, cwd=tmp_path).out
 
 
 @pytest.mark.skipif(REDIS_SERVER is None, reason="redis-server is not installed (Debian package)")

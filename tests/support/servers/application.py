@@ -93,6 +93,11 @@ class Application(ABC):
         files = {one: any(Path("/").glob(one[1:])) for one in cls.needs if one.startswith("/")}
         return [one for one in cls.needs if not (files.get(one) or shutil.which(one, path=PATH))]
 
+    @classmethod
+    def wanted(cls) -> str:
+        """The command that installs it."""
+        return f"apt-get install {' '.join(cls.packages)}"
+
     @abstractmethod
     def documents(self) -> frozenset[str]:
         """Names of all documents."""
@@ -164,8 +169,7 @@ class Application(ABC):
 
     def __enter__(self) -> Self:
         if missing := self.missing():
-            packages = " ".join(self.packages)
-            raise RuntimeError(f"{', '.join(missing)} missing: apt-get install {packages}")
+            raise RuntimeError(f"{', '.join(missing)} missing: {self.wanted()}")
         self._folder = tempfile.TemporaryDirectory(prefix=f"{type(self).__name__.lower()}-")
         try:
             self.port = free_port(self.address)

@@ -1,4 +1,4 @@
-"""Real applications of an intranet, as Debian has them, each with content that it can list itself.
+"""Real applications of an intranet, of Debian or PyPI, each with content that it can list itself.
 
     with APPLICATIONS["gitweb"](400) as app:      # RuntimeError: what to install
         crawl(app.seed, ...)
@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from tests.support.servers.application import SECTIONS, Application, Document, documents
 from tests.support.servers.django_admin import DjangoAdmin
+from tests.support.servers.python_applications import Datasette, Trac
 from tests.support.servers.wikis import DokuWiki, MediaWiki, UseModWiki
 
 _BEGIN, _DAY = 1_700_000_000, 86_400
@@ -63,6 +64,16 @@ class _Repository(Application):
         self._git("init", "--quiet", "--bare", "--initial-branch=main")
         self._git("fast-import", "--quiet", given=_history(documents(self.count)))
 
+    def _blobs(self, commit: str = "HEAD") -> dict[str, str]:
+        """Hash of each file as of a commit."""
+        rows = (line.split() for line in self._git("ls-tree", "-r", commit).splitlines())
+        return {path: blob for _, _, blob, path in rows}
+
+    @cached_property
+    def _as_of(self) -> dict[str, dict[str, str]]:
+        commits = self._git("rev-list", "HEAD").split()
+        return {one: self._blobs(one) for one in ("HEAD", "refs/heads/main", *commits)}
+
 
 class GitWeb(_Repository):
     """Documents are paths of files at HEAD."""
@@ -86,11 +97,6 @@ class GitWeb(_Repository):
             f'setenv.add-environment = ( "GITWEB_CONFIG" => "{self.folder}/gitweb.conf" )',
         )
 
-    def _blobs(self, commit: str = "HEAD") -> dict[str, str]:
-        """Hash of each file as of a commit."""
-        rows = (line.split() for line in self._git("ls-tree", "-r", commit).splitlines())
-        return {path: blob for _, _, blob, path in rows}
-
     def documents(self) -> frozenset[str]:
         return frozenset(self._blobs())
 
@@ -104,10 +110,44 @@ class GitWeb(_Repository):
         (blob,) = asked.get("h", [self._as_of.get(of, {}).get(path, "")])
         return path if blob and now.get(path) == blob else ""
 
-    @cached_property
-    def _as_of(self) -> dict[str, dict[str, str]]:
-        commits = self._git("rev-list", "HEAD").split()
-        return {one: self._blobs(one) for one in ("HEAD", "refs/heads/main", *commits)}
+
+class CGit(_Repository):
+    """Documents are paths of files at HEAD."""
+
+    name = "cgit"
+    packages = ("cgit", "lighttpd", "git")
+    needs = ("git", "lighttpd", "/usr/lib/cgit/cgit.cgi")
+
+    def environment(self) -> dict[str, str]:
+        return super().environment() | {"CGIT_CONFIG": f"{self.folder}/cgitrc"}
+
+    def _prepare(self) -> list[str | Path]:
+        self._make_repository()
+        lines = ["virtual-root=/", "enable-blame=1", "enable-commit-graph=1", "snapshots="]
+        lines += ["repo.url=works", f"repo.path={self.folder}/works.git", "repo.desc=The works"]
+        self.write("cgitrc", "\n".join(lines) + "\n")
+        return self.lighttpd(
+            "/usr/lib/cgit",
+            'server.modules = ( "mod_rewrite", "mod_cgi", "mod_setenv" )',
+            r'url.rewrite-once = ( "^/([^?]*)(\?.*)?$" => "/cgit.cgi/$1$2" )',
+            'cgi.assign = ( ".cgi" => "" )',
+            f'setenv.add-environment = ( "CGIT_CONFIG" => "{self.folder}/cgitrc" )',
+        )
+
+    def documents(self) -> frozenset[str]:
+        return frozenset(self._blobs())
+
+    def document_of(self, url: str) -> str:
+        """As of now, or of a commit that had the file as it is now."""
+        parts = urlsplit(url)
+        repository, _, rest = unquote(parts.path).strip("/").partition("/")
+        view, _, path = rest.partition("/")
+        if repository != "works" or view not in ("tree", "plain"):
+            return ""
+        asked = parse_qs(parts.query)
+        (of,) = asked.get("id", asked.get("h", ["HEAD"]))
+        blob = self._as_of.get("refs/heads/main" if of == "main" else of, {}).get(path, "")
+        return path if blob and self._as_of["HEAD"].get(path) == blob else ""
 
 
 class HgWeb(_Repository):
@@ -272,10 +312,13 @@ APPLICATIONS: dict[str, Callable[[int], Application]] = {
     "mediawiki": MediaWiki,
     "usemod": UseModWiki,
     "gitweb": GitWeb,
+    "cgit": CGit,
     "hgweb": HgWeb,
     "apache": ApacheListing,
     "lighttpd": LighttpdListing,
     "public-inbox": PublicInbox,
+    "datasette": Datasette,
+    "trac": Trac,
 }
 USERS = {"crawler": "Tea-kettle-and-siren-4"}
 BEHIND_A_LOGIN: dict[str, Callable[[int], Application]] = {

@@ -1,0 +1,73 @@
+"""Which URLs are likely views of the page that has named them, by what both have in common.
+
+    view_of("http://base/rows/17.json", "http://base/rows/17")            # http://base/rows/17
+    view_of("http://works/blame/src/a.c", "http://works/tree/src")        # http://works/tree/src/a.c
+    view_of("http://works/history?page=Start", "http://works/Start")      # http://works/Start
+    view_of("http://manual/5.2/os", "http://manual/5.1/os")               # ""
+
+It is a guess: whether the page says something new has to be looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from larmspider.urls.url_class import WORDS, split_suffix
+
+_VALUES = re.compile("[?&;=]")
+_PAGE = re.compile(r"\.(?:x|s)?html?$")
+_LEAST_LETTERS = 3
+
+
+def view_of(url: str, found_on: str) -> str:
+    """The URL of which ``url`` is likely a view, or "". Both are absolute URLs."""
+    (path, _, query), (base, _, asked) = url.lower().partition("?"), found_on.lower().partition("?")
+    one, other = path.split("/"), base.split("/")
+    if one[:3] != other[:3] or (path == base and query == asked):
+        return ""
+    if _is_format(one, other):
+        return found_on if {*_VALUES.split(asked)} <= {*_VALUES.split(query)} else ""
+    if asked:
+        return ""
+    if (at := _word_at(one, other)) and (len(one) > len(other) or one[-1] == other[-1]):
+        return "/".join([*one[:at], other[at], *one[at + 1 :]])
+    if not query:
+        return found_on if _has_more(one, other) else ""
+    name = other[-1]
+    if len(name) < _LEAST_LETTERS or name.isdigit() or path == base:
+        return ""
+    return found_on if unquote(name) in map(unquote, _VALUES.split(query)) else ""
+
+
+def words_path(path: str) -> str:
+    """The path of all views that the first such word of a path names: ``/works/blame/**`` for
+    ``/works/blame/src/*``; or ""."""
+    segments = path.split("/")
+    for at, segment in enumerate(segments[1:-1], 1):
+        if segment in WORDS:
+            return "/".join([*segments[: at + 1], "**"])
+    return ""
+
+
+def _has_more(one: list[str], other: list[str]) -> bool:
+    """``/wiki/special:links/Start`` and ``/wiki/Start``."""
+    if len(one) != len(other) + 1 or one[-1] != other[-1] or not one[-1]:
+        return False
+    return any(one[:at] + one[at + 1 :] == other for at in range(3, len(one) - 1))
+
+
+def _is_format(one: list[str], other: list[str]) -> bool:
+    """``/rows/17.json`` and ``/rows/17`` or ``/rows/17.html``."""
+    if one[:-1] != other[:-1] or one[-1] == other[-1]:
+        return False
+    stem, suffix = split_suffix(one[-1])
+    return bool(suffix and stem) and stem in (other[-1], _PAGE.sub("", other[-1]))
+
+
+def _word_at(one: list[str], other: list[str]) -> int:
+    """Where ``/blame/src/a.c`` has a word of views and ``/tree/src/a.c``, or the folder
+    ``/tree/src``, another one; 0: they differ otherwise."""
+    differ = [at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b]
+    is_one = len(differ) == 1 and len(one) >= len(other)
+    return differ[0] if is_one and one[differ[0]] in WORDS and differ[0] < len(one) - 1 else 0
