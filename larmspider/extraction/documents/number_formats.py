@@ -82,6 +82,22 @@ _DAYS, _MONTHS = (
         ),
     )
 )
+_SINCE_1904, _SINCE_1900 = datetime(1904, 1, 1), (datetime(1899, 12, 30), datetime(1899, 12, 31))
+_FIELDS = {
+    "d": "{0.day}",
+    "dd": "{0.day:02}",
+    "m": "{0.month}",
+    "mm": "{0.month:02}",
+    "yy": "{1:02}",
+    "yyyy": "{0.year}",
+    "h": "{0.hour}",
+    "hh": "{0.hour:02}",
+    "minute": "{0.minute:02}",
+    "s": "{0.second}",
+    "ss": "{0.second:02}",
+}
+_QUICK = re.compile(r"\|*(?P<number>(?:(?P<comma>#,##)|#*)0(?:\.(?P<decimals>0+))?)\|*%?\|*")
+_UP = 1 + 2**-51
 _SCALE = re.compile(r"(?<=[0#?]),+(?=[^0#?,]*$)")
 """Commas behind the last digit: thousands that are not shown."""
 _MAX_DIGITS = 100  # of a number, as 1E+300 in the format 0
@@ -99,26 +115,87 @@ class _Section(NamedTuple):
     german: bool
 
 
-@lru_cache(maxsize=4_096)
 def shown(value: float, code: str, *, since_1904: bool = False) -> str:
     """ "" where the format shows nothing, or is not known."""
-    sections = _sections(code)
-    if not sections or abs(value) > 1e300:
-        return ""
-    section, absolute = _section_for(value, sections)
-    if section is None:
-        return ""
-    if section.is_date:
-        return _date(value, section, since_1904=since_1904)
-    try:
-        return _number(abs(value) if absolute else value, section.pieces)
-    except (InvalidOperation, OverflowError, ZeroDivisionError):
-        return ""
+    return formatter(code, since_1904=since_1904)(value)
 
 
 @lru_cache(maxsize=1_024)
-def _sections(code: str) -> tuple[_Section, ...]:
-    return tuple(map(_parsed, _SECTIONS.findall(code[:_MAX_CODE])[:3]))
+def formatter(code: str, *, since_1904: bool = False) -> Callable[[float], str]:
+    """What shows the numbers of many cells."""
+    sections = tuple(map(_parsed, _SECTIONS.findall(code[:_MAX_CODE])[:3]))
+    quick = tuple(_quick_date(one, since_1904) or _quick_number(one) for one in sections)
+
+    def show(value: float) -> str:
+        if abs(value) > 1e300:
+            return ""
+        number, absolute = _section_for(value, sections)
+        if number is None:
+            return ""
+        value = abs(value) if absolute else value
+        try:
+            if (fast := quick[number]) is not None:
+                return fast(value)
+            section = sections[number]
+            if section.is_date:
+                return _date(value, section, since_1904=since_1904)
+            return _number(value, section.pieces)
+        except (InvalidOperation, OverflowError, ZeroDivisionError):
+            return ""
+
+    return show
+
+
+def _quick_number(section: _Section) -> Callable[[float], str] | None:
+    """For ``#,##0.00`` with words around it: 1 us in place of 30."""
+    text = "".join(p.text if p.kind in ("digit", "other") else "|" for p in section.pieces)
+    found = _QUICK.fullmatch(text)
+    if found is None or section.is_date:
+        return None
+    comma, decimals = "," if found["comma"] else "", len(found["decimals"] or "")
+    scale = 100 if "%" in text else 1
+    first, last = found.span("number")
+    before, after = (
+        "".join(piece.text for piece in pieces)
+        for pieces in (section.pieces[:first], section.pieces[last:])
+    )
+
+    def show(value: float) -> str:
+        # a half is rounded up, also one that no float has
+        number = format(abs(value) * scale * _UP, f"{comma}.{decimals}f")
+        if len(number) > _MAX_DIGITS:
+            return ""
+        sign = "-" if value < 0 and number.strip("0.,") else ""
+        return sign + (before + number + after).strip()
+
+    return show
+
+
+def _quick_date(section: _Section, since_1904: bool) -> Callable[[float], str] | None:
+    """For dates and times in digits."""
+    template = ""
+    timed = [piece.text[0] for piece in section.pieces if piece.kind == "date"]
+    last, at = "", 0
+    for kind, text in section.pieces:
+        if kind == "date":
+            at += 1
+            is_minute = text[0] == "m" and (last == "h" or timed[at : at + 1] == ["s"])
+            field = _FIELDS.get("minute" if is_minute and len(text) < 3 else text)
+            if field is None:
+                return None
+            template, last = template + field, text[0]
+        elif kind in ("literal", "other"):
+            template += text.replace("{", "{{").replace("}", "}}")
+        else:
+            return None
+    if not section.is_date:
+        return None
+
+    def show(value: float) -> str:
+        moment = _moment(value, since_1904, 0)
+        return "" if moment is None else template.format(moment, moment.year % 100).strip()
+
+    return show
 
 
 def _parsed(section: str) -> _Section:
@@ -147,20 +224,22 @@ def _parsed(section: str) -> _Section:
     return _Section(tuple(pieces), condition, is_date, german)
 
 
-def _section_for(value: float, sections: tuple[_Section, ...]) -> tuple[_Section | None, bool]:
-    """And whether the section shows the sign itself."""
+def _section_for(value: float, sections: tuple[_Section, ...]) -> tuple[int | None, bool]:
+    """The number of the section, and whether that shows the sign itself."""
+    if len(sections) == 1 and sections[0].condition is None:
+        return 0, False
     if any(section.condition for section in sections):
         for number, section in enumerate(sections):
             if section.condition is None or _COMPARE[section.condition[0]](
                 float(value), section.condition[1]
             ):
-                return section, number > 0 and value < 0
+                return number, number > 0 and value < 0
         return None, False
     if value < 0 and len(sections) > 1:
-        return sections[1], True
+        return 1, True
     if value == 0 and len(sections) > 2:
-        return sections[2], False
-    return sections[0], False
+        return 2, False
+    return (0 if sections else None), False
 
 
 # Dates
@@ -169,15 +248,18 @@ def _section_for(value: float, sections: tuple[_Section, ...]) -> tuple[_Section
 def _date(value: float, section: _Section, *, since_1904: bool) -> str:
     pieces = section.pieces
     digits = _fraction_digits(pieces)
-    seconds = round(value * 86_400, digits)
-    if not 0 <= seconds < 2_958_466 * 86_400:
+    if (moment := _moment(value, since_1904, digits)) is None:
         return ""
-    has_seconds = digits or any(p.text[0] == "s" for p in pieces if p.kind in ("date", "elapsed"))
-    if not has_seconds:
-        seconds = int(seconds + 1e-6)
-    start = datetime(1904, 1, 1) if since_1904 else datetime(1899, 12, 30 + (value < 60))
-    moment = start + timedelta(seconds=seconds)
+    seconds = round(value * 86_400, digits)
     return "".join(_date_pieces(pieces, moment, seconds, german=section.german)).strip()
+
+
+def _moment(value: float, since_1904: bool, digits: int) -> datetime | None:
+    """1900 has a 29th of February, in Excel alone."""
+    if not 0 <= value < 2_958_466:
+        return None
+    start = _SINCE_1904 if since_1904 else _SINCE_1900[value < 60]
+    return start + timedelta(seconds=round(value * 86_400, digits))
 
 
 def _fraction_digits(pieces: tuple[_Piece, ...]) -> int:

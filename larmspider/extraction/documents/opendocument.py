@@ -15,12 +15,13 @@ from itertools import chain
 from posixpath import join
 from typing import Any
 
+from lxml import etree
+
 from larmspider.extraction.documents.parts import Spent
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
     Unread,
     dublin_core,
-    local_name,
     parse_xml,
 )
 from larmspider.extraction.documents.relationships import Package
@@ -35,7 +36,8 @@ _SHOW = _ODF + "presentation:1.0}"
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 
-_PARAGRAPHS = (_TEXT + "p", _TEXT + "h")
+_HEADING = _TEXT + "h"
+_PARAGRAPHS = (_TEXT + "p", _HEADING)
 _BLOCKS = (*_PARAGRAPHS, _SHOW + "footer-decl", _SHOW + "header-decl", _MATH + "math")
 _DROPPED = (
     *(_TEXT + "tracked-changes", _TABLE + "tracked-changes", _TEXT + "script"),
@@ -50,8 +52,24 @@ _APART = dict.fromkeys([_TEXT + "note", *(_DRAW + name for name in _SHAPES)], " 
     [OFFICE + "annotation", OFFICE + "annotation-end", _TEXT + "ruby-text"], ""
 )
 """Elements that are no text of the paragraph around them, and what stands there in their place."""
-_CELLS = (_TABLE + "table-cell", _TABLE + "covered-table-cell")
 _VALUES = (OFFICE + "date-value", OFFICE + "value", OFFICE + "string-value")
+_XPATH_NAMES = {
+    "text": _TEXT[1:-1],
+    "office": OFFICE[1:-1],
+    "table": _TABLE[1:-1],
+    "math": _MATH[1:-1],
+}
+_SHOWN_OTHERWISE = etree.XPath(
+    "//*[self::table:table-cell or self::table:covered-table-cell]"
+    "[(@office:value|@office:date-value|@office:string-value) != string(text:p)]",
+    namespaces=_XPATH_NAMES,
+)
+"""Cells whose text is not their value."""
+_NESTED = etree.XPath(
+    "descendant::*[self::text:p or self::text:h or self::math:math]"
+    "[ancestor::text:p or ancestor::text:h]",
+    namespaces=_XPATH_NAMES,
+)
 _LINKING = (_TEXT + "a", _DRAW + "a", _TEXT + "section-source")
 
 
@@ -98,7 +116,7 @@ def add_text(root: Any, builder: DocumentBuilder) -> None:
     apart: list[Any] = []
     for element, text in _blocks(root, apart):
         builder.add(text)
-        if not builder.title and local_name(element) == "h":
+        if element.tag == _HEADING and not builder.title:
             builder.title = text
     for link in chain.from_iterable(one.iter(*_LINKING) for one in (root, *apart)):
         builder.add_link(link.get(_XLINK) or "", "".join(link.itertext()))
@@ -112,15 +130,12 @@ def _prepare(root: Any) -> None:
         space.text = " "
     for token in root.iter(_MATH + "mi", _MATH + "mn", _MATH + "mo", _MATH + "mtext"):
         token.tail = " "
-    for cell in root.iter(*_CELLS):
-        if value := next(filter(None, map(cell.get, _VALUES)), ""):
-            shown = next(cell.iterchildren(*_PARAGRAPHS), None)
-            if shown is None:
-                cell.append(cell.makeelement(_TEXT + "p"))
-                cell[-1].text = value
-            elif "".join(shown.itertext()) != value:
-                shown[-1].tail = f"{shown[-1].tail or ''} {value}" if len(shown) else None
-                shown.text = shown.text if len(shown) else f"{shown.text or ''} {value}"
+    for cell in _SHOWN_OTHERWISE(root):
+        value = next(filter(None, map(cell.get, _VALUES)), "")
+        shown = next(cell.iterchildren(_TEXT + "p"), None)
+        if shown is None:
+            shown = etree.SubElement(cell, _TEXT + "p")
+        etree.SubElement(shown, _TEXT + "span").text = f" {value}"
 
 
 def _replace(element: Any, text: str) -> None:
@@ -133,12 +148,18 @@ def _replace(element: Any, text: str) -> None:
 def _blocks(root: Any, apart: list[Any]) -> Iterator[tuple[Any, str]]:
     """Paragraphs and headings that lie in no other one, with their text, each before what was taken
     out of it, which ``apart`` is given."""
-    inner: set[Any] = set()
+    inner = set(_NESTED(root))
+    outer = {
+        above for one in chain(root.iter(*_APART), inner) for above in one.iterancestors(*_BLOCKS)
+    }
     for paragraph in list(root.iter(*_BLOCKS)):
         if paragraph in inner:
             continue
+        if paragraph not in outer:
+            if text := "".join(paragraph.itertext()) if len(paragraph) else paragraph.text:
+                yield paragraph, text
+            continue
         taken = list(paragraph.iterdescendants(*_APART))
-        inner.update(paragraph.iterdescendants(*_BLOCKS))
         for element in taken:
             _replace(element, _APART[element.tag])
         for nested in paragraph.iterdescendants(*_BLOCKS):

@@ -36,6 +36,7 @@ _NUMBER = re.compile(r"\d+")
 _STRICT = re.compile(
     rb"http://purl\.oclc\.org/ooxml/(officeDocument|wordprocessingml|drawingml|presentationml|spreadsheetml)/"
 )
+_ODD = re.compile(r"[\\%]|^\.?/|/\.?/|\.\./")
 _EXTERNAL = re.compile(r"(?i)(?:[a-z][a-z0-9+.-]+:|\\\\)")
 
 
@@ -100,14 +101,13 @@ class Package:
         except Unread:
             return []
         found = []
-        for one in root.iter("{*}Relationship"):
+        for one in root:
             target, kind = one.get("Target", ""), one.get("Type", "").rpartition("/")[2].lower()
-            if external := one.get("TargetMode") == "External" or _EXTERNAL.match(target):
-                pass
-            elif not target.startswith("#"):
+            external = one.get("TargetMode") == "External" or bool(_EXTERNAL.match(target))
+            if not external and not target.startswith("#"):
                 target = self.name(join(f"/{folder}", _slashed(target))) or self.name(target)
             if target:
-                found.append(Relationship(one.get("Id", ""), kind, target, bool(external)))
+                found.append(Relationship(one.get("Id", ""), kind, target, external))
         return found
 
     def usual(self, part: str) -> list[Relationship]:
@@ -134,4 +134,6 @@ def _slashed(name: str) -> str:
 
 def _key(name: str) -> str:
     """What is equal in the names of one part: the case and escapes do not count."""
+    if not _ODD.search(name):
+        return name.lower()
     return normpath("/" + unquote(_slashed(name)).lstrip("/")).lower()[1:]

@@ -110,10 +110,10 @@ def _cells(body: bytes, builder: DocumentBuilder, workbook: Workbook | None = No
         sheet = book.get_sheet_by_name(name)
         formatted = workbook.formatted(name) if workbook is not None else {}
         left = sheet.start[1] if formatted and sheet.start else 0
-        for number, row in enumerate(sheet.iter_rows()):
-            if cells := [_shown(cell) for cell in row if cell != ""]:
-                if beside := formatted.get(number):
-                    cells = _with_formatted(row, left, beside)
+        for number, row in enumerate(sheet.iter_rows(), 1):
+            if beside := formatted.get(number):
+                builder.add(" ".join(_with_formatted(row, left, beside)))
+            elif cells := [_shown(cell) for cell in row if cell != ""]:
                 builder.add(" ".join(cells))
         builder.note()
         if workbook is not None:
@@ -128,17 +128,19 @@ def _with_formatted(row: list[Any], left: int, beside: dict[int, str]) -> list[s
     for column, cell in enumerate(row, left):
         if cell != "":
             cells.append(value := _shown(cell))
-            if (seen := beside.get(column, value)) != value:
+            if (seen := beside.get(column)) and seen != value:
                 cells.append(seen)
     return cells
 
 
 def _shown(cell: Any) -> str:
     """As a person would type it: 42 for 42.0, 2024-01-31 for a day."""
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
-        return str(int(cell))
     if isinstance(cell, float):
+        if cell.is_integer() and abs(cell) < 1e15:
+            return str(int(cell))
         return f"{cell:.15g}"  # as many digits as Excel has
+    if isinstance(cell, str):
+        return cell.replace("\0", "")  # behind each letter of Excel 5
     if isinstance(cell, datetime | date | time):
         return cell.isoformat(" ") if isinstance(cell, datetime) else cell.isoformat()
-    return str(cell).replace("\0", "")  # behind each letter of Excel 5
+    return str(cell)
