@@ -60,7 +60,7 @@ _APART = (_BOX, _VML_BOX, _ART, _READING)
 
 _HEADING = re.compile(r"(?i)title|titel|heading|berschrift|titre")
 _HYPERLINK = re.compile(r"(?is)\s*HYPERLINK\b(.*)")
-_ARGUMENT = re.compile(r'["\u201c-\u201e]((?:[^"\u201c-\u201e\\]|\\.)*)|(\\.)|([^\s"]+)')
+_ARGUMENT = re.compile(r'["\u201c-\u201e]((?:[^"\u201c-\u201e\\]|\\.)*).?|(\\.)|([^\s"]+)')
 _WITH_VALUE = ("\\l", "\\o", "\\t", "\\s")
 _MAX_FIELDS = 100  # in each other
 _SYMBOL_FONTS = re.compile(r"(?i)symbol|dings|mt extra|marlett")
