@@ -48,7 +48,8 @@ BUILTIN = {
 }
 """Format codes by their ids (18.8.30), where all languages have the same."""
 
-_MAX_CODE = 255
+_MAX_CODE, _MAX_PIECES = 255, 80
+"""Characters of a format code, as Excel has it, and the pieces of it, which take 1 us a number."""
 _PIECE = re.compile(
     r"""(?P<quoted>"[^"]*"?) | \\(?P<escaped>.) | _(?P<space>.) | \*(?P<fill>.)
     | \[(?P<bracket>[^\]]*)\] | (?P<general>General) | (?P<half>AM/PM|A/P)
@@ -124,10 +125,11 @@ def shown(value: float, code: str, *, since_1904: bool = False) -> str:
 def formatter(code: str, *, since_1904: bool = False) -> Callable[[float], str]:
     """What shows the numbers of many cells."""
     sections = tuple(map(_parsed, _SECTIONS.findall(code[:_MAX_CODE])[:3]))
+    too_long = any(len(one.pieces) > _MAX_PIECES for one in sections)
     quick = tuple(_quick_date(one, since_1904) or _quick_number(one) for one in sections)
 
     def show(value: float) -> str:
-        if abs(value) > 1e300:
+        if too_long or not abs(value) < 1e300:
             return ""
         number, absolute = _section_for(value, sections)
         if number is None:

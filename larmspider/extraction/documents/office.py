@@ -15,7 +15,14 @@ from larmspider.extraction.documents import opendocument
 from larmspider.extraction.documents.archives import ZipReader
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.embedded import is_chunk, is_word, members
-from larmspider.extraction.documents.office_text import P, R, add_text, title_of
+from larmspider.extraction.documents.office_text import (
+    P,
+    R,
+    add_text,
+    is_threads,
+    leave_out_threads,
+    title_of,
+)
 from larmspider.extraction.documents.parts import MAX_DEPTH, Spent
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
@@ -83,6 +90,7 @@ class PartTexts:
     def __init__(self, package: Package, builder: DocumentBuilder, depth: int = 0) -> None:
         self._package, self._builder, self._depth = package, builder, depth
         self._seen: set[str] = set()
+        self._has_threads = False
         self.fault: Unread | None = None
         """Why a part could not be read."""
 
@@ -112,11 +120,18 @@ class PartTexts:
 
     def _read(self, part: str) -> list[str]:
         related = self._package.related(part)
+        chunks = {one.id: one.target for one in related if not one.external}
         root = self._package.xml(part)
+        if is_threads(root):
+            self._has_threads = True
+        elif self._has_threads:
+            leave_out_threads(root)
         if not self._builder.title:
             self._builder.title = title_of(root)
         slides = _slides(root, related)
-        add_text(root, self.links(part), self._builder, lambda link: self._chunk(part, link))
+        add_text(
+            root, self.links(part), self._builder, lambda link: self._chunk(chunks.get(link, ""))
+        )
         return slides + self.leads_to(part)
 
     def links(self, part: str) -> dict[str, str]:
@@ -138,9 +153,7 @@ class PartTexts:
         ]
         return [target for *_, target in sorted(related)]
 
-    def _chunk(self, part: str, link: str) -> None:
-        related = self._package.related(part)
-        name = next((one.target for one in related if one.id == link and not one.external), "")
+    def _chunk(self, name: str) -> None:
         if name and name not in self._seen:
             self._seen.add(name)
             try:

@@ -103,6 +103,20 @@ def title_of(root: Any) -> str:
     return ""
 
 
+def is_threads(root: Any) -> bool:
+    """Whether the part has the comments of a sheet with their answers."""
+    return bool(root.tag == _TC + "ThreadedComments")
+
+
+def leave_out_threads(root: Any) -> None:
+    """Of the comments of a sheet those that repeat such a thread, for an older Excel."""
+    authors = [author.text or "" for author in root.iter(S + "author")]
+    repeated = {str(number) for number, one in enumerate(authors) if one.startswith("tc=")}
+    for comment in list(root.iter(S + "comment")):
+        if comment.get("authorId") in repeated:
+            comment.getparent().remove(comment)
+
+
 def _shown(element: Any) -> str:
     return "".join(
         _SIGNS.get(one.tag) or one.text or "" for one in element.iter(*_TEXT, A + "br", W + "br")

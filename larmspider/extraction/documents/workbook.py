@@ -39,9 +39,9 @@ _TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-t
 _EMPTY = f'<worksheet xmlns="{S[1:-1]}"><sheetData/></worksheet>'.encode()
 
 _CELL = (
-    rb""" s="(%b)"[^>]*>\s*"""
-    rb"""(?:<(?:\w+:)?f\b(?:[^>]*/>|[^>]*>[^<]*</(?:\w+:)?f\s*>)\s*)?"""
-    rb"""<(?:\w+:)?v\b[^>]*>\s*([-+.\dEe]{1,40})\s*</"""
+    rb""" s="(%b)"[^<>]{0,200}>\s{0,200}"""
+    rb"""(?:<(?:\w{1,99}:)?f\b(?:[^<>]{0,200}/>|[^<>]{0,200}>[^<]{0,9999}</[\w:]{1,99}>)\s{0,200})?"""
+    rb"""<(?:\w{1,99}:)?v\b[^<>]{0,200}>\s{0,200}([-+.\dEe]{1,40})\s{0,200}</"""
 )
 """It begins with letters, which are looked for in a tenth of the time."""
 _REFERENCE = re.compile(rb"""\br=["']([A-Za-z]{1,3})(\d{1,7})["']""")
@@ -51,7 +51,7 @@ _HEADER = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(?:Header|Footer)\b[^>]*>([^
 _MAX_HEADERS = 20_000
 """Bytes of the headers and footers of a sheet."""
 _HEADER_CODE = re.compile(r'&("[^"]*"?|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d+|.)', re.DOTALL)
-_TARGET = re.compile(rb"""f\b[^<>]*>\s*HYPERLINK\(\s*(?:"|&quot;)([^<"]{1,2000}?)(?:"|&quot;)""")
+_TARGET = re.compile(rb"""HYPERLINK\(\s{0,9}(?:"|&quot;)([^<"]{1,2000}?)(?:"|&quot;)""")
 _MAX_FORMATTED = 300_000
 """Cells of a sheet that are shown beside their values; more have more text than is kept."""
 

@@ -12,6 +12,7 @@ from tests.support.documents.packages import (
     W,
     docx,
     lines,
+    outcome,
     para,
     pptx,
     rels,
@@ -200,7 +201,8 @@ CHUNK = '<w:altChunk r:id="c"/>'
     ],
 )  # fmt: skip
 def test_a_chunk_is_text_where_it_stands(name, content):
-    body = docx(para("before") + CHUNK + para("after"), more=[("c", "aFChunk", name)], extra={f"word/{name}": content})  # fmt: skip
+    text = para("before") + CHUNK + para("after")
+    body = docx(text, more=[("c", "aFChunk", name)], extra={f"word/{name}": content})
     page = read(body)
     assert (page.text.split(), page.unread, page.parts) == (
         ["before", "chunk", "here", "after"],
@@ -250,18 +252,13 @@ def test_a_chunk_that_cannot_be_read_costs_the_others_nothing():
     assert read(body).text == "before found after"
 
 
-@pytest.mark.parametrize("body", [HEADED, nested(2), pptx([lines("x")])], ids=["docx", "chunk", "pptx"])  # fmt: skip
+@pytest.mark.parametrize("body", [HEADED, nested(2), pptx([lines("x")])], ids=len)
 def test_a_cut_or_overwritten_file_ends_in_an_outcome(body):
     for damaged in [
         *(body[: len(body) * part // 10] for part in range(1, 10)),
         *(overwritten(body, seed, number) for seed in range(3) for number in (5, 200)),
     ]:
-        try:
-            page = read(damaged)
-        except Unread as unread:
-            assert unread.outcome.value in ("damaged", "encrypted", "no-reader")
-        else:
-            assert page.unread.partition(":")[0] in ("", "damaged", "no-reader", "encrypted")
+        assert outcome(DOCX, damaged) in ("", "damaged", "no-reader", "encrypted")
 
 
 def test_a_workbook_is_no_document_of_word():

@@ -5,7 +5,7 @@ import pytest
 from larmspider.extraction.documents import parts
 from larmspider.items import Page
 from larmspider.urls.media_types import OOXML
-from tests.support.documents.packages import C, NAMES, docx, lines, para, pptx
+from tests.support.documents.packages import NAMES, docx, lines, para, pptx
 
 DOCX, PPTX = OOXML + "wordprocessingml.document", OOXML + "presentationml.presentation"
 
@@ -49,7 +49,10 @@ def test_an_element_joins_letters(element, word):
     assert words(para(f"<w:r><w:t>one</w:t>{element}<w:t>two</w:t></w:r>")) == [word]
 
 
-OLD = f"<w:r><w:pict><v:shape><v:textbox><w:txbxContent>{para('boxed')}{para('twice')}</w:txbxContent></v:textbox></v:shape></w:pict></w:r>"
+OLD = (
+    f"<w:r><w:pict><v:shape><v:textbox><w:txbxContent>{para('boxed')}{para('twice')}"
+    "</w:txbxContent></v:textbox></v:shape></w:pict></w:r>"
+)
 NEW = (
     '<w:r><mc:AlternateContent><mc:Choice Requires="wps"><w:drawing><wps:wsp><wps:txbx>'
     f"<w:txbxContent>{para('boxed')}{para('twice')}</w:txbxContent></wps:txbx></wps:wsp></w:drawing>"
@@ -59,7 +62,6 @@ ONLY_FALLBACK = (
     '<w:r><mc:AlternateContent><mc:Choice Requires="x"><w:drawing/></mc:Choice>'
     f"<mc:Fallback>{OLD[5:-6]}</mc:Fallback></mc:AlternateContent></w:r>"
 )
-PLAIN_FALLBACK = NEW.replace("w:txbxContent", "w:other", 2)
 
 
 @pytest.mark.parametrize("box", [OLD, NEW, ONLY_FALLBACK], ids=["old", "new", "fallback"])
@@ -85,7 +87,8 @@ def test_a_formula_is_text_and_its_terms_are_parted():
     def run(text):
         return f"<m:r><m:t>{text}</m:t></m:r>"
 
-    formula = f"<m:oMath><m:f><m:num>{run('profit')}</m:num><m:den>{run('cost')}</m:den></m:f>{run('rate')}</m:oMath>"
+    terms = f"<m:num>{run('profit')}</m:num><m:den>{run('cost')}</m:den>"
+    formula = f"<m:oMath><m:f>{terms}</m:f>{run('rate')}</m:oMath>"
     assert words(f"<w:p>{formula}</w:p>") == ["profit", "cost", "rate"]
 
 
@@ -138,7 +141,8 @@ URL = "http://linked.example/a%20b"
         field(f" HYPERLINK {URL} \\h") + END,
         field(f"HYPERLINK \u201c{URL}\u201d") + END,
         field(f'HYPERLINK "{URL}" \\l "part"') + END,
-        f'<w:fldSimple w:instr=" HYPERLINK &quot;{URL}&quot; "><w:r><w:t>the way</w:t></w:r></w:fldSimple>',
+        f'<w:fldSimple w:instr=" HYPERLINK &quot;{URL}&quot; "><w:r><w:t>the way</w:t></w:r>'
+        "</w:fldSimple>",
         BEGIN + code(" IF 1 = 1 ") + field(f'HYPERLINK "{URL}"') + END + SEPARATE + END,
     ],
 )
@@ -161,7 +165,7 @@ def test_other_fields_are_no_links(text):
 
 
 def test_fields_in_each_other_have_a_limit():
-    assert words(para(BEGIN * 5_000, "text", END * 9_000)) == ["text"]
+    assert words(para(BEGIN * 1_000, "text", END * 2_000)) == ["text"]
 
 
 # Slides.
@@ -171,8 +175,12 @@ def test_breaks_of_a_slide_part_words_and_pieces_of_a_title_do_not():
     def run(text):
         return f"<a:r><a:t>{text}</a:t></a:r>"
 
-    title = f'<p:nvSpPr><p:nvPr><p:ph type="title"/></p:nvPr></p:nvSpPr><p:txBody><a:p>{run("Har")}{run("bour")}<a:br/>{run("rules")}</a:p></p:txBody>'
-    body = f"<a:p>{run('one')}<a:br/>{run('two')}</a:p></p:txBody></p:sp><p:sp>{title}</p:sp><p:sp><p:txBody>"
+    title = (
+        '<p:nvSpPr><p:nvPr><p:ph type="title"/></p:nvPr></p:nvSpPr><p:txBody><a:p>'
+        f"{run('Har')}{run('bour')}<a:br/>{run('rules')}</a:p></p:txBody>"
+    )
+    body = f"<a:p>{run('one')}<a:br/>{run('two')}</a:p></p:txBody></p:sp>"
+    body = f"{body}<p:sp>{title}</p:sp><p:sp><p:txBody>"
     page = read(pptx([body]), PPTX)
     assert page.title == "Harbour rules"
     assert page.text == "one two Harbour rules"
@@ -199,4 +207,3 @@ def test_a_chart_has_its_words_and_not_the_numbers_that_it_draws():
     )
     body = docx(para("x"), more=[("c", "chart", "c.xml")], extra={"word/c.xml": chart})
     assert read(body).text == "x Sales North 2023"
-    assert C in chart

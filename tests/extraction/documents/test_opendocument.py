@@ -3,12 +3,11 @@
 import pytest
 
 from larmspider.extraction.documents import parts
-from larmspider.extraction.documents.reading import Unread
 from larmspider.items import Page
 from larmspider.urls.media_types import FLAT_ODF, ODF
 from tests.support.documents.corpus import overwritten
 from tests.support.documents.ole_file import ole
-from tests.support.documents.packages import ODF_NAMES, flat, opendocument, renamed
+from tests.support.documents.packages import ODF_NAMES, flat, opendocument, outcome, renamed
 
 
 def both(body: str, kind: str = "text") -> list[Page]:
@@ -87,7 +86,8 @@ def test_deleted_text_is_no_text():
     ],
 )
 def test_a_cell_has_its_value_beside_what_it_shows(attributes, shown, text):
-    row = f"<table:table-row><table:table-cell {attributes}><text:p>{shown}</text:p></table:table-cell></table:table-row>"
+    cell = f"<table:table-cell {attributes}><text:p>{shown}</text:p></table:table-cell>"
+    row = f"<table:table-row>{cell}</table:table-row>"
     for page in both(f"<table:table>{row}</table:table>", "spreadsheet"):
         assert page.text == text
     empty = row.replace(f"<text:p>{shown}</text:p>", "")
@@ -126,7 +126,11 @@ def test_one_xml_file_has_title_and_whole_words():
     assert (page.title, page.text) == ("Flat title", "One word")
 
 
-MASTER = "<office:master-styles><style:master-page><style:header><text:p>The head</text:p></style:header><style:footer><text:p>The foot</text:p></style:footer></style:master-page></office:master-styles>"
+MASTER = (
+    "<office:master-styles><style:master-page><style:header><text:p>The head</text:p>"
+    "</style:header><style:footer><text:p>The foot</text:p></style:footer></style:master-page>"
+    "</office:master-styles>"
+)
 OBJECT = '<text:p>text<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame></text:p>'
 
 
@@ -163,7 +167,7 @@ def test_a_damaged_part_costs_the_others_nothing():
     assert (page.text, page.unread.partition(":")[0]) == ("text", "damaged")
 
 
-@pytest.mark.parametrize("count", [2_000])
+@pytest.mark.parametrize("count", [200])
 def test_many_notes_in_one_paragraph_take_no_time(count):
     pages = both(f"<text:p>one{NOTE * count}two</text:p>")
     assert all(page.text.count("note") == count for page in pages)
@@ -175,9 +179,4 @@ def test_a_cut_or_overwritten_file_ends_in_an_outcome():
         *(body[: len(body) * part // 10] for part in range(1, 10)),
         *(overwritten(body, seed, number) for seed in range(3) for number in (5, 200)),
     ]:
-        try:
-            page = parts.read(ODF + "text", damaged, "http://h/a", None)
-        except Unread as unread:
-            assert unread.outcome.value in ("damaged", "no-reader", "encrypted")
-        else:
-            assert page.unread.partition(":")[0] in ("", "damaged", "no-reader")
+        assert outcome(ODF + "text", damaged) in ("", "damaged", "no-reader", "encrypted")

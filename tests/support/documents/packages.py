@@ -8,6 +8,8 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.reading import Unread
 from tests.support.documents.corpus import zipped
 
 OPEN = "http://schemas.openxmlformats.org"
@@ -94,7 +96,8 @@ def lines(*texts: str) -> str:
 
 
 def slide(inside: str, root: str = "sld") -> str:
-    return f"<p:{root}{NAMES}><p:cSld><p:spTree><p:sp><p:txBody>{inside}</p:txBody></p:sp></p:spTree></p:cSld></p:{root}>"
+    shape = f"<p:sp><p:txBody>{inside}</p:txBody></p:sp>"
+    return f"<p:{root}{NAMES}><p:cSld><p:spTree>{shape}</p:spTree></p:cSld></p:{root}>"
 
 
 def pptx(slides: list[str], more: Sequence[Related] = (), extra: Mapping = NONE) -> bytes:
@@ -126,10 +129,10 @@ def styles(*codes: str) -> str:
     own = "".join(
         f'<numFmt numFmtId="{n + 200}" formatCode="{code.replace(chr(34), "&quot;")}"/>'
         for n, code in enumerate(codes)
-        if not code.isdecimal()
+        if len(code) > 2
     )
     used = "".join(
-        f'<xf numFmtId="{code if code.isdecimal() else n + 200}"/>' for n, code in enumerate(codes)
+        f'<xf numFmtId="{n + 200 if len(code) > 2 else code}"/>' for n, code in enumerate(codes)
     )
     return (
         f'<styleSheet xmlns="{S}"><numFmts>{own}</numFmts><cellXfs><xf numFmtId="0"/>{used}'
@@ -191,6 +194,15 @@ def flat(body: str, kind: str = "text") -> bytes:
         f"<dc:title>Flat title</dc:title></office:meta><office:body><office:{kind}>{body}"
         f"</office:{kind}></office:body></office:document>"
     ).encode()
+
+
+def outcome(mime: str, body: bytes) -> str:
+    """The outcome of a document; "" for one that was read."""
+    try:
+        page = parts.read(mime, body, "http://h/a", None)
+    except Unread as unread:
+        return unread.outcome.value
+    return page.unread.partition(":")[0]
 
 
 def renamed(body: bytes, names: Mapping = NONE, change=lambda name: name) -> bytes:
