@@ -101,7 +101,7 @@ WHERE: Mapping[str, Row] = {
     ),
     "extraction/documents/office_text.py": row(DOCUMENTS, _LIMITS, "lxml", "extraction.documents"),
     "extraction/documents/ole.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
-    "extraction/documents/opendocument.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/opendocument.py": row(DOCUMENTS, _LIMITS, "lxml", "extraction.documents"),
     "extraction/documents/parts.py": row(
         DOCUMENTS,
         _LIMITS,

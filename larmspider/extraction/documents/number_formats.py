@@ -123,7 +123,7 @@ def shown(value: float, code: str, *, since_1904: bool = False) -> str:
 
 @lru_cache(maxsize=1_024)
 def formatter(code: str, *, since_1904: bool = False) -> Callable[[float], str]:
-    """What shows the numbers of many cells."""
+    """A function that shows numbers in this format, for many cells."""
     sections = tuple(map(_parsed, _SECTIONS.findall(code[:_MAX_CODE])[:3]))
     too_long = any(len(one.pieces) > _MAX_PIECES for one in sections)
     quick = tuple(_quick_date(one, since_1904) or _quick_number(one) for one in sections)
@@ -395,7 +395,7 @@ def _decimals(right: str, places: list[int], pieces: tuple[_Piece, ...]) -> dict
 
 
 def _fraction(value: float, pieces: tuple[_Piece, ...]) -> str:
-    """``# ?/?``: a whole number, and a fraction of as many digits as it has places."""
+    """``# ?/?``: a whole number, and a fraction with one digit for each place."""
     text = "".join(piece.text for piece in pieces if piece.kind in ("digit", "other"))
     found = re.fullmatch(r"(?:([0#?]+)\s+)?[0#?]+\s*/\s*(\d{2,}|[1-9]|[0#?]+)", text.strip())
     if found is None:

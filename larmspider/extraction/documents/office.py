@@ -135,7 +135,7 @@ class PartTexts:
         return slides + self.leads_to(part)
 
     def links(self, part: str) -> dict[str, str]:
-        """Targets of hyperlinks by their ids; those of another kind are links without a text."""
+        """Targets of hyperlinks by their ids. Other external targets are links without a text."""
         found = {}
         for one in self._package.related(part):
             if one.external and one.kind == "hyperlink":

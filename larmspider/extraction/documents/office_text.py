@@ -109,7 +109,7 @@ def is_threads(root: Any) -> bool:
 
 
 def leave_out_threads(root: Any) -> None:
-    """Of the comments of a sheet those that repeat such a thread, for an older Excel."""
+    """Remove comments of a sheet that repeat a thread for an older Excel."""
     authors = [author.text or "" for author in root.iter(S + "author")]
     repeated = {str(number) for number, one in enumerate(authors) if one.startswith("tc=")}
     for comment in list(root.iter(S + "comment")):
@@ -140,7 +140,7 @@ def _has_text(branch: Any) -> bool:
 
 
 def _take_apart(root: Any) -> list[Any]:
-    """What is no text of the paragraph that it lies in; a box parts the words around it."""
+    """Remove the elements that are no text of the paragraph around them. A box parts words."""
     apart = [element for element in root.iter(*_APART) if element is not root]
     for element in apart:
         space = etree.Element(_READING if element.tag == _READING else W + "br")

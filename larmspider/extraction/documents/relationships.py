@@ -72,7 +72,7 @@ class Package:
         return [name for key, name in self._names.items() if key.startswith(folder)]
 
     def xml(self, part: str) -> Any:
-        """The root element, with the names of ECMA-376 also where it has those of ISO 29500 strict.
+        """The root element. Names of ISO 29500 strict are replaced by the names of ECMA-376.
         Raises Unread."""
         data = self.archive.read(part)
         if b"purl.oclc.org" in data[:4_096]:
@@ -133,7 +133,7 @@ def _slashed(name: str) -> str:
 
 
 def _key(name: str) -> str:
-    """What is equal in the names of one part: the case and escapes do not count."""
+    """A name without case and escapes, by which names of one part are equal."""
     if not _ODD.search(name):
         return name.lower()
     return normpath("/" + unquote(_slashed(name)).lstrip("/")).lower()[1:]

@@ -138,7 +138,7 @@ def _shown(cell: Any) -> str:
     if isinstance(cell, float):
         if cell.is_integer() and abs(cell) < 1e15:
             return str(int(cell))
-        return f"{cell:.15g}"  # as many digits as Excel has
+        return f"{cell:.15g}"  # Excel keeps 15 digits
     if isinstance(cell, str):
         return cell.replace("\0", "")  # behind each letter of Excel 5
     if isinstance(cell, datetime | date | time):

@@ -81,7 +81,7 @@ class Workbook:
         self._copy: zipfile.ZipFile | None = None
         self._codes: dict[bytes, str] = {}
         self._unplaced: list[str] = []
-        """What cells show that do not say where they are."""
+        """Shown texts of cells without a reference."""
         self._cells: re.Pattern[bytes] | None = None
 
     def _listed(self, root: Any) -> dict[str, _Sheet]:
@@ -168,7 +168,7 @@ class Workbook:
         return self._copy.read(f"xl/{sheet.copy}") if self._copy else b""
 
     def formatted(self, name: str) -> dict[int, dict[int, str]]:
-        """What cells of the sheet show, by row and column."""
+        """Shown texts of the cells that have a number format, by row and column."""
         found: dict[int, dict[int, str]] = defaultdict(dict)
         sheet, cells = self._sheets.get(name), self._cells
         if sheet is None or cells is None:

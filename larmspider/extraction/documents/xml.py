@@ -43,7 +43,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             _add_metadata(root.find(".//{*}coreProperties"), builder)
             body = body.replace(_WORD_2003, office_text.W[1:-1].encode())
             _add_word(parse_xml(body), builder)
-        else:
+        if not builder.size:
             _add_any(root, builder)
     return builder.page(url)
 

@@ -24,7 +24,7 @@ NOTE = (
     "<text:note-body><text:p>The note</text:p></text:note-body></text:note>"
 )
 COMMENT = (
-    "<office:annotation><dc:creator>Nobody</dc:creator><dc:date>2024-01-01T00:00:00</dc:date>"
+    "<office:annotation><dc:creator>Author</dc:creator><dc:date>2024-01-01T00:00:00</dc:date>"
     "<text:p>The comment</text:p></office:annotation>"
 )
 BOX = "<draw:frame><draw:text-box><text:p>The box</text:p></draw:text-box></draw:frame>"
