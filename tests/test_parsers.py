@@ -86,6 +86,7 @@ WHERE: Mapping[str, Row] = {
     ),
     "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile", "zipfile"),
     "extraction/documents/delimited.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/embedded.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/epub.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
     ),
@@ -95,8 +96,12 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/markdown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/msg.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
     "extraction/documents/ocr.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
-    "extraction/documents/office.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/office.py": row(
+        DOCUMENTS, _LIMITS, "extraction.documents", "extractor_for"
+    ),
+    "extraction/documents/office_text.py": row(DOCUMENTS, _LIMITS, "lxml", "extraction.documents"),
     "extraction/documents/ole.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
+    "extraction/documents/opendocument.py": row(DOCUMENTS, _LIMITS, "lxml", "extraction.documents"),
     "extraction/documents/parts.py": row(
         DOCUMENTS,
         _LIMITS,
@@ -104,6 +109,7 @@ WHERE: Mapping[str, Row] = {
     ),
     "extraction/documents/pdf.py": row(DOCUMENTS, _LIMITS, "pypdfium2", "extraction.documents"),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
+    "extraction/documents/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "striprtf", "extraction.documents"),
     "extraction/documents/spreadsheet.py": row(
         DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
@@ -113,6 +119,7 @@ WHERE: Mapping[str, Row] = {
         DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
     ),
     "extraction/documents/unknown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/workbook.py": row(DOCUMENTS, _LIMITS, "zipfile", "extraction.documents"),
     "extraction/documents/xml.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
     ),

@@ -1,206 +1,194 @@
 """What word processors write: docx, pptx, odt, ods, odp, zip files with XML in them.
 
-Macros are other members of the file, which nobody opens; fields are not computed, no relationship
-is followed. Encrypted OOXML is an OLE file (see spreadsheet.py and mail.py for such).
+Read are the parts that the relationships of the document lead to (relationships.py), each once:
+slides in their order, headers, footers, notes, comments, diagrams, charts, drawings; and chunks of
+HTML, RTF, text or Word (altChunk), which are text of the document. Embedded documents are parts
+(parts.py). No text are macros, masters and layouts, building blocks, themes and properties of the
+programs. What lies outside of the file is a link. office_text.py says what the text of a part is.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from typing import Any
 
+from larmspider.extraction.documents import opendocument
 from larmspider.extraction.documents.archives import ZipReader
-from larmspider.extraction.documents.parts import Spent
+from larmspider.extraction.documents.containers import document_type
+from larmspider.extraction.documents.embedded import is_chunk, is_word, members
+from larmspider.extraction.documents.office_text import (
+    P,
+    R,
+    add_text,
+    is_threads,
+    leave_out_threads,
+    title_of,
+)
+from larmspider.extraction.documents.parts import MAX_DEPTH, Spent
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
     Unread,
     dublin_core,
     keeping,
-    local_name,
     parse_xml,
 )
+from larmspider.extraction.documents.relationships import Package, Relationship
+from larmspider.extraction.formats import extractor_for
 from larmspider.items import Outcome, Page
 
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
-_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_STRICT = re.compile(
-    rb"http://purl\.oclc\.org/ooxml/(officeDocument|wordprocessingml|drawingml|presentationml|spreadsheetml)/"
-)
-_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
-_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
-_XLINK = "{http://www.w3.org/1999/xlink}href"
+__all__ = ["extract", "members"]
 
-_WORD = re.compile(r"word/(?:document|footnotes|endnotes|comments|header\d*|footer\d*)\d*\.xml")
-_SLIDE = re.compile(r"ppt/(slides/slide|notesSlides/notesSlide|comments/\w*?)(\d+)\.xml")
-_HEADING = re.compile(r"(?i)title|titel|heading|berschrift|titre")
-_FIELD_LINK = re.compile(r"HYPERLINK\s+\"([^\"]+)\"")
+_FOLLOWED = (
+    *("header", "footnotes", "endnotes", "threadedcomment", "comments", "footer", "notesslide"),
+    *("drawing", "diagramdata", "chart", "chartex", "chartusershapes", "vmldrawing"),
+)
+"""Kinds of parts with text, in the order in which they are read."""
+_BASE = "part://chunk/"
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     archive, builder = ZipReader(body), DocumentBuilder()
     with keeping(builder, url):
-        _read(archive, builder)
+        package = Package(archive)
+        if package.by_name and package.name("content.xml"):
+            opendocument.read(package, builder)
+        else:
+            metadata(package, builder)
+            builder.note()
+            _read(package, builder)
     return builder.page(url)
 
 
-def _read(archive: ZipReader, builder: DocumentBuilder) -> None:
-    names = archive.names
-    if "content.xml" in names:
-        _opendocument(archive, builder)
-        return
-    metadata(archive, builder)
-    builder.note()
-    if "word/document.xml" in names:
-        ordered = sorted(filter(_WORD.fullmatch, names), key=lambda name: "document" not in name)
-        for name in ordered:
-            _word(_ooxml(archive, name), relationships(archive, name, builder), builder)
-            builder.note()
-    elif any(name.startswith("ppt/") for name in names):
-        for name in sorted(filter(_SLIDE.fullmatch, names), key=_slide_order):
-            _slide(_ooxml(archive, name), relationships(archive, name, builder), builder)
-            builder.note()
-    else:
-        raise Unread(Outcome.DAMAGED, "it is a zip file without the parts of a document")
-
-
-def metadata(archive: ZipReader, builder: DocumentBuilder) -> None:
-    """docProps/core.xml, where it can be read."""
-    _add_metadata(archive, "docProps/core.xml", builder)
-
-
-def _add_metadata(archive: ZipReader, name: str, builder: DocumentBuilder) -> None:
-    if name in archive.names:
+def metadata(package: Package, builder: DocumentBuilder) -> None:
+    """Title, author and dates, where they can be read."""
+    kind = "core-properties"
+    found = next((one.target for one in package.related("") if one.kind == kind), "")
+    if name := found or package.name("docProps/core.xml"):
         try:
-            dublin_core(parse_xml(archive.read(name)), builder)
+            dublin_core(parse_xml(package.archive.read(name)), builder)
         except Spent:
             raise
         except Unread:
             pass  # the text may be whole
 
 
-def relationships(archive: ZipReader, name: str, builder: DocumentBuilder) -> dict[str, str]:
-    """External targets by their ids, those that nothing in the text names are links without one."""
-    folder, _, file = name.rpartition("/")
-    listed = f"{folder}/_rels/{file}.rels"
-    if listed not in archive.names:
-        return {}
-    found = {}
-    for one in parse_xml(archive.read(listed)).iter("{*}Relationship"):
-        if one.get("TargetMode") == "External" and (target := one.get("Target")):
-            if one.get("Type", "").endswith("/hyperlink"):
-                found[one.get("Id", "")] = target
-            else:
-                builder.add_link(target)
-    return found
+def _read(package: Package, builder: DocumentBuilder, depth: int = 0) -> None:
+    texts = PartTexts(package, builder, depth)
+    if package.main:
+        texts.read(package.main)
+    elif package.names("ppt/"):
+        for slide in package.usual(""):
+            texts.read(slide.target)
+    else:
+        raise Unread(Outcome.DAMAGED, "it is a zip file without the parts of a document")
+    texts.end()
 
 
-def _ooxml(archive: ZipReader, name: str) -> Any:
-    """The part with the names of ECMA-376 also where it has those of ISO 29500 strict."""
-    data = archive.read(name)
-    if b"purl.oclc.org" in data[:4_096]:
-        data = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
-    return parse_xml(data)
+class PartTexts:
+    """Reads parts with those that they lead to, each once. A part that cannot be read costs the
+    others nothing."""
+
+    def __init__(self, package: Package, builder: DocumentBuilder, depth: int = 0) -> None:
+        self._package, self._builder, self._depth = package, builder, depth
+        self._seen: set[str] = set()
+        self._has_threads = False
+        self.fault: Unread | None = None
+        """Why a part could not be read."""
+
+    def read(self, part: str) -> None:
+        left = [part]
+        while left:
+            part = left.pop()
+            if part in self._seen:
+                continue
+            self._seen.add(part)
+            try:
+                more = self._read(part)
+            except Spent:
+                raise
+            except Unread as unread:
+                if unread.outcome is not Outcome.DAMAGED:
+                    raise
+                self.fault = self.fault or unread
+                more = self.leads_to(part)
+            self._builder.note()
+            left += reversed(more)
+
+    def end(self) -> None:
+        """Raises Unread if a part could not be read."""
+        if self.fault is not None:
+            raise self.fault
+
+    def _read(self, part: str) -> list[str]:
+        related = self._package.related(part)
+        chunks = {one.id: one.target for one in related if not one.external}
+        root = self._package.xml(part)
+        if is_threads(root):
+            self._has_threads = True
+        elif self._has_threads:
+            leave_out_threads(root)
+        if not self._builder.title:
+            self._builder.title = title_of(root)
+        slides = _slides(root, related)
+        add_text(
+            root, self.links(part), self._builder, lambda link: self._chunk(chunks.get(link, ""))
+        )
+        return slides + self.leads_to(part)
+
+    def links(self, part: str) -> dict[str, str]:
+        """Targets of hyperlinks by their ids. Other external targets are links without a text."""
+        found = {}
+        for one in self._package.related(part):
+            if one.external and one.kind == "hyperlink":
+                found[one.id] = one.target
+            elif one.external:
+                self._builder.add_link(one.target)
+        return found
+
+    def leads_to(self, part: str) -> list[str]:
+        """The parts with text that ``part`` has relationships to."""
+        related = [
+            (_FOLLOWED.index(one.kind), number, one.target)
+            for number, one in enumerate(self._package.related(part))
+            if one.kind in _FOLLOWED and not one.external
+        ]
+        return [target for *_, target in sorted(related)]
+
+    def _chunk(self, name: str) -> None:
+        if name and name not in self._seen:
+            self._seen.add(name)
+            try:
+                self._read_chunk(name)
+            except (Spent, MemoryError):
+                raise
+            except Unread as unread:
+                if unread.outcome is Outcome.TOO_LONG:
+                    raise
+                self.fault = self.fault or unread
+            except Exception as error:  # noqa: BLE001 - another reader's libraries
+                fault = Unread(Outcome.READER_DIED, f"raised {error!r}"[:500])
+                self.fault = self.fault or fault
+
+    def _read_chunk(self, name: str) -> None:
+        data = self._package.archive.read(name)
+        kind = document_type(data, name)
+        if is_word(kind):
+            if self._depth == MAX_DEPTH:
+                why = f"documents in documents are read {MAX_DEPTH} deep; what it holds is not"
+                raise Unread(Outcome.TOO_LARGE, why)
+            within = Package(ZipReader(data, self._package.archive.budget))
+            _read(within, self._builder, self._depth + 1)
+        elif is_chunk(kind) and (extract := extractor_for(kind)) is not None:
+            page = extract(data, _BASE, None)
+            self._builder.add(page.text)
+            for link in page.links:
+                if not link.url.startswith(_BASE):
+                    self._builder.add_link(link.url, link.anchor)
 
 
-def _word(root: Any, targets: dict[str, str], builder: DocumentBuilder) -> None:
-    for twice in list(root.iter(_MC + "Fallback")):
-        twice.getparent().remove(twice)
-    text_tag, paragraph, style = _W + "t", _W + "p", _W + "pStyle"
-    wanted = (paragraph, text_tag, _W + "tab", _W + "br", style, _W + "hyperlink", _W + "instrText")
-    pieces: list[str] = []
-    heading = False
-    for element in root.iter(*wanted):
-        tag = element.tag
-        if tag == text_tag:
-            pieces.append(element.text or "")
-        elif tag == paragraph:
-            heading = _end_block(pieces, heading, builder)
-        elif tag == style:
-            heading = _HEADING.search(element.get(_W + "val", "")) is not None
-        elif tag == _W + "hyperlink":
-            if target := targets.pop(element.get(_R + "id", ""), ""):
-                builder.add_link(target, "".join(t.text or "" for t in element.iter(text_tag)))
-        elif tag == _W + "instrText":
-            for target in _FIELD_LINK.findall(element.text or ""):
-                builder.add_link(target)
-        else:
-            pieces.append(" ")
-    _end_block(pieces, heading, builder)
-    _links_left(targets, builder)
-
-
-def _end_block(pieces: list[str], heading: bool, builder: DocumentBuilder) -> bool:
-    """Hand over a paragraph; the first heading is the title of a document without one."""
-    if text := "".join(pieces):
-        builder.add(text)
-        if heading and not builder.title and not text.isspace():
-            builder.title = text
-    pieces.clear()
-    return False
-
-
-def _links_left(targets: dict[str, str], builder: DocumentBuilder) -> None:
-    for target in targets.values():
-        builder.add_link(target)
-
-
-def _slide_order(name: str) -> tuple[int, str]:
-    found = _SLIDE.fullmatch(name)
-    assert found is not None
-    return int(found[2]), "" if found[1].startswith("slides") else name
-
-
-def _slide(root: Any, targets: dict[str, str], builder: DocumentBuilder) -> None:
-    for shape in root.iter(_P + "sp"):
-        kind = shape.find(f".//{_P}nvPr/{_P}ph")
-        if not builder.title and kind is not None and kind.get("type") in ("title", "ctrTitle"):
-            builder.title = " ".join(text.text or "" for text in shape.iter(_A + "t"))
-    for paragraph in root.iter(_A + "p"):
-        if text := "".join(piece.text or "" for piece in paragraph.iter(_A + "t")):
-            builder.add(text)
-    for click in root.iter(_A + "hlinkClick"):
-        if target := targets.pop(click.get(_R + "id", ""), ""):
-            run = next(click.iterancestors(_A + "r"), None)
-            texts = () if run is None else run.iter(_A + "t")
-            builder.add_link(target, "".join(text.text or "" for text in texts))
-    _links_left(targets, builder)
-
-
-def _opendocument(archive: ZipReader, builder: DocumentBuilder) -> None:
-    manifest = "META-INF/manifest.xml"
-    if manifest in archive.names and b"encryption-data" in archive.read(manifest):
-        raise Unread(Outcome.ENCRYPTED, "needs a password")
-    _add_metadata(archive, "meta.xml", builder)
-    builder.note()
-    for name in ("content.xml", "styles.xml"):  # the latter has headers and footers
-        if name in archive.names:
-            root = parse_xml(archive.read(name))
-            for link in root.iter("{*}a"):
-                builder.add_link(link.get(_XLINK) or "", "".join(link.itertext()))
-            for element, text in _paragraphs(root):
-                builder.add(text)
-                if not builder.title and local_name(element) == "h":
-                    builder.title = text
-            builder.note()
-
-
-def _paragraphs(root: Any) -> Iterator[tuple[Any, str]]:
-    """Paragraphs and headings that lie in no other one, with their text."""
-    for deleted in list(root.iter(_TEXT + "tracked-changes")):
-        deleted.getparent().remove(deleted)
-    for space in root.iter(_TEXT + "s", _TEXT + "tab", _TEXT + "line-break"):
-        space.text = " "
-    inner: set[Any] = set()
-    for paragraph in root.iter(_TEXT + "p", _TEXT + "h"):
-        if paragraph in inner:
-            continue
-        for nested in paragraph.iterdescendants(_TEXT + "p", _TEXT + "h"):
-            inner.add(nested)
-            nested.text = " " + (nested.text or "")
-            nested.tail = " " + (nested.tail or "")
-        if text := "".join(paragraph.itertext()):
-            yield paragraph, text
+def _slides(root: Any, related: list[Relationship]) -> list[str]:
+    """The slides of a presentation, in their order; at the end what it does not list."""
+    slides = {one.id or one.target: one.target for one in related if one.kind == "slide"}
+    if not slides or root.tag != P + "presentation":
+        return []
+    ids = (one.get(R + "id", "") for one in root.iter(P + "sldId"))
+    return list(dict.fromkeys([*(slides[one] for one in ids if one in slides), *slides.values()]))

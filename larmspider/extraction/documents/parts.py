@@ -29,7 +29,7 @@ from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import extractor_for, members_of, without_text
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT, one_line
 from larmspider.items import Link, Outcome, Page, Part
-from larmspider.urls.media_types import is_read_apart
+from larmspider.urls.media_types import is_read_apart, module_of
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError
@@ -65,6 +65,7 @@ DAMAGES = (
     *(NotImplementedError, ValueError, IndexError, RuntimeError),
 )
 """Python's library raises these for a damaged archive."""
+_HOLDERS = ("archives", "mail", "msg")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Names of tar files that are no UTF-8 have such."""
 
@@ -193,10 +194,17 @@ def read(
         if not page.parts and not page.text:
             raise
         page.unread = page.unread or _unread(error).unread
-    page.unread = page.unread or _unread_as_its_parts(page)
+    if is_holder(mime) or not page.text:
+        page.unread = page.unread or _unread_as_its_parts(page)
     if not page.text:
         page.text = " ".join(part.name for part in page.parts)[:MAX_TEXT]
     return page
+
+
+def is_holder(mime: str) -> bool:
+    """Whether documents of a type are read for the sake of what they hold, as archives and mails;
+    others may hold some beside a text of their own."""
+    return module_of(mime) in _HOLDERS
 
 
 def member(mime: str, body: bytes, name: str, part: str) -> bytes:
@@ -295,7 +303,7 @@ def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: H
         refused = _unread(error)
         found = refused.page or Page(url)
         found.unread = refused.unread
-    if members_of(mime) is None:
+    if not is_holder(mime):
         if not found.text and not found.unread:
             found.unread = without_text(mime)
         if is_read_apart(mime):

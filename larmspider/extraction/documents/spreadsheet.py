@@ -1,4 +1,9 @@
-"""Spreadsheets: xlsx, xlsb and xls by calamine, values and results of formulas, row by row."""
+"""Spreadsheets: xlsx, xlsb and xls by calamine, values and results of formulas, row by row.
+
+Of xlsx also what a cell shows beside its value, and what lies beside the cells (workbook.py), as
+parts the documents that it holds. Not read are formulas, names, pivot caches, and of xlsb and xls
+all but the cells and the hyperlinks of the latter.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,8 @@ from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
 from larmspider.errors import is_panic
 from larmspider.extraction.documents.archives import ZipReader
-from larmspider.extraction.documents.office import metadata, relationships
+from larmspider.extraction.documents.embedded import members
+from larmspider.extraction.documents.office import metadata
 from larmspider.extraction.documents.ole import (
     NEEDS_ANOTHER,
     SIGNATURE,
@@ -21,7 +27,11 @@ from larmspider.extraction.documents.ole import (
     refuse_encrypted,
 )
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, keeping
+from larmspider.extraction.documents.relationships import Package
+from larmspider.extraction.documents.workbook import Workbook
 from larmspider.items import Outcome, Page
+
+__all__ = ["extract", "members"]
 
 _RECORD = struct.Struct("<HH")
 _HLINK, _FILEPASS = 0x01B8, 0x002F
@@ -42,6 +52,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _read(body: bytes, builder: DocumentBuilder) -> None:
+    workbook: Workbook | None = None
     if body.startswith(SIGNATURE):
         refuse_encrypted(body)
         ole_metadata(body, builder)
@@ -49,15 +60,16 @@ def _read(body: bytes, builder: DocumentBuilder) -> None:
             builder.add_link(target)
     else:
         archive = ZipReader(body)
-        body = archive.checked(body)
-        metadata(archive, builder)
-        for name in archive.names:
-            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
-                for target in relationships(archive, name, builder).values():
-                    builder.add_link(target)
+        package = Package(archive)
+        metadata(package, builder)
+        if package.main.lower().endswith(".bin"):
+            body = archive.checked(body)
+        else:
+            workbook = Workbook(package, builder)
+            body = workbook.for_calamine()
     builder.note()
     try:
-        _cells(body, builder)
+        _cells(body, builder, workbook)
     except PasswordError:
         raise Unread(Outcome.ENCRYPTED, "needs a password") from None
     except CalamineError as error:
@@ -66,6 +78,8 @@ def _read(body: bytes, builder: DocumentBuilder) -> None:
         if not is_panic(error):
             raise
         raise Unread(Outcome.DAMAGED, "the cells cannot be read") from None
+    if workbook is not None:
+        workbook.texts.end()
 
 
 def _targets(body: bytes) -> Iterator[str]:
@@ -89,20 +103,44 @@ def _targets(body: bytes) -> Iterator[str]:
         at += size
 
 
-def _cells(body: bytes, builder: DocumentBuilder) -> None:
+def _cells(body: bytes, builder: DocumentBuilder, workbook: Workbook | None = None) -> None:
     book = CalamineWorkbook.from_filelike(io.BytesIO(body))
     for name in book.sheet_names:
         builder.add(name)
-        for row in book.get_sheet_by_name(name).iter_rows():
-            if cells := [_shown(cell) for cell in row if cell != ""]:
+        sheet = book.get_sheet_by_name(name)
+        formatted = workbook.formatted(name) if workbook is not None else {}
+        left = sheet.start[1] if formatted and sheet.start else 0
+        for number, row in enumerate(sheet.iter_rows(), 1):
+            if beside := formatted.get(number):
+                builder.add(" ".join(_with_formatted(row, left, beside)))
+            elif cells := [_shown(cell) for cell in row if cell != ""]:
                 builder.add(" ".join(cells))
         builder.note()
+        if workbook is not None:
+            workbook.read_beside(name)
+    if workbook is not None:
+        workbook.read_rest()
+
+
+def _with_formatted(row: list[Any], left: int, beside: dict[int, str]) -> list[str]:
+    """The cells of a row, each with what it shows behind it where that is something else."""
+    cells = []
+    for column, cell in enumerate(row, left):
+        if cell != "":
+            cells.append(value := _shown(cell))
+            if (seen := beside.get(column)) and seen != value:
+                cells.append(seen)
+    return cells
 
 
 def _shown(cell: Any) -> str:
     """As a person would type it: 42 for 42.0, 2024-01-31 for a day."""
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
-        return str(int(cell))
+    if isinstance(cell, float):
+        if cell.is_integer() and abs(cell) < 1e15:
+            return str(int(cell))
+        return f"{cell:.15g}"  # Excel keeps 15 digits
+    if isinstance(cell, str):
+        return cell.replace("\0", "")  # behind each letter of Excel 5
     if isinstance(cell, datetime | date | time):
         return cell.isoformat(" ") if isinstance(cell, datetime) else cell.isoformat()
-    return str(cell).replace("\0", "")  # behind each letter of Excel 5
+    return str(cell)

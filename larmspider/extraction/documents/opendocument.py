@@ -1,0 +1,175 @@
+"""OpenDocument (ODF 1.3), in a zip file or in one XML file: text, spreadsheet, presentation.
+
+    add_text(root, builder)
+
+Read are paragraphs and headings, headers and footers of all page styles, formulas and charts that
+lie in the document, and of a cell what it shows beside its value. Notes, comments, frames, shapes
+and the readings of rubies are blocks apart. No text are deleted words, the numbers of notes, the
+authors and dates of comments, scripts, and alternative texts. Linked files are links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from posixpath import join
+from typing import Any
+
+from lxml import etree
+
+from larmspider.extraction.documents.parts import Spent
+from larmspider.extraction.documents.reading import (
+    DocumentBuilder,
+    Unread,
+    dublin_core,
+    parse_xml,
+)
+from larmspider.extraction.documents.relationships import Package
+from larmspider.items import Outcome
+
+_ODF = "{urn:oasis:names:tc:opendocument:xmlns:"
+_TEXT = _ODF + "text:1.0}"
+OFFICE = _ODF + "office:1.0}"
+_DRAW = _ODF + "drawing:1.0}"
+_TABLE = _ODF + "table:1.0}"
+_SHOW = _ODF + "presentation:1.0}"
+_MATH = "{http://www.w3.org/1998/Math/MathML}"
+_XLINK = "{http://www.w3.org/1999/xlink}href"
+
+_HEADING = _TEXT + "h"
+_PARAGRAPHS = (_TEXT + "p", _HEADING)
+_BLOCKS = (*_PARAGRAPHS, _SHOW + "footer-decl", _SHOW + "header-decl", _MATH + "math")
+_DROPPED = (
+    *(_TEXT + "tracked-changes", _TABLE + "tracked-changes", _TEXT + "script"),
+    *(_TEXT + "note-citation", _MATH + "annotation", _MATH + "annotation-xml"),
+)
+_SPACES = tuple(_TEXT + name for name in ("s", "tab", "line-break"))
+_SHAPES = (
+    *("frame", "custom-shape", "rect", "square", "ellipse", "circle", "line", "polyline", "g"),
+    *("polygon", "regular-polygon", "path", "connector", "caption", "measure", "control"),
+)
+_APART = dict.fromkeys([_TEXT + "note", *(_DRAW + name for name in _SHAPES)], " ") | dict.fromkeys(
+    [OFFICE + "annotation", OFFICE + "annotation-end", _TEXT + "ruby-text"], ""
+)
+"""Elements that are no text of the paragraph around them, and what stands there in their place."""
+_VALUES = (OFFICE + "date-value", OFFICE + "value", OFFICE + "string-value")
+_XPATH_NAMES = {
+    "text": _TEXT[1:-1],
+    "office": OFFICE[1:-1],
+    "table": _TABLE[1:-1],
+    "math": _MATH[1:-1],
+}
+_SHOWN_OTHERWISE = etree.XPath(
+    "//*[self::table:table-cell or self::table:covered-table-cell]"
+    "[(@office:value|@office:date-value|@office:string-value) != string(text:p)]",
+    namespaces=_XPATH_NAMES,
+)
+"""Cells whose text is not their value."""
+_NESTED = etree.XPath(
+    "descendant::*[self::text:p or self::text:h or self::math:math]"
+    "[ancestor::text:p or ancestor::text:h]",
+    namespaces=_XPATH_NAMES,
+)
+_LINKING = (_TEXT + "a", _DRAW + "a", _TEXT + "section-source")
+
+
+def read(package: Package, builder: DocumentBuilder) -> None:
+    archive, faults = package.archive, list[Unread]()
+    manifest = package.name("META-INF/manifest.xml")
+    if manifest and b"encryption-data" in archive.read(manifest):
+        raise Unread(Outcome.ENCRYPTED, "needs a password")
+    if name := package.name("meta.xml"):
+        try:
+            dublin_core(parse_xml(archive.read(name)), builder)
+        except Spent:
+            raise
+        except Unread:
+            pass  # the text may be whole
+    builder.note()
+    left, seen = ["styles.xml", "content.xml"], set[str]()  # the former has headers and footers
+    while left:
+        name = package.name(left.pop())
+        if not name or name in seen:
+            continue
+        seen.add(name)
+        try:
+            root = parse_xml(archive.read(name))
+        except Spent:
+            raise
+        except Unread as unread:
+            if unread.outcome is not Outcome.DAMAGED:
+                raise
+            faults.append(unread)
+            continue
+        folder = name.rpartition("/")[0]
+        for one in root.iter(_DRAW + "object"):
+            left.insert(0, join(folder, one.get(_XLINK, ""), "content.xml"))
+        add_text(root, builder)
+        builder.note()
+    if faults:
+        raise faults[0]
+
+
+def add_text(root: Any, builder: DocumentBuilder) -> None:
+    """Text and links of an XML file, or of a whole document in one."""
+    _prepare(root)
+    apart: list[Any] = []
+    for element, text in _blocks(root, apart):
+        builder.add(text)
+        if element.tag == _HEADING and not builder.title:
+            builder.title = text
+    for link in chain.from_iterable(one.iter(*_LINKING) for one in (root, *apart)):
+        builder.add_link(link.get(_XLINK) or "", "".join(link.itertext()))
+
+
+def _prepare(root: Any) -> None:
+    for dropped in list(root.iter(*_DROPPED)):
+        if dropped is not root:
+            _replace(dropped, "")
+    for space in root.iter(*_SPACES):
+        space.text = " "
+    for token in root.iter(_MATH + "mi", _MATH + "mn", _MATH + "mo", _MATH + "mtext"):
+        token.tail = " "
+    for cell in _SHOWN_OTHERWISE(root):
+        value = next(filter(None, map(cell.get, _VALUES)), "")
+        shown = next(cell.iterchildren(_TEXT + "p"), None)
+        if shown is None:
+            shown = etree.SubElement(cell, _TEXT + "p")
+        etree.SubElement(shown, _TEXT + "span").text = f" {value}"
+
+
+def _replace(element: Any, text: str) -> None:
+    """Put ``text`` in the place of an element, and leave what follows it where it is."""
+    place = element.makeelement(_TEXT + "span")
+    place.text, place.tail, element.tail = text, element.tail, None
+    element.getparent().replace(element, place)
+
+
+def _blocks(root: Any, apart: list[Any]) -> Iterator[tuple[Any, str]]:
+    """Paragraphs and headings that lie in no other one, with their text, each before what was taken
+    out of it, which ``apart`` is given."""
+    inner = set(_NESTED(root))
+    outer = {
+        above for one in chain(root.iter(*_APART), inner) for above in one.iterancestors(*_BLOCKS)
+    }
+    for paragraph in list(root.iter(*_BLOCKS)):
+        if paragraph in inner:
+            continue
+        if paragraph not in outer:
+            if text := "".join(paragraph.itertext()) if len(paragraph) else paragraph.text:
+                yield paragraph, text
+            continue
+        taken = list(paragraph.iterdescendants(*_APART))
+        for element in taken:
+            _replace(element, _APART[element.tag])
+        for nested in paragraph.iterdescendants(*_BLOCKS):
+            nested.text = f" {nested.text or ''}"
+            nested.tail = f" {nested.tail or ''}"
+        if text := "".join(paragraph.itertext()):
+            yield paragraph, text
+        for element in taken:
+            if element.tag == _TEXT + "ruby-text":
+                yield element, "".join(element.itertext())
+            else:
+                yield from _blocks(element, apart)
+        apart += taken

@@ -1,0 +1,182 @@
+"""OpenDocument in a zip file and in one XML file: each test is of both."""
+
+import pytest
+
+from larmspider.extraction.documents import parts
+from larmspider.items import Page
+from larmspider.urls.media_types import FLAT_ODF, ODF
+from tests.support.documents.corpus import overwritten
+from tests.support.documents.ole_file import ole
+from tests.support.documents.packages import ODF_NAMES, flat, opendocument, outcome, renamed
+
+
+def both(body: str, kind: str = "text") -> list[Page]:
+    pages = [
+        parts.read(ODF + kind, opendocument(body, kind), "http://h/a", None),
+        parts.read(FLAT_ODF.format(kind=kind), flat(body, kind), "http://h/a", None),
+    ]
+    assert [page.unread for page in pages] == ["", ""]
+    return pages
+
+
+NOTE = (
+    '<text:note text:note-class="footnote"><text:note-citation>1</text:note-citation>'
+    "<text:note-body><text:p>The note</text:p></text:note-body></text:note>"
+)
+COMMENT = (
+    "<office:annotation><dc:creator>Author</dc:creator><dc:date>2024-01-01T00:00:00</dc:date>"
+    "<text:p>The comment</text:p></office:annotation>"
+)
+BOX = "<draw:frame><draw:text-box><text:p>The box</text:p></draw:text-box></draw:frame>"
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "shown"),
+    [
+        (f"one{NOTE}two", "one two The note"),
+        (f"one{NOTE}", "one The note"),
+        (NOTE.replace("footnote", "endnote") + " one", "one The note"),
+        (f"one{COMMENT}two", "onetwo The comment"),
+        (f"one <text:span>t{COMMENT}wo</text:span> three", "one two three The comment"),
+        (f"one{BOX}two", "one two The box"),
+        ("one<draw:custom-shape><text:p>The box</text:p></draw:custom-shape>", "one The box"),
+        (f"one<draw:g>{BOX}{BOX}</draw:g>", "one The box The box"),
+        (f"one{BOX.replace('The box', f'The{NOTE} box')}two", "one two The box The note"),
+        ("one<text:s/>two<text:s text:c='9'/>three<text:tab/>four", "one two three four"),
+        ("one<text:line-break/>two<text:soft-page-break/>x", "one twox"),
+        ("o<text:span>n</text:span>e<text:bookmark/>s", "ones"),
+        (
+            "一<text:ruby><text:ruby-base>漢字</text:ruby-base><text:ruby-text>かんじ</text:ruby-text>"
+            "</text:ruby>見本",
+            "一漢字見本 かんじ",
+        ),
+        ("one<text:script>code()</text:script>", "one"),
+        (
+            "<math:math><math:mi>profit</math:mi><math:mo>=</math:mo><math:mi>loss</math:mi>"
+            "<math:annotation>source</math:annotation></math:math>",
+            "profit = loss",
+        ),
+    ],
+)
+def test_a_paragraph_is_read_as_it_is_shown(paragraph, shown):
+    for page in both(f"<text:p>{paragraph}</text:p><text:p>end</text:p>"):
+        assert page.text == f"{shown} end"
+
+
+def test_deleted_text_is_no_text():
+    deleted = (
+        "<text:tracked-changes><text:changed-region><text:deletion><text:p>gone</text:p>"
+        "</text:deletion></text:changed-region></text:tracked-changes>"
+    )
+    for page in both(f"{deleted}<text:p>kept</text:p>"):
+        assert page.text == "kept"
+    for page in both(
+        deleted.replace("text:", "table:").replace("table:p", "text:p"), "spreadsheet"
+    ):
+        assert "gone" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shown", "text"),
+    [
+        ('office:date-value="2024-03-06"', "06.03.2024", "06.03.2024 2024-03-06"),
+        ('office:value="0.195"', "19.5%", "19.5% 0.195"),
+        ('office:value="42"', "42", "42"),
+        ("", "plain", "plain"),
+    ],
+)
+def test_a_cell_has_its_value_beside_what_it_shows(attributes, shown, text):
+    cell = f"<table:table-cell {attributes}><text:p>{shown}</text:p></table:table-cell>"
+    row = f"<table:table-row>{cell}</table:table-row>"
+    for page in both(f"<table:table>{row}</table:table>", "spreadsheet"):
+        assert page.text == text
+    empty = row.replace(f"<text:p>{shown}</text:p>", "")
+    for page in both(f"<table:table>{empty}</table:table>", "spreadsheet"):
+        assert page.text == (text.split()[-1] if attributes else "")
+
+
+def test_a_comment_of_a_cell_is_apart():
+    cell = f"<table:table-cell>{COMMENT}<text:p>cell</text:p></table:table-cell>"
+    for page in both(f"<table:table><table:table-row>{cell}</table:table-row></table:table>"):
+        assert sorted(page.text.split()) == ["The", "cell", "comment"]
+
+
+def test_links_have_their_text():
+    linked = '<text:a xlink:href="http://h/a">the <text:span>way</text:span></text:a>'
+    section = '<text:section><text:section-source xlink:href="http://h/b"/></text:section>'
+    boxed = BOX.replace("The box", linked.replace("h/a", "h/c"))
+    for page in both(f"<text:p>{linked}{boxed}</text:p>{section}"):
+        found = {(link.url, link.anchor) for link in page.links}
+        assert found == {
+            ("http://h/a", "the way"),
+            ("http://h/b", ""),
+            ("http://h/c", "the way"),
+        }
+
+
+def test_footers_of_slides_are_text():
+    for page in both(
+        "<presentation:footer-decl>The foot</presentation:footer-decl>", "presentation"
+    ):
+        assert page.text == "The foot"
+
+
+def test_one_xml_file_has_title_and_whole_words():
+    page = both("<text:p>O<text:span>ne</text:span> word</text:p>")[1]
+    assert (page.title, page.text) == ("Flat title", "One word")
+
+
+MASTER = (
+    "<office:master-styles><style:master-page><style:header><text:p>The head</text:p>"
+    "</style:header><style:footer><text:p>The foot</text:p></style:footer></style:master-page>"
+    "</office:master-styles>"
+)
+OBJECT = '<text:p>text<draw:frame><draw:object xlink:href="./Object 1"/></draw:frame></text:p>'
+
+
+def content(body: str) -> str:
+    return f"<office:document-content{ODF_NAMES}>{body}</office:document-content>"
+
+
+def test_heads_and_feet_and_objects_are_text():
+    chart = content("<text:p>Chart title</text:p><draw:object xlink:href='../Object 2'/>")
+    body = opendocument(
+        OBJECT,
+        master=MASTER,
+        extra={"Object 1/content.xml": chart, "Object 2/content.xml": content(OBJECT)},
+    )
+    for one in (body, renamed(body, change=lambda name: name.replace("/", "\\"))):
+        page = parts.read(ODF + "text", one, "http://h/a", None)
+        assert page.text == "text The head The foot Chart title text"
+
+
+def test_an_object_of_another_program_is_a_part():
+    manifest = (
+        '<manifest:manifest><manifest:file-entry manifest:full-path="Object 1"'
+        ' manifest:media-type="application/vnd.sun.star.oleobject"/></manifest:manifest>'
+    )
+    inside = ole({"CONTENTS": b"a text of its own"})
+    body = opendocument(OBJECT, manifest=manifest, extra={"Object 1": inside})
+    page = parts.read(ODF + "text", body, "http://h/a", None)
+    assert [(part.name, part.text) for part in page.parts] == [("Object 1", "a text of its own")]
+
+
+def test_a_damaged_part_costs_the_others_nothing():
+    body = opendocument("<text:p>text</text:p>", extra={"styles.xml": "\0"})
+    page = parts.read(ODF + "text", body, "http://h/a", None)
+    assert (page.text, page.unread.partition(":")[0]) == ("text", "damaged")
+
+
+@pytest.mark.parametrize("count", [200])
+def test_many_notes_in_one_paragraph_take_no_time(count):
+    pages = both(f"<text:p>one{NOTE * count}two</text:p>")
+    assert all(page.text.count("note") == count for page in pages)
+
+
+def test_a_cut_or_overwritten_file_ends_in_an_outcome():
+    body = opendocument(f"<text:p>one{NOTE}{COMMENT}</text:p>", master=MASTER)
+    for damaged in [
+        *(body[: len(body) * part // 10] for part in range(1, 10)),
+        *(overwritten(body, seed, number) for seed in range(3) for number in (5, 200)),
+    ]:
+        assert outcome(ODF + "text", damaged) in ("", "damaged", "no-reader", "encrypted")
