@@ -25,6 +25,7 @@ _NO_CHARSETS = frozenset(("ascii", "idna", "punycode", "unicode_escape", "raw_un
 _REPLACED = "replacement"
 """WHATWG's name for what browsers refuse, such as ISO-2022-KR; a text does no harm here."""
 _NUMBERED = re.compile(r"(?:x-)?(?:cp|win|windows|ms|ibm|dos|codepage)[-_ ]?0*(\d{3,5})")
+_CUT_OFF, _WIDE = "unexpected end of data", ("utf-16le", "utf-16be")
 _JAPANESE = re.compile(rb"\x1b\$[@B]|\x1b\([JI]")
 _ISO_8859, _UTF_7, _ISO_2022_JP = 28590, "utf-7", "iso-2022-jp"
 _CODEPAGES = {
@@ -79,7 +80,7 @@ def text_of(data: bytes, label: str = "", sample: bytes = b"") -> str:
     if not (charset := known(label)):
         return _guessed(data, sample)
     if webencodings.lookup(charset) is not None:
-        return decode(data, f"text/plain; charset={charset}")[0]
+        return _as(charset, data)
     text = data.decode(charset, "replace")
     if charset == _UTF_7:  # it can name halves of a character
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -101,15 +102,29 @@ def _guessed(data: bytes, sample: bytes) -> str:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
     if data.isascii() and _JAPANESE.search(data):
-        return decode(data, "text/plain; charset=iso-2022-jp")[0]
+        return _as(_ISO_2022_JP, data)
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
-        fault = error
-    name = guess(data + _alike(sample, len(data)), fault)
-    if name == "utf-8":
-        return data.decode(errors="replace")
-    return decode(data, f"text/plain; charset={name}")[0] if name else data.decode(FALLBACK)
+        if error.reason == _CUT_OFF and not data[: error.start].isascii():
+            return data.decode(errors="replace")
+    return _as(_guess(data + b"\n" + _alike(sample, len(data))), data)
+
+
+def _guess(data: bytes) -> str:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return guess(data, error)
+    return FALLBACK
+
+
+def _as(charset: str, data: bytes) -> str:
+    """``data`` in a charset of WHATWG, unless its bytes prove another one. A line end shows that a
+    last byte is whole, where it is that of "Caf\xe9"."""
+    if charset in _WIDE:
+        return decode(data, f"text/plain; charset={charset}")[0]
+    return decode(data + b"\n", f"text/plain; charset={charset}")[0].removesuffix("\n")
 
 
 def _alike(sample: bytes, size: int) -> bytes:
@@ -119,5 +134,5 @@ def _alike(sample: bytes, size: int) -> bytes:
     try:
         sample.decode()
     except UnicodeDecodeError as error:
-        return b"\n" + sample[max(0, error.start - SAMPLE_BYTES // 4) :][:SAMPLE_BYTES]
+        return sample[max(0, error.start - SAMPLE_BYTES // 4) :][:SAMPLE_BYTES]
     return b""

@@ -53,7 +53,10 @@ _SHOWN = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CHARSET = re.compile(rb"charset[ \t]*=[ \t]*\"?([\w.:+-]{1,60})", re.IGNORECASE)
-_BOUNDARY = re.compile(rb"\A\s*--([!-~](?:[ -~]{0,200}[!-~])?)[ \t]*\r?\n(?=[!-9;-~]+:)")
+_BOUNDARY = re.compile(
+    rb"^--([!#-\[\]-~](?:[ !#-\[\]-~]{0,200}[!#-\[\]-~])?)[ \t]*\r?\n(?=content-[\w-]+:)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _HTML = re.compile(r"\s*<(?:!doctype html|html|head|body)[\s>]", re.IGNORECASE)
 """The beginning of a body that says nothing else of itself."""
 _DELETED_SPACE = re.compile(r" \r?\n(?!>)")
@@ -312,7 +315,7 @@ class _Message(Message):
         super().attach(payload)
 
 
-def _parsed(body: bytes) -> tuple[_Message, Unread | None]:
+def _parse(body: bytes) -> tuple[_Message, Unread | None]:
     """The mail, or its parts before the fault that ended the parser."""
     made: list[_Message] = []
 
@@ -331,21 +334,24 @@ def _parsed(body: bytes) -> tuple[_Message, Unread | None]:
         return made[0], fault
     except (ValueError, LookupError, TypeError, AttributeError) as error:  # of odd headers
         return made[0], Unread(Outcome.DAMAGED, f"the mail cannot be parsed: {error!r}"[:300])
-    if made[0].get_content_maintype() == "multipart" and not made[0].is_multipart():
-        return _by_its_first_line(made[0]), None
     return made[0], None
 
 
-def _by_its_first_line(message: _Message) -> _Message:
-    """A multipart whose boundary is missing or another one: its parts, if its first line is one."""
-    if found := _BOUNDARY.match(body := _payload(message)):
-        head = b'Content-Type: multipart/mixed; boundary="%b"\n\n' % found[1].replace(b'"', b'\\"')
-        parts, _ = _parsed(head + body.lstrip()) if found[1].find(b"\\") < 0 else (message, None)
+def _parsed(body: bytes) -> tuple[_Message, Unread | None]:
+    """As `_parse` has it; a multipart whose boundary is missing or another one has its parts by the
+    first line that looks like one."""
+    message, fault = _parse(body)
+    if message.get_content_maintype() != "multipart" or message.is_multipart():
+        return message, fault
+    body = _payload(message)
+    if found := _BOUNDARY.search(body, 0, _SAMPLE):
+        head = b'Content-Type: multipart/mixed; boundary="%b"\n\n' % found[1]
+        parts, fault = _parse(head + body[found.start() :])
         if parts.is_multipart():
             message.set_payload([])
             for part in parts.inside:
                 message.attach(part)
-    return message
+    return message, fault
 
 
 def _bytes(header: Any) -> bytes:
