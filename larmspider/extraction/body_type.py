@@ -126,11 +126,12 @@ Office then."""
 _SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "tnef", "unknown"}
 """Readers of formats that are no text: a text under their type is something else."""
 _TEXTUAL = frozenset(
-    ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text")
+    ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text", "content_lines")
 )
 _EXCEL = "application/vnd.ms-excel"
 _PLAIN_NAMES = frozenset(
     {"text/markdown", "text/csv", "text/tab-separated-values", MAIL, "application/json", MBOX, XML}
+    | {"text/calendar", "text/x-vcalendar", "text/vcard"}
 )
 """Servers that know no better send these as text/plain."""
 

@@ -26,6 +26,8 @@ _REPLACED = "replacement"
 """WHATWG's name for what browsers refuse, such as ISO-2022-KR; a text does no harm here."""
 _NUMBERED = re.compile(r"(?:x-)?(?:cp|win|windows|ms|ibm|dos|codepage)[-_ ]?0*(\d{3,5})")
 _CUT_OFF, _WIDE = "unexpected end of data", ("utf-16le", "utf-16be")
+_SHIFT = re.compile(rb"[\x1b~+\0]")
+"""Bytes by which ASCII means other characters in some charset."""
 _JAPANESE = re.compile(rb"\x1b\$[@B]|\x1b\([JI]")
 _ISO_8859, _UTF_7, _ISO_2022_JP = 28590, "utf-7", "iso-2022-jp"
 _CODEPAGES = {
@@ -77,6 +79,8 @@ def _of_python(label: str) -> str:
 def text_of(data: bytes, label: str = "", sample: bytes = b"") -> str:
     """``data`` as text; bad bytes become U+FFFD. ``sample``: more bytes of the same author, for a
     guess."""
+    if data.isascii() and not _SHIFT.search(data) and "16" not in label:
+        return data.decode("ascii")
     if not (charset := known(label)):
         return _guessed(data, sample)
     if webencodings.lookup(charset) is not None:

@@ -173,10 +173,14 @@ def without_false_flags(body: bytes) -> bytes:
     """``body`` without bit 11 at names that are no UTF-8, for which Python reads no member."""
     end = body.rfind(b"PK\x05\x06")
     at = end - int.from_bytes(body[end + 12 : end + 16], "little")
+    before = at - int.from_bytes(body[end + 16 : end + 20], "little")  # bytes of another file
     mended = bytearray(body)
     while 0 <= at <= end - 46 and body.startswith(b"PK\x01\x02", at):
         flags, name, extra, comment = struct.unpack_from("<8xH18xHHH", body, at)
         if flags & _IS_UTF_8 and _utf_8(body[at + 46 : at + 46 + name]) is None:
-            struct.pack_into("<H", mended, at + 8, flags & ~_IS_UTF_8)
+            local = before + int.from_bytes(body[at + 42 : at + 46], "little")
+            for head, flag in ((at, at + 8), (local, local + 6)):
+                if head >= 0 and body.startswith(b"PK", head):
+                    struct.pack_into("<H", mended, flag, flags & ~_IS_UTF_8)
         at += 46 + name + extra + comment
     return bytes(mended)
