@@ -30,9 +30,9 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _LINE_ENDS = b"\r\n\0"
-_HYPERLINK = re.compile(
-    r"HYPERLINK\s+(?:\\[a-z]\s+)*(?:\"([^\"]*)\"?|([^\s\"\\]\S*))", re.IGNORECASE
-)
+_HYPERLINK = re.compile(r"\s*HYPERLINK\b", re.IGNORECASE)
+_ARGUMENT = re.compile(r"\\([a-z])(?=[\s\"])|\"([^\"]*)\"?|(\S+)", re.IGNORECASE)
+_WITH_VALUE = ("l", "o", "t")  # a bookmark, a tip, a frame
 _HREF = re.compile(r"<a\s[^<>]{0,500}?href\s*=\s*[\"']?([^\"'<>\s]{1,4000})", re.IGNORECASE)
 _BESIDE_ASCII = re.compile(rb"[A-Za-z][\x80-\xff]|[\x80-\xff][A-Za-z]")
 _AT_SPACE = re.compile(rb"(?<=[ -@])(?=[^ -@])")
@@ -205,13 +205,16 @@ class _Reader:
                 self.builder.add_link(unescape(target))
 
     def _instruction(self, text: str) -> None:
-        """The URL of a HYPERLINK. A backslash of it is doubled, a bookmark (``\\l``) is none."""
-        if found := _HYPERLINK.search(text):
-            self._add_link("")  # that of a field without a result
-            target = found[1] if found[1] is not None else found[2]
-            is_place = text[: found.start(1 if found[1] is not None else 2)].rstrip(' "')
-            if not is_place.endswith("\\l"):
-                self.targets.append(target.replace("\\\\", "\\"))
+        """Note the URL of a HYPERLINK; a backslash in it is doubled."""
+        if not (found := _HYPERLINK.match(text)):
+            return
+        self._add_link("")  # that of a field without a result
+        switch = ""
+        for flag, quoted, bare in _ARGUMENT.findall(text, found.end()):
+            if not flag and switch not in _WITH_VALUE:
+                self.targets.append((quoted or bare).replace("\\\\", "\\"))
+                return
+            switch = flag.lower()
 
     def _add_link(self, text: str) -> None:
         if self.targets:

@@ -31,8 +31,8 @@ _CHARSETS = {
 }  # fmt: skip
 """Points before a look; those of Mac OS count where its zip program says so."""
 _WORD = re.compile(r"[^\W\d_]+")
-_COMMON = frozenset("äöüßÄÖÜéèêàâçñáíóúãõøæôîëïûœùÉÅØÆ")
-_LESS_COMMON = frozenset("åÑÈÇÀÂÊÎÔÛÁÍÓÚÃÕìòýþðąćęłńśźżĄĆĘŁŃŚŹŻčďěňřšťůžČĎĚŇŘŠŤŮŽőűŐŰăşţıİğ")
+_COMMON = frozenset("äöüßÄÖÜéèêàâçñáíóúøæôîëïûœùÉÅØÆ")
+_LESS_COMMON = frozenset("åãõÑÈÇÀÂÊÎÔÛÁÍÓÚÃÕìòýþðąćęłńśźżĄĆĘŁŃŚŹŻčďěňřšťůžČĎĚŇŘŠŤŮŽőűŐŰăşţıİğ")
 _COMMON_CYRILLIC = frozenset("оеаинтсрвлкмдпу")
 _CYRILLIC = frozenset("бгжзйхцчшщъыьэюяёіїє")
 _COMMON_HANGUL = frozenset(
