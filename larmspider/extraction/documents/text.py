@@ -40,7 +40,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     if not text.lstrip("\ufeff \t\r\n").startswith(_STARTS_OF_JSON):
         return text_page(text, charset, url, DocumentBuilder(), urls=urls_in(text))
     if (notebook := _notebook(text)) is not None:
-        return _read_notebook(notebook, charset, url)
+        return _read_notebook(notebook, text, charset, url)
     shown = _ESCAPE.sub(_unescaped, text[:MAX_TEXT]) + text[MAX_TEXT:]
     return text_page(shown, charset, url, DocumentBuilder(), urls=_urls_in_json(text))
 
@@ -81,7 +81,7 @@ def _notebook(text: str) -> dict[str, Any] | None:
     return found if is_notebook else None
 
 
-def _read_notebook(notebook: dict[str, Any], charset: str, url: str) -> Page:
+def _read_notebook(notebook: dict[str, Any], whole: str, charset: str, url: str) -> Page:
     builder = DocumentBuilder()
     builder.title = _joined(_dict(notebook.get("metadata")).get("title"))
     with keeping(builder, url):
@@ -97,6 +97,10 @@ def _read_notebook(notebook: dict[str, Any], charset: str, url: str) -> Page:
                 for text in _shown(output, url):
                     builder.add(text)
             builder.note()
+        known = {link[0] for link in builder.links}
+        for target in dict.fromkeys(_urls_in_json(whole)):
+            if target not in known:
+                builder.add_link(target)
     page = builder.page(url)
     page.charset = charset
     return page

@@ -21,10 +21,17 @@ EVENT = ("BEGIN:VCALENDAR", "VERSION:2.0", "BEGIN:VEVENT")
 
 def test_a_calendar_is_unfolded_without_escapes() -> None:
     for end in (b"\r\n", b"\n"):
-        page = read(*EVENT, "SUMMARY;LANGUAGE=de:Planung und Besprechun", " gsprotokoll",
-                    'DESCRIPTION;ALTREP="cid:a:b":Tag\\nHaushalt\\, \\; \\\\ see http://h/a',
-                    "ATTACH:http://h/b", "ATTACH;ENCODING=BASE64;VALUE=BINARY:QUFB", " QkJC",
-                    "END:VEVENT", end=end)  # fmt: skip
+        page = read(
+            *EVENT,
+            "SUMMARY;LANGUAGE=de:Planung und Besprechun",
+            " gsprotokoll",
+            'DESCRIPTION;ALTREP="cid:a:b":Tag\\nHaushalt\\, \\; \\\\ see http://h/a',
+            "ATTACH:http://h/b",
+            "ATTACH;ENCODING=BASE64;VALUE=BINARY:QUFB",
+            " QkJC",
+            "END:VEVENT",
+            end=end,
+        )
         assert page.title == "Planung und Besprechungsprotokoll"
         assert 'DESCRIPTION;ALTREP="cid:a:b":Tag Haushalt, ; \\ see http://h/a' in page.text
         assert "QUFB" not in page.text
@@ -42,11 +49,19 @@ def test_a_fold_may_part_a_character() -> None:
 
 def test_an_old_card_is_read_in_the_charsets_of_its_lines() -> None:
     page = read(
-        "BEGIN:VCARD", "VERSION:2.1",
-        "FN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:M=C3=BCller=", "visite",
-        b"NOTE;CHARSET=ISO-8859-1:Stra\xdfe", "ORG;QUOTED-PRINTABLE;CHARSET=windows-1251:=C4=E0=0D=0AJa",
-        "ADR:;;Weg\\;1", "PHOTO;JPEG;ENCODING=BASE64:", " QUFB", "", "TITLE:lange", "  Zeile",
-    )  # fmt: skip
+        "BEGIN:VCARD",
+        "VERSION:2.1",
+        "FN;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:M=C3=BCller=",
+        "visite",
+        b"NOTE;CHARSET=ISO-8859-1:Stra\xdfe",
+        "ORG;QUOTED-PRINTABLE;CHARSET=windows-1251:=C4=E0=0D=0AJa",
+        "ADR:;;Weg\\;1",
+        "PHOTO;JPEG;ENCODING=BASE64:",
+        " QUFB",
+        "",
+        "TITLE:lange",
+        "  Zeile",
+    )
     assert page.title == "Müllervisite"
     for words in ("NOTE;CHARSET=ISO-8859-1:Straße", ":Да Ja", "ADR:;;Weg;1", "TITLE:lange Zeile"):
         assert words in page.text

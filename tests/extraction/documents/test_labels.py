@@ -54,8 +54,15 @@ def test_japanese_has_the_characters_of_nec_and_ibm() -> None:
 
 @pytest.mark.parametrize(
     ("number", "label"),
-    [(1251, "windows-1251"), (932, "shift_jis"), (65001, "utf-8"), (28605, "iso-8859-15"),
-     (20127, ""), (0, ""), (99999, "")],
-)  # fmt: skip
+    [
+        (1251, "windows-1251"),
+        (932, "shift_jis"),
+        (65001, "utf-8"),
+        (28605, "iso-8859-15"),
+        (20127, ""),
+        (0, ""),
+        (99999, ""),
+    ],
+)
 def test_a_code_page_has_a_label(number: int, label: str) -> None:
     assert known(of_codepage(number)) == label

@@ -41,17 +41,27 @@ def test_strings_are_in_the_code_page_of_the_message(
     codepages: dict[int, int], codec: str, text: str
 ) -> None:
     data = text.encode(codec)
-    page = read({
-        PROPERTIES: fixed(codepages), f"{STREAM}0037001E": data, f"{STREAM}1000001E": data,
-        f"{ATTACHED}0/{STREAM}3704001E": data, f"{ATTACHED}0/{STREAM}37010102": b"plan",
-    })  # fmt: skip
+    page = read(
+        {
+            PROPERTIES: fixed(codepages),
+            f"{STREAM}0037001E": data,
+            f"{STREAM}1000001E": data,
+            f"{ATTACHED}0/{STREAM}3704001E": data,
+            f"{ATTACHED}0/{STREAM}37010102": b"plan",
+        }
+    )
     assert (page.title, page.text, page.parts[0].name) == (text, text, text)
 
 
 def test_recipients_are_found() -> None:
     folder = "__recip_version1.0_#00000000/"
-    page = read({f"{STREAM}0E04001E": b"Bo", f"{folder}{STREAM}3001001E": b"Bo Doe",
-                 f"{folder}{STREAM}39FE001E": b"bo@h.example"})  # fmt: skip
+    page = read(
+        {
+            f"{STREAM}0E04001E": b"Bo",
+            f"{folder}{STREAM}3001001E": b"Bo Doe",
+            f"{folder}{STREAM}39FE001E": b"bo@h.example",
+        }
+    )
     assert page.text == "Bo Bo Doe bo@h.example"
 
 
@@ -64,13 +74,15 @@ def test_the_body_may_be_html_or_compressed_rtf() -> None:
 def test_a_message_in_a_message_is_a_part() -> None:
     inner = f"{ATTACHED}0/{INSIDE}/"
     deep = f"{inner}{ATTACHED}0/"
-    page = read({
-        f"{inner}{PROPERTIES}": fixed({0x3FFD: 1251}, 24),
-        f"{inner}{STREAM}0037001E": "Тема".encode("cp1251"),
-        f"{inner}{STREAM}1000001E": "Письмо".encode("cp1251"),
-        f"{deep}{STREAM}3707001E": "план.txt".encode("cp1251"),
-        f"{deep}{STREAM}37010102": b"deep plan",
-    })  # fmt: skip
+    page = read(
+        {
+            f"{inner}{PROPERTIES}": fixed({0x3FFD: 1251}, 24),
+            f"{inner}{STREAM}0037001E": "Тема".encode("cp1251"),
+            f"{inner}{STREAM}1000001E": "Письмо".encode("cp1251"),
+            f"{deep}{STREAM}3707001E": "план.txt".encode("cp1251"),
+            f"{deep}{STREAM}37010102": b"deep plan",
+        }
+    )
     assert [(part.name, part.title, part.text) for part in page.parts] == [
         ("Тема.eml", "Тема", "Письмо"),
         ("Тема.eml/план.txt", "deep plan", "deep plan"),

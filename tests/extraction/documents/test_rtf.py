@@ -32,9 +32,18 @@ FONTS = (
     [
         (r"\ansi\ansicpg1251 " + hexed("Договор", "cp1251"), "Договор"),
         (r"\ansi\ansicpg936" + FONTS + r"\f0 " + hexed("合同丂A", "gbk"), "合同丂A"),
-        (r"\ansicpg1251" + FONTS + r"\f0 " + hexed("Привет", "cp1251") + r" caf\'e9", "Привет café"),
-        (FONTS + r"\f0 Gr\'fc\'df{\f1 " + hexed("КАП", "cp1251") + r"} \f2 " + hexed("ソ表", "cp932"),
-         "GrüßКАП ソ表"),
+        (
+            r"\ansicpg1251" + FONTS + r"\f0 " + hexed("Привет", "cp1251") + r" caf\'e9",
+            "Привет café",
+        ),
+        (
+            FONTS
+            + r"\f0 Gr\'fc\'df{\f1 "
+            + hexed("КАП", "cp1251")
+            + r"} \f2 "
+            + hexed("ソ表", "cp932"),
+            "GrüßКАП ソ表",
+        ),
         (FONTS + r"\f2 \'83\\x \plain \'e4", "ソx ä"),
         (FONTS + r"\f4 " + hexed("Žlutý", "cp1250"), "Žlutý"),
         (r"\deff1" + FONTS + hexed("Да", "cp1251"), "Да"),
@@ -46,7 +55,7 @@ FONTS = (
         (r"\u55357?x \u128578?", "\ufffdx 🙂"),
         (r"{\upr{\'3f}{\*\ud{\u1046?}}}", "Ж"),
     ],
-)  # fmt: skip
+)
 def test_letters_are_in_the_charset_of_their_font(source: str, text: str) -> None:
     assert read("{\\rtf1" + source + "}").text == text
 
@@ -54,28 +63,54 @@ def test_letters_are_in_the_charset_of_their_font(source: str, text: str) -> Non
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        (r"Vertrag{\super\chftn}{\footnote{\super\chftn} note}swort\par Next", "Vertragswort note Next"),
+        (
+            r"Vertrag{\super\chftn}{\footnote{\super\chftn} note}swort\par Next",
+            "Vertragswort note Next",
+        ),
         (r"a{\footnote\ftnalt end}b{\header head\par}{\footerf foot}\par", "ab end head foot"),
-        (r"a {\*\atnid X}{\*\atnauthor Who}\chatn{\*\annotation{\*\atndate 12}{\*\atnref 0}said}b",
-         "a b said"),
-        (r"{\shp{\*\shpinst\shpleft1{\sp{\sn gtextUNICODE}{\sv Art}}{\sp{\sn wz}{\sv no}}"
-         r"{\shptxt \pard Box\par}}{\shprslt{\*\do{\dptxbxtext Box}}}} text", "text Art Box"),
+        (
+            r"a {\*\atnauthor Who}\chatn{\*\annotation{\*\atndate 12}{\*\atnref 0}said}b",
+            "a b said",
+        ),
+        (
+            r"{\shp{\*\shpinst\shpleft1{\sp{\sn gtextUNICODE}{\sv Art}}{\sp{\sn wz}{\sv no}}"
+            r"{\shptxt \pard Box\par}}{\shprslt{\*\do{\dptxbxtext Box}}}} text",
+            "text Art Box",
+        ),
         (r"{\*\do\dobxpage{\dptxbx{\dptxbxtext Old}}} text", "text Old"),
-        (r"a{\deleted gone{\footnote gone}}b{\revised new}\deleted x\deleted0 y{\mvf moved}"
-         r"\deleted z\plain ok", "abnewyok"),
+        (
+            r"a{\deleted gone{\footnote gone}}b{\revised new}\deleted x\deleted0 y{\mvf moved}"
+            r"\deleted z\plain ok",
+            "abnewyok",
+        ),
         (r"{\mmath{\*\moMath{\mf{\mfPr{\mtype bar}}{\mnum{\mr\mscr0 xyz}}}}{\mmathPict 0}}", "xyz"),
-        (r"\trowd Eins\cell Zwei\cell\row Nach\line Neu\tab Tab\page P\sect S", "Eins Zwei Nach Neu "
-         "Tab P S"),
-        (r"{\listtext 1.\tab}Punkt\emdash x\_y\-z" + "\\\nZeile\\\r\nEnde", "1. Punkt—x\u2011y\xadz Zeile "
-         "Ende"),
-        (r"{\stylesheet{\s1 heading 1;}}{\colortbl;\red0;}{\*\generator G;}{\info{\subject S}}x", "x"),
-        (r"{\pict\wmetafile8" + "0a\n" * 50 + r"}{\*\new{\pict ff}y}{\xe{idx}}{\object{\*\objdata 01}"
-         r"{\result shown}}", "shown"),
+        (
+            r"\trowd Eins\cell Zwei\cell\row Nach\line Neu\tab Tab\page P\sect S",
+            "Eins Zwei Nach Neu Tab P S",
+        ),
+        (
+            r"{\listtext 1.\tab}Punkt\emdash x\_y\-z" + "\\\nZeile\\\r\nEnde",
+            "1. Punkt—x\u2011y\xadz Zeile Ende",
+        ),
+        (
+            r"{\stylesheet{\s1 head;}}{\colortbl;\red0;}{\*\generator G;}{\info{\subject S}}x",
+            "x",
+        ),
+        (
+            r"{\pict\wmetafile8"
+            + "0a\n" * 50
+            + r"}{\*\new{\pict ff}y}{\xe{idx}}{\object{\*\objdata 01}"
+            r"{\result shown}}",
+            "shown",
+        ),
         (r"{\pict\bin5 {{{\} a}{\b\bin3 }}}b}c", "bc"),
-        (r"{\nonesttables old}{\field{\*\fldinst FORMTEXT {\*\formfield{\*\ffdeftext d}}}"
-         r"{\fldrslt typed}}", "typed"),
+        (
+            r"{\nonesttables old}{\field{\*\fldinst FORMTEXT {\*\formfield{\*\ffdeftext d}}}"
+            r"{\fldrslt typed}}",
+            "typed",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_shown_is_text_and_nothing_else(source: str, text: str) -> None:
     assert read("{\\rtf1\\ansi " + source + "}").text == text
 
@@ -89,18 +124,33 @@ def test_the_title_is_in_the_charset_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("field", "links"),
     [
-        (r'{\field{\*\fldinst HYPERLINK "http://h/a"}{\fldrslt {\b the} way}}', [("http://h/a", "the way")]),
-        (r'{\field{\*\fldinst {\rtlch HYPERLINK }{\b "http://h}{/a"}}{\fldrslt x}}', [("http://h/a", "x")]),
-        (r'{\field\flddirty{\*\fldinst  HYPERLINK http://h/a \\t "_blank"}{\fldrslt x}}', [("http://h/a", "x")]),
-        (r'{\field{\*\fldinst HYPERLINK \\o "tip" "http://h/a" \\l "b"}{\fldrslt x}}', [("http://h/a", "x")]),
+        (
+            r'{\field{\*\fldinst HYPERLINK "http://h/a"}{\fldrslt {\b the} way}}',
+            [("http://h/a", "the way")],
+        ),
+        (
+            r'{\field{\*\fldinst {\rtlch HYPERLINK }{\b "http://h}{/a"}}{\fldrslt x}}',
+            [("http://h/a", "x")],
+        ),
+        (
+            r'{\field\flddirty{\*\fldinst  HYPERLINK http://h/a \\t "_blank"}{\fldrslt x}}',
+            [("http://h/a", "x")],
+        ),
+        (
+            r'{\field{\*\fldinst HYPERLINK \\o "tip" "http://h/a" \\l "b"}{\fldrslt x}}',
+            [("http://h/a", "x")],
+        ),
         (r'{\field{\*\fldinst HYPERLINK \\l "bookmark"}{\fldrslt x}}', []),
         (r'{\field{\*\fldinst HYPERLINK "http://h/gr\'fcn"}}', [("http://h/gr%C3%BCn", "")]),
-        (r'{\field{\*\fldinst PAGE}{\fldrslt 7}}', []),
-        (r'{\field{\*\fldinst HYPERLINK "http://h/a"}{\fldrslt t{\field{\*\fldinst PAGEREF x}'
-         r'{\fldrslt 7}}}}', [("http://h/a", "t7")]),
+        (r"{\field{\*\fldinst PAGE}{\fldrslt 7}}", []),
+        (
+            r'{\field{\*\fldinst HYPERLINK "http://h/a"}{\fldrslt t{\field{\*\fldinst PAGEREF x}'
+            r"{\fldrslt 7}}}}",
+            [("http://h/a", "t7")],
+        ),
         (r'{\*\htmltag84 <a href="http://h/?a=1&amp;b=2">}link', [("http://h/?a=1&b=2", "")]),
     ],
-)  # fmt: skip
+)
 def test_hyperlinks_are_links(field: str, links: list[tuple[str, str]]) -> None:
     page = read("{\\rtf1\\ansi " + field + "}")
     assert [(link.url, link.anchor) for link in page.links] == links

@@ -38,15 +38,27 @@ def test_json_is_known_by_its_name(name: str) -> None:
 
 
 CELLS = [
-    {"cell_type": "markdown", "source": ["# Head *line*\n", "[way](http://h/a)"],
-     "attachments": {"a.png": {"image/png": "QUFB"}}},
-    {"cell_type": "code", "source": "print('x')", "outputs": [
-        {"output_type": "stream", "text": ["out\n", "put"]},
-        {"data": {"image/png": "QkJC", "text/plain": ["<Figure>"], "text/html": "<b>bold</b>"}},
-        {"data": {"text/plain": "42", "text/html": "<i>42</i>"}},
-        {"output_type": "error", "ename": "E", "evalue": "boom", "traceback": ["\x1b[0;31mTr\x1b[0m"]},
-    ]},
-]  # fmt: skip
+    {
+        "cell_type": "markdown",
+        "source": ["# Head *line*\n", "[way](http://h/a)"],
+        "attachments": {"a.png": {"image/png": "QUFB"}},
+    },
+    {
+        "cell_type": "code",
+        "source": "print('x')",
+        "outputs": [
+            {"output_type": "stream", "text": ["out\n", "put"]},
+            {"data": {"image/png": "QkJC", "text/plain": ["<Figure>"], "text/html": "<b>bold</b>"}},
+            {"data": {"text/plain": "42", "text/html": "<i>42</i>"}},
+            {
+                "output_type": "error",
+                "ename": "E",
+                "evalue": "boom",
+                "traceback": ["\x1b[0;31mTr\x1b[0m"],
+            },
+        ],
+    },
+]
 
 
 def test_a_notebook_has_its_cells_and_their_outputs() -> None:
@@ -67,10 +79,15 @@ def test_an_old_notebook_has_sheets() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ['{"nbformat": 4, "cells": 7}', '{"nbformat": 4, "cells": [7, {"source": {}, "outputs": [null]}]}',
-     '{"nbformat": 4, "cells": [', '{"nbformat": 4, "a":' + "[" * 100_000, '["\\"nbformat\\": 4"]',
-     '["' + "\\ud83d" * 100_000],
-)  # fmt: skip
+    [
+        '{"nbformat": 4, "cells": 7}',
+        '{"nbformat": 4, "cells": [7, {"source": {}, "outputs": [null]}]}',
+        '{"nbformat": 4, "cells": [',
+        '{"nbformat": 4, "a":' + "[" * 100_000,
+        '["\\"nbformat\\": 4"]',
+        '["' + "\\ud83d" * 100_000,
+    ],
+)
 def test_what_only_looks_like_a_notebook_is_read(source: str) -> None:
     before = time.process_time()
     assert read(source).unread == ""
