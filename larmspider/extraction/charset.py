@@ -245,7 +245,7 @@ def _decode_as(body: bytes, charset: str) -> str:
     for bom, name in _BOMS:
         if name == charset:
             body = body.removeprefix(bom)
-    if charset == "gbk":  # the Standard's decoder of GBK is that of GB 18030 (10.1.1)
+    if charset == "gbk":  # Encoding Standard 10.1.1: both have one decoder
         return body.decode("gb18030", "replace")
     errors = _BY_JIS if charset in ("iso-2022-jp", "euc-jp") else "replace"
     text: str = webencodings.lookup(charset).codec_info.decode(body, errors)[0]

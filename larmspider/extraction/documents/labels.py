@@ -132,7 +132,7 @@ def _as(charset: str, data: bytes) -> str:
 
 
 def _alike(sample: bytes, size: int) -> bytes:
-    """What of ``sample`` helps to guess: bytes beyond ASCII that are no UTF-8 either."""
+    """The stretch of ``sample`` that helps to guess: bytes beyond ASCII that are no UTF-8."""
     if not sample or size > SAMPLE_BYTES:
         return b""
     try:

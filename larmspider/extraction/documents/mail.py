@@ -156,14 +156,14 @@ class _Reader:
         return add_html(data, place, self.builder, text=has_text, charset=label, named=self.named)
 
     def _add_report(self, part: _Message) -> None:
-        """What a report says of the mail that it is about (RFC 3464)."""
+        """A report names the mail and says why it was not delivered (RFC 3464)."""
         for group in part.inside:
             lines = (f"{name}: {text_of_header(_bytes(raw))}" for name, raw in group.raw_items())
             self.builder.add("\n".join(lines))
 
 
 def _is_saved_page(message: _Message) -> bool:
-    """Whether a browser or a wiki has written it. A mail names somebody whom it is for."""
+    """Whether a browser or a wiki has written it. A mail has recipients."""
     is_page = message.get_content_type() in ("multipart/related", "text/html")
     return is_page and not any(name in message for name in _ADDRESSED)
 
@@ -201,7 +201,7 @@ def _sorted(message: _Message) -> tuple[list[tuple[_Message, bool]], list[_Messa
 
 
 def _sort_alternatives(inside: list[_Message], texts: Any, enclosed: Any, sort: Any) -> None:
-    """Of the same text in several forms the plain one is read, and of the others the links."""
+    """Read the plain one of several forms of a text, and the links of the others."""
     at = len(texts)
     for part in inside:
         if part.get_content_type() != "text/x-amp-html":
@@ -387,8 +387,8 @@ def _file_name(part: _Message, near: Near = Near()) -> str:  # noqa: B008 - it i
 
 
 def _location(part: _Message | None, url: str) -> str:
-    """What links in a part are relative to (RFC 2557 5): its Content-Location, and that of the
-    parts around it; ``url`` where these name no page of the web."""
+    """The URL that links in a part are relative to (RFC 2557 5): its Content-Location, relative to
+    those of the parts around it; ``url`` where these name no page of the web."""
     if part is None:
         return url
     if not part.place:

@@ -26,7 +26,7 @@ _EXTENDED = re.compile(rb"([\w.:-]*)'[^']*'(.*)", re.DOTALL)
 
 
 class Near(NamedTuple):
-    """What the rest of a mail says about raw bytes in its headers."""
+    """The rest of a mail helps to read raw bytes in its headers."""
 
     label: str = ""
     sample: bytes = b""
@@ -54,7 +54,7 @@ def _joined(words: list[tuple[bytes, bytes, bytes]]) -> list[tuple[str, bytes]]:
     """Bytes of adjacent words by label: a character may begin in one and end in the next."""
     joined: list[tuple[str, bytes]] = []
     for label, coding, text in words:
-        data = from_base64(text) if coding == b"b" else a2b_qp(text, header=True)
+        data = from_base64(b"".join(text.split())) if coding == b"b" else a2b_qp(text, header=True)
         name = label.decode("latin-1")
         if joined and joined[-1][0] == name:
             data = joined.pop()[1] + data

@@ -1,4 +1,4 @@
-"""What mails of Outlook (msg.py) and winmail.dat (tnef.py) share: properties of MAPI.
+"""Properties of MAPI, which mails of Outlook (msg.py) and winmail.dat (tnef.py) share.
 
 The body is the text, else the HTML, else compressed RTF (MS-OXCMAIL 2.1.3.3); links are those of
 all. Strings of 8 bits are in the code page of PidTagMessageCodepage, then PidTagInternetCodepage
@@ -41,13 +41,13 @@ _FIRST = (
     b"\\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0"
     b"\\blue0\r\n\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx"
 )
-"""What the dictionary begins with (MS-OXRTFCP 2.1.2.1)."""
+"""The dictionary begins with this text (MS-OXRTFCP 2.1.2.1)."""
 
 
 @dataclass(slots=True)
 class Properties:
-    """Of a message, a recipient or an attachment. ``values``: a property's number and type -> its
-    value; ``parent`` knows the code pages."""
+    """Those of a message, a recipient or an attachment. ``values``: number and type of a property
+    -> its value; ``parent`` knows the code pages."""
 
     values: dict[tuple[int, int], bytes | int] = field(default_factory=dict)
     parent: Properties | None = None
@@ -180,7 +180,7 @@ def decompressed(data: bytes) -> bytes:
                 back = (len(out) - (pair >> 4)) % _WINDOW
                 length = (pair & 15) + 2
                 if not back or back > len(out):
-                    return bytes(out[len(_FIRST) :])  # the end, or bytes that nobody wrote
+                    return bytes(out[len(_FIRST) :])  # the end, or a place before the dictionary
                 for place in range(len(out) - back, len(out) - back + length):
                     out.append(out[place])
             else:

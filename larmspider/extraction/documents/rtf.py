@@ -62,7 +62,7 @@ _DESTINATIONS = {word: kind for kind, words in _WORDS.items() for word in words.
     "fldinst": _INSTRUCTION, "fldrslt": _RESULT, "title": _TITLE, "author": _AUTHOR,
     "fonttbl": _FONTS, "sn": _NAME, "sv": _VALUE, "htmltag": _TAG,
 }  # fmt: skip
-"""What the words in lower case are for. Any other one behind ``\\*`` begins what is dead."""
+"""Words in lower case. Any other word behind ``\\*`` begins a dead group."""
 _GATHERED = frozenset((_INSTRUCTION, _TITLE, _AUTHOR, _NAME, _VALUE, _TAG))
 _WORD_ART = "gtextUNICODE"
 _CHARACTERS = {
@@ -181,7 +181,7 @@ class _Reader:
                 self._ended(ended)
 
     def _ended(self, group: _Group) -> None:
-        """What a destination that ends was for."""
+        """Use the text of a destination that ends."""
         if group.kind == _RESULT:
             self._add_link("".join(group.out[group.start :][:_MAX_ANCHOR])[:_MAX_ANCHOR])
         if group.out is self.group.out:
@@ -208,7 +208,7 @@ class _Reader:
         """Note the URL of a HYPERLINK; a backslash in it is doubled."""
         if not (found := _HYPERLINK.match(text)):
             return
-        self._add_link("")  # that of a field without a result
+        self._add_link("")  # the last field had no result
         switch = ""
         for flag, quoted, bare in _ARGUMENT.findall(text, found.end()):
             if not flag and switch not in _WITH_VALUE:

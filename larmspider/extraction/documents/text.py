@@ -25,7 +25,7 @@ from larmspider.items import Page
 
 _JSON_STRING = re.compile(r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)"?')
 """Also one that is not closed: linear, and without memory for each character."""
-_STARTS_OF_JSON = ("{", "[", '"')
+_BEFORE, _STARTS_OF_JSON = "\ufeff\x1e \t\r\n", ("{", "[", '"')
 _ESCAPE = re.compile(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))",
     re.DOTALL,
@@ -37,7 +37,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
-    if not text.lstrip("\ufeff \t\r\n").startswith(_STARTS_OF_JSON):
+    if not text.lstrip(_BEFORE).startswith(_STARTS_OF_JSON):
         return text_page(text, charset, url, DocumentBuilder(), urls=urls_in(text))
     if (notebook := _notebook(text)) is not None:
         return _read_notebook(notebook, text, charset, url)
