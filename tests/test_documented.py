@@ -97,18 +97,19 @@ EXAMPLES = re.findall(
 
 def test_the_format_of_the_guide_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """By the list of formats, as any other."""
-    (tmp_path / "calendar_example.py").write_text(EXAMPLES[3], "utf-8")
+    (tmp_path / "subtitles_example.py").write_text(EXAMPLES[3], "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     mime, names, module = eval(EXAMPLES[4], {"_APART": ""})
     assert len(media_types.FORMATS[0]) == len((mime, names, module))
     monkeypatch.setitem(media_types._READERS, mime, f"{module}_example")
     monkeypatch.setitem(media_types._BY_EXTENSION, names, mime)
-    body = b"BEGIN:VCALENDAR\r\nSUMMARY:Tides\r\nURL;X=1:http://h/tides\r\n"
-    assert formats.media_type("application/octet-stream", body, "/plan.ics") == "text/plain"
-    page = parts.read(mime, body, "http://h/plan.ics", None)
-    assert (page.text, [link.url for link in page.links]) == ("Tides", ["http://h/tides"])
-    with pytest.raises(Unread, match="no calendar"):
-        parts.read(mime, b"x", "http://h/plan.ics", None)
+    body = b"1\r\n00:00:01,000 --> 00:00:02,500\r\nTides: http://h/tides\r\n"
+    assert formats.media_type("application/octet-stream", body, "/talk.srt") == "text/plain"
+    page = parts.read(mime, body, "http://h/talk.srt", None)
+    links = [link.url for link in page.links]
+    assert (page.text, links) == ("Tides: http://h/tides", ["http://h/tides"])
+    with pytest.raises(Unread, match="no subtitles"):
+        parts.read(mime, b"x", "http://h/talk.srt", None)
 
 
 def test_the_filter_of_the_guide_does_something() -> None:
@@ -187,7 +188,7 @@ def test_modules_that_are_named_exist(page: Path) -> None:
         for path in top.rglob("*.py")
     ]
     known = {"/" + path.relative_to(project).as_posix() for path in files} | {"/setup.py"}
-    examples = {"drafts.py", "language_log.py", "calendar.py"}
+    examples = {"drafts.py", "language_log.py", "subtitles.py"}
     for name in set(re.findall(r"[\w/]+\.py\b", page.read_text("utf-8"))) - examples:
         assert any(path.endswith(f"/{name}") for path in known), name
 

@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).parents[1] / "larmspider"
 LIBRARIES = frozenset(
     {"selectolax", "lxml", "parsel", "cssselect", "html.parser", "html5lib", "bs4", "xml.etree"}
     | {"xml.parsers", "xml.dom", "xml.sax.expatreader", "olefile", "zipfile", "tarfile", "gzip"}
-    | {"bz2", "lzma", "zipimport", "pypdfium2", "python_calamine", "striprtf", "mailbox", "email"}
+    | {"bz2", "lzma", "zipimport", "pypdfium2", "python_calamine", "mailbox", "email"}
     | {"iscc_tika", "warcio", "protego", "brotli", "PIL", "chardetng_py", "charset_normalizer"}
     | {"pickle", "marshal", "shelve", "yaml", "docx", "openpyxl"}
 )
@@ -85,6 +85,7 @@ WHERE: Mapping[str, Row] = {
         DOCUMENTS, _LIMITS, "bz2", "gzip", "lzma", "tarfile", "zipfile", "extraction.documents"
     ),
     "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile", "zipfile"),
+    "extraction/documents/content_lines.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/delimited.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/embedded.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/epub.py": row(
@@ -93,6 +94,8 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/mail.py": row(
         DOCUMENTS, _LIMITS, "email", "extraction.documents", "extraction.html"
     ),
+    "extraction/documents/mail_headers.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/mapi.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/markdown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/msg.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
     "extraction/documents/ocr.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
@@ -110,11 +113,16 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/pdf.py": row(DOCUMENTS, _LIMITS, "pypdfium2", "extraction.documents"),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
     "extraction/documents/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "striprtf", "extraction.documents"),
+    "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/spreadsheet.py": row(
         DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
     ),
-    "extraction/documents/text.py": row(DOCUMENTS, _LIMITS, "json.loads", "extraction.documents"),
+    "extraction/documents/text.py": row(
+        DOCUMENTS, _LIMITS, "json.loads", "extraction.documents", "extraction.html"
+    ),
+    "extraction/documents/text_page.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/tnef.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/zip_names.py": row(DOCUMENTS, _LIMITS, "zipfile"),
     "extraction/documents/tika.py": row(
         DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
     ),
@@ -328,7 +336,7 @@ def test_every_row_is_of_a_caller() -> None:
 
 def test_containers_and_documents_are_opened_by_readers_alone() -> None:
     apart = {"olefile", "tarfile", "gzip", "bz2", "lzma", "pypdfium2", "python_calamine", "email"}
-    apart |= {"striprtf", "iscc_tika", "mailbox", "PIL", "parsel"}
+    apart |= {"iscc_tika", "mailbox", "PIL", "parsel"}
     for module, listed in WHERE.items():
         if listed.parsers & apart:
             assert "reader" in listed.process, module

@@ -70,6 +70,7 @@ _SIGNATURES = (
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
     (b"Rar!\x1a\x07", "application/vnd.rar"),
     (b"\xffWPC", "application/vnd.wordperfect"),
+    (b"\x78\x9f\x3e\x22", "application/ms-tnef"),
     (b"ITSF\x03\0", "application/vnd.ms-htmlhelp"),
     (b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3", "application/onenote"),
     (b"AT&TFORM", "image/vnd.djvu"),
@@ -122,14 +123,15 @@ _NOT_READ = dict.fromkeys(WRAPPED, ZIP)
 _OFFICE = frozenset(("office", "spreadsheet", "ole", "rtf"))
 """Readers of what Office writes. Exports of tables and texts are called so, for a browser opens
 Office then."""
-_SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "unknown"}
+_SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "tnef", "unknown"}
 """Readers of formats that are no text: a text under their type is something else."""
 _TEXTUAL = frozenset(
-    ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text")
+    ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text", "content_lines")
 )
 _EXCEL = "application/vnd.ms-excel"
 _PLAIN_NAMES = frozenset(
     {"text/markdown", "text/csv", "text/tab-separated-values", MAIL, "application/json", MBOX, XML}
+    | {"text/calendar", "text/x-vcalendar", "text/vcard"}
 )
 """Servers that know no better send these as text/plain."""
 

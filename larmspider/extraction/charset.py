@@ -241,12 +241,36 @@ codecs.register_error(_BY_NUMBER, _by_number)
 
 
 def _decode_as(body: bytes, charset: str) -> str:
-    encoding = webencodings.lookup(charset)
+    """Bad bytes become U+FFFD."""
     for bom, name in _BOMS:
         if name == charset:
             body = body.removeprefix(bom)
-    text: str = encoding.codec_info.decode(body, "replace")[0]
+    if charset == "gbk":  # Encoding Standard 10.1.1: both have one decoder
+        return body.decode("gb18030", "replace")
+    errors = _BY_JIS if charset in ("iso-2022-jp", "euc-jp") else "replace"
+    text: str = webencodings.lookup(charset).codec_info.decode(body, errors)[0]
     return text
+
+
+def _by_jis(error: UnicodeError) -> tuple[str, int]:
+    """Characters of NEC and IBM (① ㈱ 髙), which the Standard's index of JIS X 0208 has, and
+    Python's codecs have in Shift JIS alone."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    pair = error.object[error.start : error.start + 2]
+    if len(pair) == 2 and all(byte & 0x7F > 0x20 for byte in pair):
+        row, cell = (byte & 0x7F for byte in pair)
+        lead = ((row - 1) >> 1) + (0x71 if row < 0x5F else 0xB1)
+        trail = cell + ((0x1F if cell < 0x60 else 0x20) if row & 1 else 0x7E)
+        try:
+            return bytes((lead, trail)).decode("cp932"), error.start + 2
+        except UnicodeDecodeError:
+            pass
+    return "\ufffd", error.end
+
+
+_BY_JIS = "larmspider.by-jis"
+codecs.register_error(_BY_JIS, _by_jis)
 
 
 def _lookup(label: str) -> str | None:

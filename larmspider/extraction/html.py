@@ -217,6 +217,10 @@ def read(markup: bytes) -> PageBuilder:
             for node in parser.css(_UNSEEN):
                 node.insert_before(UNSEEN.encode())
                 node.insert_after(END.encode())
+        if b"</text>" in markup:  # texts of a drawing stand side by side without a space
+            for node in parser.css("svg text"):
+                node.insert_before(" ")
+                node.insert_after(" ")
         if selector := _landmarks_in(markup):
             texinfo = _TEXINFO in selector
             for node in parser.css(selector):

@@ -885,3 +885,12 @@ def test_links_as_columns_are_those_of_the_page(markup):
     whole = html.extract(markup, "http://h/", "text/html")
     assert packed(answer_of(page, columns)) == packed(answer_of(whole))
     assert not page.links
+
+
+def test_texts_of_a_drawing_are_apart() -> None:
+    page = html.extract(
+        b"<p>a<svg><text>one</text><g><text>two<tspan>three</tspan></text></g></svg>b",
+        "http://h/",
+        None,
+    )
+    assert page.text == "a one twothree b"

@@ -19,6 +19,7 @@ from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.documents.ole import SIGNATURE, refuse_encrypted
 from larmspider.extraction.documents.parts import DAMAGES, MAX_MEMBERS, Budget, Member, or_why
 from larmspider.extraction.documents.reading import Unread
+from larmspider.extraction.documents.zip_names import ZipNames, without_false_flags
 from larmspider.items import Outcome, Page
 
 if sys.version_info >= (3, 14):
@@ -48,7 +49,7 @@ class ZipReader:
         if body.startswith(SIGNATURE):
             refuse_encrypted(body)
         try:
-            self._zip = zipfile.ZipFile(io.BytesIO(body))
+            self._zip = _opened(body)
         except DAMAGES as error:
             raise Unread(Outcome.DAMAGED, f"the zip file cannot be read: {error}") from None
         self.infos = self._zip.infolist()[: MAX_MEMBERS + 1]
@@ -114,6 +115,13 @@ class ZipReader:
         return honest.getvalue()
 
 
+def _opened(body: bytes) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(io.BytesIO(body))
+    except UnicodeDecodeError:
+        return zipfile.ZipFile(io.BytesIO(without_false_flags(body)))
+
+
 _COUNT = re.compile(rb"""\s(?:count|uniqueCount)\s*=\s*["'](\d+)["']""")
 
 
@@ -139,9 +147,10 @@ def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     mime = document_type(body)
     if mime == "application/zip":
         reader = ZipReader(body, budget)
+        names = ZipNames(reader.infos)
         for info in reader.infos:
             if not info.is_dir():
-                yield Member(info.filename, or_why(lambda: reader.read(info)))  # noqa: B023
+                yield Member(names.of(info), or_why(lambda: reader.read(info)))  # noqa: B023
     elif mime == "application/x-tar":
         yield from _tar(body, budget)
     elif mime in _OPENERS:

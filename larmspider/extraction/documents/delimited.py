@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from larmspider.extraction.charset import decode
 from larmspider.extraction.documents.reading import DocumentBuilder, urls_in_value
-from larmspider.extraction.documents.text import text_page
+from larmspider.extraction.documents.text_page import text_page
 from larmspider.items import Page
 
 _DELIMITERS = ",;\t|"

@@ -1,6 +1,16 @@
-"""Mails as the standards have them: eml and mbox, by the standard library.
+"""Mails as programs write them: eml, mbox and MHTML (RFC 5322, 2045 to 2047, 2231, 2557, 4155).
 
-The subject is the title. Attachments, and the mails of an mbox, are parts (parts.py).
+Read are the subject as title, From, To and Cc, the date, and the text: each part of plain text or
+HTML that has no file name, the plain one of alternatives, with the links of the others. All other
+parts are attachments, the mails of an mbox its members: parts of the document (parts.py).
+
+Charsets are read as labels.py has it, an HTML part without one by its own ``<meta>``. A multipart
+without its boundary is parsed by the first line that looks like one, else it is text. In an mbox
+"From " begins a mail where an address, a date and a header follow an empty line.
+
+MHTML, the file of a saved page, is the page of its root part: its title, its language, its links
+relative to Content-Location, and the text of its frames. Not read: what is encrypted, and signed
+mails in one piece (S/MIME's smime.p7m).
 """
 
 from __future__ import annotations
@@ -8,12 +18,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from email.feedparser import BytesFeedParser
-from email.message import EmailMessage, MIMEPart
-from email.parser import BytesHeaderParser
-from email.policy import default
+from email.message import Message
+from email.policy import compat32
 from typing import Any
 
 from larmspider.extraction import html
+from larmspider.extraction.documents.labels import known, text_of
+from larmspider.extraction.documents.mail_coding import decoded
+from larmspider.extraction.documents.mail_headers import Near, parameter, text_of_header
 from larmspider.extraction.documents.parts import MAX_MEMBERS, Budget, Member
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
@@ -23,24 +35,42 @@ from larmspider.extraction.documents.reading import (
     urls_in,
 )
 from larmspider.items import Outcome, Page
+from larmspider.urls.resolve import resolve
 
 MAIL, MBOX = "message/rfc822", "application/mbox"
 _SAYING_NOTHING = ("application/octet-stream", "text/plain")
 """Mail programs send any attachment under these."""
-_FROM = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\r?\n")
-_HEAD_END = re.compile(rb"\r?\n\r?\n")
-_HEADERS = ("From", "To", "Cc")
-_SHOWN = re.compile(
-    rb"^(?:subject|from|to|cc|date)[ \t]*:.*\n?(?:[ \t].*\n?)*", re.IGNORECASE | re.MULTILINE
+_FROM = re.compile(
+    rb"(?:(?<=\n\n)|(?<=\n\r\n))From (?:\S+|\"[^\"\r\n]*\"\S*|\S+ at \S+)[ \t]+"
+    rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*\d|\d{4}-\d\d-\d\d)[^\r\n]*\r?\n"
+    rb"(?=[!-9;-~]+[ \t]*:|>From )"
 )
+_FIRST_FROM = re.compile(rb"From [^\r\n]*\r?\n?")
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_SHOWN = re.compile(
+    rb"^(subject|from|to|cc|date)[ \t]*:((?:[^\n]*\n?)(?:[ \t][^\n]*\n?)*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CHARSET = re.compile(rb"charset[ \t]*=[ \t]*\"?([\w.:+-]{1,60})", re.IGNORECASE)
+_BOUNDARY = re.compile(
+    rb"^--([!#-\[\]-~](?:[ !#-\[\]-~]{0,200}[!#-\[\]-~])?)[ \t]*\r?\n(?=content-[\w-]+:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HTML = re.compile(r"\s*<(?:!doctype html|html|head|body)[\s>]", re.IGNORECASE)
+"""The beginning of a body that says nothing else of itself."""
+_DELETED_SPACE = re.compile(r" \r?\n(?!>)")
+_MARK, _BLANK = b"\xef\xbb\xbf", b" \t\r\n"
+_ADDRESSED = ("to", "cc", "bcc", "received", "delivered-to", "newsgroups")
+"""Headers that a saved page lacks."""
 MAX_HEAD = 1 << 20
 """Bytes of a head."""
 MAX_HEADER = 20_000
-"""Characters of a header, some 500 addresses: their parser takes 0.1 s for them."""
+"""Characters of a header, some 500 addresses."""
 MAX_NESTED = 200
 """Parts in each other; a mail that was forwarded 20 times has 40. Python's parser raises
 RecursionError at 900, and compares each line with the boundary of each part around it."""
-_PIECE = 1 << 20
+_PIECE, _SAMPLE = 1 << 20, 1 << 16
 
 
 def is_mbox(body: bytes) -> bool:
@@ -52,111 +82,324 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         return Page(url)
     builder = DocumentBuilder()
     with keeping(builder, url):
-        _read_head(body, builder)
+        body = _beginning(body)
+        near = _near(body)
+        _read_head(body, builder, near)
         message, fault = _parsed(body)
-        _read(message, url, builder)
+        _Reader(url, builder, near).read(message)
         if fault is not None:
             raise fault
     return builder.page(url)
 
 
-def _read_head(body: bytes, builder: DocumentBuilder) -> None:
+def _beginning(body: bytes) -> bytes:
+    """``body`` without a byte order mark and empty lines before its head."""
+    return body.removeprefix(_MARK).lstrip(_BLANK) if body[:1] in b"\xef \t\r\n" else body
+
+
+def _near(body: bytes) -> Near:
+    """The first charset that a part declares, and the first bytes."""
+    sample = body[:_SAMPLE]
+    labels = (found.decode("latin-1") for found in _CHARSET.findall(sample))
+    return Near(next((label for label in labels if known(label) not in ("", "utf-8")), ""), sample)
+
+
+def _read_head(body: bytes, builder: DocumentBuilder, near: Near) -> None:
     """Before the rest is parsed, which may take all the time that there is."""
     end = _HEAD_END.search(body, 0, MAX_HEAD)
-    head = body[: end.start() if end else MAX_HEAD]
-    shown = b"".join(found.rstrip(b"\r\n") + b"\n" for found in _SHOWN.findall(head))
-    message = BytesHeaderParser(policy=default).parsebytes(shown)  # not those that take long
-    builder.title = _header(message, "Subject")
-    builder.author = _header(message, "From")
-    builder.modified = date_of(_header(message, "Date"))
-    for name in _HEADERS:
-        if value := _header(message, name):
+    shown: dict[bytes, str] = {}
+    for name, value in _SHOWN.findall(body, 0, end.start() if end else MAX_HEAD):
+        shown.setdefault(name.lower(), text_of_header(value[:MAX_HEADER], near))
+    builder.title = shown.get(b"subject", "")
+    builder.author = shown.get(b"from", "")
+    builder.modified = date_of(shown.get(b"date", ""))
+    for name in (b"from", b"to", b"cc"):
+        if value := shown.get(name):
             builder.add(value)
             builder.note()
     builder.note()
 
 
-def _read(message: EmailMessage, url: str, builder: DocumentBuilder) -> None:
-    plain, markup = (message.get_body(preferencelist=(kind,)) for kind in ("plain", "html"))
-    if plain is not None:
-        add_plain(_content(plain), builder)
-        builder.note()
-    if markup is not None:
-        data = _content(markup).encode("utf-8", "replace")
-        add_html(data, url, builder, text=plain is None, charset="utf-8")
-    builder.note()
+class _Reader:
+    """Adds the texts of a mail to ``builder``."""
+
+    def __init__(self, url: str, builder: DocumentBuilder, near: Near) -> None:
+        self.url, self.builder, self.near = url, builder, near
+        self.named: set[str] = set()
+        """URLs of the links."""
+
+    def read(self, message: _Message) -> None:
+        title = self.builder.title
+        texts, _ = _sorted(message)
+        is_page = _is_saved_page(message)
+        for part, has_text in texts:
+            links = len(self.builder.links)
+            if part.get_content_maintype() == "message":
+                self._add_report(part)
+            elif _is_html(part):
+                found = self._add_html(part, has_text=has_text)
+                if is_page:
+                    self.builder.title = found.title or title
+                    self.builder.language = found.language
+                    is_page = False
+            elif has_text:
+                add_plain(_plain(part, self.near), self.builder)
+            self.named.update(link[0] for link in self.builder.links[links:])
+            self.builder.note()
+
+    def _add_html(self, part: _Message, *, has_text: bool) -> Page:
+        label = known(_charset(part))
+        data = _payload(part)
+        if label and not label.startswith("utf-16"):
+            data, label = text_of(data, label).encode("utf-8", "replace"), "utf-8"
+        place = _location(part, self.url)
+        return add_html(data, place, self.builder, text=has_text, charset=label, named=self.named)
+
+    def _add_report(self, part: _Message) -> None:
+        """A report names the mail and says why it was not delivered (RFC 3464)."""
+        for group in part.inside:
+            lines = (f"{name}: {text_of_header(_bytes(raw))}" for name, raw in group.raw_items())
+            self.builder.add("\n".join(lines))
+
+
+def _is_saved_page(message: _Message) -> bool:
+    """Whether a browser or a wiki has written it. A mail has recipients."""
+    is_page = message.get_content_type() in ("multipart/related", "text/html")
+    return is_page and not any(name in message for name in _ADDRESSED)
+
+
+def _sorted(message: _Message) -> tuple[list[tuple[_Message, bool]], list[_Message]]:
+    """The texts of a mail, each with whether its text is wanted beside its links, and its
+    attachments."""
+    texts: list[tuple[_Message, bool]] = []
+    enclosed: list[_Message] = []
+    saved = _is_saved_page(message)
+
+    def sort(part: _Message, *, is_whole: bool = False) -> None:
+        kind = part.get_content_type()
+        if part.is_multipart() and part.get_content_maintype() != "message":
+            inside = part.inside
+            if kind == "multipart/alternative":
+                _sort_alternatives(inside, texts, enclosed, sort)
+                return
+            if kind == "multipart/related" and (root := _root(part, inside)):
+                sort(root, is_whole=True)
+                inside = [other for other in inside if other is not root]
+            for other in inside:
+                sort(other)
+        elif kind in ("message/delivery-status", "message/disposition-notification"):
+            (texts.append((part, True)) if part.is_multipart() else enclosed.append(part))
+        elif (saved and _is_html(part)) or (
+            _is_text(part, is_whole=is_whole) and (is_whole or not _is_attached(part))
+        ):
+            texts.append((part, True))
+        else:
+            enclosed.append(part)
+
+    sort(message, is_whole=True)
+    return texts, enclosed
+
+
+def _sort_alternatives(inside: list[_Message], texts: Any, enclosed: Any, sort: Any) -> None:
+    """Read the plain one of several forms of a text, and the links of the others."""
+    at = len(texts)
+    for part in inside:
+        if part.get_content_type() != "text/x-amp-html":
+            sort(part)
+    added = texts[at:]
+    plain = any(not _is_html(part) and _payload(part).strip() for part, _ in added)
+    texts[at:] = [(part, wanted and not (plain and _is_html(part))) for part, wanted in added]
+
+
+def _root(part: _Message, inside: list[_Message]) -> _Message | None:
+    """The part that the others belong to (RFC 2387 3.2)."""
+    start = parameter(_raw(part, "content-type"), "start").strip("<> ")
+    named = (
+        one for one in inside if start and _raw(one, "content-id").strip(b"<> ") == start.encode()
+    )
+    pages = (one for one in inside if _is_html(one) or one.is_multipart())
+    return next(named, None) or next(pages, None) or next(iter(inside), None)
+
+
+def _is_html(part: _Message) -> bool:
+    if part.get_content_type() in ("text/html", "application/xhtml+xml"):
+        return True
+    if "content-type" in part and part.get_content_maintype() != "multipart":
+        return False
+    return _HTML.match(part.written) is not None
+
+
+def _is_text(part: _Message, *, is_whole: bool) -> bool:
+    """``is_whole``: it is the mail, or all of it that is text."""
+    if part.get_content_maintype() == "multipart":
+        return True  # without its parts
+    if is_whole and part.get_content_maintype() == "text":
+        return True
+    return part.get_content_type() == "text/plain" or _is_html(part)
+
+
+def _is_attached(part: _Message) -> bool:
+    disposition = _raw(part, "content-disposition").strip().lower()
+    return disposition.startswith(b"attachment") or bool(_file_name(part))
 
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     if is_mbox(body):
-        starts = [found.span() for found in _FROM.finditer(body)]
-        ends = [start for start, _ in starts[1:]] + [len(body)]
-        for number, ((_, start), end) in enumerate(zip(starts, ends, strict=True), 1):
-            yield Member(f"{number}.eml", body[start:end], MAIL)
+        yield from _mails(body)
         return
+    body = _beginning(body)
     message, fault = _parsed(body)
-    for number, part in enumerate(message.iter_attachments(), 1):
-        inner = part.get_content() if part.get_content_type() == "message/rfc822" else None
-        file = part.get_filename()
-        if isinstance(inner, EmailMessage):
-            yield Member(file or f"{number}.eml", inner.as_bytes(), MAIL)
-        elif isinstance(payload := part.get_payload(decode=True), bytes):
-            said = part.get_content_type()
-            said = "" if said in _SAYING_NOTHING else said
-            yield Member(file or f"attachment-{number}", payload, said)
+    near = _near(body)
+    for number, part in enumerate(_sorted(message)[1], 1):
+        yield from _member(part, number, near)
     if fault is not None:
         raise fault
 
 
-class _Message(EmailMessage):
-    """``depth``: parts around it."""
+def _mails(body: bytes) -> Iterator[Member]:
+    """The mails of an mbox. ">From " is "From " again (mboxrd)."""
+    first = _FIRST_FROM.match(body)
+    spans = [first.span()] if first else []
+    spans += [found.span() for found in _FROM.finditer(body)]
+    ends = [start for start, _ in spans[1:]] + [len(body)]
+    for number, ((_, start), end) in enumerate(zip(spans, ends, strict=True), 1):
+        yield Member(f"{number}.eml", _QUOTED_FROM.sub(rb"\1", body[start:end]), MAIL)
+
+
+def _member(part: _Message, number: int, near: Near) -> Iterator[Member]:
+    file, said = _file_name(part, near), part.get_content_type()
+    if part.is_multipart():  # message/rfc822 and its like
+        for inner in part.inside:
+            yield Member(file or f"{number}.eml", _again(inner, part), MAIL)
+        return
+    if not file and (place := _location(part, "")):
+        file = place.partition("?")[0].rpartition("/")[2]
+    if said in _SAYING_NOTHING:
+        said = ""
+    yield Member(file or f"attachment-{number}", _payload(part), said)
+
+
+def _again(inner: _Message, part: _Message) -> bytes:
+    """The bytes of a mail in a mail, which some programs encode though none may (RFC 2046 5.2)."""
+    try:
+        data: bytes = inner.as_bytes()
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise Unread(Outcome.DAMAGED, f"a mail in it cannot be read: {error}") from None
+    coding = _raw(part, "content-transfer-encoding").decode("latin-1").strip().lower()
+    return decoded(data, coding) if coding in ("base64", "quoted-printable") else data
+
+
+class _Message(Message):
+    """``depth``: parts around it; ``around``: the part that it is in; ``place``: `_location`."""
 
     depth = 0
+    around: _Message | None = None
+    place = ""
+    _payload: Any = None
+
+    @property
+    def inside(self) -> list[_Message]:
+        """The parts in this one."""
+        return self._payload if isinstance(self._payload, list) else []
+
+    @property
+    def written(self) -> str:
+        """The body as it stands, with bytes beyond ASCII as surrogates."""
+        return self._payload if isinstance(self._payload, str) else ""
 
     def attach(self, payload: Any) -> None:
-        payload.depth = self.depth + 1
+        payload.depth, payload.around = self.depth + 1, self
         if payload.depth > MAX_NESTED:
             why = f"it has more than {MAX_NESTED} parts in each other"
             raise Unread(Outcome.TOO_LARGE, why)
         super().attach(payload)
 
 
-def _parsed(body: bytes) -> tuple[EmailMessage, Unread | None]:
+def _parse(body: bytes) -> tuple[_Message, Unread | None]:
     """The mail, or its parts before the fault that ended the parser."""
     made: list[_Message] = []
 
-    def make(policy: Any) -> EmailMessage:
+    def make(policy: Any) -> _Message:
         if len(made) > 2 * MAX_MEMBERS:
             raise Unread(Outcome.TOO_LARGE, f"it holds more than {MAX_MEMBERS:,} documents")
         made.append(_Message(policy))
         return made[-1]
 
-    parser = BytesFeedParser(policy=default.clone(message_factory=make))
+    parser = BytesFeedParser(policy=compat32.clone(message_factory=make))
     try:
         for at in range(0, len(body), _PIECE):
             parser.feed(body[at : at + _PIECE])
         parser.close()
     except Unread as fault:
         return made[0], fault
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # of odd headers
+        return made[0], Unread(Outcome.DAMAGED, f"the mail cannot be parsed: {error!r}"[:300])
     return made[0], None
 
 
-def _header(message: EmailMessage, name: str) -> str:
-    """The beginning of a header; "" if there is none."""
-    values = (value for key, value in message.raw_items() if key.lower() == name.lower())
-    raw = str(next(values, ""))[:MAX_HEADER]
-    try:
-        return str(default.header_fetch_parse(name, raw)) if raw else ""
-    except Exception:  # noqa: BLE001 - its parser raises IndexError and others on odd headers
-        return raw
+def _parsed(body: bytes) -> tuple[_Message, Unread | None]:
+    """As `_parse` has it; a multipart whose boundary is missing or another one has its parts by the
+    first line that looks like one."""
+    message, fault = _parse(body)
+    if message.get_content_maintype() != "multipart" or message.is_multipart():
+        return message, fault
+    body = _payload(message)
+    if found := _BOUNDARY.search(body, 0, _SAMPLE):
+        head = b'Content-Type: multipart/mixed; boundary="%b"\n\n' % found[1]
+        parts, fault = _parse(head + body[found.start() :])
+        if parts.is_multipart():
+            message.set_payload([])
+            for part in parts.inside:
+                message.attach(part)
+    return message, fault
 
 
-def _content(part: MIMEPart) -> str:
-    try:
-        return str(part.get_content())
-    except (LookupError, KeyError, ValueError, AttributeError):  # an unknown charset
-        payload = part.get_payload(decode=True)
-        return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+def _bytes(header: Any) -> bytes:
+    return str(header)[:MAX_HEADER].encode("utf-8", "surrogateescape")
+
+
+def _raw(part: _Message, name: str) -> bytes:
+    """The first header of that name as it stands, "" without one."""
+    return next((_bytes(value) for key, value in part.raw_items() if key.lower() == name), b"")
+
+
+def _payload(part: _Message) -> bytes:
+    coding = _raw(part, "content-transfer-encoding").decode("latin-1")
+    return decoded(part.written.encode("utf-8", "surrogateescape"), coding)
+
+
+def _charset(part: _Message) -> str:
+    return parameter(_raw(part, "content-type"), "charset")
+
+
+def _plain(part: _Message, near: Near) -> str:
+    text = text_of(_payload(part), _charset(part), near.sample)
+    content_type = _raw(part, "content-type")
+    if b"flowed" in content_type.lower() and parameter(content_type, "delsp").lower() == "yes":
+        text = _DELETED_SPACE.sub("", text)  # RFC 3676 4.2
+    return text
+
+
+def _file_name(part: _Message, near: Near = Near()) -> str:  # noqa: B008 - it is a tuple
+    return parameter(_raw(part, "content-disposition"), "filename", near) or parameter(
+        _raw(part, "content-type"), "name", near
+    )
+
+
+def _location(part: _Message | None, url: str) -> str:
+    """The URL that links in a part are relative to (RFC 2557 5): its Content-Location, relative to
+    those of the parts around it; ``url`` where these name no page of the web."""
+    if part is None:
+        return url
+    if not part.place:
+        around = part.place = _location(part.around, url)
+        for name in ("content-location", "content-base", "snapshot-content-location"):
+            place = "".join(text_of_header(_raw(part, name)).split())
+            found = resolve(around or place, place) if place else None
+            if found is not None and found.startswith(("http://", "https://")):
+                part.place = found
+                break
+    return part.place
 
 
 def add_plain(text: str, builder: DocumentBuilder) -> None:
@@ -166,15 +409,23 @@ def add_plain(text: str, builder: DocumentBuilder) -> None:
 
 
 def add_html(
-    markup: bytes, url: str, builder: DocumentBuilder, *, text: bool, charset: str = ""
-) -> None:
-    """The links that plain text has not named, and with ``text`` the text."""
+    markup: bytes,
+    url: str,
+    builder: DocumentBuilder,
+    *,
+    text: bool,
+    charset: str = "",
+    named: set[str] | None = None,
+) -> Page:
+    """Add the links that ``named``, else ``builder`` lacks, and with ``text`` the text. Returns the
+    page."""
     page = html.extract(markup, url, f"text/html; charset={charset}" if charset else None)
-    known = {link[0] for link in builder.links}
+    named = {link[0] for link in builder.links} if named is None else named
     builder.links += [
         (link.url, link.type, link.anchor, link.nofollow)
         for link in page.links
-        if link.url not in known
+        if link.url not in named
     ]
     if text:
         builder.add(page.text)
+    return page

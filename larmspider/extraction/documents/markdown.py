@@ -7,7 +7,7 @@ import re
 
 from larmspider.extraction.charset import decode
 from larmspider.extraction.documents.reading import DocumentBuilder, urls_in
-from larmspider.extraction.documents.text import text_page
+from larmspider.extraction.documents.text_page import text_page
 from larmspider.items import Page
 
 _HEADING = re.compile(r"^(?:#{1,6}[ \t]+(\S.{0,500})|(\S.{0,500})\n(?:=+|-+)[ \t]*$)", re.MULTILINE)
@@ -33,7 +33,13 @@ _LONGEST_TEXT = 500
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
     builder = DocumentBuilder()
-    if found := _HEADING.search(text):
+    rest = add_links(text, builder)
+    return text_page(text, charset, url, builder, urls=urls_in(rest))
+
+
+def add_links(text: str, builder: DocumentBuilder) -> str:
+    """Add the links that markup makes, and the first heading as title; ``text`` without them."""
+    if not builder.title and (found := _HEADING.search(text)):
         builder.title = (found[1] or found[2]).rstrip("# \t\r")
     for found in _LINK.finditer(text):
         builder.add_link(_target(found[1] or found[2]), _text_before(text, found.start()))
@@ -43,10 +49,9 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         builder.add_link(found[1])
     for found in _ANCHOR.finditer(text):
         builder.add_link(html.unescape(found[1] or found[2] or found[3]))
-    rest = text
     for pattern in (_LINK, _REFERENCE, _AUTOLINK, _ANCHOR):
-        rest = pattern.sub(" ", rest)
-    return text_page(text, charset, url, builder, urls=urls_in(rest))
+        text = pattern.sub(" ", text)
+    return text
 
 
 def _target(written: str) -> str:

@@ -1,84 +1,106 @@
-"""Mails of Outlook (MS-OXMSG), by olefile. Attachments are parts (parts.py)."""
+"""Mails of Outlook (MS-OXMSG), by olefile: sender, recipients, subject, date and body (mapi.py).
+
+Attachments are parts (parts.py). A message in a message is a part too, written as a mail of RFC
+5322 with what it holds. Not read: OLE objects in the text of a mail.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 import olefile
 
-from larmspider.extraction.documents.mail import add_html, add_plain
+from larmspider.extraction.documents import mapi
+from larmspider.extraction.documents.mail import MAIL
+from larmspider.extraction.documents.mapi import Properties
 from larmspider.extraction.documents.ole import opened
-from larmspider.extraction.documents.parts import Budget, Member
+from larmspider.extraction.documents.parts import MAX_DEPTH, Budget, Member
 from larmspider.extraction.documents.reading import DocumentBuilder, keeping
 from larmspider.items import Page
 
-_SUBJECT, _SENDER, _TO, _BODY, _HTML = "0037", "0C1A", "0E04", "1000", "1013"
-_NAME, _SHORT_NAME, _DATA = "3707", "3704", "3701"
-_SENT = (0x0039, 0x0E06)
-_EPOCH_TICKS = 116_444_736_000_000_000  # 1601 to 1970, in 100 ns
+_Path = tuple[str, ...]
+_STREAM, _ATTACHMENT, _RECIPIENT = "__substg1.0_", "__attach_version1.0_", "__recip_version1.0_"
+_PROPERTIES = "__properties_version1.0"
+_INSIDE = f"{_STREAM}{mapi.DATA:04X}{mapi.OBJECT:04X}"
+_MAX_RECIPIENTS = 500
+_FIXED = struct.Struct("<HHIQ")  # MS-OXMSG 2.4.2.1
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     builder = DocumentBuilder()
-    with keeping(builder, url):
-        _read(body, url, builder)
+    with keeping(builder, url), opened(body) as file:
+        tree = _Tree(file, Budget(len(body)))
+        message = tree.properties(())
+        mapi.add_head(message, tree.recipients(message), builder)
+        mapi.add_body(message, url, builder)
     return builder.page(url)
-
-
-def _read(body: bytes, url: str, builder: DocumentBuilder) -> None:
-    with opened(body) as file:
-        builder.title = _string(file, [], _SUBJECT)
-        builder.author = _string(file, [], _SENDER)
-        builder.modified = _sent(file)
-        for tag in (_SENDER, _TO):
-            if value := _string(file, [], tag):
-                builder.add(value)
-        builder.note()
-        text, markup = _string(file, [], _BODY), _bytes(file, [], _HTML + "0102")
-        markup = markup or _string(file, [], _HTML).encode()
-        if text:
-            add_plain(text, builder)
-            builder.note()
-        if markup:
-            add_html(markup, url, builder, text=not text)
-    builder.note()
 
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     with opened(body) as file:
-        folders = dict.fromkeys(
-            entry[0] for entry in file.listdir() if entry[0].startswith("__attach_version1.0_")
-        )
-        for number, folder in enumerate(folders, 1):
-            if data := _bytes(file, [folder], _DATA + "0102"):
-                names = (_string(file, [folder], tag) for tag in (_NAME, _SHORT_NAME))
-                # many streams may share the same sectors
-                name = next(filter(None, names), f"attachment-{number}")
-                yield Member(name, budget.take(data))
+        yield from _Tree(file, budget).attachments((), Properties())
 
 
-def _bytes(file: olefile.OleFileIO, folder: list[str], tag: str) -> bytes:
-    path = [*folder, f"__substg1.0_{tag}"]
-    if not file.exists(path):
-        return b""
-    data: bytes = file.openstream(path).read()
-    return data
+class _Tree:
+    """The folders of the file: the message, its recipients and attachments, messages in these."""
 
+    def __init__(self, file: olefile.OleFileIO, budget: Budget) -> None:
+        self.file, self.budget = file, budget
+        self.inside: dict[_Path, list[str]] = {}
+        for entry in file.listdir(streams=True, storages=True):
+            self.inside.setdefault(tuple(entry[:-1]), []).append(entry[-1])
 
-def _string(file: olefile.OleFileIO, folder: list[str], tag: str) -> str:
-    if data := _bytes(file, folder, tag + "001F"):
-        return data.decode("utf-16-le", "replace").rstrip("\0")
-    return _bytes(file, folder, tag + "001E").decode("cp1252", "replace").rstrip("\0")
+    def properties(self, path: _Path, parent: Properties | None = None) -> Properties:
+        found = Properties(parent=parent)
+        for name in self.inside.get(path, ()):
+            tag = name.removeprefix(_STREAM)
+            try:
+                key = int(tag[:4], 16), int(tag[4:], 16)
+            except ValueError:
+                continue
+            if tag != name and key[0] in mapi.WANTED and key[1] in mapi.VARIABLE:
+                found.values[key] = self.read(path, name)
+        data = self.read(path, _PROPERTIES)
+        # 16 bytes each, behind a head of 32, 24 or 8 in which no property can be taken for one
+        for at in range(len(data) % _FIXED.size, len(data) - _FIXED.size + 1, _FIXED.size):
+            kind, number, _, value = _FIXED.unpack_from(data, at)
+            if kind == mapi.INTEGER:
+                found.values[number, kind] = value & 0xFFFFFFFF
+            elif kind == mapi.TIME:
+                found.values[number, kind] = value
+        return found
 
+    def read(self, path: _Path, name: str) -> bytes:
+        """A stream, b"" without one. Raises Spent: many may share the same sectors."""
+        if name not in self.inside.get(path, ()):
+            return b""
+        data: bytes = self.file.openstream([*path, name]).read()
+        return self.budget.take(data)
 
-def _sent(file: olefile.OleFileIO) -> float | None:
-    """When it was sent: fixed-length properties, 16 bytes each behind a head of 32 (2.4.2)."""
-    path: Any = "__properties_version1.0"
-    data = file.openstream(path).read() if file.exists(path) else b""
-    for at in range(32, len(data) - 15, 16):
-        kind, tag, _, value = struct.unpack_from("<HHIQ", data, at)
-        if kind == 0x0040 and tag in _SENT and value > _EPOCH_TICKS:
-            return float((value - _EPOCH_TICKS) / 1e7)
-    return None
+    def folders(self, path: _Path, prefix: str) -> list[_Path]:
+        return [(*path, name) for name in self.inside.get(path, ()) if name.startswith(prefix)]
+
+    def recipients(self, message: Properties, path: _Path = ()) -> list[Properties]:
+        folders = self.folders(path, _RECIPIENT)[:_MAX_RECIPIENTS]
+        return [self.properties(folder, message) for folder in folders]
+
+    def attachments(self, path: _Path, message: Properties, depth: int = 1) -> Iterator[Member]:
+        message = message if message.values else self.properties(path)
+        for number, folder in enumerate(self.folders(path, _ATTACHMENT), 1):
+            about = self.properties(folder, message)
+            name = about.text_of(mapi.FILE_NAME, mapi.SHORT_FILE_NAME, mapi.NAME)
+            if _INSIDE in self.inside.get(folder, ()):
+                inner = (*folder, _INSIDE)
+                if _PROPERTIES in self.inside.get(inner, ()) and depth <= MAX_DEPTH + 1:
+                    found = self.properties(inner)
+                    name = name or found.text_of(mapi.SUBJECT) or str(number)
+                    yield Member(f"{name}.eml", self.mail(found, inner, depth), MAIL)
+            elif data := self.read(folder, f"{_STREAM}{mapi.DATA:04X}{mapi.BINARY:04X}"):
+                yield Member(name or f"attachment-{number}", data)
+
+    def mail(self, message: Properties, path: _Path, depth: int) -> bytes:
+        """A message in the message as a mail of RFC 5322."""
+        people = (one.text_of(mapi.NAME, mapi.SMTP) for one in self.recipients(message, path))
+        to = message.text_of(mapi.TO) or "; ".join(filter(None, people))
+        return mapi.as_mail(message, to, self.attachments(path, message, depth + 1), depth)

@@ -1,39 +1,386 @@
-"""RTF, by striprtf; HYPERLINK fields are links."""
+"""RTF (1.9.1) by a reader of its own: a stack of groups, and a table of what their words mean.
+
+Read are title and author, the text with lists, tables and the results of fields, HYPERLINK fields
+as links, and, each as a block behind its paragraph: headers, footers, footnotes, endnotes,
+comments, text boxes and WordArt. Bytes are in the charset of their font, else in ``\\ansicpg``.
+
+Not read: deleted and moved-away text, the instructions of other fields, index and contents entries,
+pictures, embedded objects but for their shown result, and authors and dates of comments. HTML that
+Outlook wraps into RTF is read as the RTF that it is, with the links of its markup.
+
+Braces may be missing or too many. Text behind the last one is read, which Word does not.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from copy import copy
+from html import unescape
 
-from striprtf import striprtf
-
+from larmspider.extraction.documents.labels import fits, of_codepage, text_of
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, keeping
+from larmspider.extraction.page_builder import MAX_TEXT
 from larmspider.items import Outcome, Page
 
-_LINK = re.compile(r"HYPERLINK\s+\"([^\"\\]+)\"")
-_INFO = re.compile(r"\{\\(title|author)\s+([^{}]{1,1000})\}")
+_BEGIN = re.compile(rb"\{\s*\\u?rtf")
+_BEGIN_BYTES = 1_024
+_TOKEN = re.compile(
+    rb"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(?:\r\n|(.))|([{}])|([^\\{}]++)|\\",
+    re.DOTALL,
+)
+_LINE_ENDS = b"\r\n\0"
+_HYPERLINK = re.compile(r"\s*HYPERLINK\b", re.IGNORECASE)
+_ARGUMENT = re.compile(r"\\([a-z])(?=[\s\"])|\"([^\"]*)\"?|(\S+)", re.IGNORECASE)
+_WITH_VALUE = ("l", "o", "t")  # a bookmark, a tip, a frame
+_HREF = re.compile(r"<a\s[^<>]{0,500}?href\s*=\s*[\"']?([^\"'<>\s]{1,4000})", re.IGNORECASE)
+_BESIDE_ASCII = re.compile(rb"[A-Za-z][\x80-\xff]|[\x80-\xff][A-Za-z]")
+_AT_SPACE = re.compile(rb"(?<=[ -@])(?=[^ -@])")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MAX_DEPTH = 5_000
+"""Groups in each other whose state is kept; deeper ones share a state."""
+_MAX_ANCHOR = 500
+
+_TEXT, _ASIDE, _QUIET, _DEAD = "text", "aside", "quiet", "dead"
+"""Text goes on; a block of its own; no text, but groups in it may have some; nothing at all."""
+_INSTRUCTION, _RESULT, _TITLE, _AUTHOR, _FONTS, _NAME, _VALUE, _TAG = (
+    *("instruction", "result", "title", "author", "fonts", "name", "value", "tag"),
+)
+_WORDS = {
+    _ASIDE: """header headerl headerr headerf footer footerl footerr footerf footnote annotation
+        shptxt dptxbxtext""",
+    _QUIET: "info shpinst do shpgrp shppict sp upr momath momathpara mmath background",
+    _DEAD: """colortbl stylesheet pict objdata objclass objname nonshppict shprslt mmathpict
+        nonesttables xe rxe tc tcn txe pnseclvl ftnsep ftnsepc ftncn aftnsep aftnsepc aftncn revtbl
+        rsidtbl listtable listoverridetable filetbl generator template private private1 bkmkstart
+        bkmkend formfield datafield ffdeftext fontemb fontfile panose falt keycode operator subject
+        keywords comment doccomm hlinkbase company manager category atnid atnauthor atntime atnicn
+        atnref atndate atnparent atrfstart atrfend""",
+    _TEXT: "ud mr",
+}
+_DESTINATIONS = {word: kind for kind, words in _WORDS.items() for word in words.split()} | {
+    "fldinst": _INSTRUCTION, "fldrslt": _RESULT, "title": _TITLE, "author": _AUTHOR,
+    "fonttbl": _FONTS, "sn": _NAME, "sv": _VALUE, "htmltag": _TAG,
+}  # fmt: skip
+"""Words in lower case. Any other word behind ``\\*`` begins a dead group."""
+_GATHERED = frozenset((_INSTRUCTION, _TITLE, _AUTHOR, _NAME, _VALUE, _TAG))
+_WORD_ART = "gtextUNICODE"
+_CHARACTERS = {
+    "tab": "\t", "cell": "\t", "nestcell": "\t", "line": "\n", "lbr": "\n", "softline": "\n",
+    "emdash": "\u2014", "endash": "\u2013", "emspace": "\u2003", "enspace": "\u2002",
+    "qmspace": "\u2005", "bullet": "\u2022", "lquote": "\u2018", "rquote": "\u2019",
+    "ldblquote": "\u201c", "rdblquote": "\u201d", "zwj": "\u200d", "zwnj": "\u200c",
+    "zwbo": "\u200b", "zwnbo": "\u2060", "ltrmark": "\u200e", "rtlmark": "\u200f",
+}  # fmt: skip
+_ENDS = frozenset(("par", "row", "nestrow", "sect", "page", "column"))
+_SYMBOLS = {b"~": "\xa0", b"-": "\xad", b"_": "\u2011", b"\t": "\t"}
+_LATIN = 1252
+_WIDE = (932, 936, 949, 950, 1361, 54936, 65001)
+"""Code pages with characters of several bytes."""
+_CHARSETS = {
+    0: 1252, 2: 1252, 77: 10000, 78: 10001, 79: 949, 80: 936, 81: 950, 85: 10006, 86: 10081,
+    87: 874, 88: 10029, 89: 10007, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253,
+    162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250,
+    254: 437, 255: 850,
+}  # fmt: skip
+"""Code pages of ``\\fcharset``."""
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
-    text = body.decode("latin-1")  # what is beyond ASCII is escaped
-    if not text.startswith("{\\rtf"):
+    begin = _BEGIN.search(body, 0, _BEGIN_BYTES)
+    if begin is None:
         raise Unread(Outcome.DAMAGED, "it does not begin as RTF does")
     builder = DocumentBuilder()
-    for name, value in _INFO.findall(text[:65_536]):
-        shown = _text_of("{\\rtf1 " + value + "}")
-        if name == "title":
-            builder.title = builder.title or shown
-        else:
-            builder.author = builder.author or shown
-    for target in _LINK.findall(text):
-        builder.add_link(target)
-    builder.note()
     with keeping(builder, url):
-        try:
-            builder.add(_text_of(text))
-        except (ValueError, IndexError, LookupError) as error:
-            raise Unread(Outcome.DAMAGED, f"striprtf cannot read it: {error}") from None
+        _Reader(builder).read(body, begin.start())
     return builder.page(url)
 
 
-def _text_of(rtf: str) -> str:
-    return str(striprtf.rtf_to_text(rtf, errors="ignore"))  # type: ignore[no-untyped-call]
+def add_rtf(body: bytes, builder: DocumentBuilder) -> None:
+    """Add text and links of ``body`` to ``builder``, which keeps a title that it has."""
+    title, author = builder.title, builder.author
+    _Reader(builder).read(body, 0)
+    builder.title, builder.author = title or builder.title, author or builder.author
+
+
+class _Group:
+    """The state that ends with its group. ``out``: where its text goes."""
+
+    __slots__ = ("font", "gone", "kind", "out", "skips", "start")
+
+    def __init__(self, out: list[str]) -> None:
+        self.kind, self.out = _TEXT, out
+        self.font: int | None = None
+        self.gone = False  # deleted, or moved away
+        self.skips = 1  # characters that stand for one in Unicode
+        self.start = 0
+
+
+class _Reader:
+    def __init__(self, builder: DocumentBuilder) -> None:
+        self.builder = builder
+        self.main: list[str] = []
+        self.group = _Group(self.main)
+        self.groups: list[_Group] = []
+        self.deeper = 0  # groups beyond _MAX_DEPTH
+        self.asides: list[str] = []
+        self.codepage = _LATIN
+        self.default_font: int | None = None
+        self.fonts: dict[int, int] = {}
+        self.pending = bytearray()
+        self.pending_font: int | None = None
+        self.size = 0
+        self.skip = 0
+        self.starred = False
+        self.targets: list[str] = []
+        """URLs of fields whose result has not come yet."""
+        self.art = False  # the next value is the text of WordArt
+
+    def read(self, body: bytes, at: int) -> None:
+        match = _TOKEN.match
+        while found := match(body, at):
+            at = found.end()
+            word, number, hexed, symbol, brace, text = found.groups()
+            if text is not None:
+                self._add_bytes(text.translate(None, _LINE_ENDS))
+            elif brace is not None:
+                self._open() if brace == b"{" else self._close()
+            elif word is not None:
+                value = int(number) if number else None
+                if word == b"bin":
+                    at += max(0, value or 0)
+                elif self.group.kind != _DEAD or self.starred:
+                    self._word(word.decode("ascii"), value)
+            elif hexed is not None:
+                self._add_bytes(bytes((int(hexed, 16),)))
+            else:
+                self._symbol(symbol)
+        self._flush()
+        while self.groups:
+            self._close()
+        self._add_link("")
+        self._end_paragraph()
+
+    def _open(self) -> None:
+        self._flush()
+        self.starred, self.skip = False, 0
+        if len(self.groups) >= _MAX_DEPTH:
+            self.deeper += 1
+            return
+        self.groups.append(self.group)
+        self.group = copy(self.group)
+
+    def _close(self) -> None:
+        self._flush()
+        self.starred, self.skip = False, 0
+        if self.deeper:
+            self.deeper -= 1
+        elif self.groups:
+            ended, self.group = self.group, self.groups.pop()
+            if ended.kind != self.group.kind or ended.out is not self.group.out:
+                self._ended(ended)
+
+    def _ended(self, group: _Group) -> None:
+        """Use the text of a destination that ends."""
+        if group.kind == _RESULT:
+            self._add_link("".join(group.out[group.start :][:_MAX_ANCHOR])[:_MAX_ANCHOR])
+        if group.out is self.group.out:
+            return
+        text = _whole("".join(group.out))
+        if group.kind == _ASIDE and text.strip():
+            self.asides.append(text)
+        elif group.kind == _TITLE:
+            self.builder.title = self.builder.title or text.strip()
+        elif group.kind == _AUTHOR:
+            self.builder.author = self.builder.author or text.strip()
+        elif group.kind == _INSTRUCTION:
+            self._instruction(text)
+        elif group.kind == _NAME:
+            self.art = text.strip() == _WORD_ART
+        elif group.kind == _VALUE and self.art:
+            self.asides.append(text)
+            self.art = False
+        elif group.kind == _TAG:
+            for target in _HREF.findall(text):
+                self.builder.add_link(unescape(target))
+
+    def _instruction(self, text: str) -> None:
+        """Note the URL of a HYPERLINK; a backslash in it is doubled."""
+        if not (found := _HYPERLINK.match(text)):
+            return
+        self._add_link("")  # the last field had no result
+        switch = ""
+        for flag, quoted, bare in _ARGUMENT.findall(text, found.end()):
+            if not flag and switch not in _WITH_VALUE:
+                self.targets.append((quoted or bare).replace("\\\\", "\\"))
+                return
+            switch = flag.lower()
+
+    def _add_link(self, text: str) -> None:
+        if self.targets:
+            self.builder.add_link(self.targets.pop(), " ".join(_whole(text).split()))
+
+    def _word(self, word: str, value: int | None) -> None:
+        starred, self.starred = self.starred, False
+        group = self.group
+        if (kind := _DESTINATIONS.get(word.lower())) is not None:
+            self._enter(kind)
+        elif starred:
+            group.kind = _DEAD
+        elif word == "u" and value is not None:
+            self._flush()
+            self._add(chr(value & 0xFFFF) if value < 0x10000 else chr(min(value, 0x10FFFF)))
+            self.skip = group.skips
+        elif self.skip and word in _CHARACTERS:
+            self.skip -= 1
+        elif word in _CHARACTERS:
+            self._flush()
+            self._add(_CHARACTERS[word])
+        elif word in _ENDS:
+            self._flush()
+            self._add("\n")
+            if group.out is self.main and group.kind == _TEXT:
+                self._end_paragraph()
+        elif (action := _ACTIONS.get(word)) is not None:
+            action(self, value)
+
+    def _enter(self, kind: str) -> None:
+        group = self.group
+        if group.kind in (_DEAD, _FONTS):
+            return
+        self._flush()
+        if kind in _GATHERED or kind == _ASIDE:
+            group.out = []
+        elif kind == _TEXT:
+            if group.kind != _QUIET:
+                return
+        elif kind == _RESULT:
+            if group.kind in _GATHERED or group.kind == _QUIET:
+                return
+            group.start = len(group.out)
+        group.kind = kind
+
+    def _font(self, value: int | None) -> None:
+        self.group.font = value
+        if self.group.kind == _FONTS and value is not None:
+            self.fonts.setdefault(value, 0)
+
+    def _charset(self, value: int | None) -> None:
+        if self.group.kind == _FONTS and self.group.font is not None and value is not None:
+            self.fonts[self.group.font] = _CHARSETS.get(value, 0)
+
+    def _font_codepage(self, value: int | None) -> None:
+        if self.group.kind == _FONTS and self.group.font is not None and value:
+            self.fonts[self.group.font] = value
+
+    def _plain(self, _value: int | None) -> None:
+        self._flush()
+        self.group.font, self.group.gone = self.default_font, False
+
+    def _deleted(self, value: int | None) -> None:
+        self._flush()
+        self.group.gone = value != 0
+
+    def _skips(self, value: int | None) -> None:
+        self.group.skips = max(0, min(value if value is not None else 1, 100))
+
+    def _default_font(self, value: int | None) -> None:
+        self.default_font = value
+
+    def _set_codepage(self, value: int | None) -> None:
+        if value:
+            self.codepage = value
+
+    def _symbol(self, symbol: bytes | None) -> None:
+        if symbol == b"*":
+            self.starred = True
+        elif symbol in (None, b"\r", b"\n"):
+            self._word("par", None)
+        elif self.group.kind == _DEAD:
+            pass
+        elif self.skip:
+            self.skip -= 1
+        elif symbol in (b"\\", b"{", b"}"):
+            self._add_bytes(symbol)
+        elif symbol in _SYMBOLS:
+            self._flush()
+            self._add(_SYMBOLS[symbol])
+
+    def _add_bytes(self, data: bytes) -> None:
+        group = self.group
+        if group.kind in (_DEAD, _QUIET, _FONTS) or not data:
+            return
+        if self.skip:
+            skipped = min(self.skip, len(data))
+            self.skip -= skipped
+            data = data[skipped:]
+        if group.font != self.pending_font:
+            self._flush()
+            self.pending_font = group.font
+        self.pending += data
+
+    def _flush(self) -> None:
+        """Bytes that have waited for the rest of a character become text."""
+        if self.pending:
+            data, self.pending = bytes(self.pending), bytearray()
+            self._add(data.decode("ascii") if data.isascii() else self._decoded(data))
+
+    def _decoded(self, data: bytes) -> str:
+        font = self.default_font if self.pending_font is None else self.pending_font
+        codepage = self.fonts.get(font, 0) if font is not None else 0
+        if codepage == _LATIN and self.codepage not in (*_WIDE, _LATIN):
+            # many programs write charset 0 for that of their system
+            return "".join(self._latin_or_not(word) for word in _AT_SPACE.split(data))
+        if codepage in (0, _LATIN):
+            codepage = self.codepage
+        return _in_one_of((codepage, self.codepage, _LATIN), data)
+
+    def _latin_or_not(self, word: bytes) -> str:
+        first = _LATIN if _BESIDE_ASCII.search(word) else self.codepage
+        return _in_one_of((first, _LATIN), word)
+
+    def _add(self, text: str) -> None:
+        group = self.group
+        if not group.gone and group.kind not in (_DEAD, _QUIET, _FONTS):
+            group.out.append(text)
+            self.size += len(text)
+            if self.size > MAX_TEXT:
+                self._end_paragraph()
+                raise Unread(Outcome.TOO_LONG, f"has more than {MAX_TEXT:,} characters of text")
+
+    def _end_paragraph(self) -> None:
+        text = _whole("".join(self.main))
+        self.main.clear()
+        for block in (text, *self.asides):
+            if block.strip():
+                self.builder.add(block)
+        self.asides.clear()
+
+
+def _whole(text: str) -> str:
+    """Characters that were written in two halves, put together."""
+    if _SURROGATE.search(text):
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _in_one_of(codepages: Iterable[int], data: bytes) -> str:
+    """``data`` in the first of ``codepages`` that has all of it, else in the first."""
+    labels = list(map(of_codepage, codepages))
+    return text_of(data, next((label for label in labels if fits(data, label)), labels[0]))
+
+
+_ACTIONS: dict[str, Callable[[_Reader, int | None], None]] = {
+    "f": _Reader._font,
+    "fcharset": _Reader._charset,
+    "cpg": _Reader._font_codepage,
+    "plain": _Reader._plain,
+    "deleted": _Reader._deleted,
+    "mvf": _Reader._deleted,
+    "uc": _Reader._skips,
+    "deff": _Reader._default_font,
+    "ansicpg": _Reader._set_codepage,
+    "mac": lambda reader, _: reader._set_codepage(10000),
+    "pc": lambda reader, _: reader._set_codepage(437),
+    "pca": lambda reader, _: reader._set_codepage(850),
+}

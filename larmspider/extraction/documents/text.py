@@ -1,26 +1,62 @@
-"""Formats that a person can read as they are, such as JSON: the text as it stands."""
+"""JSON, lines of JSON, and Jupyter notebooks.
+
+JSON is read as it stands, but for the escapes in its strings (RFC 8259 7): ``\\\\u00fc`` is ü, two
+halves of a character are one, ``\\\\n`` parts words. A URL ends where its string ends.
+
+Of a notebook (nbformat 3 and 4) the sources of all cells are read, and the text of their outputs:
+streams, plain text, HTML where there is no plain one, errors. Not read: pictures, and attachments
+of cells. The first heading is the title; the links of Markdown are links.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
+from larmspider.extraction import html
 from larmspider.extraction.charset import decode
-from larmspider.extraction.documents.reading import DocumentBuilder, urls_in, urls_in_value
+from larmspider.extraction.documents import markdown
+from larmspider.extraction.documents.reading import DocumentBuilder, keeping, urls_in, urls_in_value
+from larmspider.extraction.documents.text_page import text_page
 from larmspider.extraction.page_builder import MAX_TEXT
-from larmspider.items import Outcome, Page
+from larmspider.items import Page
 
 _JSON_STRING = re.compile(r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)"?')
 """Also one that is not closed: linear, and without memory for each character."""
-_STARTS_OF_JSON = ("{", "[", '"')
+_BEFORE, _STARTS_OF_JSON = "\ufeff\x1e \t\r\n", ("{", "[", '"')
+_ESCAPE = re.compile(
+    r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))",
+    re.DOTALL,
+)
+_SPACES = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": "\n"}
+_NOTEBOOK = re.compile(r'"nbformat"\s*:\s*[34]\b')
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
-    is_json = text.lstrip("\ufeff \t\r\n").startswith(_STARTS_OF_JSON)
-    urls = _urls_in_json(text) if is_json else urls_in(text)
-    return text_page(text, charset, url, DocumentBuilder(), urls=urls)
+    if not text.lstrip(_BEFORE).startswith(_STARTS_OF_JSON):
+        return text_page(text, charset, url, DocumentBuilder(), urls=urls_in(text))
+    if (notebook := _notebook(text)) is not None:
+        return _read_notebook(notebook, text, charset, url)
+    shown = _ESCAPE.sub(_unescaped, text[:MAX_TEXT]) + text[MAX_TEXT:]
+    return text_page(shown, charset, url, DocumentBuilder(), urls=_urls_in_json(text))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    high, low, code, char = found.groups()
+    if high:
+        return (
+            (chr(int(high, 16)) + chr(int(low, 16)))
+            .encode("utf-16", "surrogatepass")
+            .decode("utf-16")
+        )
+    if code:
+        number = int(code, 16)
+        return "\ufffd" if 0xD800 <= number < 0xE000 else chr(number)
+    return _SPACES.get(char, char)
 
 
 def _urls_in_json(text: str) -> Iterator[str]:
@@ -34,18 +70,71 @@ def _urls_in_json(text: str) -> Iterator[str]:
     yield from urls_in(_JSON_STRING.sub(" ", text))
 
 
-def text_page(
-    text: str, charset: str | None, url: str, builder: DocumentBuilder, urls: Iterable[str]
-) -> Page:
-    """The Page of ``text``, with ``urls`` as links beside those that ``builder`` has, each once."""
-    known = {link[0] for link in builder.links}
-    for target in urls:
-        if target not in known:
-            known.add(target)
-            builder.add_link(target)
-    builder.pieces.append(text[:MAX_TEXT])
+def _notebook(text: str) -> dict[str, Any] | None:
+    if not _NOTEBOOK.search(text):
+        return None
+    try:
+        found = json.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError):
+        return None
+    is_notebook = isinstance(found, dict) and ("cells" in found or "worksheets" in found)
+    return found if is_notebook else None
+
+
+def _read_notebook(notebook: dict[str, Any], whole: str, charset: str, url: str) -> Page:
+    builder = DocumentBuilder()
+    builder.title = _joined(_dict(notebook.get("metadata")).get("title"))
+    with keeping(builder, url):
+        sheets = [notebook, *_dicts(notebook.get("worksheets"))]
+        for cell in (cell for sheet in sheets for cell in _dicts(sheet.get("cells"))):
+            source = _joined(cell.get("source")) or _joined(cell.get("input"))
+            if cell.get("cell_type") == "heading":
+                source = "# " + source
+            builder.add(source)
+            if cell.get("cell_type") in ("markdown", "heading"):
+                markdown.add_links(source, builder)
+            for output in _dicts(cell.get("outputs")):
+                for text in _shown(output, url):
+                    builder.add(text)
+            builder.note()
+        known = {link[0] for link in builder.links}
+        for target in dict.fromkeys(_urls_in_json(whole)):
+            if target not in known:
+                builder.add_link(target)
     page = builder.page(url)
     page.charset = charset
-    if len(text) > MAX_TEXT:
-        page.unread = f"{Outcome.TOO_LONG}: text of the first {MAX_TEXT:,} characters"
     return page
+
+
+def _shown(output: dict[str, Any], url: str) -> Iterable[str]:
+    """The text of what a cell has printed, drawn or raised."""
+    data = _dict(output.get("data"))
+    plain = _joined(output.get("text")) or _joined(data.get("text/plain"))
+    yield plain
+    if not plain or plain.startswith("<"):  # the name of an object
+        for name in ("text/markdown", "text/latex"):
+            yield _joined(data.get(name))
+        if markup := _joined(data.get("text/html")) or _joined(output.get("html")):
+            yield html.extract(
+                markup.encode("utf-8", "replace"), url, "text/html; charset=utf-8"
+            ).text
+    if output.get("output_type") in ("error", "pyerr"):
+        yield f"{_joined(output.get('ename'))}: {_joined(output.get('evalue'))}"
+        yield _COLOURS.sub("", "\n".join(_strings(output.get("traceback"))))
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _strings(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _joined(value: Any) -> str:
+    """A text, which notebooks may keep as a list of its lines."""
+    return value if isinstance(value, str) else "".join(_strings(value))

@@ -19,6 +19,7 @@ from email.message import EmailMessage
 from random import Random
 
 from tests.support.documents.ole_file import ole
+from tests.support.documents.tnef_file import attachment, attribute, prop, properties, tnef
 
 LINKED = "http://linked.example/from-{name}"
 MODIFIED = 1704112496.0
@@ -311,6 +312,31 @@ def _msg() -> bytes:
     )
 
 
+def _mht() -> bytes:
+    page = (
+        "<meta charset=3Dutf-8><title>Harbour rules</title>The "
+        f"{phrase('mht')} <a href=3D'{LINKED.format(name='mht')}'>the way</a>"
+    )
+    return (
+        "From: Ada Pilot <ada@h.example>\nSubject: s\nDate: Mon, 01 Jan 2024 13:34:56 +0100\n"
+        "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n--b\n"
+        "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n"
+        f"Content-Location: http://h/x.html\n\n{page}\n--b--\n"
+    ).encode()
+
+
+def _tnef() -> bytes:
+    ticks = int(MODIFIED * 10_000_000) + 116_444_736_000_000_000
+    pairs = [
+        prop(0x0040, 0x0039, struct.pack("<Q", ticks)),
+        prop(0x001E, 0x0037, b"Harbour rules\0"),
+        prop(0x001E, 0x0C1A, b"Ada Pilot\0"),
+        prop(0x001E, 0x1000, f"{_text('tnef')}\0".encode()),
+    ]
+    plan = attachment(b"plan.txt\0", b"enclosed plan")
+    return tnef(attribute(1, 0x9003, properties(pairs)), plan)
+
+
 def xls(first: bytes = b"") -> bytes:
     """BIFF8 with one cell; ``first`` are records at the beginning."""
 
@@ -386,6 +412,14 @@ def _samples() -> list[Sample]:
         "<rss><channel><title>Harbour rules</title><item><description>The "
         f"{phrase('xml')}</description><link>{LINKED.format(name='xml')}</link></item></channel></rss>"
     )
+    calendar = (
+        "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nBEGIN:VEVENT\r\nSUMMARY:Harbour rules\r\n"
+        f"DESCRIPTION:The {phrase('ics')[:6]}\r\n {phrase('ics')[6:]}\\, "
+        f"{LINKED.format(name='ics')}\r\n"
+    )
+    card = f"BEGIN:VCARD\r\nVERSION:3.0\r\nFN:Harbour rules\r\nNOTE:{_text('vcf')}\r\nEND:VCARD\r\n"
+    source = f"# Harbour rules\n{_text('ipynb')}"
+    notebook = {"nbformat": 4, "cells": [{"cell_type": "markdown", "source": [source]}]}
     bare, member, alone = (("", "", part, False) for part in ("", "port/rules.md", "sample"))
     return [
         Sample("pdf", "application/pdf", _pdf()),
@@ -402,6 +436,11 @@ def _samples() -> list[Sample]:
         Sample("eml", "message/rfc822", eml(), author="Ada Pilot <ada@h.example>"),
         Sample("msg", "application/vnd.ms-outlook", _msg()),
         Sample("mbox", "application/mbox", _mbox(), part="2.eml", title="", author="", dated=False),
+        Sample("mht", "message/rfc822", _mht(), author="Ada Pilot <ada@h.example>"),
+        Sample("tnef", "application/ms-tnef", _tnef()),
+        Sample("ics", "text/calendar", calendar.encode(), author="", dated=False),
+        Sample("vcf", "text/vcard", card.encode(), author="", dated=False),
+        Sample("ipynb", "application/json", json.dumps(notebook).encode(), author="", dated=False),
         Sample("md", "text/markdown", markdown.encode(), author="", dated=False),
         Sample("csv", "text/csv", _text("csv").encode(), *bare),
         Sample("json", "application/json", json.dumps([_text("json")]).encode(), *bare),

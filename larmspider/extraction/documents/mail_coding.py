@@ -1,0 +1,54 @@
+"""Transfer encodings of mails (RFC 2045 6), of damaged and truncated bodies too."""
+
+from __future__ import annotations
+
+import re
+from binascii import Error as BinasciiError
+from binascii import a2b_base64, a2b_qp, a2b_uu
+
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+_NO_BASE64 = bytes(byte for byte in range(256) if byte not in _ALPHABET)
+_FOOTER = re.compile(rb"^--|[^\s][ \t]+[^\s]", re.MULTILINE)
+"""Where a mailing list has added its own text behind base64."""
+_UU_BEGIN = re.compile(rb"^begin [0-7]{3,4} [^\r\n]*\r?\n", re.MULTILINE)
+
+
+def decoded(data: bytes, coding: str) -> bytes:
+    """The body of a part whose Content-Transfer-Encoding is ``coding``."""
+    coding = coding.partition(";")[0].strip(" \t\r\n\"'").lower()
+    if coding == "base64":
+        return from_base64(data)
+    if coding == "quoted-printable":
+        return a2b_qp(data)
+    if coding in ("x-uuencode", "uuencode", "uue", "x-uue"):
+        return _from_uu(data)
+    return data
+
+
+def from_base64(data: bytes) -> bytes:
+    """All that decodes, whatever stands between and behind."""
+    if footer := _FOOTER.search(data):
+        data = data[: data.rfind(b"\n", 0, footer.start() + 1) + 1] or data
+    data = data.translate(None, _NO_BASE64)
+    out = []
+    for piece in re.split(rb"=+", data):
+        piece = piece[:-1] if len(piece) % 4 == 1 else piece
+        out.append(a2b_base64(piece + b"=" * (-len(piece) % 4)))
+    return b"".join(out)
+
+
+def _from_uu(data: bytes) -> bytes:
+    out = []
+    begin = _UU_BEGIN.search(data)
+    for line in data[begin.end() if begin else 0 :].splitlines():
+        if line == b"end":
+            break
+        try:
+            out.append(a2b_uu(line))
+        except BinasciiError:  # a length that the line does not have
+            size = (((line[0] - 32) & 63) * 4 + 5) // 3 if line else 0
+            try:
+                out.append(a2b_uu(line[:size]))
+            except BinasciiError:
+                break
+    return b"".join(out)

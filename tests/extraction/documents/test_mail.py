@@ -1,0 +1,249 @@
+"""Mails as programs write them: charsets, headers, parts, saved pages, mailboxes."""
+
+from __future__ import annotations
+
+import base64
+import time
+
+import pytest
+
+from larmspider.extraction.documents import mail, parts
+from larmspider.extraction.documents.mail_coding import from_base64
+from larmspider.extraction.documents.mail_headers import parameter, text_of_header
+from larmspider.extraction.formats import media_type
+from larmspider.items import Page
+
+HEAD = b"From: a@h.example\r\nTo: b@h.example\r\nMIME-Version: 1.0\r\n"
+MIXED = HEAD + b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n"
+
+
+def read(body: bytes, mime: str = mail.MAIL) -> Page:
+    return parts.read(mime, body, "http://h/x.eml", None)
+
+
+def word(text: str, codec: str, label: str) -> bytes:
+    return b"=?%b?B?%b?=" % (label.encode(), base64.b64encode(text.encode(codec)))
+
+
+# Headers.
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (word("朱镕基题目", "gbk", "gb2312"), "朱镕基题目"),
+        (word("件名見本", "cp932", "x-sjis"), "件名見本"),
+        (word("Grüße", "utf-8", "unknown"), "Grüße"),
+        (b"=?iso-8859-1?Q?Caf=E9?=", "Café"),
+        (b"=?utf-8?Q?G=C3?=\r\n =?utf-8?Q?=BCte?=", "Güte"),
+        (b"=?utf-8?B?R8M=?= =?utf-8?Q?=BCte?=", "Güte"),
+        (b"=?utf-8?B?R8?= =?utf-8?B?O8dGU=?=", "Güte"),
+        (b"[x]=?utf-8?Q?a_b?=c =?utf-8*de?q?d?=\r\n =?latin-1?q?=FC?= e", "[x]a bc dü e"),
+        ("Rohlateinübung für alle".encode("latin-1"), "Rohlateinübung für alle"),
+        ("Rohutfübung".encode(), "Rohutfübung"),
+        (b"=?utf-8?Q?Was?_ist?=", "Was? ist"),
+        (b"=?not a word", "=?not a word"),
+    ],
+)
+def test_a_header_is_read_as_it_was_meant(raw: bytes, text: str) -> None:
+    assert text_of_header(raw) == text
+    assert read(b"Subject: %b\r\n%b\r\n\r\nx" % (raw, HEAD.strip())).title == text
+
+
+def test_raw_bytes_in_a_header_are_in_the_charset_of_the_mail() -> None:
+    body = b"Subject: \xf0\xd2\xc9\r\n" + HEAD + b"Content-Type: text/plain; charset=koi8-r\r\n\r\n"
+    assert read(body + "Привет".encode("koi8-r")).title == "При"
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        (b'attachment; filename="a \\"b\\".txt"', 'a "b".txt'),
+        (b"attachment; filename=Plan 1.txt", "Plan 1.txt"),
+        (b'attachment; filename="=?utf-8?Q?Pr=C3=BCf.txt?="', "Prüf.txt"),
+        ('attachment; filename="Prüf.txt"'.encode("latin-1"), "Prüf.txt"),
+        (b"attachment; filename*0*=utf-8''%C3%9Cber; filename*1=\"sicht.txt\"", "Übersicht.txt"),
+        (b"attachment; filename*1=b.txt; filename*0=a", "ab.txt"),
+        (b"attachment; filename*=gb2312''%D6%EC%E9F.txt; filename=x.txt", "朱镕.txt"),
+        (b"attachment", ""),
+    ],
+)
+def test_a_file_name_is_read_as_it_was_meant(raw: bytes, name: str) -> None:
+    assert parameter(raw, "filename") == name
+
+
+# Bodies.
+
+
+@pytest.mark.parametrize(
+    "said", [b""] + [b"; charset=" + x for x in (b"us-ascii", b"default", b"x")]
+)
+@pytest.mark.parametrize("codec", ["utf-8", "cp1252"])
+def test_a_body_without_a_charset_is_guessed(said: bytes, codec: str) -> None:
+    text = "Die Größenordnung wäre für uns möglich"
+    body = HEAD + b"Content-Type: text/plain%b\r\n\r\n%b" % (said, text.encode(codec))
+    assert text in read(body).text
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "windows-1251", "shift_jis"])
+def test_html_without_a_charset_has_its_own(charset: str) -> None:
+    text = "Договор"
+    page = f"<meta charset={charset}><p>{text}".encode(charset)
+    for said in (b"", b"; charset=us-ascii"):
+        assert text in read(HEAD + b"Content-Type: text/html%b\r\n\r\n%b" % (said, page)).text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Content-Type: multipart/mixed\r\n\r\nplain words",
+        b"Content-Type: multipart/mixed; boundary=other\r\n\r\nplain words",
+        b"Content-Type: multipart/mixed\r\n\r\npreamble\r\n--x y\r\n"
+        b"Content-Type: text/plain\r\n\r\nplain words\r\n--x y--",
+        b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nplain words",
+        b"Content-Type: text/enriched\r\n\r\nplain words",
+        b"Content-Disposition: attachment\r\n\r\nplain words",
+        b"Content-Transfer-Encoding: base64 \r\n\r\ncGxhaW4gd29yZHM",
+        b"Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 a\n+<&QA:6X@=V]R9',\n`\nend\n",
+        b"Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n\r\n \r\n--b\r\n"
+        b"Content-Type: text/html\r\n\r\n<p>plain words\r\n--b--",
+        b"\r\n<html><body><p>plain words</p>",
+    ],
+)
+def test_a_body_is_read_in_whatever_it_is_wrapped(body: bytes) -> None:
+    page = read(HEAD + body)
+    assert page.text.endswith("plain words")
+    assert page.parts == []
+
+
+def test_deleted_spaces_join_words() -> None:
+    head = HEAD + b"Content-Type: text/plain; format=flowed; delsp=yes\r\n\r\n"
+    assert read(head + b"Donau \r\ndampf\r\n").text.endswith("Donaudampf")
+
+
+def test_base64_is_read_up_to_a_footer() -> None:
+    whole = base64.encodebytes("Grüße an alle".encode() * 9)
+    assert from_base64(whole + b"-- \nlist footer\n").decode() == "Grüße an alle" * 9
+    assert from_base64(b"YQ==Yg==\r\nYw") == b"abc"
+    assert from_base64(b"=") == b""
+
+
+def test_all_texts_without_a_name_are_the_mail_s() -> None:
+    page = read(MIXED + b"\r\nfirst\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>second\r\n--b--")
+    assert page.text.endswith("first second")
+    assert page.parts == []
+
+
+def test_a_mail_that_is_encoded_in_a_mail_is_read() -> None:
+    inner = base64.encodebytes(b"Subject: inner\r\n\r\ndeep words")
+    page = read(
+        MIXED
+        + b"Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        + inner
+        + b"\r\n--b--"
+    )
+    assert [(part.title, part.text) for part in page.parts] == [("inner", "deep words")]
+
+
+def test_a_report_says_why() -> None:
+    page = read(
+        MIXED + b"Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; h\r\n\r\n"
+        b"Diagnostic-Code: smtp; 550 gone away\r\n\r\n--b--"
+    )
+    assert "550 gone away" in page.text
+
+
+def test_a_mail_that_is_one_document_has_it_as_its_part() -> None:
+    page = read(HEAD + b"Content-Type: text/csv; name=a.csv\r\n\r\na,b")
+    assert page.text.endswith("a,b")
+    page = read(HEAD + b"Content-Type: application/json; name=a.json\r\n\r\n[1]")
+    assert [(part.name, part.text) for part in page.parts] == [("a.json", "[1]")]
+
+
+# Saved pages.
+
+
+def saved(*more: bytes, head: bytes = b"") -> bytes:
+    start = b"From: <Saved by Blink>\r\nSubject: s\r\nMIME-Version: 1.0\r\n%b" % head
+    kind = b'Content-Type: multipart/related; type="text/html"; boundary=b\r\n\r\n'
+    return start + kind + b"".join(b"--b\r\n%b\r\n" % part for part in more) + b"--b--\r\n"
+
+
+PICTURE = b"Content-Type: image/png\r\nContent-Location: http://w/i/a.png\r\n\r\n\x89PNG\r\n\x1a\n"
+PAGE = (
+    b"Content-Type: text/html\r\nContent-ID: <root>\r\nContent-Transfer-Encoding: quoted-printable"
+    b"\r\nContent-Location: http://w/docs/x.html\r\n\r\n<meta charset=3Dutf-8><title>Seite</title>"
+    b'<p>f=C3=BCr <a href=3D"q">alle</a>'
+)
+FRAME = b"Content-Type: text/html\r\nContent-Location: http://w/f/y.html\r\n\r\n<a href=z>frame</a>"
+
+
+def test_a_saved_page_is_the_page_of_its_root_part() -> None:
+    for body in (saved(PAGE, PICTURE, FRAME), saved(PICTURE, PAGE, FRAME)):
+        page = read(body)
+        assert (page.title, page.text) == ("Seite", "<Saved by Blink> für alle frame")
+        assert [link.url for link in page.links] == ["http://w/docs/q", "http://w/f/z"]
+        assert [part.name for part in page.parts] == ["a.png"]
+        for said in ("", "application/msword", "multipart/related", "text/html"):
+            assert media_type(said, body, "/export.doc") == mail.MAIL
+    kind = b'Content-Type: multipart/related; start="<root>"; boundary=b\r\n\r\n--b\r\n'
+    body = (
+        b"Subject: s\r\nMIME-Version: 1.0\r\n" + kind + FRAME + b"\r\n--b\r\n" + PAGE + b"\r\n--b--"
+    )
+    assert read(body).text == "für alle frame"
+
+
+def test_relative_locations_are_resolved() -> None:
+    part = b"Content-Type: text/html\r\nContent-Location: sub/x.html\r\n\r\n<a href=q>a</a>"
+    body = saved(part, head=b"Content-Location: http://w/top/\r\n")
+    assert [link.url for link in read(body).links] == ["http://w/top/sub/q"]
+    part = part.replace(b"sub/", b"file:///C:/")
+    assert [link.url for link in read(saved(part)).links] == ["http://h/q"]
+
+
+# Mailboxes.
+
+
+def test_from_in_a_text_begins_no_mail() -> None:
+    first = b"From a@h Mon Jan  1 10:00:00 2024\nSubject: one\n\nHello\n\n"
+    texts = b"From now on\nNote: x\n\nFrom Mon to Fri 8:00 2024\ny\n>From me\n>>From you\n\n"
+    others = (
+        b"From jane at h.example  Tue Jan  2 10:00:00 2024\nSubject: two\n\nx\n\n"
+        b"From - Tue Jan  2 10:00:00 2024\r\nSubject: three\r\n\r\ny\r\n\r\n"
+        b'From "j d"@h Tue Jan 2\nSubject: four\n\nz\n'
+    )
+    page = read(first + texts + others, mail.MBOX)
+    assert [part.title for part in page.parts] == ["one", "two", "three", "four"]
+    said = "From now on Note: x From Mon to Fri 8:00 2024 y From me >From you"
+    assert page.parts[0].text == f"Hello {said}"
+
+
+# Limits.
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Subject: " + b"=?a?q?" * 100_000,
+        b"Subject: x" + b"; a*0*=''%" * 100_000,
+        HEAD + b"Content-Type: text/plain" + b"; name*1=a" * 50_000 + b"\n\nx",
+        HEAD + b"Content-Transfer-Encoding: base64\n\n" + b"=" * 1_000_000,
+        HEAD + b"Content-Transfer-Encoding: base64\n\n" + b"a " * 500_000,
+        b"From a@h Mon 1\n" + b"\n\nFrom " * 50_000,
+        b"From a@h Mon 1\n" + b'\n\nFrom "' + b"a" * 500_000,
+        HEAD + b"Content-Type: multipart/mixed\n\n" + b"--x\nContent-Type: a\n" * 1_000,
+        b"Content-Location: a\nMIME-Version: 1.0\n"
+        + b"".join(
+            b"Content-Type: multipart/related; boundary=b%d\nContent-Location: a\n"
+            b"Content-Base: b\n\n--b%d\n" % (n, n)
+            for n in range(150)
+        ),
+    ],
+)
+def test_an_odd_mail_takes_linear_time(body: bytes) -> None:
+    before = time.process_time()
+    try:
+        read(body, mail.MBOX if mail.is_mbox(body) else mail.MAIL)
+    except mail.Unread:
+        pass
+    assert time.process_time() - before < 2
