@@ -22,7 +22,16 @@ LIBRARIES = frozenset(
     {"selectolax", "lxml", "parsel", "cssselect", "html.parser", "html5lib", "bs4", "xml.etree"}
     | {"xml.parsers", "xml.dom", "xml.sax.expatreader", "olefile", "zipfile", "tarfile", "gzip"}
     | {"bz2", "lzma", "zipimport", "pypdfium2", "python_calamine", "striprtf", "mailbox", "email"}
-    | {"iscc_tika", "warcio", "protego", "brotli", "PIL", "chardetng_py", "charset_normalizer"}
+    | {
+        "iscc_tika",
+        "pikepdf",
+        "warcio",
+        "protego",
+        "brotli",
+        "PIL",
+        "chardetng_py",
+        "charset_normalizer",
+    }
     | {"pickle", "marshal", "shelve", "yaml", "docx", "openpyxl"}
 )
 """To import one is to call it."""
@@ -103,6 +112,9 @@ WHERE: Mapping[str, Row] = {
         *("lzma", "tarfile", "zipfile", "extraction.documents", "extractor_for", "members_of"),
     ),
     "extraction/documents/pdf.py": row(DOCUMENTS, _LIMITS, "pypdfium2", "extraction.documents"),
+    "extraction/documents/pdf_objects.py": row(
+        DOCUMENTS, _LIMITS, "pikepdf", "zlib.decompressobj", "extraction.documents"
+    ),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
     "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "striprtf", "extraction.documents"),
     "extraction/documents/spreadsheet.py": row(
@@ -321,6 +333,7 @@ def test_every_row_is_of_a_caller() -> None:
 
 def test_containers_and_documents_are_opened_by_readers_alone() -> None:
     apart = {"olefile", "tarfile", "gzip", "bz2", "lzma", "pypdfium2", "python_calamine", "email"}
+    apart |= {"pikepdf"}
     apart |= {"striprtf", "iscc_tika", "mailbox", "PIL", "parsel"}
     for module, listed in WHERE.items():
         if listed.parsers & apart:

@@ -29,7 +29,7 @@ from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.formats import extractor_for, members_of, without_text
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT, one_line
 from larmspider.items import Link, Outcome, Page, Part
-from larmspider.urls.media_types import is_read_apart
+from larmspider.urls.media_types import is_read_apart, module_of
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError
@@ -49,6 +49,8 @@ MAX_NAME = 1_024
 
 _BASE = "part://document/"
 """What links inside of a part are relative to: other parts, which need no crawl."""
+_HOLDERS = ("archives", "mail", "msg")
+"""Readers of documents whose parts are all that counts, or stand for it."""
 _PIECE = 1 << 16
 _KEPT_BYTES = 8 << 20
 """First bytes of a member that is too large, which are searched."""
@@ -193,7 +195,8 @@ def read(
         if not page.parts and not page.text:
             raise
         page.unread = page.unread or _unread(error).unread
-    page.unread = page.unread or _unread_as_its_parts(page)
+    if module_of(mime) in _HOLDERS:
+        page.unread = page.unread or _unread_as_its_parts(page)
     if not page.text:
         page.text = " ".join(part.name for part in page.parts)[:MAX_TEXT]
     return page
@@ -295,7 +298,7 @@ def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: H
         refused = _unread(error)
         found = refused.page or Page(url)
         found.unread = refused.unread
-    if members_of(mime) is None:
+    if module_of(mime) not in _HOLDERS:
         if not found.text and not found.unread:
             found.unread = without_text(mime)
         if is_read_apart(mime):

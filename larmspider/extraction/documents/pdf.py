@@ -1,18 +1,24 @@
-"""PDF, by PDFium: text page by page, titles, the targets of URI links.
+"""PDF, by PDFium: text page by page, titles, the targets of links; the rest by pdf_objects.py.
 
-Pages are parted by form feeds in the Page's text, so that a hit can be named by its page.
+Pages are parted by form feeds in the Page's text, so that a hit can be named by its page. Behind
+the text that a page draws, and a line end, stands what is not drawn in it: looks of annotations
+and form fields, their contents and values, titles of the outline, names of attached files, each
+passage once. Embedded files are parts. A document that a password of "" opens is read. Left out
+are pictures (ocr.py), alternative texts of the structure tree, scripts and names of layers.
 """
 
 from __future__ import annotations
 
 import ctypes
 import re
+from itertools import islice
 from typing import Any
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
 from larmspider.extraction import progress
+from larmspider.extraction.documents import pdf_objects
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, date_of
 from larmspider.extraction.page_builder import MAX_TEXT, page_text
 from larmspider.items import Outcome, Page
@@ -23,6 +29,11 @@ _HYPHENS = ("\ufffe", "\x02")
 """PDFium's marks for a hyphen at the end of a line, where a word goes on."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
+_MAX_LOOKS = 1_000
+"""Annotations of a page that are looked at for one that draws something."""
+_UNDRAWN = (pdfium_c.FPDF_ANNOT_LINK, pdfium_c.FPDF_ANNOT_POPUP, pdfium_c.FPDF_ANNOT_TEXT)
+
+members = pdf_objects.members
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -33,12 +44,12 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             raise Unread(Outcome.ENCRYPTED, "needs a password") from None
         raise Unread(Outcome.DAMAGED, "PDFium finds no PDF in it") from None
     try:
-        return _read(document, url)
+        return _read(document, body, url)
     finally:
         document.close()
 
 
-def _read(document: Any, url: str) -> Page:
+def _read(document: Any, body: bytes, url: str) -> Page:
     builder = DocumentBuilder()
     _metadata(document, builder)
     builder.note()
@@ -53,20 +64,22 @@ def _read(document: Any, url: str) -> Page:
             pages.append("")
             progress.page("")
             continue
-        text = text_page.get_text_bounded() if text_page.count_chars() > 0 else ""
-        for mark in _HYPHENS:
-            text = text.replace(mark, "")
+        text = _text(text_page)
         if not builder.title and not number:
             builder.title = _largest_text(text_page)
         _links(document, page, text_page, builder)
         text_page.close()
+        if _draws_annotations(page):
+            text = _with_looks(document, page, number, text)
         page.close()
-        pages.append(page_text([text.replace("\f", " ")]))
-        size += len(pages[-1])
+        pages.append(text)
+        size += len(text)
         builder.note()
-        progress.page(pages[-1])
+        progress.page(text)
         if size > MAX_TEXT:
             break
+    unread = _add_notes(document, body, pages, builder)
+    size = sum(map(len, pages))
     made = builder.page(url)
     made.text = "\f".join(pages)[:MAX_TEXT] if size else ""
     if size > MAX_TEXT:
@@ -74,7 +87,90 @@ def _read(document: Any, url: str) -> Page:
         made.unread = f"{Outcome.TOO_LONG}: {of}"
     elif not size and (bad or not len(document)):
         made.unread = f"{Outcome.DAMAGED}: no page can be read"
+    made.unread = made.unread or unread
     return made
+
+
+def _text(text_page: Any) -> str:
+    text = text_page.get_text_bounded() if text_page.count_chars() > 0 else ""
+    for mark in _HYPHENS:
+        text = text.replace(mark, "")
+    return page_text([text.replace("\f", " ")])
+
+
+def _draws_annotations(page: Any) -> bool:
+    """Whether an annotation or a form field has a look of its own."""
+    for index in range(min(pdfium_c.FPDFPage_GetAnnotCount(page), _MAX_LOOKS)):
+        if annotation := pdfium_c.FPDFPage_GetAnnot(page, index):
+            draws = pdfium_c.FPDFAnnot_GetSubtype(annotation) not in _UNDRAWN and (
+                pdfium_c.FPDFAnnot_GetAP(
+                    annotation, pdfium_c.FPDF_ANNOT_APPEARANCEMODE_NORMAL, None, 0
+                )
+                > len("\0\0")
+            )
+            pdfium_c.FPDFPage_CloseAnnot(annotation)
+            if draws:
+                return True
+    return False
+
+
+def _with_looks(document: Any, page: Any, number: int, text: str) -> str:
+    """The text of a page, and behind it that of the looks of its annotations."""
+    if pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY) != pdfium_c.FLATTEN_SUCCESS:
+        return text
+    try:
+        flat = document[number]
+        text_page = flat.get_textpage()
+    except pdfium.PdfiumError:
+        return text
+    drawn = _text(text_page)
+    text_page.close()
+    flat.close()
+    if drawn.startswith(text):
+        return _noted(text, [drawn[len(text) :]])
+    return max(drawn, text, key=len)
+
+
+def _noted(text: str, notes: list[str]) -> str:
+    """``text`` of a page with those of ``notes`` that it does not have."""
+    has = f" {text} ".replace("\n", " ")
+    for note in notes:
+        note = page_text([note.replace("\f", " ")])
+        if note and f" {note} " not in has:
+            text += f" {note}" if "\n" in text else f"\n{note}"
+            has += f"{note} "
+    return text
+
+
+def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBuilder) -> str:
+    """What pdf_objects.py and the outline have, each on its page; why not all of it."""
+    titles: list[tuple[int, str]] = []
+    outline_acts = False
+    for entry in islice(document.get_toc(), pdf_objects.MAX_OBJECTS):
+        place = entry.get_dest()
+        titles.append(((place.get_index() if place else None) or 0, entry.get_title()))
+        outline_acts |= bool(pdfium_c.FPDFBookmark_GetAction(entry))
+    notes = pdf_objects.Notes()
+    try:
+        with pdf_objects.opened(body) as objects:
+            notes = pdf_objects.notes_of(objects, len(pages), len(body), outline_acts=outline_acts)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - PDFium has read it all the same
+        pass
+    for number, title in titles:
+        notes.add(number, title)
+    for number, texts in notes.pages.items():
+        if number < len(pages):
+            pages[number] = _noted(pages[number], texts)
+    if notes.pages:
+        progress.pages(pages)
+    known = {target for target, *_ in builder.links}
+    for target in notes.targets:
+        if target not in known:
+            builder.add_link(target)
+    builder.note()
+    return notes.unread
 
 
 def _metadata(document: Any, builder: DocumentBuilder) -> None:
