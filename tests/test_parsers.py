@@ -120,6 +120,9 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/spreadsheet.py": row(
         DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
     ),
+    "extraction/documents/tags.py": row(
+        DOCUMENTS, _LIMITS, "PIL", "tinytag", "extraction.documents"
+    ),
     "extraction/documents/text.py": row(DOCUMENTS, _LIMITS, "json.loads", "extraction.documents"),
     "extraction/documents/tika.py": row(
         DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
@@ -333,7 +336,7 @@ def test_every_row_is_of_a_caller() -> None:
 
 def test_containers_and_documents_are_opened_by_readers_alone() -> None:
     apart = {"olefile", "tarfile", "gzip", "bz2", "lzma", "pypdfium2", "python_calamine", "email"}
-    apart |= {"pikepdf"}
+    apart |= {"pikepdf", "tinytag"}
     apart |= {"striprtf", "iscc_tika", "mailbox", "PIL", "parsel"}
     for module, listed in WHERE.items():
         if listed.parsers & apart:

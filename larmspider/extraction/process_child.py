@@ -143,15 +143,10 @@ def _by(read: Callable[[], Page], url: str, mime: str) -> Page:
 def _helped(mime: str, body: bytes, page: Page, helpers: Helpers, ends: float) -> Page:
     """``page``, or that of the second reader, with the text of scans that were read until ``ends``
     by time.monotonic()."""
-    if helpers.second_reader and page.unread and not page.text:
+    if helpers.second_reader:
         from larmspider.extraction.documents import tika
 
-        if page.unread.startswith(tika.HELPED):
-            second = _by(lambda: tika.extract(body, page.url, None), page.url, mime)
-            if second.text:
-                page = second
-            elif page.unread.startswith(Outcome.NO_READER):
-                page.unread = second.unread
+        page = tika.helped(mime, body, page)
     if helpers.ocr and mime == PDF:
         from larmspider.extraction.documents import ocr
 

@@ -13,7 +13,7 @@ from larmspider.extraction.documents.reading import DocumentBuilder, Unread
 from larmspider.items import Outcome, Page
 
 SIGNATURE = b"\xd0\xcf\x11\xe0"
-NEEDS_ANOTHER = "LARM_SECOND_READER=tika reads it, if installed"
+NEEDS_ANOTHER = "nothing that is installed and switched on reads it (LARM_SECOND_READER)"
 _WORD_FLAGS, _IS_ENCRYPTED = 11, 0x01  # FibBase (MS-DOC 2.5.2)
 _POWERPOINT_TOKEN, _ENCRYPTED_TOKEN = slice(12, 16), bytes.fromhex("dfc4d1f3")  # MS-PPT 2.3.2
 

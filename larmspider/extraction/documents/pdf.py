@@ -10,7 +10,9 @@ are pictures (ocr.py), alternative texts of the structure tree, scripts and name
 from __future__ import annotations
 
 import ctypes
+import logging
 import re
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -30,8 +32,12 @@ _HYPHENS = ("\ufffe", "\x02")
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
 _MAX_LOOKS = 1_000
-"""Annotations of a page that are looked at for one that draws something."""
+"""Annotations of a page whose looks are read."""
+_EMPTY = len("\0\0")
 _UNDRAWN = (pdfium_c.FPDF_ANNOT_LINK, pdfium_c.FPDF_ANNOT_POPUP, pdfium_c.FPDF_ANNOT_TEXT)
+
+for _name in ("pikepdf", "pypdfium2"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())  # or each damage goes to stderr
 
 members = pdf_objects.members
 
@@ -54,6 +60,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     _metadata(document, builder)
     builder.note()
     pages: list[str] = []
+    drawing: list[int] = []
     size = bad = 0
     for number in range(len(document)):
         try:
@@ -70,7 +77,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
         _links(document, page, text_page, builder)
         text_page.close()
         if _draws_annotations(page):
-            text = _with_looks(document, page, number, text)
+            drawing.append(number)
         page.close()
         pages.append(text)
         size += len(text)
@@ -78,6 +85,8 @@ def _read(document: Any, body: bytes, url: str) -> Page:
         progress.page(text)
         if size > MAX_TEXT:
             break
+    for number in drawing:
+        pages[number] = _with_looks(document, number, pages[number])
     unread = _add_notes(document, body, pages, builder)
     size = sum(map(len, pages))
     made = builder.page(url)
@@ -99,33 +108,34 @@ def _text(text_page: Any) -> str:
 
 
 def _draws_annotations(page: Any) -> bool:
-    """Whether an annotation or a form field has a look of its own."""
-    for index in range(min(pdfium_c.FPDFPage_GetAnnotCount(page), _MAX_LOOKS)):
-        if annotation := pdfium_c.FPDFPage_GetAnnot(page, index):
-            draws = pdfium_c.FPDFAnnot_GetSubtype(annotation) not in _UNDRAWN and (
-                pdfium_c.FPDFAnnot_GetAP(
-                    annotation, pdfium_c.FPDF_ANNOT_APPEARANCEMODE_NORMAL, None, 0
-                )
-                > len("\0\0")
-            )
-            pdfium_c.FPDFPage_CloseAnnot(annotation)
-            if draws:
-                return True
-    return False
+    """Whether an annotation or a form field has a look of its own. Of a page with very many
+    annotations the looks are not read, which takes the square of their number."""
+    number = pdfium_c.FPDFPage_GetAnnotCount(page)
+    return number <= _MAX_LOOKS and any(_is_drawn(page, index) for index in range(number))
 
 
-def _with_looks(document: Any, page: Any, number: int, text: str) -> str:
+def _is_drawn(page: Any, index: int) -> bool:
+    annotation = pdfium_c.FPDFPage_GetAnnot(page, index)
+    if not annotation:
+        return False
+    normal = pdfium_c.FPDF_ANNOT_APPEARANCEMODE_NORMAL
+    drawn = (
+        pdfium_c.FPDFAnnot_GetSubtype(annotation) not in _UNDRAWN
+        and pdfium_c.FPDFAnnot_GetAP(annotation, normal, None, 0) > _EMPTY
+    )
+    pdfium_c.FPDFPage_CloseAnnot(annotation)
+    return drawn
+
+
+def _with_looks(document: Any, number: int, text: str) -> str:
     """The text of a page, and behind it that of the looks of its annotations."""
-    if pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY) != pdfium_c.FLATTEN_SUCCESS:
-        return text
     try:
-        flat = document[number]
-        text_page = flat.get_textpage()
+        with closing(document[number]) as page:
+            pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY)
+        with closing(document[number]) as flat, closing(flat.get_textpage()) as text_page:
+            drawn = _text(text_page)
     except pdfium.PdfiumError:
         return text
-    drawn = _text(text_page)
-    text_page.close()
-    flat.close()
     if drawn.startswith(text):
         return _noted(text, [drawn[len(text) :]])
     return max(drawn, text, key=len)
