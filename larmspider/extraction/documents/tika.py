@@ -3,8 +3,8 @@
     helped("application/msword", body, page)       # the Page with the text of a doc
 
 - It alone reads doc, ppt, OneNote, Publisher, Visio until 2010, chm, WordPerfect, XPS, Excel 2 to
-  4, and Pages, Numbers and Keynote of iWork '09 (`READ`). Of those of 2013 and later, of Works,
-  Project and StarOffice it finds no text: they are ``no-reader``.
+  4, and Pages, Numbers and Keynote of iWork '09 (`READ`). Of later ones, of Visio 2013 and later,
+  Works, Project and StarOffice it finds no text: they are ``no-reader``.
 - It adds what calamine leaves out of xls and xlsb: comments, charts, text boxes, headers, cells as
   they are shown, embedded documents. What has no new word is left out (`MERGED`).
 - It is asked where another reader finds no text in a format of Office, or calls it damaged.
@@ -21,10 +21,11 @@ from functools import cache
 from typing import Any
 
 from larmspider.extraction import html
+from larmspider.extraction.documents.ole import NEEDS_ANOTHER
 from larmspider.extraction.documents.reading import Unread, date_of, parse_xml
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT
 from larmspider.items import Outcome, Page
-from larmspider.urls.media_types import module_of
+from larmspider.urls.media_types import WRAPPED, module_of
 
 READ = frozenset(
     {"application/msword", "application/vnd.ms-powerpoint", "application/x-mspublisher"}
@@ -39,8 +40,10 @@ MERGED = frozenset(
 _ASKED_AFTER = frozenset({"office", "spreadsheet", "rtf", "epub", "msg", "ole", "unknown"})
 """Readers whose documents it may read where they fail."""
 _ENCRYPTED = re.compile(r"(?i)encrypt|password|-protected$")
-_LISTS_ONLY = ("EmptyParser", "IWork13PackageParser", "IWork18PackageParser")
+_LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageParser"})
 """Parsers of Tika's that give names and no text."""
+_AS_ZIP = "PackageParser"
+"""Tika's for documents in a zip file that it does not know, and for archives."""
 
 
 def helped(mime: str, body: bytes, page: Page) -> Page:
@@ -48,9 +51,11 @@ def helped(mime: str, body: bytes, page: Page) -> Page:
     if not _is_asked(mime, page):
         return page
     try:
-        second, passages = _read(body, page.url)
+        second, passages = _read(mime, body, page.url)
     except Unread as refused:
-        if page.unread.startswith(Outcome.NO_READER):
+        if page.unread.endswith(NEEDS_ANOTHER) and (
+            mime in READ or refused.outcome is not Outcome.DAMAGED
+        ):
             page.unread = refused.unread
         return page
     if page.text:
@@ -96,7 +101,7 @@ def _add_links(page: Page, other: Page) -> None:
     del page.links[MAX_LINKS:]
 
 
-def _read(body: bytes, url: str) -> tuple[Page, Iterator[str]]:
+def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
     """The Page, and the passages of its text. Raises Unread."""
     try:
         xhtml, metadata = _extractor().extract_bytes_to_string(bytearray(body))
@@ -106,7 +111,8 @@ def _read(body: bytes, url: str) -> tuple[Page, Iterator[str]]:
         raise Unread(Outcome.DAMAGED, f"Tika cannot read it: {error}"[:300]) from None
     if any(map(_ENCRYPTED.search, metadata.get("Content-Type", ()))):
         raise Unread(Outcome.ENCRYPTED, "needs a password")
-    if any(one.endswith(_LISTS_ONLY) for one in metadata.get("X-TIKA:Parsed-By", ())):
+    parsers = {one.rpartition(".")[2] for one in metadata.get("X-TIKA:Parsed-By", ())}
+    if parsers & _LISTS_ONLY or (_AS_ZIP in parsers and mime in WRAPPED):
         raise Unread(Outcome.NO_READER, "Tika does not read it either")
     data = xhtml.encode("utf-8", "replace")
     page = html.extract(data, url, "text/html; charset=utf-8")

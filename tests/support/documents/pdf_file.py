@@ -29,7 +29,7 @@ def one_page(
         5: b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
         **{int(name[1:]): content for name, content in objects.items()},
     }
-    out, places = b"%PDF-1.7\n", {}
+    out, places = bytearray(b"%PDF-1.7\n"), {}
     for number, content in numbered.items():
         places[number] = len(out)
         out += b"%d 0 obj\n%b\nendobj\n" % (number, content)
@@ -37,7 +37,7 @@ def one_page(
     out += b"xref\n0 %d\n0000000000 65535 f \n" % size
     for number in range(1, size):
         out += b"%010d 00000 %c \n" % (places.get(number, 0), b"fn"[number in places])
-    return out + b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (size, start)
+    return bytes(out) + b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (size, start)
 
 
 def annotated(annotation: bytes, **objects: bytes) -> bytes:
