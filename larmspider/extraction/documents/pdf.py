@@ -144,12 +144,11 @@ def _with_looks(document: Any, number: int, text: str) -> str:
 def _noted(text: str, notes: list[str]) -> str:
     """``text`` of a page with those of ``notes`` that it does not have."""
     has = f" {text} ".replace("\n", " ")
-    for note in notes:
-        note = page_text([note.replace("\f", " ")])
-        if note and f" {note} " not in has:
-            text += f" {note}" if "\n" in text else f"\n{note}"
-            has += f"{note} "
-    return text
+    cleaned = dict.fromkeys(page_text([note.replace("\f", " ")]) for note in notes)
+    added = " ".join(note for note in cleaned if note and f" {note} " not in has)
+    if not added:
+        return text
+    return f"{text} {added}" if "\n" in text else f"{text}\n{added}"
 
 
 def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBuilder) -> str:

@@ -55,17 +55,6 @@ def opened(body: bytes) -> Iterator[pikepdf.Pdf]:
         raise Unread(Outcome.DAMAGED, f"its objects cannot be read: {error}"[:500]) from None
 
 
-@contextmanager
-def _damage_left_out() -> Iterator[None]:
-    """A damaged object costs no other one."""
-    try:
-        yield
-    except Spent:
-        raise
-    except (Unread, *_DAMAGES):
-        pass
-
-
 class Notes:
     """``pages``: texts by the number of their page; ``targets``: of actions."""
 
@@ -83,6 +72,20 @@ class Notes:
         self._left -= 1
         if self._left < 0:
             raise Spent(Outcome.TOO_LONG, f"has more than {MAX_OBJECTS:,} annotations and fields")
+
+
+@contextmanager
+def _damage_left_out(notes: Notes) -> Iterator[None]:
+    """A damaged object costs no other one."""
+    try:
+        yield
+    except Spent:
+        raise
+    except Unread as unread:
+        if unread.outcome is not Outcome.DAMAGED:
+            notes.unread = notes.unread or unread.unread
+    except _DAMAGES:
+        pass
 
 
 def notes_of(
@@ -116,11 +119,11 @@ def _pages(document: pikepdf.Pdf, most: int, notes: Notes, budget: Budget) -> No
     for number, page in enumerate(document.pages):
         if number >= most:
             break
-        with _damage_left_out():
+        with _damage_left_out(notes):
             _actions(_additional(page.obj), notes)
         for annotation in _dictionaries(page.obj.get("/Annots")):
             notes.count()
-            with _damage_left_out():
+            with _damage_left_out(notes):
                 _annotation(annotation, number, notes, budget)
 
 
@@ -184,7 +187,7 @@ def _fields(root: Any, notes: Notes, budget: Budget) -> None:
         return
     shown = {text for texts in notes.pages.values() for text in texts}
     for field in _tree(form.get("/Fields"), ("/Kids",), notes):
-        with _damage_left_out():
+        with _damage_left_out(notes):
             for text in _values(field, budget) if field.get("/V") is not None else ():
                 if text not in shown:
                     shown.add(text)
@@ -200,7 +203,7 @@ def _outline(root: Any, notes: Notes) -> None:
     """Actions of its entries; PDFium has the titles."""
     for entry in _tree(root.get("/Outlines"), ("/Next", "/First"), notes):
         if (action := entry.get("/A")) is not None:
-            with _damage_left_out():
+            with _damage_left_out(notes):
                 _actions((action,), notes)
 
 
