@@ -212,14 +212,14 @@ def _actions(first: Any, notes: Notes) -> None:
     waiting, seen = list(first), set()
     while waiting:
         action = waiting.pop()
-        if isinstance(action, Array):
-            notes.count()
-            waiting.extend(action)
-        if not isinstance(action, Dictionary) or (number := action.objgen) in seen:
+        if not isinstance(action, Array | Dictionary) or (number := action.objgen) in seen:
             continue
+        notes.count()
         if number != _DIRECT:
             seen.add(number)
-        notes.count()
+        if isinstance(action, Array):
+            waiting.extend(action)
+            continue
         kind = action.get("/S")
         if kind == Name.URI and isinstance(uri := action.get("/URI"), String):
             notes.targets[bytes(uri).decode("utf-8", "replace")] = None
@@ -306,13 +306,14 @@ def _tree(top: Any, children: tuple[str, ...], notes: Notes) -> Iterator[Any]:
     waiting, seen = [top], set()
     while waiting:
         node = waiting.pop()
+        if not isinstance(node, Array | Dictionary) or (number := node.objgen) in seen:
+            continue
+        notes.count()
+        if number != _DIRECT:
+            seen.add(number)
         if isinstance(node, Array):
-            notes.count()
             waiting.extend(reversed(list(node)))
-        elif isinstance(node, Dictionary) and (number := node.objgen) not in seen:
-            notes.count()
-            if number != _DIRECT:
-                seen.add(number)
+        else:
             yield node
             waiting.extend(child for name in children if (child := node.get(name)) is not None)
 

@@ -301,6 +301,18 @@ def test_an_object_that_is_no_such_thing_costs_no_other_one():
     assert notes(body).endswith("kept")
 
 
+def test_arrays_that_hold_themselves_are_gone_through_once():
+    loop = b"[6 0 R 6 0 R <</T(a)/FT/Tx/V(typed)>>]"
+    page = read(one_page(catalog=b"/AcroForm<</Fields 6 0 R>>/OpenAction 6 0 R", o6=loop))
+    assert (page.text, page.unread) == ("drawn\ntyped", "")
+
+
+def test_a_value_that_is_too_large_says_so():
+    bomb = stream(zlib.compress(b"a" * 2_000_000), b"/Filter/FlateDecode")
+    page = read(with_field(b"/FT/Tx/V 7 0 R", o7=bomb))
+    assert (page.text, page.unread.partition(":")[0]) == ("drawn", "too-large")
+
+
 def test_annotations_have_a_limit(monkeypatch):
     monkeypatch.setattr(pdf_objects, "MAX_OBJECTS", 10)
     page = read(one_page(page=b"/Annots[%b]" % (b"<</Subtype/Text/Contents(n)>>" * 20)))

@@ -211,6 +211,14 @@ def test_one_part_that_cannot_be_read_does_not_cost_the_others(readers):
     assert (b.text, b.unread) == ("text of b", "")
 
 
+def test_what_programs_leave_beside_files_is_no_part(readers):
+    names = ("__MACOSX/._a.txt", "b/._a.txt", "~$plan.docx", ".~lock.a.odt#", "b/Thumbs.db")
+    names += (".DS_Store", "b/Desktop.ini", "ehthumbs.db", "__MACOSX/b/c.txt")
+    kept = ("a.txt", "b/_a.txt", "b/thumbs.db.txt", "my__MACOSX/a.txt", "~notes.txt")
+    body = corpus.zipped(dict.fromkeys((*names, *kept), "text"))
+    assert [part.name for part in read(body, "x.zip", readers).parts] == list(kept)
+
+
 def picture(**options: object) -> bytes:
     out = io.BytesIO()
     Image.new("RGB", (2, 2)).save(out, "JPEG", **options)
