@@ -15,9 +15,11 @@ It is loaded when the first document needs it. What it gives is XHTML, which htm
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from larmspider.extraction import html
@@ -42,6 +44,7 @@ _ASKED_AFTER = frozenset({"office", "spreadsheet", "rtf", "epub", "msg", "ole", 
 _ENCRYPTED = re.compile(r"(?i)encrypt|password|-protected$")
 _LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageParser"})
 """Parsers of Tika's that give names and no text."""
+_HEAVY_BYTES = 200_000_000
 _AS_ZIP = "PackageParser"
 """Tika's for documents in a zip file that it does not know, and for archives."""
 
@@ -114,7 +117,7 @@ def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
     parsers = {one.rpartition(".")[2] for one in metadata.get("X-TIKA:Parsed-By", ())}
     if parsers & _LISTS_ONLY or (_AS_ZIP in parsers and mime in WRAPPED):
         raise Unread(Outcome.NO_READER, "Tika does not read it either")
-    data = xhtml.encode("utf-8", "replace")
+    data = xhtml.replace("\ufffd", " ").encode("utf-8", "replace")  # numbers of notes
     page = html.extract(data, url, "text/html; charset=utf-8")
     page.author = "; ".join(metadata.get("dc:creator", ()))[:255]
     page.language = page.language or next(iter(metadata.get("dc:language", ())), None)
@@ -123,11 +126,39 @@ def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
     return page, parse_xml(data).itertext()
 
 
+def is_heavy() -> bool:
+    """Whether this process has taken more than `_HEAVY_BYTES`, since Tika was loaded."""
+    if not _extractor.cache_info().currsize:
+        return False
+    try:
+        resident = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    except OSError:  # no Linux
+        return False
+    return resident * mmap.PAGESIZE > _HEAVY_BYTES
+
+
 @cache
 def _extractor() -> Any:
+    _allow_threads()
     import iscc_tika
 
     without_ocr = iscc_tika.TesseractOcrConfig().set_skip_ocr(True)
     pdf = iscc_tika.PdfParserConfig().set_ocr_strategy(iscc_tika.PdfOcrStrategy.NO_OCR)
-    extractor = iscc_tika.Extractor().set_xml_output(True).set_extract_string_max_length(MAX_TEXT)
+    office = iscc_tika.OfficeParserConfig().set_include_headers_and_footers(True)
+    extractor = (
+        iscc_tika.Extractor()
+        .set_office_config(office)
+        .set_xml_output(True)
+        .set_extract_string_max_length(MAX_TEXT)
+    )
     return extractor.set_ocr_config(without_ocr).set_pdf_config(pdf)
+
+
+def _allow_threads() -> None:
+    """Raise the limit that process_child.py sets as long as no reader needs threads."""
+    try:
+        import resource
+    except ImportError:  # no POSIX
+        return
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))

@@ -100,6 +100,19 @@ def test_passages_that_the_first_reader_lacks_are_added_once():
     assert lacking.text.split().count("12") == 1
 
 
+@needs_tika
+def test_the_header_of_a_sheet_is_found_behind_its_cells():
+    header = b"&CKopfzeile"
+    body = corpus.xls(more=struct.pack("<HHHB", 0x14, len(header) + 3, len(header), 0) + header)
+    page = first(XLS, body)
+    assert "Kopfzeile" not in page.text
+    cells, links = page.text, [link.url for link in page.links]
+    page = tika.helped(XLS, body, page)
+    assert page.text.startswith(f"{cells} ")
+    assert "Kopfzeile" in page.text
+    assert [link.url for link in page.links] == links
+
+
 @pytest.mark.parametrize(
     ("mime", "unread", "text"),
     [
