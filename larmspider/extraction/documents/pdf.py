@@ -15,6 +15,7 @@ import re
 from contextlib import closing
 from itertools import islice
 from typing import Any
+from urllib.parse import urljoin
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
@@ -162,7 +163,7 @@ def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBu
     notes = pdf_objects.Notes()
     try:
         with pdf_objects.opened(body) as objects:
-            notes = pdf_objects.notes_of(objects, len(pages), len(body), outline_acts=outline_acts)
+            notes = pdf_objects.notes_of(objects, len(pages), body, outline_acts=outline_acts)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001, S110 - PDFium has read it all the same
@@ -176,10 +177,18 @@ def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBu
         progress.pages(pages)
     known = {target for target, *_ in builder.links}
     for target in notes.targets:
+        target = _joined(notes.base, target)
         if target not in known:
             builder.add_link(target)
     builder.note()
     return notes.unread
+
+
+def _joined(base: str, target: str) -> str:
+    try:
+        return urljoin(base, target)
+    except ValueError:
+        return target
 
 
 def _metadata(document: Any, builder: DocumentBuilder) -> None:

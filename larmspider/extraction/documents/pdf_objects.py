@@ -1,7 +1,7 @@
 """What the interface of PDFium leaves out of a PDF, by qpdf (``pikepdf``).
 
     with opened(body) as document:
-        found = notes_of(document, 20, len(body))     # of the first 20 pages
+        found = notes_of(document, 20, body)          # of the first 20 pages
         found.pages[0]                                # ["Miller", "to be checked"]
         found.targets                                 # ["http://h/next.html"]
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -35,6 +36,8 @@ MAX_OBJECTS = 100_000
 _DEEP = 32
 """Parents of a field."""
 _PUSH_BUTTON, _PASSWORD = 1 << 16, 1 << 13
+_HOLDS_FILES = re.compile(rb"/EF\b|/ObjStm\b")
+"""A body that has neither has no embedded file; to walk all pages takes a tenth of reading them."""
 _DIRECT = (0, 0)
 """The number of objects that stand within others."""
 _FILE_NAMES = ("/UF", "/F", "/Unix", "/Mac", "/DOS")
@@ -56,11 +59,13 @@ def opened(body: bytes) -> Iterator[pikepdf.Pdf]:
 
 
 class Notes:
-    """``pages``: texts by the number of their page; ``targets``: of actions."""
+    """``pages``: texts by the number of their page; ``targets``: of actions, relative to ``base``
+    if there is one (12.6.4.7)."""
 
     def __init__(self) -> None:
         self.pages: dict[int, list[str]] = {}
         self.targets: dict[str, None] = {}
+        self.base = ""
         self.unread = ""
         self._left = MAX_OBJECTS
 
@@ -89,19 +94,20 @@ def _damage_left_out(notes: Notes) -> Iterator[None]:
 
 
 def notes_of(
-    document: pikepdf.Pdf, most_pages: int, size: int, *, outline_acts: bool = True
+    document: pikepdf.Pdf, most_pages: int, body: bytes, *, outline_acts: bool = True
 ) -> Notes:
-    """``size``: bytes of the document; ``outline_acts``: whether its outline has actions. What is
-    found until a damaged place is kept."""
-    notes, budget = Notes(), Budget(size)
+    """``body``: the document; ``outline_acts``: whether its outline has actions. What is found
+    until a damaged place is kept."""
+    notes, budget = Notes(), Budget(len(body))
     root = document.Root
     steps: tuple[Callable[[], None], ...] = (
         lambda: _pages(document, most_pages, notes, budget),
         lambda: _fields(root, notes, budget),
-        lambda: _file_names(document, notes),
+        lambda: _file_names(document, notes) if _HOLDS_FILES.search(body) else None,
         lambda: _outline(root, notes) if outline_acts else None,
         lambda: _actions((root.get("/OpenAction"), *_additional(root)), notes),
         lambda: _xfa(root, notes, budget),
+        lambda: _base(root, notes),
     )
     for step in steps:
         try:
@@ -229,6 +235,11 @@ def _actions(first: Any, notes: Notes) -> None:
         waiting.append(action.get("/Next"))
 
 
+def _base(root: Any, notes: Notes) -> None:
+    if isinstance(uri := root.get("/URI"), Dictionary):
+        notes.base = _text(uri.get("/Base"))
+
+
 def _additional(holder: Any) -> Iterator[Any]:
     actions = holder.get("/AA")
     return iter(actions.as_dict().values() if isinstance(actions, Dictionary) else ())
@@ -256,6 +267,8 @@ def _xfa(root: Any, notes: Notes, budget: Budget) -> None:
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
     """Its embedded files. Raises Spent."""
+    if not _HOLDS_FILES.search(body):
+        return
     with ExitStack() as stack:
         try:
             document = stack.enter_context(opened(body))

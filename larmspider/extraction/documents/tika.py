@@ -7,7 +7,8 @@
   Works, Project and StarOffice it finds no text: they are ``no-reader``.
 - It adds what calamine leaves out of xls and xlsb: comments, charts, text boxes, headers, cells as
   they are shown, embedded documents. What has no new word is left out (`MERGED`).
-- It is asked where another reader finds no text in a format of Office, or calls it damaged.
+- It is asked where another reader finds no text in a format of Office, or calls it damaged or
+  encrypted.
 
 It is not asked for PDF without text, nor for texts, in which it finds nothing more. Its OCR is off.
 It is loaded when the first document needs it. What it gives is XHTML, which html.py reads.
@@ -41,6 +42,9 @@ MERGED = frozenset(
 )
 _ASKED_AFTER = frozenset({"office", "spreadsheet", "rtf", "epub", "msg", "ole", "unknown"})
 """Readers whose documents it may read where they fail."""
+_HELPED = (Outcome.NO_READER, Outcome.NO_TEXT, Outcome.DAMAGED, Outcome.ENCRYPTED)
+"""Outcomes of a first reader. Workbooks that are protected against changes alone are encrypted,
+with a password that everybody knows."""
 _ENCRYPTED = re.compile(r"(?i)encrypt|password|-protected$")
 _LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageParser"})
 """Parsers of Tika's that give names and no text."""
@@ -80,9 +84,7 @@ def _is_asked(mime: str, page: Page) -> bool:
     outcome = page.unread.partition(":")[0]
     if outcome == Outcome.DAMAGED and module_of(mime) == "pdf":
         return True
-    return module_of(mime) in _ASKED_AFTER and outcome in (
-        *(Outcome.NO_READER, Outcome.NO_TEXT, Outcome.DAMAGED),
-    )
+    return module_of(mime) in _ASKED_AFTER and outcome in _HELPED
 
 
 def _merge(page: Page, second: Page, passages: Iterator[str]) -> None:

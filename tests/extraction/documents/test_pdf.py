@@ -173,6 +173,12 @@ def test_links_lead_where_their_actions_do(action, found):
     assert urls(outline) == expected
 
 
+def test_links_are_relative_to_the_base_of_the_document():
+    body = annotated(LINK + b"<</S/URI/URI(x)/Next<</S/URI/URI(http://o/y)>>>>")
+    body = body.replace(b"/Pages 2 0 R", b"/Pages 2 0 R/URI<</Base(http://other/b/)>>")
+    assert urls(body) == ["http://o/y", "http://other/b/x"]
+
+
 # Embedded files.
 
 TEXT = b"the enclosed text"

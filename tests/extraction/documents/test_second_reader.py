@@ -17,6 +17,7 @@ from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.process import Readers
 from larmspider.extraction.process_child import PDF, Helpers
 from larmspider.items import Page
+from larmspider.urls.media_types import type_by_name
 from tests.support.documents import corpus
 
 HAS_TIKA = find_spec("iscc_tika") is not None
@@ -119,8 +120,7 @@ def test_the_header_of_a_sheet_is_found_behind_its_cells():
         (PDF, "no-text: a scan", ""),
         (PDF, "", "text"),
         (DOC, "", "text"),
-        (DOC, "encrypted: needs a password", ""),
-        (XLS, "encrypted: needs a password", ""),
+        (PDF, "encrypted: needs a password", ""),
         (XLS, "too-long: it has more than", "text"),
         ("application/zip", "damaged: the zip file cannot be read", ""),
         ("message/rfc822", "no-text: it was read", ""),
@@ -157,6 +157,15 @@ def test_tika_is_not_asked_where_it_finds_nothing_more(monkeypatch, mime, unread
 def test_what_tika_does_not_read_says_so(mime, body, outcome):
     page = tika.helped(mime, body, first(mime, body))
     assert (page.text, page.unread.partition(":")[0]) == ("", outcome)
+
+
+@needs_tika
+@pytest.mark.parametrize("name", corpus.encrypted())
+def test_what_is_encrypted_stays_so(name):
+    body = corpus.encrypted()[name]
+    page = first(mime := document_type(body, f"a.{name}", type_by_name(f"a.{name}")), body)
+    assert page.unread.startswith("encrypted:")
+    assert tika.helped(mime, body, page).unread.startswith("encrypted:")
 
 
 def test_pages_of_apple_until_2009_are_known_by_their_root():
