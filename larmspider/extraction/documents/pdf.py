@@ -160,6 +160,7 @@ def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBu
         place = entry.get_dest()
         titles.append(((place.get_index() if place else None) or 0, entry.get_title()))
         outline_acts |= bool(pdfium_c.FPDFBookmark_GetAction(entry))
+    outline_acts = outline_acts and pdf_objects.has_more_links(body, len(builder.links))
     notes = pdf_objects.Notes()
     try:
         with pdf_objects.opened(body) as objects:

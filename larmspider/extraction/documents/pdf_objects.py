@@ -38,6 +38,7 @@ _DEEP = 32
 _PUSH_BUTTON, _PASSWORD = 1 << 16, 1 << 13
 _HOLDS_FILES = re.compile(rb"/EF\b|/ObjStm\b")
 """A body that has neither has no embedded file; to walk all pages takes a tenth of reading them."""
+_LEADS_OUT = re.compile(rb"/S\s*+/(?:URI|GoToR|GoToE|Launch)\b")
 _DIRECT = (0, 0)
 """The number of objects that stand within others."""
 _FILE_NAMES = ("/UF", "/F", "/Unix", "/Mac", "/DOS")
@@ -56,6 +57,11 @@ def opened(body: bytes) -> Iterator[pikepdf.Pdf]:
         raise Unread(Outcome.ENCRYPTED, "needs a password") from None
     except (pikepdf.PdfError, RuntimeError) as error:
         raise Unread(Outcome.DAMAGED, f"its objects cannot be read: {error}"[:500]) from None
+
+
+def has_more_links(body: bytes, known: int) -> bool:
+    """Whether ``body`` has more actions that lead out of it than ``known``, or may have."""
+    return b"/ObjStm" in body or sum(1 for _ in _LEADS_OUT.finditer(body)) > known
 
 
 class Notes:
