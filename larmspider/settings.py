@@ -298,9 +298,10 @@ LARM_LANGUAGES = "ar,da,de,el,en,es,fi,fr,hu,it,ko,nl,no,pt,ro,ru,sv,ta,tr"
 # name holds. As JSON on the command line.
 LARM_FIELDS: dict[str, dict[str, str]] = {}
 
-# `tika`: what the readers refuse, or find no text in, is read by Apache Tika, doc and ppt among it
-# (`pip install 'larmspider[tika]'`). Empty: it is not.
-LARM_SECOND_READER = ""
+# Apache Tika reads doc, ppt, OneNote and other formats that no other reader knows, and adds to
+# what others find in xls (docs/documents.md#second-reader). `auto`: where it is installed, as on
+# Linux by default; `tika`: it has to be (`pip install 'larmspider[tika]'`). Empty: it does not.
+LARM_SECOND_READER = "auto"
 
 # The languages of scanned pages, as tesseract names them: `deu+eng`. Pages of a PDF without text
 # are then read by it (Debian: `tesseract-ocr`, `tesseract-ocr-deu`), at the lowest priority, in a

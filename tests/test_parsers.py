@@ -22,7 +22,16 @@ LIBRARIES = frozenset(
     {"selectolax", "lxml", "parsel", "cssselect", "html.parser", "html5lib", "bs4", "xml.etree"}
     | {"xml.parsers", "xml.dom", "xml.sax.expatreader", "olefile", "zipfile", "tarfile", "gzip"}
     | {"bz2", "lzma", "zipimport", "pypdfium2", "python_calamine", "mailbox", "email"}
-    | {"iscc_tika", "warcio", "protego", "brotli", "PIL", "chardetng_py", "charset_normalizer"}
+    | {
+        "iscc_tika",
+        "pikepdf",
+        "warcio",
+        "protego",
+        "brotli",
+        "PIL",
+        "chardetng_py",
+        "charset_normalizer",
+    }
     | {"pickle", "marshal", "shelve", "yaml", "docx", "openpyxl"}
 )
 """To import one is to call it."""
@@ -111,18 +120,19 @@ WHERE: Mapping[str, Row] = {
         *("lzma", "tarfile", "zipfile", "extraction.documents", "extractor_for", "members_of"),
     ),
     "extraction/documents/pdf.py": row(DOCUMENTS, _LIMITS, "pypdfium2", "extraction.documents"),
+    "extraction/documents/pdf_objects.py": row(
+        DOCUMENTS, _LIMITS, "pikepdf", "zlib.decompressobj", "extraction.documents"
+    ),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
     "extraction/documents/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/spreadsheet.py": row(
         DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
     ),
-    "extraction/documents/text.py": row(
-        DOCUMENTS, _LIMITS, "json.loads", "extraction.documents", "extraction.html"
+    "extraction/documents/tags.py": row(
+        DOCUMENTS, _LIMITS, "PIL", "tinytag", "extraction.documents"
     ),
-    "extraction/documents/text_page.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/tnef.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/zip_names.py": row(DOCUMENTS, _LIMITS, "zipfile"),
+    "extraction/documents/text.py": row(DOCUMENTS, _LIMITS, "json.loads", "extraction.documents"),
     "extraction/documents/tika.py": row(
         DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
     ),
@@ -336,6 +346,7 @@ def test_every_row_is_of_a_caller() -> None:
 
 def test_containers_and_documents_are_opened_by_readers_alone() -> None:
     apart = {"olefile", "tarfile", "gzip", "bz2", "lzma", "pypdfium2", "python_calamine", "email"}
+    apart |= {"pikepdf", "tinytag"}
     apart |= {"iscc_tika", "mailbox", "PIL", "parsel"}
     for module, listed in WHERE.items():
         if listed.parsers & apart:

@@ -15,7 +15,7 @@ from typing import Any
 
 from larmspider.extraction.body_type import media_type
 from larmspider.items import Outcome, Page
-from larmspider.urls.media_types import reader_of
+from larmspider.urls.media_types import TAGGED, TAGS, reader_of
 
 __all__ = [
     "add_outcome",
@@ -57,7 +57,7 @@ def members_of(mime: str) -> Members | None:
 
 @cache
 def _function(mime: str, name: str) -> Any:
-    module = reader_of(mime)
+    module = TAGS if mime in TAGGED else reader_of(mime)
     return getattr(import_module(module), name, None) if module else None
 
 
@@ -70,6 +70,6 @@ def add_outcome(page: Page) -> None:
 
 def without_text(mime: str, *, is_empty: bool = False) -> str:
     """``Page.unread`` of a body of type ``mime`` that has given no text."""
-    if extractor_for(mime) is None:
+    if mime in TAGGED or extractor_for(mime) is None:
         return f"{Outcome.BINARY}: {mime or 'its type'} is no document"
     return f"{Outcome.NO_TEXT}: it is empty" if is_empty else NO_TEXT

@@ -193,11 +193,13 @@ def _size(page: Page) -> int:
 
 def helpers_from_settings(settings: Settings) -> Helpers:
     """LARM_SECOND_READER, LARM_OCR and LARM_OCR_SECS. Raises ConfigError for what is not there."""
-    second = options.choice(settings, "LARM_SECOND_READER", ("", "tika"))
-    if second and find_spec("iscc_tika") is None:
+    second = options.choice(settings, "LARM_SECOND_READER", ("", "auto", "tika"))
+    is_installed = find_spec("iscc_tika") is not None
+    if second == "tika" and not is_installed:
         raise ConfigError(
             "LARM_SECOND_READER=tika: iscc-tika is not installed; pip install 'larmspider[tika]'"
         )
+    second = "tika" if second and is_installed else ""
     secs = options.seconds(settings, "LARM_OCR_SECS", minimum=1, maximum=86_400)
     if languages := str(settings.get("LARM_OCR") or ""):
         _check_tesseract(languages)

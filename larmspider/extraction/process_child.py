@@ -143,15 +143,10 @@ def _by(read: Callable[[], Page], url: str, mime: str) -> Page:
 def _helped(mime: str, body: bytes, page: Page, helpers: Helpers, ends: float) -> Page:
     """``page``, or that of the second reader, with the text of scans that were read until ``ends``
     by time.monotonic()."""
-    if helpers.second_reader and page.unread and not page.text:
+    if helpers.second_reader:
         from larmspider.extraction.documents import tika
 
-        if page.unread.startswith(tika.HELPED):
-            second = _by(lambda: tika.extract(body, page.url, None), page.url, mime)
-            if second.text:
-                page = second
-            elif page.unread.startswith(Outcome.NO_READER):
-                page.unread = second.unread
+        page = tika.helped(mime, body, page)
     if helpers.ocr and mime == PDF:
         from larmspider.extraction.documents import ocr
 
@@ -187,7 +182,7 @@ def main(
     _ignore_signals()
     if most:
         _leave_network()
-    _limit(memory_bytes, may_start_processes=helpers != NONE)
+    _limit(memory_bytes, helpers)
     if helpers.ocr and hasattr(os, "nice"):
         os.nice(19)
     if not most:
@@ -219,11 +214,20 @@ def main(
             except Exception as error:  # noqa: BLE001 - the crawl says so in its log
                 answer = {"refused": f"{Outcome.READER_DIED}: raised {error!r}"[:500]}
             done += 1
-            if done == most:
+            if done == most or _is_heavy(helpers):
                 answer["ended"] = 1
             answer["cpu"] = sum(os.times()[:4])  # with the processes that it has started
             send(sink, answer)
             sink.flush()
+
+
+def _is_heavy(helpers: Helpers) -> bool:
+    """Whether Tika keeps so much memory that another process should go on."""
+    if not helpers.second_reader:
+        return False
+    from larmspider.extraction.documents import tika
+
+    return tika.is_heavy()
 
 
 def _own_fields(rules: Rules) -> OwnFields:
@@ -258,15 +262,16 @@ def _limit_time(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
-def _limit(memory_bytes: int, *, may_start_processes: bool) -> None:
-    """Tesseract is a process, and Tika has threads; no other reader needs one. Root is not
-    limited."""
+def _limit(memory_bytes: int, helpers: Helpers) -> None:
+    """Tesseract is a process, and Tika has threads, which it asks for when it is loaded; no other
+    reader needs one. Root is not limited."""
     try:
         import resource
     except ImportError:  # no POSIX
         return
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if not may_start_processes:
-        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    if not helpers.ocr:
+        most = resource.getrlimit(resource.RLIMIT_NPROC)[1] if helpers.second_reader else 0
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, most))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))

@@ -37,6 +37,7 @@ from larmspider.items import REDIRECT, Link, Outcome, Page
 from larmspider.requests import LEASE, page_request
 from larmspider.scheduler.robots_fetch import RobotsFetch, began_at
 from larmspider.urls.canonical import Forms
+from larmspider.urls.media_types import is_closed
 from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.resolve import location_of, resolve
 
@@ -154,7 +155,7 @@ class SourceFetch(RobotsFetch):
         content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
         mime, body, url = body_type(response), response.body, response.url
         extract = extractor_for(mime)
-        if extract is None:
+        if extract is None or is_closed(mime):
             return None
         readers = self._readers()
         try:

@@ -165,6 +165,15 @@ _CLOSED = _NO_PROSE | frozenset(
     | {"application/ogg", "application/mp4", "application/x-matroska"}
 )
 """Pictures, sound, films, fonts, programs, and texts for browsers alone: no documents."""
+TAGS = _APART + "tags"
+TAGGED = frozenset(
+    {f"image/{name}" for name in ("jpeg", "jpg", "pjpeg", "png", "gif", "tiff", "webp")}
+    | {f"audio/{name}" for name in ("mpeg", "mp3", "mp4", "x-m4a", "m4a", "ogg", "vorbis", "opus")}
+    | {f"audio/{name}" for name in ("flac", "x-flac", "wav", "x-wav", "wave", "vnd.wave", "aiff")}
+    | {"audio/x-aiff", "audio/x-ms-wma", "video/mp4", "video/x-m4v", "video/quicktime"}
+    | {"video/ogg", "video/x-ms-wmv", "video/x-ms-asf", "application/ogg", "application/mp4"}
+)
+"""Pictures, sound and films whose tags are read (documents/tags.py). They stay closed."""
 _OFTEN_SOURCE = frozenset({"video/mp2t", "video/vnd.dlna.mpeg-tts"})
 """Servers send source code in TypeScript (.ts) so."""
 
@@ -207,8 +216,8 @@ def is_closed(mime: str) -> bool:
 
 
 def is_read_apart(mime: str) -> bool:
-    """Whether a document of this type is never read in the crawl's process."""
-    return reader_of(mime).startswith(_APART)
+    """Whether what is of this type is never read in the crawl's process."""
+    return mime in TAGGED or reader_of(mime).startswith(_APART)
 
 
 def announced_type(content_type: str, name: str) -> str:
@@ -222,7 +231,7 @@ def announced_type(content_type: str, name: str) -> str:
 
 def is_document(content_type: str, name: str) -> bool:
     """Whether the head of a response announces a document and no page."""
-    return is_read_apart(announced_type(content_type, name))
+    return reader_of(announced_type(content_type, name)).startswith(_APART)
 
 
 def type_by_name(name: str) -> str:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from larmspider.extraction import html, plain_text, xhtml
 from larmspider.extraction.body_type import END_BYTES, MAX_NAMES, media_type
-from larmspider.extraction.documents import pdf
+from larmspider.extraction.documents import pdf, tags
 from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.page_builder import MAX_TEXT
@@ -28,7 +28,8 @@ from tests.support.documents.hostile import ole_of_many_entries
         ("text/css", None),
         ("text/javascript", None),
         ("text/sgml", None),
-        ("image/png", None),
+        ("image/png", tags.extract),
+        ("image/x-icon", None),
         ("", None),
     ],
 )

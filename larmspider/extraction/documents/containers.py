@@ -56,6 +56,14 @@ _ODF_ROOT = re.compile(
 )
 
 
+_IWORK = re.compile(rb"<(sl:document|ls:document|key:presentation)\b")
+_IWORK_KINDS = {
+    b"sl:document": "pages",
+    b"ls:document": "numbers",
+    b"key:presentation": "keynote",
+}
+
+
 def document_type(body: bytes, name: str = "", content_type: str = "") -> str:
     """As media_type() has it, for a container with a look inside."""
     return media_type(content_type, body, name, _type_inside)
@@ -85,6 +93,7 @@ def _type_of_zip(body: bytes) -> str:
             return (
                 _by_mimetype(archive, names)
                 or _by_relationships(archive, names)
+                or _of_iwork(archive, names)
                 or type_of_names(names)
             )
     except Exception:  # noqa: BLE001 - zipfile and its codecs raise what bytes make them raise
@@ -116,6 +125,13 @@ def _by_mimetype(archive: zipfile.ZipFile, names: dict[str, str]) -> str:
         said = found[1].decode("latin-1").lower() if found else ""
         return said if said.startswith(ODF) and reader_of(said) else ODF + "text"
     return ""
+
+
+def _of_iwork(archive: zipfile.ZipFile, names: dict[str, str]) -> str:
+    """What Pages, Numbers and Keynote wrote until 2009, by the root element."""
+    listed = names.get("index.xml") or names.get("index.apxl")
+    found = _IWORK.search(_read(archive, listed)[:1_000]) if listed else None
+    return f"application/vnd.apple.{_IWORK_KINDS[found[1]]}" if found else ""
 
 
 def _by_relationships(archive: zipfile.ZipFile, names: dict[str, str]) -> str:

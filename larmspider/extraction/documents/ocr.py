@@ -22,9 +22,11 @@ _MAX_PIXELS = 5_000
 
 
 def is_wanted(page: Page | Part) -> bool:
-    """Whether a PDF that was read has a page without text."""
+    """Whether a PDF that was read has a page that draws no text (pdf.py: in its first line)."""
     no_text = page.unread.startswith(Outcome.NO_TEXT)
-    return no_text or (not page.unread and "" in page.text.split("\f"))
+    return no_text or (
+        not page.unread and any(text[:1] in ("", "\n") for text in page.text.split("\f"))
+    )
 
 
 def read_scans(body: bytes, page: Page, languages: str, ends: float) -> None:
@@ -36,11 +38,11 @@ def read_scans(body: bytes, page: Page, languages: str, ends: float) -> None:
         texts += [""] * (len(document) - len(texts))
         for number, text in enumerate(texts[: len(document)]):
             left = ends - time.monotonic()
-            if text or left <= 0:
+            if text[:1] not in ("", "\n") or left <= 0:
                 late |= left <= 0
                 continue
             with suppress(pdfium.PdfiumError):  # a page that is damaged
-                texts[number] = _text_of(document, number, languages, left)
+                texts[number] = _text_of(document, number, languages, left) + text
                 progress.pages(texts)
     except subprocess.TimeoutExpired:
         late = True

@@ -12,8 +12,10 @@ import olefile
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread
 from larmspider.items import Outcome, Page
 
+_BEFORE_OLE = (b"\xdb\xa5", b"\x9b\xa5", b"\xfe\x37\0", b"\x31\xbe\0\0", b"\x32\xbe\0\0")
+"""What Word 1 and 2, Word for DOS and Write begin with."""
 SIGNATURE = b"\xd0\xcf\x11\xe0"
-NEEDS_ANOTHER = "LARM_SECOND_READER=tika reads it, if installed"
+NEEDS_ANOTHER = "nothing that is installed and switched on reads it (LARM_SECOND_READER)"
 _WORD_FLAGS, _IS_ENCRYPTED = 11, 0x01  # FibBase (MS-DOC 2.5.2)
 _POWERPOINT_TOKEN, _ENCRYPTED_TOKEN = slice(12, 16), bytes.fromhex("dfc4d1f3")  # MS-PPT 2.3.2
 
@@ -69,6 +71,8 @@ def _text(value: bytes | str | None, codepage: str) -> str:
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     """What has no reader in the base install: .doc, .ppt. Its metadata are found all the same."""
+    if body.startswith(_BEFORE_OLE):
+        raise Unread(Outcome.NO_READER, "nothing reads what Word wrote before version 6")
     refuse_encrypted(body)
     builder = DocumentBuilder()
     ole_metadata(body, builder)

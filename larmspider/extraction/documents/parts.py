@@ -49,6 +49,8 @@ MAX_NAME = 1_024
 
 _BASE = "part://document/"
 """What links inside of a part are relative to: other parts, which need no crawl."""
+_HOLDERS = ("archives", "mail", "msg")
+"""Readers of documents whose parts are all that counts, or stand for it."""
 _PIECE = 1 << 16
 _KEPT_BYTES = 8 << 20
 """First bytes of a member that is too large, which are searched."""
@@ -65,7 +67,11 @@ DAMAGES = (
     *(NotImplementedError, ValueError, IndexError, RuntimeError),
 )
 """Python's library raises these for a damaged archive."""
-_HOLDERS = ("archives", "mail", "msg")
+_CLUTTER = re.compile(
+    r"(?i)(?:^|/)(?:__MACOSX/.*|\.DS_Store|(?:eh)?thumbs(?:_vista)?\.db|desktop\.ini"
+    r"|\._[^/]+|~\$[^/]+|\.~lock\.[^/]*#)$"
+)
+"""What programs leave beside files (known_paths.txt has the same for shares): no parts."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Names of tar files that are no UTF-8 have such."""
 
@@ -226,6 +232,8 @@ def members(
     inside = members_of(mime)
     assert inside is not None
     for path, data, said in inside(body, name, budget):
+        if _CLUTTER.search(path):
+            continue
         budget.take_member()
         path = one_line(_SURROGATES.sub("\ufffd", path), MAX_NAME) or "content"
         own = budget.own_name(within + path)

@@ -1,18 +1,27 @@
-"""PDF, by PDFium: text page by page, titles, the targets of URI links.
+"""PDF, by PDFium: text page by page, titles, the targets of links; the rest by pdf_objects.py.
 
-Pages are parted by form feeds in the Page's text, so that a hit can be named by its page.
+Pages are parted by form feeds in the Page's text, so that a hit can be named by its page. Behind
+the text that a page draws, and a line end, stands what is not drawn in it: looks of annotations
+and form fields, their contents and values, titles of the outline, names of attached files, each
+passage once. Embedded files are parts. A document that a password of "" opens is read. Left out
+are pictures (ocr.py), alternative texts of the structure tree, scripts and names of layers.
 """
 
 from __future__ import annotations
 
 import ctypes
+import logging
 import re
+from contextlib import closing
+from itertools import islice
 from typing import Any
+from urllib.parse import urljoin
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
 
 from larmspider.extraction import progress
+from larmspider.extraction.documents import pdf_objects
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, date_of
 from larmspider.extraction.page_builder import MAX_TEXT, page_text
 from larmspider.items import Outcome, Page
@@ -23,6 +32,15 @@ _HYPHENS = ("\ufffe", "\x02")
 """PDFium's marks for a hyphen at the end of a line, where a word goes on."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
+_MAX_LOOKS = 1_000
+"""Annotations of a page whose looks are read."""
+_EMPTY = len("\0\0")
+_UNDRAWN = (pdfium_c.FPDF_ANNOT_LINK, pdfium_c.FPDF_ANNOT_POPUP, pdfium_c.FPDF_ANNOT_TEXT)
+
+for _name in ("pikepdf", "pypdfium2"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())  # or each damage goes to stderr
+
+members = pdf_objects.members
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -33,16 +51,17 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             raise Unread(Outcome.ENCRYPTED, "needs a password") from None
         raise Unread(Outcome.DAMAGED, "PDFium finds no PDF in it") from None
     try:
-        return _read(document, url)
+        return _read(document, body, url)
     finally:
         document.close()
 
 
-def _read(document: Any, url: str) -> Page:
+def _read(document: Any, body: bytes, url: str) -> Page:
     builder = DocumentBuilder()
     _metadata(document, builder)
     builder.note()
     pages: list[str] = []
+    drawing: list[int] = []
     size = bad = 0
     for number in range(len(document)):
         try:
@@ -53,20 +72,24 @@ def _read(document: Any, url: str) -> Page:
             pages.append("")
             progress.page("")
             continue
-        text = text_page.get_text_bounded() if text_page.count_chars() > 0 else ""
-        for mark in _HYPHENS:
-            text = text.replace(mark, "")
+        text = _text(text_page)
         if not builder.title and not number:
             builder.title = _largest_text(text_page)
         _links(document, page, text_page, builder)
         text_page.close()
+        if _draws_annotations(page):
+            drawing.append(number)
         page.close()
-        pages.append(page_text([text.replace("\f", " ")]))
-        size += len(pages[-1])
+        pages.append(text)
+        size += len(text)
         builder.note()
-        progress.page(pages[-1])
+        progress.page(text)
         if size > MAX_TEXT:
             break
+    for number in drawing:
+        pages[number] = _with_looks(document, number, pages[number])
+    unread = _add_notes(document, body, pages, builder)
+    size = sum(map(len, pages))
     made = builder.page(url)
     made.text = "\f".join(pages)[:MAX_TEXT] if size else ""
     if size > MAX_TEXT:
@@ -74,7 +97,99 @@ def _read(document: Any, url: str) -> Page:
         made.unread = f"{Outcome.TOO_LONG}: {of}"
     elif not size and (bad or not len(document)):
         made.unread = f"{Outcome.DAMAGED}: no page can be read"
+    made.unread = made.unread or unread
     return made
+
+
+def _text(text_page: Any) -> str:
+    text = text_page.get_text_bounded() if text_page.count_chars() > 0 else ""
+    for mark in _HYPHENS:
+        text = text.replace(mark, "")
+    return page_text([text.replace("\f", " ")])
+
+
+def _draws_annotations(page: Any) -> bool:
+    """Whether an annotation or a form field has a look of its own. Of a page with very many
+    annotations the looks are not read, which takes the square of their number."""
+    number = pdfium_c.FPDFPage_GetAnnotCount(page)
+    return number <= _MAX_LOOKS and any(_is_drawn(page, index) for index in range(number))
+
+
+def _is_drawn(page: Any, index: int) -> bool:
+    annotation = pdfium_c.FPDFPage_GetAnnot(page, index)
+    if not annotation:
+        return False
+    normal = pdfium_c.FPDF_ANNOT_APPEARANCEMODE_NORMAL
+    drawn = (
+        pdfium_c.FPDFAnnot_GetSubtype(annotation) not in _UNDRAWN
+        and pdfium_c.FPDFAnnot_GetAP(annotation, normal, None, 0) > _EMPTY
+    )
+    pdfium_c.FPDFPage_CloseAnnot(annotation)
+    return drawn
+
+
+def _with_looks(document: Any, number: int, text: str) -> str:
+    """The text of a page, and behind it that of the looks of its annotations."""
+    try:
+        with closing(document[number]) as page:
+            pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY)
+        with closing(document[number]) as flat, closing(flat.get_textpage()) as text_page:
+            drawn = _text(text_page)
+    except pdfium.PdfiumError:
+        return text
+    if drawn.startswith(text):
+        return _noted(text, [drawn[len(text) :]])
+    return max(drawn, text, key=len)
+
+
+def _noted(text: str, notes: list[str]) -> str:
+    """``text`` of a page with those of ``notes`` that it does not have."""
+    has = f" {text} ".replace("\n", " ")
+    cleaned = dict.fromkeys(page_text([note.replace("\f", " ")]) for note in notes)
+    added = " ".join(note for note in cleaned if note and f" {note} " not in has)
+    if not added:
+        return text
+    return f"{text} {added}" if "\n" in text else f"{text}\n{added}"
+
+
+def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBuilder) -> str:
+    """What pdf_objects.py and the outline have, each on its page; why not all of it."""
+    titles: list[tuple[int, str]] = []
+    outline_acts = False
+    for entry in islice(document.get_toc(), pdf_objects.MAX_OBJECTS):
+        place = entry.get_dest()
+        titles.append(((place.get_index() if place else None) or 0, entry.get_title()))
+        outline_acts |= bool(pdfium_c.FPDFBookmark_GetAction(entry))
+    outline_acts = outline_acts and pdf_objects.has_more_links(body, len(builder.links))
+    notes = pdf_objects.Notes()
+    try:
+        with pdf_objects.opened(body) as objects:
+            notes = pdf_objects.notes_of(objects, len(pages), body, outline_acts=outline_acts)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - PDFium has read it all the same
+        pass
+    for number, title in titles:
+        notes.add(number, title)
+    for number, texts in notes.pages.items():
+        if number < len(pages):
+            pages[number] = _noted(pages[number], texts)
+    if notes.pages:
+        progress.pages(pages)
+    known = {target for target, *_ in builder.links}
+    for target in notes.targets:
+        target = _joined(notes.base, target)
+        if target not in known:
+            builder.add_link(target)
+    builder.note()
+    return notes.unread
+
+
+def _joined(base: str, target: str) -> str:
+    try:
+        return urljoin(base, target)
+    except ValueError:
+        return target
 
 
 def _metadata(document: Any, builder: DocumentBuilder) -> None:

@@ -35,6 +35,8 @@ __all__ = ["extract", "members"]
 
 _RECORD = struct.Struct("<HH")
 _HLINK, _FILEPASS = 0x01B8, 0x002F
+_OLD_STREAMS = (b"\x09\x00", b"\x09\x02", b"\x09\x04")
+"""Excel 2, 3 and 4 write no container."""
 _UNREADABLE = "\ufffd"
 """Calamine takes each byte of Excel 5 for a letter; Chinese, Japanese and Korean ones have two."""
 _URL_MONIKER = bytes.fromhex("e0c9ea79f9bace118c8200aa004ba90b")
@@ -58,6 +60,8 @@ def _read(body: bytes, builder: DocumentBuilder) -> None:
         ole_metadata(body, builder)
         for target in _targets(body):
             builder.add_link(target)
+    elif body.startswith(_OLD_STREAMS):
+        raise Unread(Outcome.NO_READER, NEEDS_ANOTHER)
     else:
         archive = ZipReader(body)
         package = Package(archive)

@@ -1,41 +1,166 @@
-"""The second reader: Apache Tika (``pip install 'larmspider[tika]'``), for what the others refuse.
+"""The second reader: Apache Tika, compiled into a library (``iscc-tika``), for what no other reads.
 
-It reads doc, ppt, Visio, Works and hundreds of others from inside of this process, and may find
-text where the first reader found none. What it gives is XHTML, which html.py reads.
+    helped("application/msword", body, page)       # the Page with the text of a doc
+
+- It alone reads doc, ppt, OneNote, Publisher, Visio until 2010, chm, WordPerfect, XPS, Excel 2 to
+  4, and Pages, Numbers and Keynote of iWork '09 (`READ`). Of later ones, of Visio 2013 and later,
+  Works, Project and StarOffice it finds no text: they are ``no-reader``.
+- It adds what calamine leaves out of xls and xlsb: comments, charts, text boxes, headers, cells as
+  they are shown, embedded documents. What has no new word is left out (`MERGED`).
+- It is asked where another reader finds no text in a format of Office, or calls it damaged or
+  encrypted.
+
+It is not asked for PDF without text, nor for texts, in which it finds nothing more. Its OCR is off.
+It is loaded when the first document needs it. What it gives is XHTML, which html.py reads.
 """
 
 from __future__ import annotations
 
+import mmap
+import re
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from larmspider.extraction import html
-from larmspider.extraction.documents.reading import Unread, date_of
-from larmspider.extraction.page_builder import MAX_TEXT
+from larmspider.extraction.documents.ole import NEEDS_ANOTHER
+from larmspider.extraction.documents.reading import Unread, date_of, parse_xml
+from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT
 from larmspider.items import Outcome, Page
+from larmspider.urls.media_types import WRAPPED, module_of
 
-HELPED = (Outcome.NO_READER, Outcome.NO_TEXT, Outcome.DAMAGED)
-"""Outcomes of a first reader after which this one is asked."""
+READ = frozenset(
+    {"application/msword", "application/vnd.ms-powerpoint", "application/x-mspublisher"}
+    | {"application/vnd.visio", "application/vnd.wordperfect"}
+    | {"application/onenote", "application/vnd.ms-htmlhelp", "application/vnd.ms-excel"}
+    | {f"application/vnd.apple.{name}" for name in ("pages", "numbers", "keynote")}
+    | {"application/vnd.ms-xpsdocument"}
+)
+MERGED = frozenset(
+    {"application/vnd.ms-excel", "application/vnd.ms-excel.sheet.binary.macroenabled.12"}
+)
+_ASKED_AFTER = frozenset({"office", "spreadsheet", "rtf", "epub", "msg", "ole", "unknown"})
+"""Readers whose documents it may read where they fail."""
+_HELPED = (Outcome.NO_READER, Outcome.NO_TEXT, Outcome.DAMAGED, Outcome.ENCRYPTED)
+"""Outcomes of a first reader. Workbooks that are protected against changes alone are encrypted,
+with a password that everybody knows."""
+_ENCRYPTED = re.compile(r"(?i)encrypt|password|-protected$")
+_LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageParser"})
+"""Parsers of Tika's that give names and no text."""
+_HEAVY_BYTES = 200_000_000
+_AS_ZIP = "PackageParser"
+"""Tika's for documents in a zip file that it does not know, and for archives."""
 
 
-def extract(body: bytes, url: str, content_type: str | None) -> Page:
+def helped(mime: str, body: bytes, page: Page) -> Page:
+    """``page`` of the first reader, or what Tika makes of it."""
+    if not _is_asked(mime, page):
+        return page
+    try:
+        second, passages = _read(mime, body, page.url)
+    except Unread as refused:
+        if page.unread.endswith(NEEDS_ANOTHER) and (
+            mime in READ or refused.outcome is not Outcome.DAMAGED
+        ):
+            page.unread = refused.unread
+        return page
+    if page.text:
+        _merge(page, second, passages)
+    elif second.text:
+        second.title = page.title or second.title
+        second.author = page.author or second.author
+        second.modified = page.modified or second.modified
+        _add_links(second, page)
+        return second
+    elif page.unread.startswith(Outcome.NO_READER) and mime in READ:
+        page.unread = f"{Outcome.NO_TEXT}: it was read, and has no text"
+    return page
+
+
+def _is_asked(mime: str, page: Page) -> bool:
+    if page.text:
+        return mime in MERGED and not page.unread
+    outcome = page.unread.partition(":")[0]
+    if outcome == Outcome.DAMAGED and module_of(mime) == "pdf":
+        return True
+    return module_of(mime) in _ASKED_AFTER and outcome in _HELPED
+
+
+def _merge(page: Page, second: Page, passages: Iterator[str]) -> None:
+    """Add to ``page`` the passages that have a word it does not have, and links."""
+    words, added = set(page.text.split()), []
+    for passage in passages:
+        if not words.issuperset(new := passage.split()):
+            words.update(new)
+            added += new
+    if added:
+        page.text = f"{page.text} {' '.join(added)}"[:MAX_TEXT]
+    page.title = page.title or second.title
+    _add_links(page, second)
+
+
+def _add_links(page: Page, other: Page) -> None:
+    known = {link.url for link in page.links}
+    page.links += [link for link in other.links if link.url not in known]
+    del page.links[MAX_LINKS:]
+
+
+def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
+    """The Page, and the passages of its text. Raises Unread."""
     try:
         xhtml, metadata = _extractor().extract_bytes_to_string(bytearray(body))
     except Exception as error:  # noqa: BLE001 - TypeError, RuntimeError, ... by kind of document
+        if _ENCRYPTED.search(str(error)):
+            raise Unread(Outcome.ENCRYPTED, "needs a password") from None
         raise Unread(Outcome.DAMAGED, f"Tika cannot read it: {error}"[:300]) from None
-    page = html.extract(xhtml.encode("utf-8", "replace"), url, "text/html; charset=utf-8")
+    if any(map(_ENCRYPTED.search, metadata.get("Content-Type", ()))):
+        raise Unread(Outcome.ENCRYPTED, "needs a password")
+    parsers = {one.rpartition(".")[2] for one in metadata.get("X-TIKA:Parsed-By", ())}
+    if parsers & _LISTS_ONLY or (_AS_ZIP in parsers and mime in WRAPPED):
+        raise Unread(Outcome.NO_READER, "Tika does not read it either")
+    data = xhtml.replace("\ufffd", " ").encode("utf-8", "replace")  # numbers of notes
+    page = html.extract(data, url, "text/html; charset=utf-8")
     page.author = "; ".join(metadata.get("dc:creator", ()))[:255]
     page.language = page.language or next(iter(metadata.get("dc:language", ())), None)
     page.modified = next(map(date_of, metadata.get("dcterms:modified", ())), None)
     page.charset = None
-    return page
+    return page, parse_xml(data).itertext()
+
+
+def is_heavy() -> bool:
+    """Whether this process has taken more than `_HEAVY_BYTES`, since Tika was loaded."""
+    if not _extractor.cache_info().currsize:
+        return False
+    try:
+        resident = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    except OSError:  # no Linux
+        return False
+    return resident * mmap.PAGESIZE > _HEAVY_BYTES
 
 
 @cache
 def _extractor() -> Any:
+    _allow_threads()
     import iscc_tika
 
     without_ocr = iscc_tika.TesseractOcrConfig().set_skip_ocr(True)
     pdf = iscc_tika.PdfParserConfig().set_ocr_strategy(iscc_tika.PdfOcrStrategy.NO_OCR)
-    extractor = iscc_tika.Extractor().set_xml_output(True).set_extract_string_max_length(MAX_TEXT)
+    office = iscc_tika.OfficeParserConfig().set_include_headers_and_footers(True)
+    extractor = (
+        iscc_tika.Extractor()
+        .set_office_config(office)
+        .set_xml_output(True)
+        .set_extract_string_max_length(MAX_TEXT)
+    )
     return extractor.set_ocr_config(without_ocr).set_pdf_config(pdf)
+
+
+def _allow_threads() -> None:
+    """Raise the limit that process_child.py sets as long as no reader needs threads."""
+    try:
+        import resource
+    except ImportError:  # no POSIX
+        return
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterator
 
 import pytest
+from PIL import Image
 
 from larmspider.extraction import process
 from larmspider.extraction.documents import parts, spreadsheet
@@ -208,6 +209,28 @@ def test_one_part_that_cannot_be_read_does_not_cost_the_others(readers):
     a, b = read(body, "x.zip", readers).parts
     assert a.unread.startswith("damaged:")
     assert (b.text, b.unread) == ("text of b", "")
+
+
+def test_what_programs_leave_beside_files_is_no_part(readers):
+    names = ("__MACOSX/._a.txt", "b/._a.txt", "~$plan.docx", ".~lock.a.odt#", "b/Thumbs.db")
+    names += (".DS_Store", "b/Desktop.ini", "ehthumbs.db", "__MACOSX/b/c.txt")
+    kept = ("a.txt", "b/_a.txt", "b/thumbs.db.txt", "my__MACOSX/a.txt", "~notes.txt")
+    body = corpus.zipped(dict.fromkeys((*names, *kept), "text"))
+    assert [part.name for part in read(body, "x.zip", readers).parts] == list(kept)
+
+
+def picture(**options: object) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(out, "JPEG", **options)
+    return out.getvalue()
+
+
+def test_a_picture_without_tags_stays_binary(readers):
+    for body in (picture(), b"\0" * 9, b""):
+        page = readers.read_again("image/jpeg", body, "http://h/a")
+        assert (page.text, page.unread) == ("", "binary: image/jpeg is no document")
+    page = readers.read_again("image/jpeg", picture(comment=b"a boat"), "http://h/a")
+    assert (page.mime, page.text, page.unread) == ("image/jpeg", "a boat", "")
 
 
 # What cannot be read.

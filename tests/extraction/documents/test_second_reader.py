@@ -1,17 +1,26 @@
-"""Tika and tesseract, where they are asked for: what they find, and errors where they are not."""
+"""Tika and tesseract: what they find, what they are asked for, and errors where they are not."""
 
 import shutil
+import struct
 from importlib.util import find_spec
 
 import pypdfium2 as pdfium
 import pytest
 from scrapy.settings import Settings
 
+from larmspider import settings as defaults
 from larmspider.errors import ConfigError
 from larmspider.extraction import process
+from larmspider.extraction.documents import parts, tika
+from larmspider.extraction.documents.containers import document_type
+from larmspider.extraction.documents.reading import Unread
 from larmspider.extraction.process import Readers
-from larmspider.extraction.process_child import Helpers
+from larmspider.extraction.process_child import PDF, Helpers
+from larmspider.items import Page
+from larmspider.urls.media_types import type_by_name
 from tests.support.documents import corpus
+
+HAS_TIKA = find_spec("iscc_tika") is not None
 
 
 def helpers(**changed: object) -> Helpers:
@@ -42,12 +51,131 @@ def test_names_what_is_to_be_installed(monkeypatch):
         helpers(LARM_SECOND_READER="tika")
 
 
-def test_by_default_there_is_neither():
-    assert helpers() == Helpers("", "", 0.0)
+def test_by_default_there_is_tika_where_it_is_installed(monkeypatch):
+    default = defaults.LARM_SECOND_READER
+    assert helpers(LARM_SECOND_READER=default) == Helpers("tika" if HAS_TIKA else "", "", 0.0)
+    monkeypatch.setattr(process, "find_spec", lambda name: None)
+    assert helpers(LARM_SECOND_READER=default) == helpers(LARM_SECOND_READER="") == Helpers()
+
+
+needs_tika = pytest.mark.skipif(not HAS_TIKA, reason="iscc-tika is not installed")
+XLS, DOC = "application/vnd.ms-excel", "application/msword"
+
+
+def excel4(text: bytes) -> bytes:
+    """A sheet of Excel 4 with one cell: BOF, LABEL and EOF (Excel file format 5.8, 5.61)."""
+
+    def record(kind: int, data: bytes) -> bytes:
+        return struct.pack("<HH", kind, len(data)) + data
+
+    label = struct.pack("<HHHH", 0, 0, 0, len(text)) + text
+    return record(0x409, struct.pack("<HHH", 0, 0x10, 0)) + record(0x204, label) + record(10, b"")
+
+
+def first(mime: str, body: bytes) -> Page:
+    """The Page of the first reader."""
+    try:
+        return parts.read(mime, body, "http://h/a", None)
+    except Unread as refused:
+        page = refused.page or Page("http://h/a")
+        page.unread = refused.unread
+        return page
+
+
+@needs_tika
+def test_excel_4_is_read_and_is_not_damaged():
+    body = excel4(b"Liegeplatz")
+    page = first(XLS, body)
+    assert page.unread.startswith("no-reader:")
+    page = tika.helped(XLS, body, page)
+    assert ("Liegeplatz" in page.text.split(), page.unread) == (True, "")
+
+
+@needs_tika
+def test_passages_that_the_first_reader_lacks_are_added_once():
+    body = excel4(b"Liegeplatz 12")
+    known = tika.helped(XLS, body, Page("http://h/a", text="Liegeplatz 12 Sheet1", title="own"))
+    assert (known.text, known.title) == ("Liegeplatz 12 Sheet1", "own")
+    lacking = tika.helped(XLS, body, Page("http://h/a", text="Liegeplatz"))
+    assert lacking.text.startswith("Liegeplatz ")
+    assert lacking.text.split().count("12") == 1
+
+
+@needs_tika
+def test_the_header_of_a_sheet_is_found_behind_its_cells():
+    header = b"&CKopfzeile"
+    body = corpus.xls(more=struct.pack("<HHHB", 0x14, len(header) + 3, len(header), 0) + header)
+    page = first(XLS, body)
+    assert "Kopfzeile" not in page.text
+    cells, links = page.text, [link.url for link in page.links]
+    page = tika.helped(XLS, body, page)
+    assert page.text.startswith(f"{cells} ")
+    assert "Kopfzeile" in page.text
+    assert [link.url for link in page.links] == links
+
+
+@pytest.mark.parametrize(
+    ("mime", "unread", "text"),
+    [
+        (PDF, "no-text: a scan", ""),
+        (PDF, "", "text"),
+        (DOC, "", "text"),
+        (PDF, "encrypted: needs a password", ""),
+        (XLS, "too-long: it has more than", "text"),
+        ("application/zip", "damaged: the zip file cannot be read", ""),
+        ("message/rfc822", "no-text: it was read", ""),
+        ("image/jpeg", "binary: image/jpeg is no document", ""),
+    ],
+)
+def test_tika_is_not_asked_where_it_finds_nothing_more(monkeypatch, mime, unread, text):
+    monkeypatch.setattr(tika, "_read", pytest.fail)
+    page = Page("http://h/a", text=text, unread=unread)
+    assert tika.helped(mime, b"x", page) is page
+
+
+@needs_tika
+@pytest.mark.parametrize(
+    ("mime", "body", "outcome"),
+    [
+        ("image/vnd.djvu", b"AT&TFORM\0\0\0\x0cDJVUINFO\0\0\0\0", "no-reader"),
+        ("application/vnd.ms-project", corpus.ole({"Props": b"x"}), "no-reader"),
+        (
+            "application/vnd.apple.pages",
+            corpus.zipped({"Index/Document.iwa": b"x", "preview.jpg": b"x"}),
+            "no-reader",
+        ),
+        (
+            "application/vnd.ms-visio.drawing",
+            corpus.zipped({"[Content_Types].xml": "", "visio/pages/page1.xml": ""}),
+            "no-reader",
+        ),
+        (DOC, b"\xdb\xa5\x2d\0" + b"\0" * 100, "no-reader"),
+        (DOC, corpus.ole({"WordDocument": b"x"}), "damaged"),
+        (DOC, b"\0" * 9, "damaged"),
+    ],
+)
+def test_what_tika_does_not_read_says_so(mime, body, outcome):
+    page = tika.helped(mime, body, first(mime, body))
+    assert (page.text, page.unread.partition(":")[0]) == ("", outcome)
+
+
+@needs_tika
+@pytest.mark.parametrize("name", corpus.encrypted())
+def test_what_is_encrypted_stays_so(name):
+    body = corpus.encrypted()[name]
+    page = first(mime := document_type(body, f"a.{name}", type_by_name(f"a.{name}")), body)
+    assert page.unread.startswith("encrypted:")
+    assert tika.helped(mime, body, page).unread.startswith("encrypted:")
+
+
+def test_pages_of_apple_until_2009_are_known_by_their_root():
+    for root, name in (("sl:document", "pages"), ("ls:document", "numbers")):
+        body = corpus.zipped({"index.xml": f'<?xml version="1.0"?><{root} xmlns:sf="x"/>'})
+        assert document_type(body) == f"application/vnd.apple.{name}"
 
 
 @pytest.mark.acceptance
-@pytest.mark.skipif(find_spec("iscc_tika") is None, reason="the extra tika is not installed")
+@needs_tika
 def test_tika_reads_what_the_first_reader_refuses():
     body = rb"{\rtf1\ansi The secondword lighthouse\par}"
     with Readers(helpers=Helpers("tika")) as readers:

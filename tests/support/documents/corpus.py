@@ -337,8 +337,8 @@ def _tnef() -> bytes:
     return tnef(attribute(1, 0x9003, properties(pairs)), plan)
 
 
-def xls(first: bytes = b"") -> bytes:
-    """BIFF8 with one cell; ``first`` are records at the beginning."""
+def xls(first: bytes = b"", more: bytes = b"") -> bytes:
+    """BIFF8 with one cell; ``first`` are records at the beginning, ``more`` are of the sheet."""
 
     def record(kind: int, data: bytes) -> bytes:
         return struct.pack("<HH", kind, len(data)) + data
@@ -356,7 +356,7 @@ def xls(first: bytes = b"") -> bytes:
     url = f"{LINKED.format(name='xls')}\0".encode("utf-16-le")
     link = bytes(8) + monikers[0] + struct.pack("<II", 2, 3) + monikers[1]
     link += struct.pack("<I", len(url)) + url
-    sheet += record(0x0204, cell) + record(0x01B8, link) + record(0x000A, b"")
+    sheet += more + record(0x0204, cell) + record(0x01B8, link) + record(0x000A, b"")
     return ole({"Workbook": (head + sheet).ljust(4096, b"\0")})
 
 
