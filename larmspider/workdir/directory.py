@@ -401,14 +401,15 @@ def worker_dirs(root: Path) -> list[Path]:
     leaves it out without a word, and the pages of that worker with it."""
     try:
         folders = [path for path in root.iterdir() if path.name != NO_WORKERS]
-        return sorted(path for path in folders if _is_worker(path))
+        return sorted(path for path in folders if is_worker(path))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise CrawlDirError(f"{error.filename or root}: {error.strerror}") from None
 
 
-def _is_worker(path: Path) -> bool:
+def is_worker(path: Path) -> bool:
+    """Whether a folder is a crawl's directory."""
     if (path / MANIFEST).exists():
         return True
     return (path / "frontier" / "data.mdb").exists() and read_or_copy(path).copied

@@ -65,6 +65,9 @@ def test_a_lost_directory_is_named_with_its_partitions(folder: Path) -> None:
         assert ran.status == 1
         assert f"{lost}: is gone: worker {lost.name} visited 2 URLs of partition" in ran.out
     assert verify(folder, "--shard", str(folder / lost.name)).status == 0
+    ran = verify(folder, "--shard", str(folder / "copy" / "redis"))
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+    assert "redis: expected a worker's directory" in ran.err
 
 
 def test_a_lost_directory_is_named_where_another_worker_has_its_partition(tmp_path: Path) -> None:
