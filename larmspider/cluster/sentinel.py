@@ -22,9 +22,9 @@ from larmspider.errors import ConfigError
 
 _URL = re.compile(
     r"(?P<tls>redis|rediss)\+sentinel://(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
-    r"(?P<hosts>[^/@]+)/(?P<service>[^/]+)(?:/(?P<db>\d+))?/?"
+    r"(?P<hosts>[^/@]+)/(?P<service>[^/]+)(?:/(?P<db>[0-9]+))?/?"
 )
-_HOST = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::(?P<port>\d{1,5}))?")
+_HOST = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?")
 PORT = 26379
 
 
@@ -40,13 +40,14 @@ class SentinelRedis(redis.Redis):
     def from_url(cls, url: str, **options: Any) -> Any:
         """Raises ConfigError; its text has no password."""
         found = _URL.fullmatch(url)
-        hosts = [_HOST.fullmatch(one) for one in found["hosts"].split(",")] if found else [None]
-        if found is None or None in hosts:
+        hosts = [_HOST.fullmatch(one) for one in found["hosts"].split(",")] if found else []
+        sentinels = [(one["host"].strip("[]"), int(one["port"] or PORT)) for one in hosts if one]
+        ports_are_well = all(0 < port < 65_536 for _, port in sentinels)
+        if found is None or len(sentinels) < len(hosts) or not ports_are_well:
             raise ConfigError(
                 "REDIS_URL: expected redis+sentinel://[user:password@]HOST:26379,HOST2:26379/NAME/0,"
                 " where NAME is what the sentinels call the master"
             )
-        sentinels = [(one["host"].strip("[]"), int(one["port"] or PORT)) for one in hosts if one]
         if found["user"]:
             options["username"] = unquote(found["user"])
         if found["password"]:

@@ -24,7 +24,7 @@ from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.files import is_locked, why_no_lock
 from larmspider.formatting import counted, doing, printable
 from larmspider.pipelines.compaction import finish
-from larmspider.workdir.directory import locked, worker_dirs
+from larmspider.workdir.directory import is_worker, locked, worker_dirs
 from larmspider.workdir.frames import damages
 from larmspider.workdir.manifest import LOCK
 from larmspider.workdir.manifest_copy import read_or_copy
@@ -62,6 +62,7 @@ class Command(LarmCommand):
             parts = parts_of(root)
         except LarmspiderError as error:
             raise ConfigError(str(error)) from error
+        elsewhere = self._elsewhere(is_shared=parts != [root])
         for path in {root, *parts}:
             if why := _unreadable(path):
                 raise ConfigError(f"{why}: nothing was checked; run this as the crawl's user")
@@ -79,7 +80,7 @@ class Command(LarmCommand):
             found = check_root(root)
             from larmspider.crawl.verify.workers import check_workers  # imports Redis
 
-            check_workers(found, parts, self._elsewhere(), self.settings)
+            check_workers(found, parts, elsewhere, self.settings)
             every.append(found)
             if opts.repair:
                 left += repair(found, self.settings, lambda *_: None, make_due=lambda _: 0)
@@ -88,10 +89,16 @@ class Command(LarmCommand):
         damaged = any(found.damages for found in every)
         self.exitcode = int(bool(left) if opts.repair else damaged)
 
-    def _elsewhere(self) -> set[str]:
-        """Names of the workers whose directories --shard names."""
+    def _elsewhere(self, *, is_shared: bool) -> set[str]:
+        """Names of the workers whose directories --shard names; those of another machine need not
+        be here. Raises ConfigError."""
         assert self.settings is not None
         given = [Path(one).expanduser() for one in options.strings(self.settings, "LARM_SHARDS")]
+        if given and not is_shared:
+            raise ConfigError(f"--shard {given[0]}: expected a crawl that workers share")
+        for path in given:
+            if path.exists() and not is_worker(path) and not worker_dirs(path):
+                raise ConfigError(f"--shard {path}: expected a worker's directory")
         return {one.name for path in given for one in (path, *worker_dirs(path))}
 
     def _one(self, path: Path, root: Path, *, repairs: bool) -> tuple[Findings, list[str]]:

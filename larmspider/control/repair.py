@@ -51,7 +51,7 @@ from larmspider.pipelines.outbox.spool import Position, cursors, read_committed,
 from larmspider.pipelines.page_files import PageFilesPipeline, page_file_name
 from larmspider.pipelines.records import read_records
 from larmspider.pipelines.warc import FOLDER as WARC
-from larmspider.pipelines.warc import warc_files
+from larmspider.pipelines.warc import drop_records, fill_up, warc_files
 from larmspider.workdir.directory import write_manifest
 from larmspider.workdir.frames import (
     FRAME_BYTES,
@@ -212,6 +212,10 @@ def _mend_files(found: Findings, say: Say) -> None:
     for number, (file, size) in enumerate(found.short.items()):
         say("files", number, len(found.short))
         _fill_up(file, size)
+    for file, (whole, size) in found.warc_short.items():
+        fill_up(file, whole, size)
+    for file, starts in found.warc_lost.items():
+        drop_records(file, starts)
     for file, holes in found.holes.items():
         if file.name.endswith(SUFFIX):
             _pack_anew(file)

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from larmspider import options, stats
 from larmspider.errors import CommittedGoneError, ConfigError
-from larmspider.files import replace_file
+from larmspider.files import replace_file, sync_file, sync_folder
 from larmspider.pipelines.page_files import WARC, bodies_in_warc
 from larmspider.pipelines.records import AppendFile, truncate_file
 from larmspider.pipelines.store import Store
@@ -211,6 +212,58 @@ def warc_files(folder: Path) -> dict[int, Path]:
     """By number, in order."""
     found = ((_NUMBER.search(path.name), path) for path in folder.glob("*.warc.gz"))
     return dict(sorted((int(match[1]), path) for match, path in found if match))
+
+
+def lost_warc_files(folder: Path) -> dict[int, Path]:
+    """The WARC files that are not there and whose CDXJ is, by number."""
+    named = [path.with_suffix(".warc.gz") for path in folder.glob("*.cdxj")]
+    found = [(_NUMBER.search(path.name), path) for path in named if not path.exists()]
+    return {int(match[1]): path for match, path in found if match}
+
+
+def fill_up(path: Path, whole: int, size: int) -> None:
+    """Let a WARC file that was cut short have ``size`` bytes again: behind ``whole``, where its
+    last whole record ends, comes a record of type warcinfo, with a long comment in its gzip header.
+    So its committed length stays right, and readers find the records that follow."""
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    os.truncate(path, whole)
+    member = info_record(path.name, description="What stood here is lost").member
+    flags, left = member[3] | _HAS_COMMENT, size - whole - len(member) - 1
+    with path.open("ab") as file:
+        if left >= 0:
+            file.write(member[:3] + bytes((flags,)) + member[4:_GZIP_HEAD])
+            for at in range(0, left, _PIECE):
+                file.write(b" " * min(_PIECE, left - at))
+            file.write(b"\0" + member[_GZIP_HEAD:])
+        else:  # a file of hardly more than nothing
+            file.write(bytes(size - whole))
+    sync_file(path)
+    sync_folder(path.parent)
+
+
+LEAST_FILLED = 1_000
+"""Bytes that are enough for the record of fill_up()."""
+_GZIP_HEAD, _HAS_COMMENT = 10, 0x10  # RFC 1952 2.3
+_PIECE = 1 << 20
+
+
+def drop_records(path: Path, starts: Collection[int]) -> None:
+    """Let the CDXJ of a WARC file name no record that begins at ``starts``: none can be read, so no
+    later page may refer to one of them."""
+    cdxj = cdxj_of(path)
+    lines = cdxj.read_bytes().splitlines(keepends=True) if cdxj.exists() else []
+    kept = [line for line in lines if _offset(line) not in starts]
+    if len(kept) < len(lines) or not cdxj.exists():
+        replace_file(cdxj, b"".join(kept))
+
+
+def _offset(line: bytes) -> int:
+    """-1 for a line that names no record."""
+    try:
+        return int(_fields(line.decode()).get("offset", -1))
+    except ValueError:
+        return -1
 
 
 def cdxj_of(path: Path) -> Path:

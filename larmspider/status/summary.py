@@ -338,13 +338,19 @@ class Summary:
             )
 
 
+_MENDS = ("scrapy verify", "scrapy reindex", "scrapy workers --rebuild")
+"""Commands: a text that names one of them says what to do."""
+
+
 def _after_a_break(why: str) -> str:
     """The advice for an error that has none of its own."""
-    if "scrapy verify" in why or "scrapy reindex" in why:
+    if any(command in why for command in _MENDS):
         return ""
     again = "run the same command to continue from its last checkpoint"
     if os.strerror(errno.ENOSPC) in why or os.strerror(errno.EDQUOT) in why:
         return f"; make room, and {again}"
+    if os.strerror(errno.EFBIG) in why:
+        return f"; raise the limit (ulimit -f), and {again}"
     return f"; {again}. If it breaks off again, scrapy verify says what is damaged"
 
 

@@ -396,15 +396,23 @@ _WEB_FILES = ("web.token*", "web.json*")
 
 
 def worker_dirs(root: Path) -> list[Path]:
-    """The workers' directories in ``root``, by name. Raises CrawlDirError for a folder that may not
-    be looked into: glob() leaves it out without a word, and the pages of that worker with it."""
+    """The workers' directories in ``root``, by name, also one whose crawl.json is gone and whose
+    frontier has a copy. Raises CrawlDirError for a folder that may not be looked into: glob()
+    leaves it out without a word, and the pages of that worker with it."""
     try:
         folders = [path for path in root.iterdir() if path.name != NO_WORKERS]
-        return sorted(path for path in folders if (path / MANIFEST).exists())
+        return sorted(path for path in folders if is_worker(path))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise CrawlDirError(f"{error.filename or root}: {error.strerror}") from None
+
+
+def is_worker(path: Path) -> bool:
+    """Whether a folder is a crawl's directory."""
+    if (path / MANIFEST).exists():
+        return True
+    return (path / "frontier" / "data.mdb").exists() and read_or_copy(path).copied
 
 
 def is_unjudged(worker: Path, root: Path) -> bool:

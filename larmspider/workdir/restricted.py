@@ -127,18 +127,15 @@ def _by_manifest(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _manifests(directory: Path) -> Iterator[Mapping[str, Any]]:
     """crawl.json of a directory, and of all others that belong to the same crawl."""
-    own = _read(directory)
-    if own is None:
-        if any((directory / name).exists() for name in _PAGES):
-            raise CrawlDirError(f"{directory} holds pages and has no {MANIFEST}")
-        own = {}
+    own = _read_beside_pages(directory)
     yield own
     root = directory
     if not is_shared(own) and is_shared(of_all := _read(directory.parent) or {}):
         root = directory.parent
         yield of_all
     if root != directory or is_shared(own):
-        yield from (_read(folder) or {} for folder in _folders(root) if folder != directory)
+        others = (folder for folder in _folders(root) if folder != directory)
+        yield from map(_read_beside_pages, others)
 
 
 def _folders(root: Path) -> list[Path]:
@@ -148,6 +145,15 @@ def _folders(root: Path) -> list[Path]:
         return [path for path in root.iterdir() if path.name != NO_WORKERS]
     except OSError as error:
         raise CrawlDirError(f"{root} cannot be listed: {error}") from None
+
+
+def _read_beside_pages(directory: Path) -> dict[str, Any]:
+    """{} for a folder without crawl.json. Raises CrawlDirError where that holds pages: it is one
+    that has lost its crawl.json."""
+    found = _read(directory)
+    if found is None and any((directory / name).exists() for name in _PAGES):
+        raise CrawlDirError(f"{directory} holds pages and has no {MANIFEST}")
+    return found or {}
 
 
 def _read(directory: Path) -> dict[str, Any] | None:

@@ -9,7 +9,6 @@ each worker judges the links of its pages again at its next start.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +19,7 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 from larmspider import options
-from larmspider.crawl.reader import CrawlDir
+from larmspider.crawl.reader import CrawlDir, read_manifest
 from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
 from larmspider.formatting import counted
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -33,7 +32,7 @@ from larmspider.workdir.directory import (
     worker_dirs,
     write_manifest,
 )
-from larmspider.workdir.manifest import LOCK, MANIFEST, REJUDGE, is_shared
+from larmspider.workdir.manifest import LOCK, REJUDGE, is_shared
 from larmspider.workdir.removals import REASON, Removals
 from larmspider.workdir.worker_name import same_worker
 
@@ -109,6 +108,7 @@ def rebuild(settings: BaseSettings, *, complete: bool, say: Callable[[str], obje
         for path in found:
             stack.enter_context(locked(path / LOCK))
         readers = {path: stack.enter_context(FrontierReader(path / "frontier")) for path in found}
+        manifests = {path: read_manifest(path) for path in found}
         crawl_id = _one_crawl(root, readers)
         link, keys = stack.enter_context(_redis_of(root, str(crawl.manifest["spider"]), settings))
         rebuilding = Rebuild(link, keys)
@@ -125,8 +125,7 @@ def rebuild(settings: BaseSettings, *, complete: bool, say: Callable[[str], obje
                 if time.monotonic() > told + SAY_SECS:
                     told = time.monotonic()
                     say(f"{path.name}: {counted(number, 'record')} so far")
-            manifest = json.loads((path / MANIFEST).read_text("utf-8"))
-            write_manifest(path, manifest | {REJUDGE: True})
+            write_manifest(path, manifests[path] | {REJUDGE: True})
         done.in_redis = rebuilding.brought()
         if complete:
             forms = UrlForms.from_settings(settings)

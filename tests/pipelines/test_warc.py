@@ -20,7 +20,7 @@ from larmspider.fetch.transfer import ReceivedHeaders
 from larmspider.items import FRAME, REDIRECT, Link, Page, Removed
 from larmspider.pipelines import warc
 from larmspider.pipelines.page_files import PageFilesPipeline, stored_pages
-from larmspider.pipelines.warc import WarcPipeline, warc_files
+from larmspider.pipelines.warc import WarcPipeline, drop_records, fill_up, warc_files
 from larmspider.pipelines.warc_records import surt
 from larmspider.settings import ITEM_PIPELINES
 from larmspider.workdir.manifest import FORMAT
@@ -170,6 +170,23 @@ def test_an_identical_body_is_a_revisit_also_in_a_later_run(
     assert (keys["h)/b"], keys["h)/c"]) == ("warc/revisit", "application/octet-stream")
     check(path)
     assert pages_in(path)["http://h/d"] == b"same"
+
+
+def test_a_page_whose_record_is_lost_gets_another_record(
+    crawler_for: CrawlerFor, tmp_path: Path
+) -> None:
+    """No later page refers to a record that cannot be read, and readers pass over what was cut."""
+    store = _store(crawler_for, _page("a"), _page("b"), _page("c", bytes(range(256)) * 9))
+    position, (path,) = store.flush(), _files(tmp_path)
+    at = int(_cdxj(path)[1][2]["offset"])
+    fill_up(path, at, path.stat().st_size)
+    drop_records(path, {at, int(_cdxj(path)[2][2]["offset"])})
+    again = _open(crawler_for, position)
+    again.process_item(_page("b"))
+    again.close_spider()
+    assert pages_in(path) == {"http://h/a": b"a", "http://h/b": b"b"}
+    assert "warc/revisit" not in {fields["mime"] for _, _, fields in _cdxj(path)}
+    check(path)
 
 
 def test_heads_of_other_ways_are_made_from_what_is_known(

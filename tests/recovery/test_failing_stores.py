@@ -184,7 +184,9 @@ def test_two_stores_of_one_name_are_refused(scripted_server: Start, tmp_path: Pa
 
 
 BROKE_OFF = re.compile(
-    r"^scrapy crawl: the crawl broke off: (.*?); (?:make room, and )?run the same", re.MULTILINE
+    r"^scrapy crawl: the crawl broke off: (.*?);"
+    r" (?:make room, and |raise the limit \(ulimit -f\), and )?run the same",
+    re.MULTILINE,
 )
 
 

@@ -243,6 +243,12 @@ def test_a_directory_that_is_no_crawl_is_refused(name: str, tmp_path: Path) -> N
     assert not list((tmp_path / "empty").iterdir())
 
 
+def test_a_worker_elsewhere_of_a_crawl_of_one_process_is_refused(crawls: Crawls) -> None:
+    ran = crawls.verify("one", "--repair", "--shard", "nowhere")
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == "scrapy verify: --shard nowhere: expected a crawl that workers share\n"
+
+
 def test_a_damaged_line_is_an_error_in_the_log_of_the_next_run(crawls: Crawls) -> None:
     """And a damaged frontier or index ends it before it has changed anything."""
     work = crawls.folder / "started"

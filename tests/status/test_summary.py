@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
@@ -10,11 +13,15 @@ from larmspider.frontier.revisiting import Purpose
 from larmspider.status.summary import Summary
 
 
-def lines(**counters: object) -> list[str]:
+def summary(**counters: object) -> Summary:
     crawler = get_crawler(Spider, settings_dict={"LARM_REFRESH": "due"})
     assert crawler.stats is not None
     crawler.stats.set_stats({"finish_reason": "finished", **counters})
-    return [line for line in Summary.of(crawler).lines() if not line.startswith("ended")]
+    return Summary.of(crawler)
+
+
+def lines(**counters: object) -> list[str]:
+    return [line for line in summary(**counters).lines() if not line.startswith("ended")]
 
 
 def test_a_run_with_nothing_to_do_says_when_something_is_due() -> None:
@@ -48,3 +55,19 @@ def test_a_refresh_says_the_purposes_of_its_requests() -> None:
     }
     said = "2,007 requests in all: 2,000 visits, 0 second looks, 7 proofs, 0 other"
     assert lines(**counters)[2] == f"          {said}"
+
+
+@pytest.mark.parametrize(
+    ("broken", "advice"),
+    [
+        ("index: No space left on device", "; make room, and run the same command"),
+        ("index: Disk quota exceeded", "; make room, and run the same command"),
+        ("index: File too large: RLIMIT_FSIZE is 9", "; raise the limit (ulimit -f), and run"),
+        ("Redis has evicted 4 keys: `scrapy workers --rebuild` (Rebuild)", ""),
+        ("store.log is cut: scrapy verify --repair mends it", ""),
+    ],
+)
+def test_no_advice_leads_to_the_same_error_again(broken: str, advice: str) -> None:
+    complaint = replace(summary(), broken=broken).complaint
+    assert complaint.startswith(f"the crawl broke off: {broken}{advice}")
+    assert ("run the same command" in complaint) == bool(advice)

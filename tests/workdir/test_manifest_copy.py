@@ -16,7 +16,7 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
-from larmspider.workdir.directory import CrawlDirectory
+from larmspider.workdir.directory import CrawlDirectory, worker_dirs
 from larmspider.workdir.manifest_copy import NOTE, packed, read_or_copy
 from larmspider.workdir.restricted import restricted_hosts
 
@@ -122,3 +122,14 @@ def test_a_manifest_of_a_later_version_is_not_replaced(
     (earlier.path / "crawl.json").write_bytes(b'{"format": 99}')
     with pytest.raises(CrawlDirError, match=r"not of format 1, .* but of 99"):
         read_or_copy(earlier.path)
+
+
+def test_a_worker_that_has_lost_its_crawl_json_is_a_worker_by_its_frontier(
+    claimed: Callable[..., CrawlDirectory], tmp_path: Path
+) -> None:
+    """Without a copy of crawl.json there, it is any folder."""
+    worker = claimed().path
+    (worker / "crawl.json").unlink()
+    checkpoint(tmp_path / "other/w2", {})
+    assert worker_dirs(worker.parent) == [worker]
+    assert worker_dirs(tmp_path / "other") == []

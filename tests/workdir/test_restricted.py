@@ -100,6 +100,18 @@ def test_a_worker_that_may_not_be_looked_into_restricts_all(closed: str) -> None
             path.chmod(0o755)
 
 
+def test_a_worker_that_has_lost_its_crawl_json_restricts_all(tmp_path: Path) -> None:
+    """Its pages are there; nobody knows which of them are not for everybody."""
+    root = a_crawl(tmp_path / "crawl", **MANY)
+    one, two = a_crawl(root / "w1"), a_crawl(root / "w2", credentials=["hr.example"])
+    (two / "store.log").write_text("a page")
+    (two / "crawl.json").unlink()
+    for asked in (root, one, two):
+        with pytest.raises(CrawlDirError, match=r"w2 holds pages and has no crawl\.json"):
+            restricted_hosts([asked])
+        assert restricted_or_all([asked]) == ("*", "file://")
+
+
 def test_the_umask_follows_one_worker(tmp_path: Path) -> None:
     """Where crawl.json of all does not know what one worker has met."""
     root = a_crawl(tmp_path / "crawl", **MANY)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from larmspider.crawl.reader import read_manifest
 from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK
 from tests.support.crawling import FAST, Ran, scrapy
@@ -64,6 +65,9 @@ def test_a_lost_directory_is_named_with_its_partitions(folder: Path) -> None:
         assert ran.status == 1
         assert f"{lost}: is gone: worker {lost.name} visited 2 URLs of partition" in ran.out
     assert verify(folder, "--shard", str(folder / lost.name)).status == 0
+    ran = verify(folder, "--shard", str(folder / "copy" / "redis"))
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+    assert "redis: expected a worker's directory" in ran.err
 
 
 def test_a_lost_directory_is_named_where_another_worker_has_its_partition(tmp_path: Path) -> None:
@@ -101,3 +105,19 @@ def test_a_lost_redis_is_named_with_the_rebuild(folder: Path) -> None:
     assert ran.status == 1
     assert "Redis has lost the crawl of" in ran.out
     assert "scrapy workers --rebuild" in ran.out
+
+
+@pytest.mark.parametrize("content", [None, "", '{"form'], ids=["gone", "empty", "cut"])
+def test_a_rebuild_brings_a_worker_that_has_lost_its_crawl_json(
+    folder: Path, content: str | None
+) -> None:
+    """The copy in its frontier counts, and is put back."""
+    worker = the_worker(folder)
+    file = worker / "crawl.json"
+    file.unlink() if content is None else file.write_text(content)
+    shutil.rmtree(folder / "copy" / "redis")
+    ran = scrapy("workers", "--rebuild", "--complete", "-s", "LARM_DIR=copy", cwd=folder)
+    assert ran.status == 0, ran.err
+    assert f"{worker.name}: 2 records brought" in ran.out
+    assert "its copy in the frontier counts" in ran.err
+    assert read_manifest(worker)["rejudge"] is True

@@ -38,7 +38,9 @@ class Damage(NamedTuple):
 class Findings:
     """The findings of one directory. ``due``: URLs of pages to be fetched again, by key. ``holes``:
     where lines of a log are damaged. ``short``: files that lack what was committed, and how long
-    they were. ``gone``: files that are to be removed. ``unsummed``: files whose checksums no longer
+    they were. ``warc_short``: WARC files that lack their end: where their last whole record ends,
+    and how long they were. ``warc_lost``: where the records begin that cannot be read, by WARC
+    file. ``gone``: files that are to be removed. ``unsummed``: files whose checksums no longer
     fit. ``manifest``: crawl.json as it should be. ``restored``: files of rules, and where they
     are."""
 
@@ -49,6 +51,8 @@ class Findings:
     """Damaged pages that an earlier repair has made due."""
     holes: dict[Path, list[tuple[int, int]]] = field(default_factory=dict)
     short: dict[Path, int] = field(default_factory=dict)
+    warc_short: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    warc_lost: dict[Path, set[int]] = field(default_factory=dict)
     gone: list[Path] = field(default_factory=list)
     unsummed: list[Path] = field(default_factory=list)
     manifest: dict[str, Any] | None = None

@@ -28,7 +28,7 @@ from larmspider.pipelines.outbox.spool import (
     segments,
 )
 from larmspider.pipelines.warc import FOLDER as WARC
-from larmspider.pipelines.warc import cdxj_of, warc_files
+from larmspider.pipelines.warc import LEAST_FILLED, cdxj_of, lost_warc_files, warc_files
 from larmspider.workdir.manifest import (
     CHECKSUMS,
     CUT_BACK,
@@ -249,25 +249,50 @@ def _is_json(path: Path) -> bool:
 def check_warc(found: Findings, position: bytes, say: Say) -> None:
     """Each member of the WARC files has a checksum of its own (gzip)."""
     folder = found.path / WARC
-    if not position or not folder.exists():
+    if not position:
         return
     number, length = map(int, position.split())
     there = warc_files(folder)
+    lost = lost_warc_files(folder)
     if length and number not in there:
-        found.add(folder, f"the file with number {number:05} is gone", mend=_WARC_MEND)
+        path = lost.pop(number, folder / f"lost-{number:05}.warc.gz")
+        urls = _urls_of(found, cdxj_of(path)) if cdxj_of(path).exists() else {}
+        _add_lost_end(found, path, (0, length), "is gone", urls)
+    for path in lost.values():
+        found.add(path, "is gone", mend=f"{_WARC_MEND}, or remove its .cdxj")
     for one, path in there.items():
         size = path.stat().st_size
-        if one == number and size < length:
-            found.add(path, f"ends at {size:,}, {length:,} were committed", mend=_WARC_MEND)
         urls = _urls_of(found, cdxj_of(path))
         end = min(size, length) if one == number else size
-        for at, what in _bad_members(path, end, urls, say):
+        bad = list(_bad_members(path, end, urls, say))
+        if one == number and size < length:
+            is_cut = bool(bad) and bad[-1][1].endswith(_NOT_WHOLE)
+            whole = bad.pop()[0] if is_cut else size
+            if length - whole < LEAST_FILLED:
+                whole = max((at for at in urls if at <= length - LEAST_FILLED), default=0)
+            what = f"ends at {size:,}, {length:,} were committed"
+            _add_lost_end(found, path, (whole, length), what, urls)
+        for at, what in bad:
             url = urls.get(at, "")
             found.add(path, what, at, url, mend=_WARC_RECORD_MEND if url else _WARC_MEND)
             if url:
                 found.due[url_key(url)] = url
+                found.warc_lost.setdefault(path, set()).add(at)
 
 
+def _add_lost_end(
+    found: Findings, path: Path, span: tuple[int, int], what: str, urls: Mapping[int, str]
+) -> None:
+    """The records of ``span`` are gone, and their pages are due."""
+    lost = {at: url for at, url in urls.items() if at >= span[0]}
+    pages = f": {counted(len(lost), 'page')} of it lost" if lost else ""
+    how = "--repair makes them due" if lost else "--repair begins another one"
+    found.add(path, f"{what}{pages}. {_WARC_MEND.capitalize()}; else {how}")
+    found.due.update((url_key(url), url) for url in lost.values())
+    found.warc_lost[path], found.warc_short[path] = set(lost), span
+
+
+_NOT_WHOLE = "are no whole record"
 _WARC_MEND = "copy the file back from where you keep it"
 _WARC_RECORD_MEND = f"{_WARC_MEND}. Else its page, which is due, goes to another record"
 _GZIP = b"\x1f\x8b\x08"
@@ -321,7 +346,7 @@ def _member(file: IO[bytes], start: int) -> tuple[int, str]:
     except zlib.error as error:
         return size, f"a record cannot be read: {error}"
     if not unpack.eof:
-        return size, f"{counted(size, 'byte')} are no whole record"
+        return size, f"{counted(size, 'byte')} {_NOT_WHOLE}"
     return size - len(unpack.unused_data), ""
 
 

@@ -274,7 +274,7 @@ def read_login(table: SiteTable) -> Login | None:
     return Login(url, fields, check)
 
 
-_ORIGIN = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[^\x00-\x20%*/?#@\\:\[\]]+)(?::(\d{1,5}))?")
+_ORIGIN = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[^\x00-\x20%*/?#@\\:\[\]]+)(?::([0-9]{1,5}))?")
 
 
 def read_render_origins(table: SiteTable) -> tuple[tuple[str, str, int], ...] | None:
@@ -337,7 +337,7 @@ def _pairs(
 PROXY_METHODS = ("basic", "digest", "negotiate", "ntlm")
 TLS_VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 
-_PROXY = re.compile(r"(https?|socks5h?)://(\[[0-9a-f:.]+\]|[^\x00-\x20/@:\[\]]+):(\d{1,5})/?")
+_PROXY = re.compile(r"(https?|socks5h?)://(\[[0-9a-f:.]+\]|[^\x00-\x20/@:\[\]]+):([0-9]{1,5})/?")
 
 
 def read_client_certificate(table: SiteTable) -> ClientCertificate | None:

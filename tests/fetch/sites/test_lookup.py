@@ -29,6 +29,7 @@ NO_ORIGINS = (
     "api.example", "https://", "https://api.example/", "https://api.example/v1", "*",
     "https://*.example", "https://api.example:0", "https://api.example:65536",
     "https://api.example:x", "https://api.example:", "https://api.example?q", "https://api.example#a",
+    "https://api.example:\N{ARABIC-INDIC DIGIT FOUR}",
     "ftp://api.example", "file:///etc", "null", "", "https://a b", "https://a%2fb", "https://a\\b",
 )  # fmt: skip
 WITH_KEY = SiteOptions(headers=(("Key", Secret("canary")),))
@@ -250,6 +251,7 @@ def read(tmp_path: Path) -> Read:
         ('hosts = "h"\nca_file = ""', "ca_file: expected the path of a file"),
         ('hosts = "h"\nproxy = "gate:3128"', "proxy = 'gate:3128': expected http://host:po"),
         ('hosts = "h"\nproxy = "http://gate"', "proxy = 'http://gate': expected"),
+        ('hosts = "h"\nproxy = "http://g:\N{ARABIC-INDIC DIGIT FOUR}"', "expected http://host:po"),
         ('hosts = "h"\nproxy = "http://gate:0"', "proxy = 'http://gate:0': expected"),
         ('hosts = "h"\nproxy = "ftp://gate:21"', "proxy = 'ftp://gate:21': expected"),
         ('hosts = "h"\nproxy = "http://joe:canary-7d1f@gate:1"', "proxy holds a user name: use pr"),
