@@ -87,6 +87,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/containers.py": row(DOCUMENTS, _LIMITS, "olefile", "zipfile"),
     "extraction/documents/delimited.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/embedded.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/date_formats.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/epub.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
     ),
@@ -95,6 +96,7 @@ WHERE: Mapping[str, Row] = {
     ),
     "extraction/documents/markdown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/msg.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
+    "extraction/documents/number_formats.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/ocr.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
     "extraction/documents/office.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extractor_for"
