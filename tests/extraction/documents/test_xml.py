@@ -1,4 +1,4 @@
-"""Documents of Word in one XML file; those of OpenDocument are in test_opendocument.py."""
+"""Documents of Word in one XML file. test_opendocument.py has the same for OpenDocument."""
 
 import pytest
 
