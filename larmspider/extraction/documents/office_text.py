@@ -138,7 +138,7 @@ def _leave_out(root: Any) -> None:
 
 
 def _join_paragraphs(properties: Any) -> None:
-    """The end of the paragraph was deleted (17.13.5.15): the next one goes on with it."""
+    """Where the end of a paragraph was deleted (17.13.5.15), the next paragraph continues it."""
     if properties is not None and properties.tag == W + "pPr":
         following = properties.getparent().getnext()
         if following is not None and following.tag == W + "p":
