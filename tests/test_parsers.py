@@ -97,6 +97,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/content_lines.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/delimited.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/embedded.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/date_formats.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/epub.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extraction.xhtml"
     ),
@@ -107,6 +108,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/mapi.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/markdown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/msg.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
+    "extraction/documents/number_formats.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/ocr.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
     "extraction/documents/office.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extractor_for"

@@ -132,7 +132,17 @@ def _leave_out(root: Any) -> None:
                 if branch is not kept:
                     element.remove(branch)
         elif (parent := element.getparent()) is not None:
+            if parent.tag == W + "rPr":
+                _join_paragraphs(parent.getparent())
             parent.remove(element)
+
+
+def _join_paragraphs(properties: Any) -> None:
+    """Where the end of a paragraph was deleted (17.13.5.15), the next paragraph continues it."""
+    if properties is not None and properties.tag == W + "pPr":
+        following = properties.getparent().getnext()
+        if following is not None and following.tag == W + "p":
+            following.tag = W + "joined"
 
 
 def _has_text(branch: Any) -> bool:

@@ -3,9 +3,10 @@
     add_text(root, builder)
 
 Read are paragraphs and headings, headers and footers of all page styles, formulas and charts that
-lie in the document, and of a cell what it shows beside its value. Notes, comments, frames, shapes
-and the readings of rubies are blocks apart. No text are deleted words, the numbers of notes, the
-authors and dates of comments, scripts, and alternative texts. Linked files are links.
+lie in the document, names of sheets, and the value of a cell beside the text that it shows. Notes,
+comments, frames, shapes and the readings of rubies are blocks apart. No text are deleted words, the
+numbers of notes, the authors and dates of comments, scripts, and alternative texts. Linked files
+are links.
 """
 
 from __future__ import annotations
@@ -114,6 +115,9 @@ def add_text(root: Any, builder: DocumentBuilder) -> None:
     """Text and links of an XML file, or of a whole document in one."""
     _prepare(root)
     apart: list[Any] = []
+    for sheets in root.iter(OFFICE + "spreadsheet"):
+        for sheet in sheets.iterchildren(_TABLE + "table"):
+            builder.add(sheet.get(_TABLE + "name", ""))
     for element, text in _blocks(root, apart):
         builder.add(text)
         if element.tag == _HEADING and not builder.title:

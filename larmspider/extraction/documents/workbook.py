@@ -165,6 +165,8 @@ class Workbook:
                 self._builder.add_link(unescape(found.decode("utf-8", "replace")))
 
     def _data(self, sheet: _Sheet) -> bytes:
+        if sheet.kind == "chartsheet":
+            return self._part(sheet.part)
         return self._copy.read(f"xl/{sheet.copy}") if self._copy else b""
 
     def formatted(self, name: str) -> dict[int, dict[int, str]]:

@@ -39,11 +39,13 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         if root.tag == opendocument.OFFICE + "document":
             _add_metadata(root.find(opendocument.OFFICE + "meta"), builder)
             opendocument.add_text(root, builder)
+            if not builder.size:  # it has no paragraphs
+                _add_pieces(root.find(opendocument.OFFICE + "body"), builder)
         elif root.tag in _WORD_ROOTS:
             _add_metadata(root.find(".//{*}coreProperties"), builder)
             body = body.replace(_WORD_2003, office_text.W[1:-1].encode())
             _add_word(parse_xml(body), builder)
-        if not builder.size:
+        else:
             _add_any(root, builder)
     return builder.page(url)
 
@@ -71,5 +73,9 @@ def _add_any(root: Any, builder: DocumentBuilder) -> None:
             builder.add_link(target, text)
         elif local_name(element) in _URL_ELEMENTS and text.startswith(("http://", "https://")):
             builder.add_link(text)
-    for piece in root.itertext("{*}*"):
+    _add_pieces(root, builder)
+
+
+def _add_pieces(root: Any, builder: DocumentBuilder) -> None:
+    for piece in () if root is None else root.itertext("{*}*"):
         builder.add(piece)

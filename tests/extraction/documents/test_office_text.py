@@ -106,6 +106,11 @@ def test_what_was_deleted_or_moved_away_is_no_text(deleted):
     assert words(para("kept", deleted, moved)) == ["keptmoved"]
 
 
+def test_a_paragraph_whose_end_was_deleted_goes_on_in_the_next():
+    mark = '<w:pPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr>'
+    assert words(para(mark, "one") + para("two") + para("three")) == ["onetwo", "three"]
+
+
 def test_the_reading_of_a_ruby_is_apart():
     ruby = (
         "<w:r><w:ruby><w:rt><w:r><w:t>かんじ</w:t></w:r></w:rt>"

@@ -95,6 +95,12 @@ def test_a_cell_has_its_value_beside_what_it_shows(attributes, shown, text):
         assert page.text == (text.split()[-1] if attributes else "")
 
 
+def test_names_of_sheets_are_text():
+    table = '<table:table table:name="Sheet">{}</table:table>'.format
+    for page in both(table("<table:table-row/>"), "spreadsheet"):
+        assert page.text == "Sheet"
+
+
 def test_a_comment_of_a_cell_is_apart():
     cell = f"<table:table-cell>{COMMENT}<text:p>cell</text:p></table:table-cell>"
     for page in both(f"<table:table><table:table-row>{cell}</table:table-row></table:table>"):

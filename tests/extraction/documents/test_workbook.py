@@ -1,4 +1,4 @@
-"""What an xlsx shows, and the parts beside its cells."""
+"""Shown values of an xlsx, and the parts beside its cells."""
 
 import pytest
 
@@ -121,6 +121,20 @@ def test_head_and_foot_are_text_without_their_codes():
         "</headerFooter>"
     )
     assert read(xlsx("", after=after)).text == "List Left Head & more Page of Foot"
+
+
+def test_a_sheet_that_is_a_chart_is_read():
+    chart = f"<c:chartSpace{NAMES}>{lines('Sales')}</c:chartSpace>"
+    head = "<headerFooter><oddHeader>Head</oddHeader></headerFooter>"
+    extra = {
+        "xl/_rels/workbook.xml.rels": rels(("s1", "chartsheet", "chartsheets/any.xml")),
+        "xl/chartsheets/any.xml": f'<chartsheet xmlns="{S}">{head}</chartsheet>',
+        "xl/chartsheets/_rels/any.xml.rels": rels(("d", "drawing", "d.xml")),
+        "xl/chartsheets/d.xml": DRAWING,
+        "xl/chartsheets/_rels/d.xml.rels": rels(("c", "chart", "c.xml")),
+        "xl/chartsheets/c.xml": chart,
+    }
+    assert read(xlsx("", extra=extra)).text == "List Head found Sales"
 
 
 def test_a_link_of_a_formula_is_a_link():

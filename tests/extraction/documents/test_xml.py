@@ -1,0 +1,34 @@
+"""Documents of Word in one XML file. test_opendocument.py has the same for OpenDocument."""
+
+import pytest
+
+from larmspider.extraction.documents import parts
+from tests.support.documents.packages import NAMES, W, para, rels, word
+
+BODY = (
+    "<w:body>"
+    + para("<w:r><w:t>wh</w:t></w:r>", "<w:r><w:t>ole</w:t><w:br/><w:t>words</w:t></w:r>")
+    + "</w:body>"
+)
+LINK = "http://h/a"
+PACKAGE = (
+    '<pkg:package xmlns:pkg="http://schemas.microsoft.com/office/2006/xmlPackage">'
+    f"<pkg:part><pkg:xmlData>{rels(('r', 'hyperlink', LINK))}</pkg:xmlData></pkg:part>"
+    f"<pkg:part><pkg:xmlData>{word(BODY)}</pkg:xmlData></pkg:part></pkg:package>"
+)
+WORD_2003 = (
+    f'<w:wordDocument{NAMES}>{BODY}<w:p><w:hlink w:dest="{LINK}"/></w:p></w:wordDocument>'
+).replace(W, "http://schemas.microsoft.com/office/word/2003/wordml")
+
+
+@pytest.mark.parametrize("body", [PACKAGE, WORD_2003], ids=["package", "2003"])
+def test_a_document_of_word_in_one_file_has_whole_words(body):
+    page = parts.read("application/xml", body.encode(), "http://h/a.xml", None)
+    assert (page.text, page.unread) == ("whole words", "")
+    assert [link.url for link in page.links] == [LINK]
+
+
+def test_an_office_document_without_paragraphs_has_its_text():
+    name = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+    body = f'<o:document xmlns:o="{name}"><o:meta/><o:body>a text</o:body></o:document>'
+    assert parts.read("application/xml", body.encode(), "http://h/a", None).text == "a text"
