@@ -20,6 +20,29 @@ from html import unescape
 
 from larmspider.extraction.documents.labels import fits, of_codepage, text_of
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, keeping
+from larmspider.extraction.documents.rtf_words import (
+    ASIDE,
+    AUTHOR,
+    CHARACTERS,
+    CHARSETS,
+    DEAD,
+    DESTINATIONS,
+    ENDS,
+    FONTS,
+    GATHERED,
+    INSTRUCTION,
+    LATIN,
+    NAME,
+    QUIET,
+    RESULT,
+    SYMBOLS,
+    TAG,
+    TEXT,
+    TITLE,
+    VALUE,
+    WIDE,
+    WORD_ART,
+)
 from larmspider.extraction.page_builder import MAX_TEXT
 from larmspider.items import Outcome, Page
 
@@ -40,50 +63,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_DEPTH = 5_000
 """Groups in each other whose state is kept; deeper ones share a state."""
 _MAX_ANCHOR = 500
-
-_TEXT, _ASIDE, _QUIET, _DEAD = "text", "aside", "quiet", "dead"
-"""Text goes on; a block of its own; no text, but groups in it may have some; nothing at all."""
-_INSTRUCTION, _RESULT, _TITLE, _AUTHOR, _FONTS, _NAME, _VALUE, _TAG = (
-    *("instruction", "result", "title", "author", "fonts", "name", "value", "tag"),
-)
-_WORDS = {
-    _ASIDE: """header headerl headerr headerf footer footerl footerr footerf footnote annotation
-        shptxt dptxbxtext""",
-    _QUIET: "info shpinst do shpgrp shppict sp upr momath momathpara mmath background",
-    _DEAD: """colortbl stylesheet pict objdata objclass objname nonshppict shprslt mmathpict
-        nonesttables xe rxe tc tcn txe pnseclvl ftnsep ftnsepc ftncn aftnsep aftnsepc aftncn revtbl
-        rsidtbl listtable listoverridetable filetbl generator template private private1 bkmkstart
-        bkmkend formfield datafield ffdeftext fontemb fontfile panose falt keycode operator subject
-        keywords comment doccomm hlinkbase company manager category atnid atnauthor atntime atnicn
-        atnref atndate atnparent atrfstart atrfend""",
-    _TEXT: "ud mr",
-}
-_DESTINATIONS = {word: kind for kind, words in _WORDS.items() for word in words.split()} | {
-    "fldinst": _INSTRUCTION, "fldrslt": _RESULT, "title": _TITLE, "author": _AUTHOR,
-    "fonttbl": _FONTS, "sn": _NAME, "sv": _VALUE, "htmltag": _TAG,
-}  # fmt: skip
-"""Words in lower case. Any other word behind ``\\*`` begins a dead group."""
-_GATHERED = frozenset((_INSTRUCTION, _TITLE, _AUTHOR, _NAME, _VALUE, _TAG))
-_WORD_ART = "gtextUNICODE"
-_CHARACTERS = {
-    "tab": "\t", "cell": "\t", "nestcell": "\t", "line": "\n", "lbr": "\n", "softline": "\n",
-    "emdash": "\u2014", "endash": "\u2013", "emspace": "\u2003", "enspace": "\u2002",
-    "qmspace": "\u2005", "bullet": "\u2022", "lquote": "\u2018", "rquote": "\u2019",
-    "ldblquote": "\u201c", "rdblquote": "\u201d", "zwj": "\u200d", "zwnj": "\u200c",
-    "zwbo": "\u200b", "zwnbo": "\u2060", "ltrmark": "\u200e", "rtlmark": "\u200f",
-}  # fmt: skip
-_ENDS = frozenset(("par", "row", "nestrow", "sect", "page", "column"))
-_SYMBOLS = {b"~": "\xa0", b"-": "\xad", b"_": "\u2011", b"\t": "\t"}
-_LATIN = 1252
-_WIDE = (932, 936, 949, 950, 1361, 54936, 65001)
-"""Code pages with characters of several bytes."""
-_CHARSETS = {
-    0: 1252, 2: 1252, 77: 10000, 78: 10001, 79: 949, 80: 936, 81: 950, 85: 10006, 86: 10081,
-    87: 874, 88: 10029, 89: 10007, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253,
-    162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250,
-    254: 437, 255: 850,
-}  # fmt: skip
-"""Code pages of ``\\fcharset``."""
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -109,7 +88,7 @@ class _Group:
     __slots__ = ("font", "gone", "kind", "out", "skips", "start")
 
     def __init__(self, out: list[str]) -> None:
-        self.kind, self.out = _TEXT, out
+        self.kind, self.out = TEXT, out
         self.font: int | None = None
         self.gone = False  # deleted, or moved away
         self.skips = 1  # characters that stand for one in Unicode
@@ -124,7 +103,7 @@ class _Reader:
         self.groups: list[_Group] = []
         self.deeper = 0  # groups beyond _MAX_DEPTH
         self.asides: list[str] = []
-        self.codepage = _LATIN
+        self.codepage = LATIN
         self.default_font: int | None = None
         self.fonts: dict[int, int] = {}
         self.pending = bytearray()
@@ -149,7 +128,7 @@ class _Reader:
                 value = int(number) if number else None
                 if word == b"bin":
                     at += max(0, value or 0)
-                elif self.group.kind != _DEAD or self.starred:
+                elif self.group.kind != DEAD or self.starred:
                     self._word(word.decode("ascii"), value)
             elif hexed is not None:
                 self._add_bytes(bytes((int(hexed, 16),)))
@@ -182,25 +161,25 @@ class _Reader:
 
     def _ended(self, group: _Group) -> None:
         """Use the text of a destination that ends."""
-        if group.kind == _RESULT:
+        if group.kind == RESULT:
             self._add_link("".join(group.out[group.start :][:_MAX_ANCHOR])[:_MAX_ANCHOR])
         if group.out is self.group.out:
             return
         text = _whole("".join(group.out))
-        if group.kind == _ASIDE and text.strip():
+        if group.kind == ASIDE and text.strip():
             self.asides.append(text)
-        elif group.kind == _TITLE:
+        elif group.kind == TITLE:
             self.builder.title = self.builder.title or text.strip()
-        elif group.kind == _AUTHOR:
+        elif group.kind == AUTHOR:
             self.builder.author = self.builder.author or text.strip()
-        elif group.kind == _INSTRUCTION:
+        elif group.kind == INSTRUCTION:
             self._instruction(text)
-        elif group.kind == _NAME:
-            self.art = text.strip() == _WORD_ART
-        elif group.kind == _VALUE and self.art:
+        elif group.kind == NAME:
+            self.art = text.strip() == WORD_ART
+        elif group.kind == VALUE and self.art:
             self.asides.append(text)
             self.art = False
-        elif group.kind == _TAG:
+        elif group.kind == TAG:
             for target in _HREF.findall(text):
                 self.builder.add_link(unescape(target))
 
@@ -223,54 +202,54 @@ class _Reader:
     def _word(self, word: str, value: int | None) -> None:
         starred, self.starred = self.starred, False
         group = self.group
-        if (kind := _DESTINATIONS.get(word.lower())) is not None:
+        if (kind := DESTINATIONS.get(word.lower())) is not None:
             self._enter(kind)
         elif starred:
-            group.kind = _DEAD
+            group.kind = DEAD
         elif word == "u" and value is not None:
             self._flush()
             self._add(chr(value & 0xFFFF) if value < 0x10000 else chr(min(value, 0x10FFFF)))
             self.skip = group.skips
-        elif self.skip and word in _CHARACTERS:
+        elif self.skip and word in CHARACTERS:
             self.skip -= 1
-        elif word in _CHARACTERS:
+        elif word in CHARACTERS:
             self._flush()
-            self._add(_CHARACTERS[word])
-        elif word in _ENDS:
+            self._add(CHARACTERS[word])
+        elif word in ENDS:
             self._flush()
             self._add("\n")
-            if group.out is self.main and group.kind == _TEXT:
+            if group.out is self.main and group.kind == TEXT:
                 self._end_paragraph()
         elif (action := _ACTIONS.get(word)) is not None:
             action(self, value)
 
     def _enter(self, kind: str) -> None:
         group = self.group
-        if group.kind in (_DEAD, _FONTS):
+        if group.kind in (DEAD, FONTS):
             return
         self._flush()
-        if kind in _GATHERED or kind == _ASIDE:
+        if kind in GATHERED or kind == ASIDE:
             group.out = []
-        elif kind == _TEXT:
-            if group.kind != _QUIET:
+        elif kind == TEXT:
+            if group.kind != QUIET:
                 return
-        elif kind == _RESULT:
-            if group.kind in _GATHERED or group.kind == _QUIET:
+        elif kind == RESULT:
+            if group.kind in GATHERED or group.kind == QUIET:
                 return
             group.start = len(group.out)
         group.kind = kind
 
     def _font(self, value: int | None) -> None:
         self.group.font = value
-        if self.group.kind == _FONTS and value is not None:
+        if self.group.kind == FONTS and value is not None:
             self.fonts.setdefault(value, 0)
 
     def _charset(self, value: int | None) -> None:
-        if self.group.kind == _FONTS and self.group.font is not None and value is not None:
-            self.fonts[self.group.font] = _CHARSETS.get(value, 0)
+        if self.group.kind == FONTS and self.group.font is not None and value is not None:
+            self.fonts[self.group.font] = CHARSETS.get(value, 0)
 
     def _font_codepage(self, value: int | None) -> None:
-        if self.group.kind == _FONTS and self.group.font is not None and value:
+        if self.group.kind == FONTS and self.group.font is not None and value:
             self.fonts[self.group.font] = value
 
     def _plain(self, _value: int | None) -> None:
@@ -296,19 +275,19 @@ class _Reader:
             self.starred = True
         elif symbol in (None, b"\r", b"\n"):
             self._word("par", None)
-        elif self.group.kind == _DEAD:
+        elif self.group.kind == DEAD:
             pass
         elif self.skip:
             self.skip -= 1
         elif symbol in (b"\\", b"{", b"}"):
             self._add_bytes(symbol)
-        elif symbol in _SYMBOLS:
+        elif symbol in SYMBOLS:
             self._flush()
-            self._add(_SYMBOLS[symbol])
+            self._add(SYMBOLS[symbol])
 
     def _add_bytes(self, data: bytes) -> None:
         group = self.group
-        if group.kind in (_DEAD, _QUIET, _FONTS) or not data:
+        if group.kind in (DEAD, QUIET, FONTS) or not data:
             return
         if self.skip:
             skipped = min(self.skip, len(data))
@@ -328,20 +307,20 @@ class _Reader:
     def _decoded(self, data: bytes) -> str:
         font = self.default_font if self.pending_font is None else self.pending_font
         codepage = self.fonts.get(font, 0) if font is not None else 0
-        if codepage == _LATIN and self.codepage not in (*_WIDE, _LATIN):
+        if codepage == LATIN and self.codepage not in (*WIDE, LATIN):
             # many programs write charset 0 for that of their system
             return "".join(self._latin_or_not(word) for word in _AT_SPACE.split(data))
-        if codepage in (0, _LATIN):
+        if codepage in (0, LATIN):
             codepage = self.codepage
-        return _in_one_of((codepage, self.codepage, _LATIN), data)
+        return _in_one_of((codepage, self.codepage, LATIN), data)
 
     def _latin_or_not(self, word: bytes) -> str:
-        first = _LATIN if _BESIDE_ASCII.search(word) else self.codepage
-        return _in_one_of((first, _LATIN), word)
+        first = LATIN if _BESIDE_ASCII.search(word) else self.codepage
+        return _in_one_of((first, LATIN), word)
 
     def _add(self, text: str) -> None:
         group = self.group
-        if not group.gone and group.kind not in (_DEAD, _QUIET, _FONTS):
+        if not group.gone and group.kind not in (DEAD, QUIET, FONTS):
             group.out.append(text)
             self.size += len(text)
             if self.size > MAX_TEXT:
