@@ -1,4 +1,4 @@
-"""What pictures, sound and films say of themselves: title, author and texts, by Pillow and tinytag.
+"""Tags of pictures, sound and films: title, author and texts, by Pillow and tinytag.
 
 Read are Exif (ImageDescription, Artist, Copyright, XPTitle and its like, UserComment), IPTC and XMP
 (title, headline, description, keywords, creator, rights, place) of JPEG, PNG, TIFF and WebP, texts
