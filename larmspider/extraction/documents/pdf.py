@@ -153,8 +153,8 @@ def _noted(text: str, notes: list[str]) -> str:
 
 
 def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBuilder) -> str:
-    """Add the notes of pdf_objects.py and the titles of the outline to their pages. Returns why some
-    notes are missing, "" if none are."""
+    """Add the notes of pdf_objects.py and the titles of the outline to their pages. Returns why
+    some notes are missing, "" if none are."""
     titles: list[tuple[int, str]] = []
     outline_acts = False
     for entry in islice(document.get_toc(), pdf_objects.MAX_OBJECTS):

@@ -69,7 +69,7 @@ _SOUND = {"title": "title", "artist": "author", "albumartist": "author"} | dict.
     "text",
 )
 _Tags = Iterator[tuple[str, str]]
-"""What a tag is: title, author or text, and its value."""
+"""Each tag is a title, an author or a text, and its value."""
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
