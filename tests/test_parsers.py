@@ -22,17 +22,8 @@ LIBRARIES = frozenset(
     {"selectolax", "lxml", "parsel", "cssselect", "html.parser", "html5lib", "bs4", "xml.etree"}
     | {"xml.parsers", "xml.dom", "xml.sax.expatreader", "olefile", "zipfile", "tarfile", "gzip"}
     | {"bz2", "lzma", "zipimport", "pypdfium2", "python_calamine", "mailbox", "email"}
-    | {
-        "iscc_tika",
-        "pikepdf",
-        "warcio",
-        "protego",
-        "brotli",
-        "PIL",
-        "chardetng_py",
-        "charset_normalizer",
-    }
-    | {"pickle", "marshal", "shelve", "yaml", "docx", "openpyxl"}
+    | {"iscc_tika", "warcio", "protego", "brotli", "PIL", "chardetng_py", "charset_normalizer"}
+    | {"pickle", "marshal", "shelve", "yaml", "docx", "openpyxl", "pikepdf", "tinytag"}
 )
 """To import one is to call it."""
 HARMLESS = frozenset(
@@ -348,8 +339,7 @@ def test_every_row_is_of_a_caller() -> None:
 
 def test_containers_and_documents_are_opened_by_readers_alone() -> None:
     apart = {"olefile", "tarfile", "gzip", "bz2", "lzma", "pypdfium2", "python_calamine", "email"}
-    apart |= {"pikepdf", "tinytag"}
-    apart |= {"iscc_tika", "mailbox", "PIL", "parsel"}
+    apart |= {"iscc_tika", "mailbox", "PIL", "parsel", "pikepdf", "tinytag"}
     for module, listed in WHERE.items():
         if listed.parsers & apart:
             assert "reader" in listed.process, module

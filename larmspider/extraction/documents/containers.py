@@ -128,7 +128,7 @@ def _by_mimetype(archive: zipfile.ZipFile, names: dict[str, str]) -> str:
 
 
 def _of_iwork(archive: zipfile.ZipFile, names: dict[str, str]) -> str:
-    """What Pages, Numbers and Keynote wrote until 2009, by the root element."""
+    """The type of a document of Pages, Numbers or Keynote until 2009, by its root element."""
     listed = names.get("index.xml") or names.get("index.apxl")
     found = _IWORK.search(_read(archive, listed)[:1_000]) if listed else None
     return f"application/vnd.apple.{_IWORK_KINDS[found[1]]}" if found else ""

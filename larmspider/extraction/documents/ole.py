@@ -13,7 +13,7 @@ from larmspider.extraction.documents.reading import DocumentBuilder, Unread
 from larmspider.items import Outcome, Page
 
 _BEFORE_OLE = (b"\xdb\xa5", b"\x9b\xa5", b"\xfe\x37\0", b"\x31\xbe\0\0", b"\x32\xbe\0\0")
-"""What Word 1 and 2, Word for DOS and Write begin with."""
+"""First bytes of documents of Word 1 and 2, Word for DOS and Write."""
 SIGNATURE = b"\xd0\xcf\x11\xe0"
 NEEDS_ANOTHER = "nothing that is installed and switched on reads it (LARM_SECOND_READER)"
 _WORD_FLAGS, _IS_ENCRYPTED = 11, 0x01  # FibBase (MS-DOC 2.5.2)

@@ -71,7 +71,7 @@ _CLUTTER = re.compile(
     r"(?i)(?:^|/)(?:__MACOSX/.*|\.DS_Store|(?:eh)?thumbs(?:_vista)?\.db|desktop\.ini"
     r"|\._[^/]+|~\$[^/]+|\.~lock\.[^/]*#)$"
 )
-"""What programs leave beside files (known_paths.txt has the same for shares): no parts."""
+"""Names of files that programs leave beside documents, as known_paths.txt has them: no parts."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Names of tar files that are no UTF-8 have such."""
 

@@ -129,7 +129,7 @@ def _is_drawn(page: Any, index: int) -> bool:
 
 
 def _with_looks(document: Any, number: int, text: str) -> str:
-    """The text of a page, and behind it that of the looks of its annotations."""
+    """The text of a page, and behind it the text that its annotations draw."""
     try:
         with closing(document[number]) as page:
             pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY)
@@ -143,7 +143,7 @@ def _with_looks(document: Any, number: int, text: str) -> str:
 
 
 def _noted(text: str, notes: list[str]) -> str:
-    """``text`` of a page with those of ``notes`` that it does not have."""
+    """``text`` of a page with the ``notes`` that it does not have."""
     has = f" {text} ".replace("\n", " ")
     cleaned = dict.fromkeys(page_text([note.replace("\f", " ")]) for note in notes)
     added = " ".join(note for note in cleaned if note and f" {note} " not in has)
@@ -153,7 +153,8 @@ def _noted(text: str, notes: list[str]) -> str:
 
 
 def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBuilder) -> str:
-    """What pdf_objects.py and the outline have, each on its page; why not all of it."""
+    """Add the notes of pdf_objects.py and the titles of the outline to their pages. Returns why
+    some notes are missing, "" if none are."""
     titles: list[tuple[int, str]] = []
     outline_acts = False
     for entry in islice(document.get_toc(), pdf_objects.MAX_OBJECTS):
@@ -167,7 +168,7 @@ def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBu
             notes = pdf_objects.notes_of(objects, len(pages), body, outline_acts=outline_acts)
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001, S110 - PDFium has read it all the same
+    except Exception:  # noqa: BLE001, S110 - PDFium has read the pages
         pass
     for number, title in titles:
         notes.add(number, title)

@@ -1,4 +1,4 @@
-"""What the interface of PDFium leaves out of a PDF, by qpdf (``pikepdf``).
+"""Forms, notes, actions and files of a PDF, by qpdf (``pikepdf``): PDFium does not give them all.
 
     with opened(body) as document:
         found = notes_of(document, 20, body)          # of the first 20 pages
@@ -44,7 +44,7 @@ _DIRECT = (0, 0)
 _FILE_NAMES = ("/UF", "/F", "/Unix", "/Mac", "/DOS")
 _RICH_TEXTS = ("text", "exData")
 _DAMAGES = (pikepdf.PdfError, RuntimeError, ValueError, TypeError, KeyError, IndexError)
-"""What pikepdf raises for damaged objects."""
+"""Errors of pikepdf for damaged objects."""
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def _annotation(annotation: Any, number: int, notes: Notes, budget: Budget) -> N
 
 
 def _values(field: Any, budget: Budget) -> Iterator[str]:
-    """What a field shows as its value."""
+    """The values of a field, as it shows them."""
     kind, value = _inherited(field, "/FT"), _inherited(field, "/V")
     flags = _inherited(field, "/Ff")
     flags = flags if isinstance(flags, int) else 0
@@ -193,7 +193,7 @@ def _inherited(field: Any, name: str) -> Any:
 
 
 def _fields(root: Any, notes: Notes, budget: Budget) -> None:
-    """Values of fields that no page shows, as those of its first page."""
+    """Values of fields that no page shows: the first page has them."""
     form = root.get("/AcroForm")
     if not isinstance(form, Dictionary):
         return
@@ -372,7 +372,7 @@ def _rich(value: Any, budget: Budget) -> str:
 
 
 def content(stream: Any, budget: Budget) -> bytes:
-    """What a stream unpacks to, within ``budget``. Raises Unread."""
+    """The unpacked bytes of a stream, within ``budget``. Raises Unread."""
     try:
         return budget.read(_unpacking(stream, budget))
     except (pikepdf.PdfError, ValueError) as error:

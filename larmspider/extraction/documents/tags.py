@@ -1,4 +1,4 @@
-"""What pictures, sound and films say of themselves: title, author and texts, by Pillow and tinytag.
+"""Tags of pictures, sound and films: title, author and texts, by Pillow and tinytag.
 
 Read are Exif (ImageDescription, Artist, Copyright, XPTitle and its like, UserComment), IPTC and XMP
 (title, headline, description, keywords, creator, rights, place) of JPEG, PNG, TIFF and WebP, texts
@@ -69,7 +69,7 @@ _SOUND = {"title": "title", "artist": "author", "albumartist": "author"} | dict.
     "text",
 )
 _Tags = Iterator[tuple[str, str]]
-"""What a tag is: title, author or text, and its value."""
+"""Each tag is a title, an author or a text, and its value."""
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:

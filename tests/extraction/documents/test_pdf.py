@@ -1,4 +1,4 @@
-"""What a PDF has beside the text that its pages draw: forms, notes, outlines, actions, files."""
+"""Forms, notes, outlines, actions and embedded files of a PDF are found beside its text."""
 
 import base64
 import io
