@@ -46,7 +46,7 @@ _FIRST = (
 
 @dataclass(slots=True)
 class Properties:
-    """Those of a message, a recipient or an attachment. ``values``: number and type of a property
+    """Properties of a message, recipient or attachment. ``values``: number and type of a property
     -> its value; ``parent`` knows the code pages."""
 
     values: dict[tuple[int, int], bytes | int] = field(default_factory=dict)

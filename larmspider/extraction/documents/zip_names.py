@@ -29,7 +29,7 @@ _CHARSETS = {
     "cp437": 0.0, "cp850": -0.01, "cp866": 0.0, "cp1252": -0.01, "cp1251": -0.01, "cp932": 0.0,
     "gbk": 0.0, "big5": 0.0, "cp949": 0.0, "cp852": -0.1, "cp1250": -0.1, _MAC: -0.12,
 }  # fmt: skip
-"""Points before a look; those of Mac OS count where its zip program says so."""
+"""Points before a look. Mac OS has more where the zip file names it as its system."""
 _WORD = re.compile(r"[^\W\d_]+")
 _COMMON = frozenset("äöüßÄÖÜéèêàâçñáíóúøæôîëïûœùÉÅØÆ")
 _LESS_COMMON = frozenset("åãõÑÈÇÀÂÊÎÔÛÁÍÓÚÃÕìòýþðąćęłńśźżĄĆĘŁŃŚŹŻčďěňřšťůžČĎĚŇŘŠŤŮŽőűŐŰăşţıİğ")
