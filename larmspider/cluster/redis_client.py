@@ -92,6 +92,7 @@ def lasting(error: Exception, where: str, *, starting: bool) -> LarmspiderError 
 def why(error: Exception) -> str:
     """The error in one line. Neither Redis nor its client repeats passwords."""
     text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    text = text.partition(" : <redis.")[0]  # of no master: an object for each sentinel
     return "it asks for a password" if text.startswith(("HELLO must be", "NOAUTH")) else text
 
 
