@@ -230,7 +230,7 @@ STATE: Mapping[str, frozenset[str]] = {
         " crawl/log_index/index control/deletes status/totals status/crawl_workers"
         " index/writer index/version cluster/worker cluster/joining checksums"
         " crawl/verify/frontier crawl/verify/index crawl/verify/others crawl/fill"
-        " workdir/manifest workers/rebuilding workdir/manifest_copy",
+        " workdir/manifest workdir/manifest_copy",
         "msgpack.unpackb": "cluster/commit cluster/rebuild cluster/redis_records"
         " cluster/write_ahead_log extraction/fingerprint extraction/novelty frontier/aliases"
         " frontier/broken_views frontier/delete_gate frontier/deletes frontier/revisiting"

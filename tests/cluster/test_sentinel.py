@@ -47,5 +47,5 @@ def test_a_master_that_no_sentinel_knows_is_waited_for(redis_server, monkeypatch
     server = redis_server()
     with sentinel(server) as place:
         url = f"redis+sentinel://127.31.0.9:1,{place}/other/0"
-        with pytest.raises(TemporaryError, match="No master found for 'other'$"):
+        with pytest.raises(TemporaryError, match=r"No master found for 'other'$"):
             link_to(Settings({"REDIS_URL": url}))

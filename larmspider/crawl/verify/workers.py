@@ -44,8 +44,10 @@ def check_workers(
             if reader is None:
                 found.notes.append(f"{found.path}: lost directories are not known: {why_not}")
                 return
-            if lost := _other_crawl(reader.crawl_id(), parts):
-                found.add(found.path, lost, mend=f"scrapy workers --rebuild fills it ({_BAD_DAY})")
+            if differs := _other_crawl(reader.crawl_id(), parts):
+                found.add(
+                    found.path, differs, mend=f"scrapy workers --rebuild fills it ({_BAD_DAY})"
+                )
                 return
             owners, partition_of = reader.owners(), reader.partition_of_key
     except LarmspiderError as error:
