@@ -125,7 +125,12 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/tags.py": row(
         DOCUMENTS, _LIMITS, "PIL", "tinytag", "extraction.documents"
     ),
-    "extraction/documents/text.py": row(DOCUMENTS, _LIMITS, "json.loads", "extraction.documents"),
+    "extraction/documents/text.py": row(
+        DOCUMENTS, _LIMITS, "json.loads", "extraction.documents", "extraction.html"
+    ),
+    "extraction/documents/text_page.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/tnef.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/zip_names.py": row(DOCUMENTS, _LIMITS, "zipfile"),
     "extraction/documents/tika.py": row(
         DOCUMENTS, _LIMITS, "iscc_tika", "extraction.documents", "extraction.html"
     ),
