@@ -90,8 +90,8 @@ class Command(LarmCommand):
         self.exitcode = int(bool(left) if opts.repair else damaged)
 
     def _elsewhere(self, *, is_shared: bool) -> set[str]:
-        """Names of the workers whose directories --shard names; those of another machine need not
-        be here. Raises ConfigError."""
+        """Names of the workers whose directories --shard names; a directory of another machine need
+        not be here. Raises ConfigError."""
         assert self.settings is not None
         given = [Path(one).expanduser() for one in options.strings(self.settings, "LARM_SHARDS")]
         if given and not is_shared:

@@ -101,7 +101,7 @@ def test_a_worker_that_may_not_be_looked_into_restricts_all(closed: str) -> None
 
 
 def test_a_worker_that_has_lost_its_crawl_json_restricts_all(tmp_path: Path) -> None:
-    """Its pages are there; nobody knows which of them are not for everybody."""
+    """Its pages are there; no file says which of them are restricted."""
     root = a_crawl(tmp_path / "crawl", **MANY)
     one, two = a_crawl(root / "w1"), a_crawl(root / "w2", credentials=["hr.example"])
     (two / "store.log").write_text("a page")

@@ -308,7 +308,7 @@ class _Reader:
         font = self.default_font if self.pending_font is None else self.pending_font
         codepage = self.fonts.get(font, 0) if font is not None else 0
         if codepage == LATIN and self.codepage not in (*WIDE, LATIN):
-            # many programs write charset 0 and mean that of their system
+            # many programs write charset 0, and mean the charset of their system
             return "".join(self._latin_or_not(word) for word in _AT_SPACE.split(data))
         if codepage in (0, LATIN):
             codepage = self.codepage
