@@ -32,3 +32,12 @@ def test_an_office_document_without_paragraphs_has_its_text():
     name = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
     body = f'<o:document xmlns:o="{name}"><o:meta/><o:body>a text</o:body></o:document>'
     assert parts.read("application/xml", body.encode(), "http://h/a", None).text == "a text"
+
+
+def test_text_behind_a_large_picture_in_base64_is_read():
+    before, _, after = PACKAGE.partition("<pkg:part>")
+    picture = (
+        f"<pkg:part><pkg:binaryData>{'QUJD' * 2_600_000}</pkg:binaryData></pkg:part><pkg:part>"
+    )
+    body = (before + picture + after).encode()
+    assert parts.read("application/xml", body, "http://h/a.xml", None).text == "whole words"
