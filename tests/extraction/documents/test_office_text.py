@@ -49,6 +49,23 @@ def test_an_element_joins_letters(element, word):
     assert words(para(f"<w:r><w:t>one</w:t>{element}<w:t>two</w:t></w:r>")) == [word]
 
 
+@pytest.mark.parametrize(
+    ("chosen", "word"),
+    [
+        ('<w:result w:val="1"/>', "two"),
+        ('<w:default w:val="1"/>', "two"),
+        ("", "one"),
+        *(('<w:result w:val="2"/>', ""), ('<w:result w:val="-1"/>', "")),
+    ],
+)
+def test_a_list_of_an_old_form_shows_what_was_chosen(chosen, word):
+    entries = '<w:listEntry w:val="one"/><w:listEntry w:val="two"/>'
+    begin = f"<w:ffData><w:ddList>{chosen}{entries}</w:ddList></w:ffData>"
+    run = f'<w:fldChar w:fldCharType="begin">{begin}</w:fldChar>'
+    code = '<w:instrText> FORMDROPDOWN </w:instrText><w:fldChar w:fldCharType="end"/>'
+    assert words(para(f"<w:r><w:t>a </w:t>{run}{code}</w:r>")) == ["a", *word.split()]
+
+
 OLD = (
     f"<w:r><w:pict><v:shape><v:textbox><w:txbxContent>{para('boxed')}{para('twice')}"
     "</w:txbxContent></v:textbox></v:shape></w:pict></w:r>"
