@@ -29,7 +29,6 @@ from larmspider.extraction.documents.reading import (
     Unread,
     dublin_core,
     keeping,
-    parse_xml,
 )
 from larmspider.extraction.documents.relationships import Package, Relationship
 from larmspider.extraction.formats import extractor_for
@@ -64,7 +63,7 @@ def metadata(package: Package, builder: DocumentBuilder) -> None:
     found = next((one.target for one in package.related("") if one.kind == kind), "")
     if name := found or package.name("docProps/core.xml"):
         try:
-            dublin_core(parse_xml(package.archive.read(name)), builder)
+            dublin_core(package.xml(name), builder)
         except Spent:
             raise
         except Unread:
