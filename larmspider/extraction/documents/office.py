@@ -48,7 +48,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     archive, builder = ZipReader(body), DocumentBuilder()
     with keeping(builder, url):
         package = Package(archive)
-        if package.by_name and package.name("content.xml"):
+        if package.by_name and any(map(package.name, opendocument.CONTENTS)):
             opendocument.read(package, builder)
         else:
             metadata(package, builder)

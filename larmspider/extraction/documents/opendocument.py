@@ -28,6 +28,8 @@ from larmspider.extraction.documents.reading import (
 from larmspider.extraction.documents.relationships import Package
 from larmspider.items import Outcome
 
+CONTENTS = ("content.xml", "encrypted-package")
+"""The document, or all of it in one encrypted member (ODF 1.4; LibreOffice 24.2)."""
 _ODF = "{urn:oasis:names:tc:opendocument:xmlns:"
 _TEXT = _ODF + "text:1.0}"
 OFFICE = _ODF + "office:1.0}"

@@ -167,6 +167,13 @@ def test_an_object_of_another_program_is_a_part():
     assert [(part.name, part.text) for part in page.parts] == [("Object 1", "a text of its own")]
 
 
+def test_a_document_that_is_encrypted_as_a_whole_says_so():
+    manifest = "<manifest:manifest><manifest:encryption-data/></manifest:manifest>"
+    names = {"content.xml": "encrypted-package"}
+    body = renamed(opendocument("<text:p/>", manifest=manifest), names)
+    assert outcome(ODF + "text", body) == "encrypted"
+
+
 def test_a_damaged_part_costs_the_others_nothing():
     body = opendocument("<text:p>text</text:p>", extra={"styles.xml": "\0"})
     page = parts.read(ODF + "text", body, "http://h/a", None)
