@@ -16,7 +16,7 @@ from lxml import etree
 from larmspider.dates import http_time
 from larmspider.errors import LarmspiderError
 from larmspider.extraction import progress
-from larmspider.extraction.page_builder import MAX_TEXT, PageBuilder
+from larmspider.extraction.page_builder import MAX_ANCHOR, MAX_TEXT, PageBuilder
 from larmspider.items import ORDINARY, Outcome, Page
 
 _PDF_DATE = re.compile(
@@ -83,7 +83,7 @@ class DocumentBuilder(PageBuilder):
 
     def add_link(self, target: str, text: str = "") -> None:
         if target := target.strip():
-            self.links.append((target, ORDINARY, text, False))
+            self.links.append((target, ORDINARY, text[: 2 * MAX_ANCHOR], False))
 
     def page(self, url: str, *, absolute: bool = False) -> Page:
         """``absolute``: links are kept only if they have a scheme, for the document lies where no

@@ -3,6 +3,7 @@
 import pytest
 
 from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.reading import DocumentBuilder
 from larmspider.items import Page
 from larmspider.urls.media_types import OOXML
 from tests.support.documents.packages import NAMES, docx, lines, para, pptx
@@ -172,6 +173,13 @@ def test_a_field_is_a_link_with_its_text(runs):
     page = read(docx(para("x ", runs, " y")))
     assert [(link.url, link.anchor) for link in page.links] == [(URL, "the way")]
     assert "HYPERLINK" not in page.text
+
+
+def test_many_links_of_one_long_text_do_not_keep_it_each():
+    builder = DocumentBuilder()
+    for number in range(100):
+        builder.add_link(f"http://h/{number}", "word " * 10_000)
+    assert sum(len(link[2]) for link in builder.links) < 200_000
 
 
 def test_a_field_that_has_no_begin_or_no_end_is_a_link():
