@@ -1,5 +1,7 @@
 """Documents of Word in one XML file. test_opendocument.py has the same for OpenDocument."""
 
+from itertools import pairwise
+
 import pytest
 
 from larmspider.extraction.documents import parts
@@ -41,3 +43,25 @@ def test_text_behind_a_large_picture_in_base64_is_read():
     )
     body = (before + picture + after).encode()
     assert parts.read("application/xml", body, "http://h/a.xml", None).text == "whole words"
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        ("caf&eacute;s &co; &unknown; a&lt;b end", "cafés A firm a<b end"),
+        ("one&nbsp;two", "one two"),
+        ("one<!-- remark -->s <?pi?>two", "ones two"),
+    ],
+)
+def test_text_behind_an_entity_or_a_comment_is_read(inside, text):
+    entity = "<!DOCTYPE a SYSTEM 'a.dtd' [<!ENTITY co 'A firm'><!ENTITY f SYSTEM 'file:///a'>]>"
+    body = f"{entity}<a>{inside}</a>".encode()
+    assert parts.read("application/xml", body, "http://h/a.xml", None).text == text
+
+
+def test_entities_in_entities_make_no_text_that_is_longer_than_the_document():
+    names = [f"e{number}" for number in range(9)]
+    entities = "".join(f"<!ENTITY {a} '{f'&{b};' * 9}'>" for a, b in pairwise(names))
+    body = f"<!DOCTYPE a [{entities}<!ENTITY e8 '{'x' * 900}'>]><a>{'&e0;&e8;' * 900}</a>".encode()
+    page = parts.read("application/xml", body, "http://h/a.xml", None)
+    assert len(page.text) <= 2 * len(body)
