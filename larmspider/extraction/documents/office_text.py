@@ -55,6 +55,12 @@ _DROPPED = (
     *(f"{_C}{name}" for name in ("val", "yVal", "bubbleSize", "errBars")),
     *(_CX + "numDim", S + "rPh"),
 )
+_MARKS = tuple(
+    f"{W}{name}{end}"
+    for name in ("bookmark", "commentRange", "moveFromRange", "moveToRange", "perm")
+    for end in ("Start", "End")
+)
+"""Elements between paragraphs that show nothing."""
 _ALTERNATIVES = _MC + "AlternateContent"
 _BOX, _VML_BOX, _ART, _READING = W + "txbxContent", _V + "textbox", _V + "textpath", W + "rt"
 _APART = (_BOX, _VML_BOX, _ART, _READING)
@@ -141,7 +147,8 @@ def _leave_out(root: Any) -> None:
 def _join_paragraphs(properties: Any) -> None:
     """Where the end of a paragraph was deleted (17.13.5.15), the next paragraph continues it."""
     if properties is not None and properties.tag == W + "pPr":
-        following = properties.getparent().getnext()
+        siblings = properties.getparent().itersiblings()
+        following = next((one for one in siblings if one.tag not in _MARKS), None)
         if following is not None and following.tag == W + "p":
             following.tag = W + "joined"
 

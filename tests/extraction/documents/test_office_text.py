@@ -124,9 +124,10 @@ def test_what_was_deleted_or_moved_away_is_no_text(deleted):
     assert words(para("kept", deleted, moved)) == ["keptmoved"]
 
 
-def test_a_paragraph_whose_end_was_deleted_goes_on_in_the_next():
+@pytest.mark.parametrize("between", ["", '<w:bookmarkEnd w:id="0"/><w:commentRangeEnd/>'])
+def test_a_paragraph_whose_end_was_deleted_goes_on_in_the_next(between):
     mark = '<w:pPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr>'
-    assert words(para(mark, "one") + para("two") + para("three")) == ["onetwo", "three"]
+    assert words(para(mark, "one") + between + para("two") + para("three")) == ["onetwo", "three"]
 
 
 def test_the_reading_of_a_ruby_is_apart():
