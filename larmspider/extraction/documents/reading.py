@@ -20,6 +20,11 @@ from larmspider.extraction import progress
 from larmspider.extraction.page_builder import MAX_ANCHOR, MAX_TEXT, PageBuilder
 from larmspider.items import ORDINARY, Outcome, Page
 
+_NO_UTF_16 = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s{0,99}<\?xml[^>]{0,99}encoding=[\"'](?:utf-?16|ucs-?2|unicode)",
+    re.IGNORECASE,
+)
+"""Declared in single bytes: .NET writes it into a string, which is saved as UTF-8."""
 _DOCTYPE, _DOCTYPE_WITHIN = b"<!DOCTYPE", 1 << 16
 _ENTITY = re.compile(
     rb"""<!ENTITY\s{1,99}([\w.-]{1,99})\s{1,99}(?:"([^"&%<]{0,999})"|'([^'&%<]{0,999})')\s{0,99}>"""
@@ -140,6 +145,7 @@ def _root(data: bytes) -> Any:
         huge_tree=False,
         remove_comments=True,
         remove_pis=True,
+        encoding="utf-8" if _NO_UTF_16.match(data) else None,
     )
     try:
         root = etree.fromstring(data, parser)

@@ -65,3 +65,11 @@ def test_entities_in_entities_make_no_text_that_is_longer_than_the_document():
     body = f"<!DOCTYPE a [{entities}<!ENTITY e8 '{'x' * 900}'>]><a>{'&e0;&e8;' * 900}</a>".encode()
     page = parts.read("application/xml", body, "http://h/a.xml", None)
     assert len(page.text) <= 2 * len(body)
+
+
+@pytest.mark.parametrize("before", ["", "\ufeff"])
+def test_xml_that_says_utf_16_and_is_none_is_read(before):
+    body = f"{before}<?xml version='1.0' encoding='utf-16'?><a>Größe</a>".encode()
+    assert parts.read("application/xml", body, "http://h/a.xml", None).text == "Größe"
+    wide = "<?xml version='1.0' encoding='utf-16'?><a>Größe</a>".encode("utf-16")
+    assert parts.read("application/xml", wide, "http://h/a.xml", None).text == "Größe"
