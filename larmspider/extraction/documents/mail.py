@@ -1,8 +1,9 @@
 """Mails as programs write them: eml, mbox and MHTML (RFC 5322, 2045 to 2047, 2231, 2557, 4155).
 
 Read are the subject as title, From, To and Cc, the date, and the text: each part of plain text or
-HTML that has no file name, the plain one of alternatives, with the links of the others. All other
-parts are attachments, the mails of an mbox its members: parts of the document (parts.py).
+HTML that has no file name, the plain one of alternatives, with the links of the others, and their
+text where it is far more than the plain one. All other parts are attachments, the mails of an mbox
+its members: parts of the document (parts.py).
 
 Charsets are read as labels.py has it, an HTML part without one by its own ``<meta>``. A multipart
 without its boundary is parsed by the first line that looks like one, else it is text. In an mbox
@@ -59,6 +60,9 @@ _BOUNDARY = re.compile(
 )
 _HTML = re.compile(r"\s*<(?:!doctype html|html|head|body)[\s>]", re.IGNORECASE)
 """The beginning of a body that says nothing else of itself."""
+_LETTER = re.compile(r"\w")
+_FAR_MORE = 4
+"""So many times the plain text an alternative has: "This mail is in HTML." is no form of it."""
 _DELETED_SPACE = re.compile(r" \r?\n(?!>)")
 _MARK, _BLANK = b"\xef\xbb\xbf", b" \t\r\n"
 _ADDRESSED = ("to", "cc", "bcc", "received", "delivered-to", "newsgroups")
@@ -127,6 +131,8 @@ class _Reader:
         self.url, self.builder, self.near = url, builder, near
         self.named: set[str] = set()
         """URLs of the links."""
+        self.plain = 0
+        """Characters of plain text."""
 
     def read(self, message: _Message) -> None:
         title = self.builder.title
@@ -143,7 +149,9 @@ class _Reader:
                     self.builder.language = found.language
                     is_page = False
             elif has_text:
-                add_plain(_plain(part, self.near), self.builder)
+                text = _plain(part, self.near)
+                self.plain += len(text)
+                add_plain(text, self.builder)
             self.named.update(link[0] for link in self.builder.links[links:])
             self.builder.note()
 
@@ -153,7 +161,10 @@ class _Reader:
         if label and not label.startswith("utf-16"):
             data, label = text_of(data, label).encode("utf-8", "replace"), "utf-8"
         place = _location(part, self.url)
-        return add_html(data, place, self.builder, text=has_text, charset=label, named=self.named)
+        page = add_html(data, place, self.builder, text=has_text, charset=label, named=self.named)
+        if not has_text and 0 < _FAR_MORE * self.plain < len(page.text):
+            self.builder.add(page.text)
+        return page
 
     def _add_report(self, part: _Message) -> None:
         """A report names the mail and says why it was not delivered (RFC 3464)."""
@@ -207,8 +218,14 @@ def _sort_alternatives(inside: list[_Message], texts: Any, enclosed: Any, sort: 
         if part.get_content_type() != "text/x-amp-html":
             sort(part)
     added = texts[at:]
-    plain = any(not _is_html(part) and _payload(part).strip() for part, _ in added)
+    plain = any(not _is_html(part) and _has_words(part) for part, _ in added)
     texts[at:] = [(part, wanted and not (plain and _is_html(part))) for part, wanted in added]
+
+
+def _has_words(part: _Message) -> bool:
+    """Not so a space that does not break, which some programs send as plain text."""
+    data = _payload(part)
+    return bool(data.strip()) and _LETTER.search(text_of(data, _charset(part))) is not None
 
 
 def _root(part: _Message, inside: list[_Message]) -> _Message | None:

@@ -124,7 +124,10 @@ def as_mail(message: Properties, to: str, enclosed: Iterable[Member], depth: int
     """A mail of RFC 5322 with the head and bodies of ``message``, and its attachments. ``depth``
     tells its boundary from those around it."""
     sender = message.text_of(SENDER, FROM, SENDER_SMTP, SENDER_ADDRESS)
+    address = message.text_of(SENDER_SMTP, SENDER_ADDRESS)
+    sender = f"{sender} <{address}>" if "@" in address and address != sender else sender
     head = {"Subject": message.text_of(SUBJECT), "From": sender, "To": to}
+    head["Cc"] = message.text_of(CC)
     lines = [f"{name}: {_word(value)}" for name, value in head.items() if value]
     if (sent := message.time()) is not None:
         lines.append(f"Date: {formatdate(sent)}")
@@ -141,7 +144,9 @@ def as_mail(message: Properties, to: str, enclosed: Iterable[Member], depth: int
     charset = of_codepage(message.number_of(INTERNET_CODEPAGE))
     if text := message.text_of(BODY):
         add("text/plain; charset=utf-8", text.encode("utf-8", "replace"))
-    elif markup := message.bytes_of(HTML) or message.text_of(HTML).encode("utf-8", "replace"):
+    elif written := message.text_of(HTML):
+        add("text/html; charset=utf-8", written.encode("utf-8", "replace"))
+    elif markup := message.bytes_of(HTML):
         add(f"text/html; charset={charset}" if charset else "text/html", markup)
     elif packed := message.bytes_of(RTF):
         add("application/rtf", decompressed(packed), "message.rtf")

@@ -6,6 +6,7 @@ Attachments are parts (parts.py). A message in a message is a part too, written 
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 
@@ -24,6 +25,8 @@ _STREAM, _ATTACHMENT, _RECIPIENT = "__substg1.0_", "__attach_version1.0_", "__re
 _PROPERTIES = "__properties_version1.0"
 _INSIDE = f"{_STREAM}{mapi.DATA:04X}{mapi.OBJECT:04X}"
 _MAX_RECIPIENTS = 500
+_ENTITY = re.compile(rb"\s*(?:content-|mime-version)[\w-]*[ \t]*:", re.IGNORECASE)
+"""Of a signed mail Outlook keeps all that was signed as an attachment (RFC 8551 3.5.3)."""
 _FIXED = struct.Struct("<HHIQ")  # MS-OXMSG 2.4.2.1
 
 
@@ -97,7 +100,8 @@ class _Tree:
                     name = name or found.text_of(mapi.SUBJECT) or str(number)
                     yield Member(f"{name}.eml", self.mail(found, inner, depth), MAIL)
             elif data := self.read(folder, f"{_STREAM}{mapi.DATA:04X}{mapi.BINARY:04X}"):
-                yield Member(name or f"attachment-{number}", data)
+                said = MAIL if name.lower().endswith(".p7m") and _ENTITY.match(data) else ""
+                yield Member(name or f"attachment-{number}", data, said)
 
     def mail(self, message: Properties, path: _Path, depth: int) -> bytes:
         """A message in the message as a mail of RFC 5322."""

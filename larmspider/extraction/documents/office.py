@@ -29,7 +29,6 @@ from larmspider.extraction.documents.reading import (
     Unread,
     dublin_core,
     keeping,
-    parse_xml,
 )
 from larmspider.extraction.documents.relationships import Package, Relationship
 from larmspider.extraction.formats import extractor_for
@@ -49,7 +48,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
     archive, builder = ZipReader(body), DocumentBuilder()
     with keeping(builder, url):
         package = Package(archive)
-        if package.by_name and package.name("content.xml"):
+        if package.by_name and any(map(package.name, opendocument.CONTENTS)):
             opendocument.read(package, builder)
         else:
             metadata(package, builder)
@@ -64,7 +63,7 @@ def metadata(package: Package, builder: DocumentBuilder) -> None:
     found = next((one.target for one in package.related("") if one.kind == kind), "")
     if name := found or package.name("docProps/core.xml"):
         try:
-            dublin_core(parse_xml(package.archive.read(name)), builder)
+            dublin_core(package.xml(name), builder)
         except Spent:
             raise
         except Unread:

@@ -46,14 +46,21 @@ _SIGNS = dict.fromkeys(
 """Elements that part words, and one that is a letter; a w:softHyphen joins what is around it."""
 _STYLE, _SYMBOL, _CHUNK = W + "pStyle", W + "sym", W + "altChunk"
 _LINK, _CODE, _FIELD, _SIMPLE = W + "hyperlink", W + "instrText", W + "fldChar", W + "fldSimple"
+_CHOICES = W + "ddList"
 _WANTED = (*_TEXT, *_BLOCK, *_LINE, *_SIGNS, *(_STYLE, _SYMBOL, _CHUNK, _LINK))
-_WANTED = (*_WANTED, *(_CODE, _FIELD, _SIMPLE))
+_WANTED = (*_WANTED, *(_CODE, _FIELD, _SIMPLE, _CHOICES))
 
 _DROPPED = (
     *(f"{W}{name}" for name in ("del", "moveFrom", "pPrChange", "delText")),
     *(f"{_C}{name}" for name in ("val", "yVal", "bubbleSize", "errBars")),
     *(_CX + "numDim", S + "rPh"),
 )
+_MARKS = tuple(
+    f"{W}{name}{end}"
+    for name in ("bookmark", "commentRange", "moveFromRange", "moveToRange", "perm")
+    for end in ("Start", "End")
+)
+"""Elements between paragraphs that show nothing."""
 _ALTERNATIVES = _MC + "AlternateContent"
 _BOX, _VML_BOX, _ART, _READING = W + "txbxContent", _V + "textbox", _V + "textpath", W + "rt"
 _APART = (_BOX, _VML_BOX, _ART, _READING)
@@ -140,7 +147,8 @@ def _leave_out(root: Any) -> None:
 def _join_paragraphs(properties: Any) -> None:
     """Where the end of a paragraph was deleted (17.13.5.15), the next paragraph continues it."""
     if properties is not None and properties.tag == W + "pPr":
-        following = properties.getparent().getnext()
+        siblings = properties.getparent().itersiblings()
+        following = next((one for one in siblings if one.tag not in _MARKS), None)
         if following is not None and following.tag == W + "p":
             following.tag = W + "joined"
 
@@ -203,6 +211,8 @@ class _Writer:
             field.end(self._builder, _shown(element))
         elif tag == _CODE:
             (self._fields[-1] if self._fields else self._loose).code.append(element.text or "")
+        elif tag == _CHOICES:
+            self._pieces.append(_chosen(element))
         elif tag == _FIELD:
             self._field(element.get(W + "fldCharType", ""))
         else:
@@ -257,6 +267,14 @@ class _Field:
                 builder.add_link(re.sub(r"\\(.)", r"\1", quoted) or word, text)
                 return
             before = switch
+
+
+def _chosen(choices: Any) -> str:
+    """What a list of an old form shows, which stands nowhere else (17.16.9)."""
+    entries = [one.get(W + "val", "") for one in choices.iterchildren(W + "listEntry")]
+    numbers = [one.get(W + "val", "") for one in choices.iterchildren(W + "result", W + "default")]
+    at = next(filter(None, numbers), "0")[:9]
+    return entries[int(at)] if at.isdecimal() and int(at) < len(entries) else ""
 
 
 def _symbol(element: Any) -> str:

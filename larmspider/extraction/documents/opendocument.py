@@ -3,10 +3,10 @@
     add_text(root, builder)
 
 Read are paragraphs and headings, headers and footers of all page styles, formulas and charts that
-lie in the document, names of sheets, and the value of a cell beside the text that it shows. Notes,
-comments, frames, shapes and the readings of rubies are blocks apart. No text are deleted words, the
-numbers of notes, the authors and dates of comments, scripts, and alternative texts. Linked files
-are links.
+lie in the document, labels and values of forms, names of sheets, and the value of a cell beside the
+text that it shows. Notes, comments, frames, shapes and the readings of rubies are blocks apart. No
+text are deleted words, the numbers of notes, the authors and dates of comments, scripts, and
+alternative texts. Linked files are links.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ from larmspider.extraction.documents.reading import (
 from larmspider.extraction.documents.relationships import Package
 from larmspider.items import Outcome
 
+CONTENTS = ("content.xml", "encrypted-package")
+"""The document, or all of it in one encrypted member (ODF 1.4; LibreOffice 24.2)."""
 _ODF = "{urn:oasis:names:tc:opendocument:xmlns:"
 _TEXT = _ODF + "text:1.0}"
 OFFICE = _ODF + "office:1.0}"
 _DRAW = _ODF + "drawing:1.0}"
 _TABLE = _ODF + "table:1.0}"
 _SHOW = _ODF + "presentation:1.0}"
+_FORM = _ODF + "form:1.0}"
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 
@@ -71,6 +74,8 @@ _NESTED = etree.XPath(
     "[ancestor::text:p or ancestor::text:h]",
     namespaces=_XPATH_NAMES,
 )
+_FORM_TEXTS = (_FORM + "label", _FORM + "current-value")
+_CHOICES = (_FORM + "option", _FORM + "item")
 _LINKING = (_TEXT + "a", _DRAW + "a", _TEXT + "section-source")
 
 
@@ -118,6 +123,9 @@ def add_text(root: Any, builder: DocumentBuilder) -> None:
     for sheets in root.iter(OFFICE + "spreadsheet"):
         for sheet in sheets.iterchildren(_TABLE + "table"):
             builder.add(sheet.get(_TABLE + "name", ""))
+    for forms in root.iter(OFFICE + "forms"):
+        for text in _of_forms(forms):
+            builder.add(text)
     for element, text in _blocks(root, apart):
         builder.add(text)
         if element.tag == _HEADING and not builder.title:
@@ -126,12 +134,24 @@ def add_text(root: Any, builder: DocumentBuilder) -> None:
         builder.add_link(link.get(_XLINK) or "", "".join(link.itertext()))
 
 
+def _of_forms(forms: Any) -> Iterator[str]:
+    """Labels and values of the controls of forms; of the entries of a list what is chosen."""
+    for control in forms.iter("{*}*"):
+        is_chosen = any(
+            control.get(_FORM + name) == "true" for name in ("selected", "current-selected")
+        )
+        if control.tag != _FORM + "password" and (control.tag not in _CHOICES or is_chosen):
+            yield from filter(None, map(control.get, _FORM_TEXTS))
+
+
 def _prepare(root: Any) -> None:
     for dropped in list(root.iter(*_DROPPED)):
         if dropped is not root:
             _replace(dropped, "")
     for space in root.iter(*_SPACES):
         space.text = " "
+    for number in root.iter(_TEXT + "number"):
+        number.tail = f" {number.tail or ''}"
     for token in root.iter(_MATH + "mi", _MATH + "mn", _MATH + "mo", _MATH + "mtext"):
         token.tail = " "
     for cell in _SHOWN_OTHERWISE(root):

@@ -213,6 +213,8 @@ def _largest_text(text_page: Any) -> str:
     best, pieces, last = 0.0, [], False
     for index in range(min(text_page.count_chars(), _FIRST_CHARS)):
         char = chr(pdfium_c.FPDFText_GetUnicode(text_page, index))
+        if char in _HYPHENS:
+            continue
         size = pdfium_c.FPDFText_GetFontSize(text_page, index)
         if char.isalnum() and size > best + 0.1:
             best, pieces, last = size, [char], True

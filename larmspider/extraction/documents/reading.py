@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from html.entities import html5
 from typing import Any
 
 from lxml import etree
@@ -16,9 +17,20 @@ from lxml import etree
 from larmspider.dates import http_time
 from larmspider.errors import LarmspiderError
 from larmspider.extraction import progress
-from larmspider.extraction.page_builder import MAX_TEXT, PageBuilder
+from larmspider.extraction.page_builder import MAX_ANCHOR, MAX_TEXT, PageBuilder
 from larmspider.items import ORDINARY, Outcome, Page
 
+_NO_UTF_16 = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s{0,99}<\?xml[^>]{0,99}encoding=[\"'](?:utf-?16|ucs-?2|unicode)",
+    re.IGNORECASE,
+)
+"""Declared in single bytes: .NET writes it into a string, which is saved as UTF-8."""
+_DOCTYPE, _DOCTYPE_WITHIN = b"<!DOCTYPE", 1 << 16
+_ENTITY = re.compile(
+    rb"""<!ENTITY\s{1,99}([\w.-]{1,99})\s{1,99}(?:"([^"&%<]{0,999})"|'([^'&%<]{0,999})')\s{0,99}>"""
+)
+_REFERENCE = re.compile(rb"&([A-Za-z_][\w.-]{0,98});")
+_OF_XML = frozenset((b"amp", b"lt", b"gt", b"quot", b"apos"))
 _PDF_DATE = re.compile(
     r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([Z+-])(\d\d)?'?(\d\d)?)?'?"
 )
@@ -83,7 +95,7 @@ class DocumentBuilder(PageBuilder):
 
     def add_link(self, target: str, text: str = "") -> None:
         if target := target.strip():
-            self.links.append((target, ORDINARY, text, False))
+            self.links.append((target, ORDINARY, text[: 2 * MAX_ANCHOR], False))
 
     def page(self, url: str, *, absolute: bool = False) -> Page:
         """``absolute``: links are kept only if they have a scheme, for the document lies where no
@@ -115,9 +127,25 @@ def keeping(builder: DocumentBuilder, url: str, *, absolute: bool = False) -> It
 
 
 def parse_xml(data: bytes) -> Any:
-    """The root element. No entity is resolved and nothing is fetched. Raises Unread."""
+    """The root element. Nothing is fetched, no entity is resolved but characters and short texts.
+    Raises Unread."""
+    root = _root(data)
+    if _DOCTYPE in data[:_DOCTYPE_WITHIN] and next(root.iter(etree.Entity), None) is not None:
+        root = _root(_without_entities(data))
+    return root
+
+
+def _root(data: bytes) -> Any:
+    """Without comments, which would part the text around them."""
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, recover=True, huge_tree=False
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        recover=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+        encoding="utf-8" if _NO_UTF_16.match(data) else None,
     )
     try:
         root = etree.fromstring(data, parser)
@@ -126,6 +154,27 @@ def parse_xml(data: bytes) -> Any:
     if root is None:
         raise Unread(Outcome.DAMAGED, "its XML has no element")
     return root
+
+
+def _without_entities(data: bytes) -> bytes:
+    """``data`` with what entities stand for: libxml2 puts them into the tree as elements. Those
+    of HTML are characters, others what the document says, but for elements; the rest are spaces."""
+    declared = {name: double or single for name, double, single in _ENTITY.findall(data)}
+    left = len(data)
+
+    def text(found: re.Match[bytes]) -> bytes:
+        nonlocal left
+        name = found[1]
+        if name in _OF_XML:
+            return found[0]
+        said = declared.get(name)
+        if said is None:
+            chars = html5.get(name.decode("latin-1") + ";", " ")
+            return b"".join(b"&#%d;" % ord(char) for char in chars)
+        left -= len(said)
+        return said if left > 0 else b" "
+
+    return _REFERENCE.sub(text, data)
 
 
 def local_name(element: Any) -> str:

@@ -36,6 +36,7 @@ _NUMBER = re.compile(r"\d+")
 _STRICT = re.compile(
     rb"http://purl\.oclc\.org/ooxml/(officeDocument|wordprocessingml|drawingml|presentationml|spreadsheetml)/"
 )
+_ESCAPED, _NO_ESCAPES = re.compile(r"_x([0-9A-Fa-f]{4})_"), "wordprocessingml"
 _ODD = re.compile(r"[\\%]|^\.?/|/\.?/|\.\./")
 _EXTERNAL = re.compile(r"(?i)(?:[a-z][a-z0-9+.-]+:|\\\\)")
 
@@ -72,12 +73,17 @@ class Package:
         return [name for key, name in self._names.items() if key.startswith(folder)]
 
     def xml(self, part: str) -> Any:
-        """The root element. Names of ISO 29500 strict are replaced by the names of ECMA-376.
-        Raises Unread."""
+        """The root element. Names of ISO 29500 strict are replaced by the names of ECMA-376, and
+        escapes by their characters. Raises Unread."""
         data = self.archive.read(part)
         if b"purl.oclc.org" in data[:4_096]:
             data = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
-        return parse_xml(data)
+        root = parse_xml(data)
+        if b"_x00" in data:
+            for element in root.iter("{*}*"):
+                if element.text and _NO_ESCAPES not in element.tag:
+                    element.text = unescaped(element.text)
+        return root
 
     def related(self, part: str) -> list[Relationship]:
         """Where ``part`` leads, "" being the package; what is not there is left out."""
@@ -126,6 +132,17 @@ class Package:
                     kind = match.expand(kind) if kind else (match.lastgroup or "")
                     found.append((number, Relationship("", kind.lower(), name)))
         return [one for _, one in sorted(found)]
+
+
+def unescaped(text: str) -> str:
+    """``text`` without escapes (ECMA-376-1 22.9.2.19) of ASCII: Excel and PowerPoint write one for
+    each end of a line that came from elsewhere. Word has none."""
+    return _ESCAPED.sub(_character, text) if "_x00" in text else text
+
+
+def _character(found: re.Match[str]) -> str:
+    number = int(found[1], 16)
+    return found[0] if number > 0x7F else chr(number) if number > 0x20 else " "
 
 
 def _slashed(name: str) -> str:

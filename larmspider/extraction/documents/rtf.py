@@ -25,6 +25,7 @@ from larmspider.extraction.documents.rtf_words import (
     AUTHOR,
     CHARACTERS,
     CHARSETS,
+    CHOICE,
     DEAD,
     DESTINATIONS,
     ENDS,
@@ -63,6 +64,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_DEPTH = 5_000
 """Groups in each other whose state is kept; deeper ones share a state."""
 _MAX_ANCHOR = 500
+_UNCHOSEN = 25  # of a drop-down field: as its default says
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -114,6 +116,9 @@ class _Reader:
         self.targets: list[str] = []
         """URLs of fields whose result has not come yet."""
         self.art = False  # the next value is the text of WordArt
+        self.choices: list[str] = []
+        """Entries of the drop-down field that is read; no text but for the one that is shown."""
+        self.chosen: int | None = None
 
     def read(self, body: bytes, at: int) -> None:
         match = _TOKEN.match
@@ -162,6 +167,10 @@ class _Reader:
     def _ended(self, group: _Group) -> None:
         """Use the text of a destination that ends."""
         if group.kind == RESULT:
+            if self.choices and not "".join(group.out[group.start :][:_MAX_ANCHOR]).strip():
+                at = self.chosen or 0
+                group.out += self.choices[at : at + 1]
+            self.choices, self.chosen = [], None
             self._add_link("".join(group.out[group.start :][:_MAX_ANCHOR])[:_MAX_ANCHOR])
         if group.out is self.group.out:
             return
@@ -179,6 +188,8 @@ class _Reader:
         elif group.kind == VALUE and self.art:
             self.asides.append(text)
             self.art = False
+        elif group.kind == CHOICE:
+            self.choices.append(text.strip())
         elif group.kind == TAG:
             for target in _HREF.findall(text):
                 self.builder.add_link(unescape(target))
@@ -259,6 +270,10 @@ class _Reader:
     def _deleted(self, value: int | None) -> None:
         self._flush()
         self.group.gone = value != 0
+
+    def _choose(self, value: int | None) -> None:
+        if self.chosen is None and value is not None and 0 <= value != _UNCHOSEN:
+            self.chosen = value
 
     def _skips(self, value: int | None) -> None:
         self.group.skips = max(0, min(value if value is not None else 1, 100))
@@ -357,6 +372,8 @@ _ACTIONS: dict[str, Callable[[_Reader, int | None], None]] = {
     "deleted": _Reader._deleted,
     "mvf": _Reader._deleted,
     "uc": _Reader._skips,
+    "ffres": _Reader._choose,
+    "ffdefres": _Reader._choose,
     "deff": _Reader._default_font,
     "ansicpg": _Reader._set_codepage,
     "mac": lambda reader, _: reader._set_codepage(10000),

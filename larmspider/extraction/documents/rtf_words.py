@@ -7,27 +7,27 @@ from __future__ import annotations
 
 TEXT, ASIDE, QUIET, DEAD = "text", "aside", "quiet", "dead"
 """Text goes on; a block of its own; no text, but groups in it may have some; nothing at all."""
-INSTRUCTION, RESULT, TITLE, AUTHOR, FONTS, NAME, VALUE, TAG = (
-    *("instruction", "result", "title", "author", "fonts", "name", "value", "tag"),
+INSTRUCTION, RESULT, TITLE, AUTHOR, FONTS, NAME, VALUE, TAG, CHOICE = (
+    *("instruction", "result", "title", "author", "fonts", "name", "value", "tag", "choice"),
 )
 _WORDS = {
     ASIDE: """header headerl headerr headerf footer footerl footerr footerf footnote annotation
         shptxt dptxbxtext""",
-    QUIET: "info shpinst do shpgrp shppict sp upr momath momathpara mmath background",
+    QUIET: "formfield info shpinst do shpgrp shppict sp upr momath momathpara mmath background",
     DEAD: """colortbl stylesheet pict objdata objclass objname nonshppict shprslt mmathpict
         nonesttables xe rxe tc tcn txe pnseclvl ftnsep ftnsepc ftncn aftnsep aftnsepc aftncn revtbl
         rsidtbl listtable listoverridetable filetbl generator template private private1 bkmkstart
-        bkmkend formfield datafield ffdeftext fontemb fontfile panose falt keycode operator subject
+        bkmkend datafield ffdeftext fontemb fontfile panose falt keycode operator subject
         keywords comment doccomm hlinkbase company manager category atnid atnauthor atntime atnicn
         atnref atndate atnparent atrfstart atrfend""",
     TEXT: "ud mr",
 }
 DESTINATIONS = {word: kind for kind, words in _WORDS.items() for word in words.split()} | {
     "fldinst": INSTRUCTION, "fldrslt": RESULT, "title": TITLE, "author": AUTHOR,
-    "fonttbl": FONTS, "sn": NAME, "sv": VALUE, "htmltag": TAG,
+    "fonttbl": FONTS, "sn": NAME, "sv": VALUE, "htmltag": TAG, "ffl": CHOICE,
 }  # fmt: skip
 """Words in lower case. Any other word behind ``\\*`` begins a dead group."""
-GATHERED = frozenset((INSTRUCTION, TITLE, AUTHOR, NAME, VALUE, TAG))
+GATHERED = frozenset((INSTRUCTION, TITLE, AUTHOR, NAME, VALUE, TAG, CHOICE))
 WORD_ART = "gtextUNICODE"
 CHARACTERS = {
     "tab": "\t", "cell": "\t", "nestcell": "\t", "line": "\n", "lbr": "\n", "softline": "\n",

@@ -25,7 +25,7 @@ from larmspider.extraction.documents.office import PartTexts
 from larmspider.extraction.documents.office_text import R, S
 from larmspider.extraction.documents.parts import Spent
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread
-from larmspider.extraction.documents.relationships import Package
+from larmspider.extraction.documents.relationships import Package, unescaped
 from larmspider.items import Outcome
 
 _SHEETS = ("worksheet", "chartsheet", "dialogsheet", "xlmacrosheet")
@@ -207,7 +207,7 @@ class Workbook:
         self._unplaced.clear()
         data = self._data(sheet)
         for found in _HEADER.findall(data, max(0, data.rfind(b"eaderFooter>") - _MAX_HEADERS)):
-            text = unescape(found.decode("utf-8", "replace"))
+            text = unescaped(unescape(found.decode("utf-8", "replace")))
             self._builder.add(_HEADER_CODE.sub(_header_code, text).strip())
         for part in self.texts.leads_to(sheet.part) if sheet.part else ():
             self.texts.read(part)

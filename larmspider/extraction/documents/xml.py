@@ -8,6 +8,7 @@ Their pictures and embedded files, as base64, are not read.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from larmspider.extraction import xhtml
@@ -28,9 +29,13 @@ _WORD_ROOTS = (
     "{http://schemas.microsoft.com/office/2006/xmlPackage}package",
     f"{{{_WORD_2003.decode()}}}wordDocument",
 )
+_PICTURE = re.compile(rb">[A-Za-z0-9+/=\s]{5000000,}+<")
+"""Base64 of some size: libxml2 ends at 10,000,000 characters without a tag, and all behind is lost.
+"""
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
+    body = _PICTURE.sub(b"><", body)
     root = parse_xml(body)
     if local_name(root) == "html":
         return xhtml.extract(body, url, content_type)

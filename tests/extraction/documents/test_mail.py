@@ -134,6 +134,24 @@ def test_all_texts_without_a_name_are_the_mail_s() -> None:
     assert page.parts == []
 
 
+@pytest.mark.parametrize(
+    ("plain", "text"),
+    [
+        ("", "all that it says, in four words or more"),
+        ("\xa0", "all that it says, in four words or more"),
+        ("In HTML.", "In HTML. all that it says, in four words or more"),
+        ("all that it says in plain", "all that it says in plain"),
+    ],
+)
+def test_an_alternative_that_says_far_more_is_read(plain: str, text: str) -> None:
+    inside = (
+        f"--b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{plain}\r\n--b\r\n"
+        "Content-Type: text/html\r\n\r\n<p>all that it says, in four words or more</p>\r\n--b--"
+    ).encode()
+    head = b"To: b\r\nContent-Type: multipart/alternative; boundary=b\r\n\r\n"
+    assert read(b"From: a\r\n" + head + inside).text == f"a b {text}"
+
+
 def test_a_mail_that_is_encoded_in_a_mail_is_read() -> None:
     inner = base64.encodebytes(b"Subject: inner\r\n\r\ndeep words")
     page = read(

@@ -89,6 +89,24 @@ def test_a_message_in_a_message_is_a_part() -> None:
     ]
 
 
+def test_a_message_in_a_message_has_its_sender_and_copies() -> None:
+    inner = f"{ATTACHED}0/{INSIDE}/{STREAM}"
+    values = {"0C1A": "Ann", "5D01": "ann@h.example", "0E03": "Bob", "1013": "<p>Größe"}
+    streams = {f"{inner}{tag}001F": text.encode("utf-16-le") for tag, text in values.items()}
+    page = read({f"{ATTACHED}0/{INSIDE}/{PROPERTIES}": fixed({0x3FDE: 1252}, 24), **streams})
+    assert page.parts[0].text == "Ann <ann@h.example> Bob Größe"
+
+
+def test_a_signed_message_is_read() -> None:
+    head = (
+        b'Content-Type: multipart/signed; boundary="b"\r\n\r\n--b\r\nContent-Type: text/plain\r\n'
+    )
+    signed = head + b"Content-Transfer-Encoding: base64\r\n\r\nd29yZHM=\r\n--b--\r\n"
+    name = "smime.p7m".encode("utf-16-le")
+    page = read({f"{ATTACHED}0/{STREAM}3707001F": name, f"{ATTACHED}0/{STREAM}37010102": signed})
+    assert [(part.name, part.text) for part in page.parts] == [("smime.p7m", "words")]
+
+
 def test_messages_in_messages_are_read_three_deep() -> None:
     path, streams = "", dict[str, bytes]()
     for _ in range(8):

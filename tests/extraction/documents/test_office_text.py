@@ -3,6 +3,7 @@
 import pytest
 
 from larmspider.extraction.documents import parts
+from larmspider.extraction.documents.reading import DocumentBuilder
 from larmspider.items import Page
 from larmspider.urls.media_types import OOXML
 from tests.support.documents.packages import NAMES, docx, lines, para, pptx
@@ -47,6 +48,23 @@ def test_an_element_parts_words(element):
 )
 def test_an_element_joins_letters(element, word):
     assert words(para(f"<w:r><w:t>one</w:t>{element}<w:t>two</w:t></w:r>")) == [word]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "word"),
+    [
+        ('<w:result w:val="1"/>', "two"),
+        ('<w:default w:val="1"/>', "two"),
+        ("", "one"),
+        *(('<w:result w:val="2"/>', ""), ('<w:result w:val="-1"/>', "")),
+    ],
+)
+def test_a_list_of_an_old_form_shows_what_was_chosen(chosen, word):
+    entries = '<w:listEntry w:val="one"/><w:listEntry w:val="two"/>'
+    begin = f"<w:ffData><w:ddList>{chosen}{entries}</w:ddList></w:ffData>"
+    run = f'<w:fldChar w:fldCharType="begin">{begin}</w:fldChar>'
+    code = '<w:instrText> FORMDROPDOWN </w:instrText><w:fldChar w:fldCharType="end"/>'
+    assert words(para(f"<w:r><w:t>a </w:t>{run}{code}</w:r>")) == ["a", *word.split()]
 
 
 OLD = (
@@ -106,9 +124,10 @@ def test_what_was_deleted_or_moved_away_is_no_text(deleted):
     assert words(para("kept", deleted, moved)) == ["keptmoved"]
 
 
-def test_a_paragraph_whose_end_was_deleted_goes_on_in_the_next():
+@pytest.mark.parametrize("between", ["", '<w:bookmarkEnd w:id="0"/><w:commentRangeEnd/>'])
+def test_a_paragraph_whose_end_was_deleted_goes_on_in_the_next(between):
     mark = '<w:pPr><w:rPr><w:del w:id="1"/></w:rPr></w:pPr>'
-    assert words(para(mark, "one") + para("two") + para("three")) == ["onetwo", "three"]
+    assert words(para(mark, "one") + between + para("two") + para("three")) == ["onetwo", "three"]
 
 
 def test_the_reading_of_a_ruby_is_apart():
@@ -155,6 +174,13 @@ def test_a_field_is_a_link_with_its_text(runs):
     page = read(docx(para("x ", runs, " y")))
     assert [(link.url, link.anchor) for link in page.links] == [(URL, "the way")]
     assert "HYPERLINK" not in page.text
+
+
+def test_many_links_of_one_long_text_do_not_keep_it_each():
+    builder = DocumentBuilder()
+    for number in range(100):
+        builder.add_link(f"http://h/{number}", "word " * 10_000)
+    assert sum(len(link[2]) for link in builder.links) < 200_000
 
 
 def test_a_field_that_has_no_begin_or_no_end_is_a_link():

@@ -167,6 +167,24 @@ def test_an_object_of_another_program_is_a_part():
     assert [(part.name, part.text) for part in page.parts] == [("Object 1", "a text of its own")]
 
 
+def test_a_form_has_its_labels_and_values():
+    form = (
+        '<office:forms><form:form><form:fixed-text form:label="Name"/>'
+        '<form:text form:current-value="Ann" form:value="before"/><form:listbox>'
+        '<form:option form:label="one"/><form:option form:label="two" form:selected="true"/>'
+        '</form:listbox><form:password form:current-value="secret"/></form:form></office:forms>'
+    )
+    number = "<text:h><text:number>1.</text:number>Head</text:h>"
+    assert [page.text for page in both(form + number)] == ["Name Ann two 1. Head"] * 2
+
+
+def test_a_document_that_is_encrypted_as_a_whole_says_so():
+    manifest = "<manifest:manifest><manifest:encryption-data/></manifest:manifest>"
+    names = {"content.xml": "encrypted-package"}
+    body = renamed(opendocument("<text:p/>", manifest=manifest), names)
+    assert outcome(ODF + "text", body) == "encrypted"
+
+
 def test_a_damaged_part_costs_the_others_nothing():
     body = opendocument("<text:p>text</text:p>", extra={"styles.xml": "\0"})
     page = parts.read(ODF + "text", body, "http://h/a", None)

@@ -72,6 +72,11 @@ def test_a_field_shows_its_value(field, shown):
     assert notes(body) == shown
 
 
+def test_a_hyphen_at_the_end_of_a_line_is_no_letter_of_the_title():
+    page = read(one_page(b"Har-) Tj 0 -14 Td (bour rules"))
+    assert (page.title, page.text) == ("Harbour rules", "Harbour rules")
+
+
 def test_a_field_that_no_page_shows_has_its_value():
     form = b"/AcroForm<</Fields[<</T(a)/Kids[<</FT/Tx/V(hidden)>>]>>]>>"
     assert notes(one_page(catalog=form)) == "hidden"

@@ -208,3 +208,19 @@ def test_a_long_text_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.outcome is Outcome.TOO_LONG
     assert caught.value.page is not None
     assert caught.value.page.text.startswith("begin")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "result", "text"),
+    [
+        (r"\ffres1\ffdefres0", "", "a two b"),
+        (r"\ffres25\ffdefres1", " ", "a two b"),
+        ("", "", "a one b"),
+        (r"\ffres9", "", "a b"),
+        (r"\ffres1", "shown", "a shown b"),
+    ],
+)
+def test_a_list_of_a_form_shows_what_was_chosen(chosen: str, result: str, text: str) -> None:
+    form = rf"{{\*\formfield{{\fftype2{chosen}{{\*\ffname n}}{{\*\ffl one}}{{\*\ffl two}}}}}}"
+    field = rf"{{\field{{\*\fldinst {{ FORMDROPDOWN }}{form}}}{{\fldrslt {result}}}}}"
+    assert read(rf"{{\rtf1 a {field} b}}").text == text

@@ -97,6 +97,14 @@ def test_what_lies_beside_the_cells_is_text(kind, content):
     assert read(xlsx("", more=related, extra={"xl/any.xml": content})).text == "List found"
 
 
+def test_an_escaped_end_of_a_line_is_none_of_its_words():
+    comment = COMMENT.format(0).replace("found", "one_x000D_\ntwo _x005F_x000D_ _x00e4_ a_xadef_b")
+    after = "<headerFooter><oddHeader>&amp;Lover_x000A_view</oddHeader></headerFooter>"
+    related = [("k", "comments", "../c.xml")]
+    page = read(xlsx("", after=after, more=related, extra={"xl/c.xml": comment}))
+    assert page.text == "List over view one two _x000D_ _x00e4_ a_xadef_b"
+
+
 def test_a_threaded_comment_stands_once():
     related = [("k", "comments", "../c.xml"), ("t", "threadedComment", "../t.xml")]
     extra = {"xl/c.xml": COMMENT.format(1), "xl/t.xml": THREADED}

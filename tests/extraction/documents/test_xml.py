@@ -1,5 +1,7 @@
 """Documents of Word in one XML file. test_opendocument.py has the same for OpenDocument."""
 
+from itertools import pairwise
+
 import pytest
 
 from larmspider.extraction.documents import parts
@@ -32,3 +34,42 @@ def test_an_office_document_without_paragraphs_has_its_text():
     name = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
     body = f'<o:document xmlns:o="{name}"><o:meta/><o:body>a text</o:body></o:document>'
     assert parts.read("application/xml", body.encode(), "http://h/a", None).text == "a text"
+
+
+def test_text_behind_a_large_picture_in_base64_is_read():
+    before, _, after = PACKAGE.partition("<pkg:part>")
+    picture = (
+        f"<pkg:part><pkg:binaryData>{'QUJD' * 2_600_000}</pkg:binaryData></pkg:part><pkg:part>"
+    )
+    body = (before + picture + after).encode()
+    assert parts.read("application/xml", body, "http://h/a.xml", None).text == "whole words"
+
+
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        ("caf&eacute;s &co; &unknown; a&lt;b end", "cafés A firm a<b end"),
+        ("one&nbsp;two", "one two"),
+        ("one<!-- remark -->s <?pi?>two", "ones two"),
+    ],
+)
+def test_text_behind_an_entity_or_a_comment_is_read(inside, text):
+    entity = "<!DOCTYPE a SYSTEM 'a.dtd' [<!ENTITY co 'A firm'><!ENTITY f SYSTEM 'file:///a'>]>"
+    body = f"{entity}<a>{inside}</a>".encode()
+    assert parts.read("application/xml", body, "http://h/a.xml", None).text == text
+
+
+def test_entities_in_entities_make_no_text_that_is_longer_than_the_document():
+    names = [f"e{number}" for number in range(9)]
+    entities = "".join(f"<!ENTITY {a} '{f'&{b};' * 9}'>" for a, b in pairwise(names))
+    body = f"<!DOCTYPE a [{entities}<!ENTITY e8 '{'x' * 900}'>]><a>{'&e0;&e8;' * 900}</a>".encode()
+    page = parts.read("application/xml", body, "http://h/a.xml", None)
+    assert len(page.text) <= 2 * len(body)
+
+
+@pytest.mark.parametrize("before", ["", "\ufeff"])
+def test_xml_that_says_utf_16_and_is_none_is_read(before):
+    body = f"{before}<?xml version='1.0' encoding='utf-16'?><a>Größe</a>".encode()
+    assert parts.read("application/xml", body, "http://h/a.xml", None).text == "Größe"
+    wide = "<?xml version='1.0' encoding='utf-16'?><a>Größe</a>".encode("utf-16")
+    assert parts.read("application/xml", wide, "http://h/a.xml", None).text == "Größe"

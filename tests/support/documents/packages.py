@@ -45,7 +45,7 @@ ODF_NAMES = "".join(
         "xlink": "http://www.w3.org/1999/xlink",
         "math": "http://www.w3.org/1998/Math/MathML",
         "draw": f"{ODF}drawing:1.0",
-        **{name: f"{ODF}{name}:1.0" for name in ("office", "text", "table", "style")},
+        **{name: f"{ODF}{name}:1.0" for name in ("office", "text", "table", "style", "form")},
         "presentation": f"{ODF}presentation:1.0",
     }.items()
 )
