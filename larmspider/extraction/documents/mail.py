@@ -60,6 +60,8 @@ _BOUNDARY = re.compile(
 )
 _HTML = re.compile(r"\s*<(?:!doctype html|html|head|body)[\s>]", re.IGNORECASE)
 """The beginning of a body that says nothing else of itself."""
+_SAVED_BY = re.compile(r"[\W_]*(?:saved by|gespeichert von|enregistr\w+ par)\b", re.IGNORECASE)
+"""A browser, which is no author: ``From: <Saved by Blink>``."""
 _LETTER = re.compile(r"\w")
 _FAR_MORE = 4
 """So many times the plain text an alternative has: "This mail is in HTML." is no form of it."""
@@ -114,6 +116,8 @@ def _read_head(body: bytes, builder: DocumentBuilder, near: Near) -> None:
     shown: dict[bytes, str] = {}
     for name, value in _SHOWN.findall(body, 0, end.start() if end else MAX_HEAD):
         shown.setdefault(name.lower(), text_of_header(value[:MAX_HEADER], near))
+    if _SAVED_BY.match(shown.get(b"from", "")):
+        del shown[b"from"]
     builder.title = shown.get(b"subject", "")
     builder.author = shown.get(b"from", "")
     builder.modified = date_of(shown.get(b"date", ""))

@@ -41,8 +41,18 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         return text_page(text, charset, url, DocumentBuilder(), urls=urls_in(text))
     if (notebook := _notebook(text)) is not None:
         return _read_notebook(notebook, text, charset, url)
-    shown = _ESCAPE.sub(_unescaped, text[:MAX_TEXT]) + text[MAX_TEXT:]
+    shown = _without_escapes(text[:MAX_TEXT]) + text[MAX_TEXT:]
     return text_page(shown, charset, url, DocumentBuilder(), urls=_urls_in_json(text))
+
+
+def _without_escapes(text: str) -> str:
+    """``text`` with the characters for which escapes stand in its strings. Backslashes beside these
+    stay, as in a log of lines in brackets."""
+    if "\\" not in text:
+        return text
+    return _JSON_STRING.sub(
+        lambda one: _ESCAPE.sub(_unescaped, one[0]) if "\\" in one[1] else one[0], text
+    )
 
 
 def _unescaped(found: re.Match[str]) -> str:

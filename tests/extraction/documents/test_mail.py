@@ -199,7 +199,7 @@ FRAME = b"Content-Type: text/html\r\nContent-Location: http://w/f/y.html\r\n\r\n
 def test_a_saved_page_is_the_page_of_its_root_part() -> None:
     for body in (saved(PAGE, PICTURE, FRAME), saved(PICTURE, PAGE, FRAME)):
         page = read(body)
-        assert (page.title, page.text) == ("Seite", "<Saved by Blink> für alle frame")
+        assert (page.title, page.author, page.text) == ("Seite", "", "für alle frame")
         assert [link.url for link in page.links] == ["http://w/docs/q", "http://w/f/z"]
         assert [part.name for part in page.parts] == ["a.png"]
         for said in ("", "application/msword", "multipart/related", "text/html"):

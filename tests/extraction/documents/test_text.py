@@ -25,6 +25,7 @@ def read(body: str | bytes) -> Page:
         ('{"a":"Zeile\\u00fc"}\n{"a":"zwei"}\n', '{"a":"Zeileü"} {"a":"zwei"}'),
         ('["open\\u12', '["openu12'),
         ("plain \\n text", "plain \\n text"),
+        ("[info] C:\\new\\temp", "[info] C:\\new\\temp"),
     ],
 )
 def test_escapes_of_json_are_undone(source: str, shown: str) -> None:
