@@ -60,7 +60,7 @@ PRIOR_VERSION = 8
 """Since which the priors of pages that programs make of others count."""
 
 DIGITS_VERSION = 9
-"""Since which digits of all scripts are one, and Persian letters those of Arabic."""
+"""Since this version the digits of all scripts are one, and Persian letters are Arabic ones."""
 
 PRIOR_WEIGHT = 0.03
 """Share of a score that each doubling of the links to a page adds."""

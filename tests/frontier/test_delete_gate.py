@@ -119,8 +119,8 @@ def test_a_later_visit_of_a_canary_counts(later: Observation, well: bool) -> Non
 
 
 def test_undecided_pages_are_looked_at_once_a_week() -> None:
-    """Of those that wait for longest, as many as there are canaries: those alone that were not
-    visited for a week, and are not due."""
+    """The gate names pages that wait for longest, as many as there are canaries, unless they were
+    visited within a week or are due."""
     world = World(pages=12)
     days, now = 86_400, NOW + 20 * 86_400
     waiting = world.entries[:10]

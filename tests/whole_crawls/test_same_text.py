@@ -48,13 +48,13 @@ def a_mail() -> bytes:
 
 
 def names() -> list[str]:
-    """Of the files, but of a file with others in it those: its own text are their names."""
+    """Names of the files; of an archive or mailbox the name of a part instead."""
     insides = {f"sample.{name}": sample.part for name, sample in SAMPLES.items()}
     return [f"{name}/{inside}" if (inside := insides.get(name)) else name for name in FILES]
 
 
 def texts(searcher: Searcher, place: str) -> dict[str, str]:
-    """What was found of each file: in a folder (``http://h``) or in a document (``http://h/x.zip``)."""
+    """The text of each file in a folder (``http://h``) or in a document (``http://h/x.zip``)."""
     found = {}
     for name in names():
         file, _, part = name.partition("/")

@@ -26,7 +26,7 @@ _PROPERTIES = "__properties_version1.0"
 _INSIDE = f"{_STREAM}{mapi.DATA:04X}{mapi.OBJECT:04X}"
 _MAX_RECIPIENTS = 500
 _ENTITY = re.compile(rb"\s*(?:content-|mime-version)[\w-]*[ \t]*:", re.IGNORECASE)
-"""Of a signed mail Outlook keeps all that was signed as an attachment (RFC 8551 3.5.3)."""
+"""Outlook keeps the content of a signed mail as an attachment (RFC 8551 3.5.3)."""
 _FIXED = struct.Struct("<HHIQ")  # MS-OXMSG 2.4.2.1
 
 

@@ -270,7 +270,7 @@ class _Field:
 
 
 def _chosen(choices: Any) -> str:
-    """What a list of an old form shows, which stands nowhere else (17.16.9)."""
+    """The chosen entry of a list in an old form, which stands nowhere else (17.16.9)."""
     entries = [one.get(W + "val", "") for one in choices.iterchildren(W + "listEntry")]
     numbers = [one.get(W + "val", "") for one in choices.iterchildren(W + "result", W + "default")]
     at = next(filter(None, numbers), "0")[:9]
