@@ -182,7 +182,8 @@ def test_dynamodb_that_answers_about_something_else(
     """It causes no deletes of other rows, and no endless questions."""
     (batch,) = [entries(tmp_path, removed("a"))]
     monkeypatch.setattr(dynamodb, "REPLY_SECS", 60.0)
-    with RawServer(body(json.dumps(answer).encode())) as server:
+    reply = body(json.dumps(answer).encode(), b"Connection: close\r\n")  # else it is used again
+    with RawServer(reply) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.port}")
         receiver = DynamoDbReceiver("intranet")
         monkeypatch.setattr(receiver, "_found", lambda: {"TableStatus": "ACTIVE"})
