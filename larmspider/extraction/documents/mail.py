@@ -64,7 +64,7 @@ _SAVED_BY = re.compile(r"[\W_]*(?:saved by|gespeichert von|enregistr\w+ par)\b",
 """A browser, which is no author: ``From: <Saved by Blink>``."""
 _LETTER = re.compile(r"\w")
 _FAR_MORE = 4
-"""An alternative with so many times the plain text is no form of it ("This mail is in HTML.")."""
+"""HTML of more than so many times the characters of its plain form is read beside it."""
 _DELETED_SPACE = re.compile(r" \r?\n(?!>)")
 _MARK, _BLANK = b"\xef\xbb\xbf", b" \t\r\n"
 _ADDRESSED = ("to", "cc", "bcc", "received", "delivered-to", "newsgroups")

@@ -19,9 +19,10 @@ import base64
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import chain
 from typing import IO, Any
 
 import pikepdf
@@ -219,26 +220,15 @@ def _outline(root: Any, notes: Notes) -> None:
                 _actions((action,), notes)
 
 
-def _actions(first: Any, notes: Notes) -> None:
+def _actions(first: Iterable[Any], notes: Notes) -> None:
     """Targets of actions and of those that follow them."""
-    waiting, seen = list(first), set()
-    while waiting:
-        action = waiting.pop()
-        if not isinstance(action, Array | Dictionary) or (number := action.objgen) in seen:
-            continue
-        notes.count()
-        if number != _DIRECT:
-            seen.add(number)
-        if isinstance(action, Array):
-            waiting.extend(action)
-            continue
+    for action in chain.from_iterable(_tree(one, ("/Next",), notes) for one in first):
         kind = action.get("/S")
         if kind == Name.URI and isinstance(uri := action.get("/URI"), String):
             notes.targets[bytes(uri).decode("utf-8", "replace")] = None
         elif kind in (Name.GoToR, Name.Launch, Name.GoToE):
             file = action.get("/F")
             notes.targets[_file_name(file) if isinstance(file, Dictionary) else _text(file)] = None
-        waiting.append(action.get("/Next"))
 
 
 def _base(root: Any, notes: Notes) -> None:
