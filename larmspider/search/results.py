@@ -19,13 +19,14 @@ class Hit:
     """One result. ``url`` is as fetched, ``normalized`` its canonical form, the key of
     `Searcher.get`. ``fetched`` and ``modified`` are in seconds since the epoch, ``modified`` None
     if neither document nor server says; ``size`` in bytes, ``depth`` in links from a seed.
-    ``score`` orders the hits of one search only, and is None for a reader who does not see all
-    pages: Tantivy counts them all. ``page`` is the page of the document that the
-    snippet is from, 0 for none, ``section`` the part of a long page that it is about, None for the
-    page. A part of a document (items.py) has its ``container``'s URL. ``copies`` are other pages of
-    the index with the same text, or nearly (copies.py), ``collection`` the name of its crawl where
-    several are searched. ``fields`` are those of LARM_FIELDS. ``missing_since``: the first of the
-    visits that did not reach the page, up to the last one; None: that did."""
+    ``score`` orders the hits of one search only. For a reader who does not see all pages it is
+    None, for Tantivy counts them all, and so is ``depth``: hidden pages lie on the way.
+    ``page`` is the page of the document that the snippet is from, 0 for none, ``section`` the
+    part of a long page that it is about, None for the page. A part of a document (items.py) has
+    its ``container``'s URL. ``copies`` are other pages of the index with the same text, or
+    nearly (copies.py), ``collection`` the name of its crawl where several are searched.
+    ``fields`` are those of LARM_FIELDS. ``missing_since``: the first of the visits that did not
+    reach the page, up to the last one; None: that did."""
 
     url: str
     normalized: str
@@ -39,7 +40,7 @@ class Hit:
     size: int
     fetched: float
     modified: float | None
-    depth: int
+    depth: int | None
     author: str = ""
     container: str = ""
     copies: int = 0

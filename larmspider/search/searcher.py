@@ -1123,7 +1123,7 @@ def hit_of(
         size=stored["size"],
         fetched=stored["fetched"].timestamp(),
         modified=_time(stored.get("modified")),
-        depth=stored["depth"],
+        depth=None if score is None else stored["depth"],
         author=one_line(stored.get("author", "")),
         container=split_part(stored["url"])[0] if "container" in stored else "",
         copies=copies,

@@ -214,16 +214,20 @@ def test_a_reader_gets_what_an_index_of_the_pages_seen_gives(
     assert len({str([one.completions(head) for head in heads]) for one in searchers}) == 1
 
 
-def test_no_score_for_a_reader_who_does_not_see_all(with_and_without: list[Path]) -> None:
+def test_no_score_and_depth_for_a_reader_who_does_not_see_all(
+    with_and_without: list[Path],
+) -> None:
     """Also where no page of the hidden host is in the index, so that its coming is not told."""
     for directory in with_and_without:
         for searcher in (_one(directory), _workers(directory)):
-            assert {hit.score for hit in searcher.seen_by(STAFF).search("paper").hits} == {None}
+            hits = searcher.seen_by(STAFF).search("paper").hits
+            assert {(hit.score, hit.depth) for hit in hits} == {(None, None)}
             assert all(hit.score for hit in searcher.search("paper").hits)
+            assert {hit.depth for hit in searcher.search("paper").hits} != {None}
             (page,) = (hit.normalized for hit in searcher.search("paper", 1).hits)
             document = searcher.seen_by(STAFF).get(page)
             similar = document and searcher.seen_by(STAFF).similar(document).hits
-            assert {hit.score for hit in similar or ()} <= {None}
+            assert {(hit.score, hit.depth) for hit in similar or ()} <= {(None, None)}
             seen = searcher.seen_by(STAFF).examined("paper", [page]).get(page)
             assert seen is None or (seen.score, seen.prior, seen.parts) == (1.0, 1.0, {})
 
