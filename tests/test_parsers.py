@@ -9,6 +9,7 @@ same in words.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ PACKAGE = Path(__file__).parents[1] / "larmspider"
 
 LIBRARIES = frozenset(
     {"selectolax", "lxml", "parsel", "cssselect", "html.parser", "html5lib", "bs4", "xml.etree"}
-    | {"xml.parsers", "xml.dom", "xml.sax.expatreader", "olefile", "zipfile", "tarfile", "gzip"}
+    | {"xml.parsers", "xml.dom", "xml.sax", "plistlib", "olefile", "zipfile", "tarfile", "gzip"}
     | {"bz2", "lzma", "zipimport", "pypdfium2", "python_calamine", "mailbox", "email"}
     | {"iscc_tika", "warcio", "protego", "brotli", "PIL", "chardetng_py", "charset_normalizer"}
     | {"pickle", "marshal", "shelve", "yaml", "docx", "openpyxl", "pikepdf", "tinytag"}
@@ -28,8 +29,17 @@ LIBRARIES = frozenset(
 """To import one is to call it."""
 HARMLESS = frozenset(
     {"email.utils", "zipimport.zipimporter", "larmspider.extraction.formats.media_type"}
+    | {"xml.sax.saxutils"}
 )
-"""Dates of a header; the egg that this package lies in."""
+"""Dates of a header; the egg that this package lies in; quotes of an attribute."""
+OTHERS = frozenset(
+    {"aiohttp", "backports", "botocore", "can_ada", "compression", "confluent_kafka", "isal"}
+    | {"itemadapter", "javaproperties", "jinja2", "lmdb", "markupsafe", "msgpack", "nats", "numpy"}
+    | {"obstore", "playwright", "prometheus_client", "psycopg", "py3langid", "pyarrow", "pycurl"}
+    | {"pydispatch", "re2", "redis", "rich", "scrapy", "scrapy_redis", "tantivy", "twisted"}
+    | {"w3lib", "webencodings"}
+)
+"""Other libraries: they open no document or container, or CALLS names what does."""
 CALLS = frozenset(
     {"json.load", "json.loads", "msgpack.unpackb", "msgpack.Unpacker", "tomllib.load"}
     | {"tomllib.loads", "csv.reader", "csv.DictReader", "zlib.decompress", "zlib.decompressobj"}
@@ -333,6 +343,23 @@ def test_every_caller_of_a_parser_is_listed() -> None:
     )
 
 
+def test_every_library_is_known() -> None:
+    """One that parses what others have written belongs into LIBRARIES, all others into OTHERS."""
+    used = {name.partition(".")[0] for path in PACKAGE.rglob("*.py") for name in imported(path)}
+    known = {one.partition(".")[0] for one in LIBRARIES} | OTHERS | sys.stdlib_module_names
+    assert used - known == {"larmspider"}
+    assert used >= OTHERS
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports, by its import statements."""
+    for node in _nodes(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
 def test_every_row_is_of_a_caller() -> None:
     for module, listed in WHERE.items():
         gone = listed.parsers - found_in(module)
@@ -357,6 +384,8 @@ def test_containers_and_documents_are_opened_by_readers_alone() -> None:
         ("import olefile", {"olefile"}),
         ("def f(b):\n    from zipfile import ZipFile as Z\n    return Z(b)", {"zipfile"}),
         ("import lxml.html as h", {"lxml"}),
+        ("import xml.sax", {"xml.sax"}),
+        ("from plistlib import loads", {"plistlib"}),
         ("import json as j\nx = j.loads(b)", {"json.loads"}),
         ("from json import loads\nx = loads(b)", {"json.loads"}),
         ("from json import loads as read\nx = list(map(read, b))", {"json.loads"}),
@@ -371,6 +400,7 @@ def test_containers_and_documents_are_opened_by_readers_alone() -> None:
         ("from larmspider.extraction import html", {"extraction.html"}),
         ("from larmspider.extraction.html import extract", {"extraction.html"}),
         ("import json, zlib, email.utils\njson.dumps(zlib.crc32(b))", set()),
+        ("from xml.sax.saxutils import quoteattr", set()),
         ("if TYPE_CHECKING:\n    from lxml import etree", set()),
     ],
 )
