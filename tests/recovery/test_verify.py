@@ -190,6 +190,26 @@ def test_a_damaged_file_is_mended_and_the_crawl_made_as_it_was(
     assert crawls.content("work") == crawls.before
 
 
+def test_links_of_a_crawl_without_store_log_are_mended(crawls: Crawls) -> None:
+    """What is stored stands in the frontier alone. The crawl is whole, before and after."""
+    stores = ("link_log.LinkLogPipeline", "fetch_log.FetchLogPipeline",
+              "search_index.SearchIndexPipeline")  # fmt: skip
+    listed = {f"larmspider.pipelines.{name}": order for order, name in enumerate(stores)}
+    given = "-s", f"ITEM_PIPELINES={json.dumps(listed)}"
+    assert crawls.run("bare", "/p0", *given).status == 0
+    whole = crawls.verify("bare")
+    assert (whole.status, "40 stored pages: all is whole" in whole.out) == (0, True), whole.out
+    bare = CrawlDir(crawls.folder / "bare")
+    links = sorted(bare.links())
+    _flip(bare.path / "links.log", 1)
+    assert crawls.verify("bare").status == 1
+    mended = crawls.verify("bare", "--repair")
+    assert (mended.status, "40 pages to be fetched again" in mended.out) == (0, True), mended.out
+    assert crawls.run("bare", "/p0", *given, "-a", "refresh=all").status == 0
+    assert crawls.verify("bare").status == 0
+    assert sorted(bare.links()) == links
+
+
 def test_a_repair_that_is_killed_is_begun_again(crawls: Crawls) -> None:
     """Whenever it is killed."""
     for name, moment in (("frontier/data.mdb", 1.2), ("store.log", 1.6), ("index/meta.json", 2.2)):
