@@ -191,7 +191,7 @@ def test_a_damaged_file_is_mended_and_the_crawl_made_as_it_was(
 
 
 def test_links_of_a_crawl_without_store_log_are_mended(crawls: Crawls) -> None:
-    """What is stored stands in the frontier alone. The crawl is whole, before and after."""
+    """The frontier alone says which pages are stored. The crawl is whole, before and after."""
     stores = ("link_log.LinkLogPipeline", "fetch_log.FetchLogPipeline",
               "search_index.SearchIndexPipeline")  # fmt: skip
     listed = {f"larmspider.pipelines.{name}": order for order, name in enumerate(stores)}

@@ -38,8 +38,9 @@ def check_index(
     missing: Missing,
     ahead: bool,
 ) -> None:
-    """``stored``: None where nothing tells which pages are. ``expected``: keys of pages that may be in the index. ``ahead``: the crawl was killed, so the
-    index may have pages that were not committed."""
+    """``stored``: None where nothing tells which pages are. ``expected``: keys of pages that may be
+    in the index. ``ahead``: the crawl was killed, so the index may have pages that were not
+    committed."""
     directory = found.path / "index"
     if not has_index(directory):
         if expected and not any(path.exists() for path in files_of(directory)):
