@@ -190,6 +190,19 @@ def test_a_damaged_file_is_mended_and_the_crawl_made_as_it_was(
     assert crawls.content("work") == crawls.before
 
 
+def test_a_damaged_line_of_deleted_log_names_no_other_page(crawls: Crawls) -> None:
+    shutil.copytree(crawls.folder / "one", crawls.folder / "removed")
+    url = crawls.server.url("/p6")
+    ran = scrapy("remove", "--yes", url, "--dir", "removed", cwd=crawls.folder)
+    assert ran.status == 0, ran.err
+    log = crawls.folder / "removed" / "deleted.log"
+    line = log.read_bytes()
+    log.write_bytes(b"/p7".join(line.rsplit(b"/p6", 1)))
+    assert str(log.relative_to(crawls.folder)) in crawls.verify("removed").out
+    assert crawls.verify("removed", "--repair").status == 0
+    assert (len(log.read_bytes()), b"/p7" in log.read_bytes()) == (len(line), False)
+
+
 def test_links_of_a_crawl_without_store_log_are_mended(crawls: Crawls) -> None:
     """The frontier alone says which pages are stored. The crawl is whole, before and after."""
     stores = ("link_log.LinkLogPipeline", "fetch_log.FetchLogPipeline",

@@ -244,7 +244,7 @@ def _judge_doubtful(
 ) -> None:
     """Lines that look well, in stretches whose checksum says otherwise: those of pages that are not
     known are no records of this crawl, the pages of the others are due."""
-    for name, field in (("store.log", 1), ("links.log", 0), ("fetch.log", 1)):
+    for name, field in (("store.log", 1), ("links.log", 0), ("fetch.log", 1), ("deleted.log", 1)):
         if name not in scans or not scans[name].doubtful:
             continue
         holes = []
@@ -256,6 +256,8 @@ def _judge_doubtful(
             known = key in stored.removed or stored.has(key)
             if complete and frontier is not None and name != "links.log":
                 known = key in stored.removed or frontier.state(key) is not UrlState.UNKNOWN
+            if name == "deleted.log":
+                known = known and len(fields) > 2 and url_key(fields[2]) == key
             if not known:
                 holes.append((at, at + len(line)))
             elif stored.has(key):
