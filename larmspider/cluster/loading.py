@@ -323,6 +323,11 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
         urls = local.files.urls
         local.write([(urls, key, None if v == FORGOTTEN else v) for key, v in visits])
     elif on_disk > record.serial:
+        logger.warning(
+            "Redis at %s has commit %d of worker %s, its directory has commit %d: the directory"
+            " goes back to what Redis has, and later pages are fetched again",
+            link.name, record.serial, committer.worker, on_disk,
+        )  # fmt: skip
         for partition in range(committer.keys.partitions):
             if next(local.own_visits(partition), None) is not None:
                 local.write(local.visited_rows(partition, members(link, committer.keys, partition)))

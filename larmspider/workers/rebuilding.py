@@ -10,7 +10,7 @@ each worker judges the links of its pages again at its next start.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -110,7 +110,9 @@ def rebuild(settings: BaseSettings, *, complete: bool, say: Callable[[str], obje
         readers = {path: stack.enter_context(FrontierReader(path / "frontier")) for path in found}
         manifests = {path: read_manifest(path) for path in found}
         crawl_id = _one_crawl(root, readers)
-        link, keys = stack.enter_context(_redis_of(root, str(crawl.manifest["spider"]), settings))
+        begun = _partitions(root, [crawl.manifest, *manifests.values()], settings)
+        spider = str(crawl.manifest["spider"])
+        link, keys = stack.enter_context(_redis_of(root, spider, settings, begun))
         rebuilding = Rebuild(link, keys)
         rebuilding.refuse_beside_another()
         rebuilding.begin(crawl_id)
@@ -171,10 +173,23 @@ def _removed(root: Path, crawl: CrawlDir) -> Callable[[FetchRecord], bool]:
     return is_removed
 
 
+def _partitions(root: Path, manifests: Iterable[Mapping[str, Any]], settings: BaseSettings) -> int:
+    """LARM_BLOCKS of the crawl, as crawl.json names it; 0 where it does not."""
+    wanted = options.integer(settings, "LARM_BLOCKS", minimum=0)
+    begun = max(int((one.get("settings") or {}).get("LARM_BLOCKS") or 0) for one in manifests)
+    if wanted and begun and wanted != begun:
+        raise ConfigError(
+            f"LARM_BLOCKS={wanted}: expected {begun}, with which the crawl in {root} was begun"
+        )
+    return begun
+
+
 @contextmanager
-def _redis_of(root: Path, spider: str, settings: BaseSettings) -> Iterator[tuple[Any, Any]]:
+def _redis_of(
+    root: Path, spider: str, settings: BaseSettings, begun: int
+) -> Iterator[tuple[Any, Any]]:
     """A link to the Redis of the crawl, and its keys: the one that REDIS_URL names, or the private
-    one, which runs meanwhile."""
+    one, which runs meanwhile. ``begun``: the number of partitions, 0 where it is not known."""
     from larmspider.cluster.keys import Keys
     from larmspider.cluster.loading import begun_with
     from larmspider.cluster.membership import PARTITIONS, cluster_settings
@@ -189,5 +204,5 @@ def _redis_of(root: Path, spider: str, settings: BaseSettings) -> Iterator[tuple
         link = link_to(wanted)
         stack.callback(link.client.close)
         (known,) = link.run([("GET", Keys(spider, 1).crawl("format"))])
-        partitions = cluster_settings(wanted).partitions or begun_with(known) or PARTITIONS
+        partitions = cluster_settings(wanted).partitions or begun or begun_with(known) or PARTITIONS
         yield link, Keys(spider, partitions)

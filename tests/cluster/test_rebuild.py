@@ -142,6 +142,14 @@ def test_pages_whose_directory_is_lost_are_fetched_again(store):
     three.close()
 
 
+def test_a_directory_that_was_not_brought_goes_back_to_nothing_and_says_so(crawl, caplog):
+    rebuild(crawl, "w1")
+    two = crawl.join("w2", range(4, 8))
+    assert two.counts().stored == 0
+    assert "has commit 0 of worker w2, its directory has commit " in caplog.text
+    two.close()
+
+
 def test_a_partition_of_which_no_directory_has_more_than_states_is_named(store):
     one, two = store.join("w1", BLOCKS), store.join("w2")
     one.add([entry(f"http://a/{n}") for n in range(3)])

@@ -190,6 +190,39 @@ def test_a_damaged_file_is_mended_and_the_crawl_made_as_it_was(
     assert crawls.content("work") == crawls.before
 
 
+def test_a_damaged_line_of_deleted_log_names_no_other_page(crawls: Crawls) -> None:
+    shutil.copytree(crawls.folder / "one", crawls.folder / "removed")
+    url = crawls.server.url("/p6")
+    ran = scrapy("remove", "--yes", url, "--dir", "removed", cwd=crawls.folder)
+    assert ran.status == 0, ran.err
+    log = crawls.folder / "removed" / "deleted.log"
+    line = log.read_bytes()
+    log.write_bytes(b"/p7".join(line.rsplit(b"/p6", 1)))
+    assert str(log.relative_to(crawls.folder)) in crawls.verify("removed").out
+    assert crawls.verify("removed", "--repair").status == 0
+    assert (len(log.read_bytes()), b"/p7" in log.read_bytes()) == (len(line), False)
+
+
+def test_links_of_a_crawl_without_store_log_are_mended(crawls: Crawls) -> None:
+    """The frontier alone says which pages are stored. The crawl is whole, before and after."""
+    stores = ("link_log.LinkLogPipeline", "fetch_log.FetchLogPipeline",
+              "search_index.SearchIndexPipeline")  # fmt: skip
+    listed = {f"larmspider.pipelines.{name}": order for order, name in enumerate(stores)}
+    given = "-s", f"ITEM_PIPELINES={json.dumps(listed)}"
+    assert crawls.run("bare", "/p0", *given).status == 0
+    whole = crawls.verify("bare")
+    assert (whole.status, "40 stored pages: all is whole" in whole.out) == (0, True), whole.out
+    bare = CrawlDir(crawls.folder / "bare")
+    links = sorted(bare.links())
+    _flip(bare.path / "links.log", 1)
+    assert crawls.verify("bare").status == 1
+    mended = crawls.verify("bare", "--repair")
+    assert (mended.status, "40 pages to be fetched again" in mended.out) == (0, True), mended.out
+    assert crawls.run("bare", "/p0", *given, "-a", "refresh=all").status == 0
+    assert crawls.verify("bare").status == 0
+    assert sorted(bare.links()) == links
+
+
 def test_a_repair_that_is_killed_is_begun_again(crawls: Crawls) -> None:
     """Whenever it is killed."""
     for name, moment in (("frontier/data.mdb", 1.2), ("store.log", 1.6), ("index/meta.json", 2.2)):

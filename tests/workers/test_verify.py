@@ -121,3 +121,17 @@ def test_a_rebuild_brings_a_worker_that_has_lost_its_crawl_json(
     assert f"{worker.name}: 2 records brought" in ran.out
     assert "its copy in the frontier counts" in ran.err
     assert read_manifest(worker)["rejudge"] is True
+
+
+def test_a_rebuild_knows_the_number_of_partitions(tmp_path: Path) -> None:
+    """By crawl.json. Another number is refused."""
+    begun = "-s", "LARM_BLOCKS=16"
+    rebuild = "workers", "--rebuild", "--complete"
+    with ScriptedServer(SITE) as server:
+        crawl(tmp_path, server, *begun)
+        shutil.rmtree(tmp_path / "crawl" / "redis")
+        ran = scrapy(*rebuild, "-s", "LARM_BLOCKS=8", cwd=tmp_path)
+        assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+        assert "LARM_BLOCKS=8: expected 16, with which the crawl in" in ran.err
+        assert scrapy(*rebuild, cwd=tmp_path).status == 0
+        crawl(tmp_path, server, *begun)

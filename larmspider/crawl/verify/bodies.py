@@ -45,6 +45,8 @@ class StoredUrls:
         self.removed: set[bytes] = set()
         self.urls: dict[str, int] = {}
         """The number of the last line of each URL as fetched."""
+        self.in_order = True
+        """Whether the order is that in which the pages were stored."""
 
     def add(self, key: bytes, url: str, *, removed: bool) -> None:
         self.last[key] = self.urls[url] = len(self.order)
@@ -54,6 +56,16 @@ class StoredUrls:
     def has(self, key: bytes) -> bool:
         """Whether a page is stored."""
         return key in self.last and key not in self.removed
+
+
+def stored_by_frontier(frontier: FrontierReader, forms: Callable[[str], Forms]) -> StoredUrls:
+    """The pages of a crawl without store.log."""
+    stored = StoredUrls()
+    stored.in_order = False
+    for _, visit in frontier.visits():
+        if is_stored_here(visit):
+            stored.add(url_key(_exact(forms, visit.url)), visit.url, removed=False)
+    return stored
 
 
 def records(path: Path, end: int) -> Iterator[tuple[int, list[str]]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from larmspider.checksums import SEAL, crc_of, read_seal, tantivy_crc
 from larmspider.crawl.logs import STATUS
 from larmspider.crawl.reader import CrawlDir
-from larmspider.crawl.verify.bodies import StoredUrls, check_bodies, records
+from larmspider.crawl.verify.bodies import StoredUrls, check_bodies, records, stored_by_frontier
 from larmspider.crawl.verify.findings import Findings, Say
 from larmspider.crawl.verify.frontier import check_seal, open_reader, walked
 from larmspider.crawl.verify.index import check_index, check_log_index
@@ -118,14 +118,16 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
         is_ours = manifest.get("spider") == "intranet" and not (
             frontier is not None and _is_worker(path)
         )
-        has_bodies = "store.log" in ends
-        complete = is_ours and has_bodies and frontier is not None
+        complete = is_ours and frontier is not None
         _check_page_file(found, positions)
-        stored = (
-            check_bodies(found, frontier, forms, ends["store.log"], say, complete=complete)
-            if has_bodies
-            else StoredUrls()
-        )
+        stored = StoredUrls()
+        if has_bodies := "store.log" in ends:
+            end = ends["store.log"]
+            stored = check_bodies(found, frontier, forms, end, say, complete=complete)
+        elif frontier is not None:
+            stored = stored_by_frontier(frontier, forms)
+            found.pages = len(stored.last)
+            found.notes.append(f"{path}: there is no store.log, so no bodies were checked")
         _judge_doubtful(found, scans, ends, stored, frontier, forms, complete=complete)
         _make_due_around(found, scans, ends, stored)
         if frontier is not None and _is_worker(path):
@@ -139,7 +141,7 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
             if any(name.endswith("SearchIndexPipeline") for name in stores_in(manifest)):
                 check_index(
                     found,
-                    stored,
+                    stored if has_bodies or frontier is not None else None,
                     say,
                     expected=_expected(path, stored, ends),
                     missing=lambda keys: _missing(path, settings, forms, keys),
@@ -242,7 +244,7 @@ def _judge_doubtful(
 ) -> None:
     """Lines that look well, in stretches whose checksum says otherwise: those of pages that are not
     known are no records of this crawl, the pages of the others are due."""
-    for name, field in (("store.log", 1), ("links.log", 0), ("fetch.log", 1)):
+    for name, field in (("store.log", 1), ("links.log", 0), ("fetch.log", 1), ("deleted.log", 1)):
         if name not in scans or not scans[name].doubtful:
             continue
         holes = []
@@ -254,6 +256,8 @@ def _judge_doubtful(
             known = key in stored.removed or stored.has(key)
             if complete and frontier is not None and name != "links.log":
                 known = key in stored.removed or frontier.state(key) is not UrlState.UNKNOWN
+            if name == "deleted.log":
+                known = known and len(fields) > 2 and url_key(fields[2]) == key
             if not known:
                 holes.append((at, at + len(line)))
             elif stored.has(key):
@@ -269,7 +273,7 @@ def _make_due_around(
     stored: StoredUrls,
 ) -> None:
     """The stores write in one order. So what is damaged between the lines of two pages was of the
-    pages between these, or of them."""
+    pages between these, or of them. Without that order all pages are due."""
     for name, field in (("links.log", 0), ("fetch.log", 1)):
         if name not in scans:
             continue
@@ -282,6 +286,8 @@ def _make_due_around(
             first = stored.urls.get(before, 0) if before is not None else 0
             last = stored.urls.get(after, -1) if after is not None else -1
             last = len(stored.order) - 1 if last < first else last
+            if not stored.in_order:
+                first, last = 0, len(stored.order) - 1
             urls = {number: url for url, number in stored.urls.items() if first <= number <= last}
             for number, url in urls.items():
                 key = stored.order[number]

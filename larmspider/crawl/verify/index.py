@@ -31,15 +31,16 @@ Missing = Callable[[Collection[bytes]], Collection[str]]
 
 def check_index(
     found: Findings,
-    stored: StoredUrls,
+    stored: StoredUrls | None,
     say: Say,
     *,
     expected: Collection[bytes],
     missing: Missing,
     ahead: bool,
 ) -> None:
-    """``expected``: keys of pages that may be in the index. ``ahead``: the crawl was killed, so the
-    index may have pages that were not committed."""
+    """``stored``: None where nothing tells which pages are. ``expected``: keys of pages that may be
+    in the index. ``ahead``: the crawl was killed, so the index may have pages that were not
+    committed."""
     directory = found.path / "index"
     if not has_index(directory):
         if expected and not any(path.exists() for path in files_of(directory)):
@@ -114,7 +115,7 @@ def _check_listed(directory: Path, name: str) -> str:
 def _check_pages(
     found: Findings,
     directory: Path,
-    stored: StoredUrls,
+    stored: StoredUrls | None,
     say: Say,
     expected: Collection[bytes],
     missing: Missing,
@@ -136,7 +137,9 @@ def _check_pages(
             if page is None:
                 continue  # it waits to be removed
             lacking.discard(key)
-            if not (stored.has(key) or found.is_due(key) or name in not_committed):
+            if stored is None or found.is_due(key) or name in not_committed:
+                continue
+            if not stored.has(key):
                 foreign += 1
                 found.add(directory, "a page is indexed and not stored", url=name)
     except BaseException as error:
