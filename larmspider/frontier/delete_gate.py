@@ -676,9 +676,12 @@ class DeleteGate:
 
     # the operator
 
-    def waiting(self, host: str) -> int:
-        """Number of pages of a host that wait for the operator."""
-        return len(self._of(host).waiting)
+    def waiting(self, host: str, now: float) -> int:
+        """Number of pages of a host that wait for the operator, as ``scrapy deletes`` lists them:
+        those that are not decided for long, too."""
+        mine = self._of(host)
+        undecided = (key for key, one in mine.undecided.items() if one.is_listed(now))
+        return len(mine.waiting.keys() | {*undecided})
 
     def approve(self, host: str, keys: Mapping[bytes, float]) -> None:
         """Somebody has looked at pages that wait since these times: each is visited once more, and

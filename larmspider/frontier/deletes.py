@@ -27,6 +27,7 @@ for DEAD_SECS keeps its pages; somebody is told.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -123,6 +124,7 @@ _IN_WORDS = {
     Observation.SOFT_404: "an error page",
     Observation.MOVED_TO_ONE: "moved to the page of many",
 }
+_KEPT = re.compile("[;:] kept")
 _STATUS = {404: Observation.MISSING, 410: Observation.GONE} | dict.fromkeys(
     (401, 403, 407, 451), Observation.LOCKED
 )
@@ -204,6 +206,17 @@ def _sentence(seen: Observation, times: int, over: float, rule: Rule, *, delete:
         return so_far if rule.confirmations > 1 else str(seen)
     least = f"{counted(rule.confirmations, 'time')} over {counted(round(rule.spread / DAY), 'day')}"
     return f"{so_far}; kept until it was {said} {least}"
+
+
+def approved(reason: str) -> str:
+    """Why a page leaves that was to be kept by this reason, and that somebody has approved.
+
+    >>> approved("missing 1 time over 0.0 days; kept until it was missing 3 times over 2 days")
+    'missing 1 time over 0.0 days; approved by the operator'
+    >>> approved("locked: kept, however often")
+    'locked; approved by the operator'
+    """
+    return f"{_KEPT.split(reason, maxsplit=1)[0]}; approved by the operator"
 
 
 def in_words(seen: Observation) -> str:

@@ -39,6 +39,7 @@ from larmspider.frontier.deletes import (
     TABLE,
     Decision,
     Observation,
+    approved,
     confirmed_from,
     decide,
 )
@@ -833,6 +834,7 @@ class Revisiting:
             self.touch(entry.host)
         self._requested.discard(entry.key)
         self._to_confirm.pop(entry.key, None)
+        reason = approved(reason) if is_approved else reason
         reason = f"{reason}, to {target}" if has_successor else reason
         successor = target if has_successor else ""
         return Removed(entry.url, self._forms(entry.url).exact, reason, now, successor)
