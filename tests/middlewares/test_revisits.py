@@ -428,6 +428,12 @@ RESTLESS: dict[str, Callable[[World, int], str]] = {
         if random.Random(fetch).random() < 0.5
         else "Read the blog of the kitchen now."
     ),
+    "words of four kinds": lambda _, fetch: (
+        "Try our new menu today, with salad.",
+        "Read the blog of the kitchen now.",
+        "Somebody has lost a blue umbrella.",
+        "Order your winter boots before Friday.",
+    )[fetch % 4],
     "words or none": lambda _, fetch: "We are hiring, come and see us." if fetch % 3 else "",
 }
 
