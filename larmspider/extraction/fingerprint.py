@@ -329,16 +329,20 @@ class Volatile:
         return bool(new) or len(self._shapes) != known or varies
 
     def _learn_variants(self, stored: Page, first: Page, second: Page) -> bool:
-        """Words that the first fetch had in place of the stored ones, and the second has no more.
-        No edit of the page looks so."""
+        """Words that the first fetch had in place of the stored ones, and the second has no more:
+        it has the stored ones again, or others yet. No edit of the page looks so."""
         mine, its, again = (self._words_of(page) for page in (stored, first, second))
         if again == its:
             return False
         text, new = f" {' '.join(again)} ", list[_Variant]()
+        thirds = {gap[:2] + gap[3:]: gap[2] for gap in _gaps(its, again)}
         for before, one, other, behind in _gaps(mine, its):
             both = _Variant(before, one, behind), _Variant(before, other, behind)
+            third = thirds.get((before, other, behind))
             if both[0].padded in text and both[1].padded not in text:
                 new += both
+            elif third is not None:
+                new += *both, _Variant(before, third, behind)
         known = len(self._variants)
         self._variants.update(dict.fromkeys(new))
         learned = len(self._variants) > known

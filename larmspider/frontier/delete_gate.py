@@ -196,6 +196,9 @@ class DeleteGate:
         """What somebody should be told; whoever does empties the list."""
         self.take_out: Callable[[str, float], None] | None = None
         """Called for a host that does not answer, and since when, if its removal is approved."""
+        self.careful_until = 0.0
+        """Until then nothing leaves that an earlier version, which has begun the crawl, would have
+        kept: no host counts as moved, and the brake counts all pages of all hosts."""
         self.leaving: set[str] = set()
         """Hosts all of whose pages are being taken out."""
 
@@ -436,12 +439,14 @@ class DeleteGate:
                 return why
             counts = self._backend.counts
             lately = self.brake.lately
-            if not has_successor:
+            is_careful = now < self.careful_until
+            if not has_successor or is_careful:
                 why = self.brake.check(
                     host,
                     pages=counts(host).stored + lately(now, host),
                     index=counts().stored + lately(now),
                     now=now,
+                    all_count=is_careful,
                 )
                 if why:
                     self._wait(host, entry, seen, reason, why, now)
@@ -543,7 +548,8 @@ class DeleteGate:
         return () if move is None else move.hosts
 
     def _find_move(self, host: str, canaries: Sequence[bytes], now: float) -> bool:
-        """Whether the host has moved as a whole, by its canaries in this run."""
+        """Whether the host has moved as a whole, by its canaries in this run, and its pages may
+        leave."""
         mine = self._of(host)
         hosts = moved_to([mine.successors.get(key) for key in canaries])
         if not hosts:
@@ -557,7 +563,7 @@ class DeleteGate:
             self._changed.add(host)
             self.notices.append(Notice(MOVED, host, f"{mine.move.in_words()}."))
             self._schedule(host, self._all_of(host, mine), _SOON)
-        return True
+        return now >= self.careful_until
 
     def _all_of(self, host: str, mine: _Host) -> list[bytes]:
         """The pages of a host that were not visited in this run, and are not due before others."""
@@ -676,9 +682,12 @@ class DeleteGate:
 
     # the operator
 
-    def waiting(self, host: str) -> int:
-        """Number of pages of a host that wait for the operator."""
-        return len(self._of(host).waiting)
+    def waiting(self, host: str, now: float) -> int:
+        """Number of pages of a host that wait for the operator, as ``scrapy deletes`` lists them:
+        those that are not decided for long, too."""
+        mine = self._of(host)
+        undecided = (key for key, one in mine.undecided.items() if one.is_listed(now))
+        return len(mine.waiting.keys() | {*undecided})
 
     def approve(self, host: str, keys: Mapping[bytes, float]) -> None:
         """Somebody has looked at pages that wait since these times: each is visited once more, and

@@ -27,6 +27,7 @@ for DEAD_SECS keeps its pages; somebody is told.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -123,6 +124,7 @@ _IN_WORDS = {
     Observation.SOFT_404: "an error page",
     Observation.MOVED_TO_ONE: "moved to the page of many",
 }
+_KEPT = re.compile("[;:] kept")
 _STATUS = {404: Observation.MISSING, 410: Observation.GONE} | dict.fromkeys(
     (401, 403, 407, 451), Observation.LOCKED
 )
@@ -206,6 +208,17 @@ def _sentence(seen: Observation, times: int, over: float, rule: Rule, *, delete:
     return f"{so_far}; kept until it was {said} {least}"
 
 
+def approved(reason: str) -> str:
+    """Why a page leaves that was to be kept by this reason, and that somebody has approved.
+
+    >>> approved("missing 1 time over 0.0 days; kept until it was missing 3 times over 2 days")
+    'missing 1 time over 0.0 days; approved by the operator'
+    >>> approved("locked: kept, however often")
+    'locked; approved by the operator'
+    """
+    return f"{_KEPT.split(reason, maxsplit=1)[0]}; approved by the operator"
+
+
 def in_words(seen: Observation) -> str:
     """What a page was: ``missing``, ``disallowed``."""
     return _IN_WORDS.get(seen, str(seen))
@@ -245,13 +258,14 @@ class Brake:
         some = [one for name, one in self._taken.items() if host in ("", name)]
         return sum(one.within(now) for one in some)
 
-    def check(self, host: str, *, pages: int, index: int, now: float) -> str:
+    def check(
+        self, host: str, *, pages: int, index: int, now: float, all_count: bool = False
+    ) -> str:
         """Why a page of a host may not be taken out now, "" if it may. ``pages`` of the host and
         ``index`` of all hosts, both with what was taken out lately. Of the other hosts the one with
-        most does not count: one host alone never stops the others."""
-        most = max(
-            (one.within(now) for name, one in self._taken.items() if name != host), default=0
-        )
+        most does not count, unless ``all_count``: one host alone never stops the others."""
+        others = (one.within(now) for name, one in self._taken.items() if name != host)
+        most = 0 if all_count else max(others, default=0)
         for number, whole, share, what in (
             (self.lately(now, host), pages, HOST_SHARE, "this host"),
             (self.lately(now) - most, index, INDEX_SHARE, "the index"),

@@ -35,10 +35,12 @@ from larmspider.formatting import counted, utc
 from larmspider.frontier import dispatch
 from larmspider.frontier.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
 from larmspider.frontier.deletes import (
+    EARLY_SECS,
     PRESENT,
     TABLE,
     Decision,
     Observation,
+    approved,
     confirmed_from,
     decide,
 )
@@ -115,6 +117,9 @@ OVERDUE = 1.5
 """After 1.5 rounds without a visit a page comes before all that are worth more."""
 PLAN_SHARE = 0.01
 """Of the time, for planning."""
+CAREFUL_SECS = DAY - EARLY_SECS
+"""How long nothing leaves by rules that an earlier version, which has begun the crawl, did not
+have: for its first refresh, however often that is killed."""
 FAILED_WEIGHT = 0.1
 """Of a URL that had no page at its last visit."""
 AGAIN_SECS = DAY
@@ -236,6 +241,9 @@ class Revisiting:
         self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
         self._theta = kept.get("theta", 0.0)
         self._confirming.left, self._confirming.at = kept.get("confirming", (0.0, 0.0))
+        is_older = bool(kept) and "confirming" not in kept
+        careful = kept.get("careful", now + CAREFUL_SECS if is_older else 0.0)
+        self.gate.careful_until = min(careful, now + CAREFUL_SECS)  # the clock may be set back
         for key in kept.get("doubtful", ()):  # of an earlier version
             if (visit := backend.visit(key)) is not None:
                 self._doubt(host_of(visit.url), key)
@@ -294,6 +302,7 @@ class Revisiting:
             "theta": self._theta,
             "clock": self.clock(),
             "confirming": (self._confirming.left, self._confirming.at),
+            "careful": self.gate.careful_until,
         }
         if self._visits_all and not self._frontier.finished:
             kept |= {"mode": self.mode, "since": self._since}
@@ -833,6 +842,7 @@ class Revisiting:
             self.touch(entry.host)
         self._requested.discard(entry.key)
         self._to_confirm.pop(entry.key, None)
+        reason = approved(reason) if is_approved else reason
         reason = f"{reason}, to {target}" if has_successor else reason
         successor = target if has_successor else ""
         return Removed(entry.url, self._forms(entry.url).exact, reason, now, successor)

@@ -73,8 +73,12 @@ def end_of_refresh(frontier: Frontier) -> dict[str, str]:
     if refresh.mode == DUE:
         next_time = time.localtime(refresh.next_visit(frontier.clock()))
         found[stats.REFRESH_NEXT] = time.strftime("%d %b %H:%M", next_time)
-    waiting = {name: number for name in frontier.hosts if (number := gate.waiting(name))}
     silent = [name for name, host in frontier.hosts.items() if host.record.is_silent]
+    waiting = {
+        name: number
+        for name, host in frontier.hosts.items()
+        if not host.record.is_silent and (number := gate.waiting(name, frontier.clock()))
+    }
     if waiting:
         pages = counted(sum(waiting.values()), "page")
         parts.append(f"{pages} of {_some(list(waiting))} for `scrapy deletes`")

@@ -20,7 +20,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
 
-from larmspider import options
+from larmspider import options, stats
 from larmspider.extraction.fingerprint import fingerprint, link_signature, signature
 from larmspider.extraction.html import extract
 from larmspider.frontier.deletes import AT_LEAST, Observation
@@ -33,6 +33,7 @@ from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.middlewares.revisits import RevisitsMiddleware, _Judge
 from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED
+from larmspider.scheduler.counters import end_of_refresh
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.frontier.simulation import Clock, build
@@ -427,6 +428,12 @@ RESTLESS: dict[str, Callable[[World, int], str]] = {
         if random.Random(fetch).random() < 0.5
         else "Read the blog of the kitchen now."
     ),
+    "words of four kinds": lambda _, fetch: (
+        "Try our new menu today, with salad.",
+        "Read the blog of the kitchen now.",
+        "Somebody has lost a blue umbrella.",
+        "Order your winter boots before Friday.",
+    )[fetch % 4],
     "words or none": lambda _, fetch: "We are hiring, come and see us." if fetch % 3 else "",
 }
 
@@ -503,3 +510,32 @@ def test_pages_that_left_while_the_clock_was_ahead_do_not_hold_the_brake_for_a_y
     assert len(removed) == AT_LEAST
     assert not [one for one in world.run(2) if isinstance(one, Removed)]
     assert len([one for one in world.run(9.5) if isinstance(one, Removed)]) == 10
+
+
+def test_the_end_of_a_run_counts_all_pages_that_scrapy_deletes_lists() -> None:
+    """What is not decided for long, too, not only what the brake holds."""
+    world = World()
+    world.site["p1"] = page("p1", status=403)
+    for day, said in ((1, None), (7, None), (9, "1 page of h:80 for `scrapy deletes`")):
+        world.run(day)
+        assert end_of_refresh(world.frontier).get(stats.REFRESH_WAITS) == said, day
+
+
+@pytest.mark.parametrize(
+    "later, reason",
+    [
+        (403, "locked; approved by the operator"),
+        (404, "missing 1 time over 0.0 days; approved by the operator"),
+    ],
+)
+def test_a_page_that_leaves_by_approval_names_it_as_the_reason(later: int, reason: str) -> None:
+    world = World()
+    for world.day in (1, 9):
+        world.site["p1"] = page("p1", status=403)
+        world.run(world.day)
+    world.site["p1"] = page("p1", status=later)
+    frontier = world.begin()
+    frontier.gate.approve(HOST, {url_key("http://h/p1"): 0.0})
+    world.clock.now += DAY
+    world.work(frontier)
+    assert [one.reason for one in world.stored if isinstance(one, Removed)] == [reason]
