@@ -1,12 +1,11 @@
-"""What a page has in place of links: a form, scripts, or nothing at all.
+"""Guesses why a page has no links: it has a form, scripts, or nothing at all.
 
     instead_of_links(page)      # Instead.FORM: a person has to fill it in
     is_shell(page)              # scripts make the page
     asks_sign_in(page)          # a login, also one that a form sends to another host
     leads_to_logins(page)       # a choice of logins
 
-Guesses about a page from which a crawl has nothing to follow. They look at the first LOOKED_AT
-bytes.
+Each function looks at the first LOOKED_AT bytes of a page.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _SIGN_IN_FIELD = re.compile(
 
 
 class Instead(Enum):
-    """What a page without links has."""
+    """The contents of a page without links."""
 
     NOTHING = "nothing"
     SCRIPTS = "scripts"
@@ -60,7 +59,7 @@ class Instead(Enum):
 
 
 def instead_of_links(page: Page) -> Instead | None:
-    """What a page has from which nothing was followed; None for text, and other media types."""
+    """The reason why nothing was followed from a page; None for text, and other media types."""
     body = page.body[:LOOKED_AT]
     if not (page.text or page.file_bytes or body.strip()):
         return Instead.NOTHING

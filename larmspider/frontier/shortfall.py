@@ -91,7 +91,7 @@ class Evidence:
     robots: int = 0
     """URLs that robots.txt does not allow."""
     robots_failed: str = ""
-    """What robots.txt failed with, as long as there is no page."""
+    """The kind of failure of robots.txt, while no page is there."""
     wall_at_start: bool = False
     """Whether the first page is a login, or asks for a password and has few links."""
     shell_at_start: bool = False

@@ -171,7 +171,7 @@ class _Rules:
     def _shortest(self, record: ClassRecord) -> tuple[str, str]:
         path, query, names = record.text.partition("?")
         if not path.startswith("/") or not record.text.isprintable():
-            return "", _NONE  # what is no line of a file could be two
+            return "", _NONE  # a line break would begin another rule
         path, _, many = path.partition(" with ")
         number = int(many.partition(" ")[0]) if many else 0
         samples = [self._form(url) for url, _ in record.samples or ()]
@@ -218,7 +218,7 @@ class _Rules:
         return any(one is record for one in self._traps.find(url, 0).records)
 
     def _expressions(self, of: UrlClass, urls: list[str]) -> Iterator[str]:
-        """Expressions for these URLs of a class, that of its path first."""
+        """Expressions for these ``urls`` of a class; the expression of the path comes first."""
         if of.query:
             yield f"{_start(self._traps.host)}{_path(of.path)}\\?"
         yield from _candidates(self._traps.host, of.path, of.query[1:] or None, 0, urls)

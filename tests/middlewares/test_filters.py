@@ -245,7 +245,7 @@ class TestKnownPaths:
         assert known.reject_reason("http://ads.example.org/") is None
 
     def test_a_rule_has_an_exception(self) -> None:
-        """Another rule may match all the same."""
+        """Other rules ignore the exception."""
         known = KnownPathsFilter.from_text("url [?&]id=  except /commit/\nurl id=7$\n", "x")
         assert known.reject_reason("http://h/log?id=1") == "known path [?&]id=  except /commit/"
         assert known.reject_reason("http://h/commit/?id=1") is None
