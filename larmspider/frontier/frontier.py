@@ -571,6 +571,7 @@ class Frontier:
             record.robots_answer, record.robots_time = kind, now
             self.politeness.failed(record, now, seconds, f"robots.txt: {kind}", retry_after)
             self.gate.silent(record.host, record.silent_since, now)
+            self.shortfall.robots_failed(record.host, kind)
             schedule(self, host)
             return True
         self._reopen_budget(host)
@@ -584,6 +585,7 @@ class Frontier:
         else:
             visit = visit or FetchRecord(UrlState.FAILED, time=now)
             visit.state, visit.reason = UrlState.FAILED, visit.reason or kind
+            self.shortfall.failed(lease.entry.host, kind)
             self.finish(lease.entry, visit)
         schedule(self, host)
         return again
@@ -597,6 +599,7 @@ class Frontier:
         self._free_slot(lease)
         self._reopen_budget(lease.host)
         self._judge(lease, visit.reason, seconds, retry_after)
+        self.shortfall.failed(lease.entry.host, visit.reason)
         self.finish(lease.entry, visit)
         schedule(self, lease.host)
 

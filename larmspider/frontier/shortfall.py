@@ -21,6 +21,13 @@ import msgpack
 
 from larmspider.extraction.fingerprint import asks_password
 from larmspider.extraction.formats import extractor_for
+from larmspider.extraction.ways_on import (
+    Instead,
+    asks_sign_in,
+    instead_of_links,
+    is_shell,
+    leads_to_logins,
+)
 from larmspider.formatting import counted, printable
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -37,11 +44,14 @@ LEAST_SHARE = 0.9
 """The share of a host's pages or links that must have a trait, for the trait to be the reason."""
 LEAST_WALL = 0.5
 """The share of a host's answers that must be logins, or shells of JavaScript, to be the reason."""
-SHELL_TEXT = 200
-"""Characters of a page that scripts make: it says "Loading ...", or that it needs JavaScript."""
-LOGIN_TEXT, WALL_LINKS = 500, 3
-"""Characters of a page that is a login and not only has a field for a password; links to the same
-host of each answer of a host behind a login, at most."""
+WALL_LINKS = 3
+"""Links to the same host of each answer of a host behind a login, at most."""
+LEAST_ERRORS, MOST_ERRORS = 2, 0.7
+"""Errors of a host of which some pages are stored, and their share of its answers, to be the
+reason; errors that ask for a login, from the share LEAST_WALL on."""
+LEAST_REFUSED = 3
+"""Links that a filter must have refused, to be the reason."""
+_LOGIN_ERRORS = frozenset((401, 403, 407))
 MAX_EXAMPLE = 200
 MAX_SEEDS = 1_000
 """Seeds whose hosts are looked at."""
@@ -80,6 +90,26 @@ class Evidence:
     untaken_type: str = ""
     robots: int = 0
     """URLs that robots.txt does not allow."""
+    robots_failed: str = ""
+    """The kind of failure of robots.txt, while no page is there."""
+    wall_at_start: bool = False
+    """Whether the first page is a login, or asks for a password and has few links."""
+    shell_at_start: bool = False
+    outside: int = 0
+    """Links to other hosts that are out of scope."""
+    outside_at: str = ""
+    refused: dict[str, int] = field(default_factory=dict)
+    """Links that other filters have refused, by the name of the filter."""
+    refused_at: str = ""
+    failed: dict[str, int] = field(default_factory=dict)
+    """URLs that could not be fetched, by kind (politeness.py)."""
+    blank: int = 0
+    scripted: int = 0
+    """Pages whose links are scripts."""
+    forms: int = 0
+    """Pages with a form and nothing that was followed."""
+    markup: int = 0
+    """Pages of HTML that are sent as plain text."""
 
     @property
     def answers(self) -> int:
@@ -99,8 +129,10 @@ class Evidence:
         self.pages += 1
         self.nofollow += page.nofollow
         self.noindex += page.noindex
-        is_short = len(page.text) < LOGIN_TEXT or is_login_path(urlsplit(page.url).path)
-        self.logins += is_short and asks_password(page)
+        is_login = asks_sign_in(page)
+        self.logins += is_login
+        if self.pages == 1:
+            self.wall_at_start = is_login or asks_password(page) or leads_to_logins(page)
         if page.canonical and page.canonical not in (page.url, page.normalized, page.exact):
             self.canonical += 1
             self.canonical_at = self.canonical_at or page.canonical[:MAX_EXAMPLE]
@@ -109,12 +141,20 @@ class Evidence:
             self.untaken_type = page.mime[:MAX_EXAMPLE]
         followed = self.followed
         self._count_links(page)
-        self.shells += (
-            self.followed == followed
-            and len(page.text) < SHELL_TEXT
-            and "html" in page.mime
-            and b"<script" in page.body
-        )
+        has_links = self.followed > followed
+        self.wall_at_start &= self.pages > 1 or self.followed <= WALL_LINKS
+        if is_shell(page, has_links=has_links):
+            self.shells += 1
+            self.shell_at_start |= self.pages == 1
+        elif not has_links:
+            self._count_instead(page)
+
+    def _count_instead(self, page: Page) -> None:
+        found = instead_of_links(page)
+        self.blank += found is Instead.NOTHING
+        self.scripted += found is Instead.SCRIPTS
+        self.forms += found is Instead.FORM
+        self.markup += found is Instead.MARKUP
 
     def _redirect(self, link: Link) -> None:
         with suppress(ValueError):  # a target that is no URL
@@ -127,7 +167,12 @@ class Evidence:
         host = host_of(page.url)
         here = (page.url, page.normalized, page.exact)
         for link in page.links:
-            if host_of(link.url) != host or link.url in here or link.normalized in here:
+            if link.url in here or link.normalized in here:
+                continue
+            if host_of(link.url) != host:
+                if link.rejected_by == "scope":
+                    self.outside += 1
+                    self.outside_at = self.outside_at or link.url[:MAX_EXAMPLE]
                 continue
             if link.rejected_by == "nofollow":
                 self.nofollow_links += 1
@@ -136,6 +181,10 @@ class Evidence:
                 self.scope_at = self.scope_at or link.url[:MAX_EXAMPLE]
             elif link.rejected_by in (None, "visited"):
                 self.followed += 1
+            else:
+                name = link.rejected_by
+                self.refused[name] = self.refused.get(name, 0) + 1
+                self.refused_at = self.refused_at or link.url[:MAX_EXAMPLE]
 
     def reason(self, name: str, *, restrict: bool = False) -> str:
         """Why little of a host ``name`` is stored; "" where nothing keeps a crawl from the rest."""
@@ -147,16 +196,21 @@ class Evidence:
         all_links = self.nofollow_links + self.scope + self.followed
         if self.errors and not (self.pages or self.redirects):
             yield self._all_errors(name)
-        if self.moved and self.moved >= LEAST_WALL * self.answers:
-            yield (
-                f"{name} redirects {_of(self.moved, self.answers, 'URL')} to {self.moved_to}, which"
-                " is out of scope; start there, or take that host into restrict (LARM_RESTRICT)"
-            )
         is_walled = self.followed <= WALL_LINKS * self.answers
         if self.logins and self.logins >= LEAST_WALL * self.answers and is_walled:
             yield (
                 f"{name} asks for a login on {_of(self.logins, self.answers, 'answer')}; login or"
                 " auth in LARM_SITES_FILE signs in (docs/sites.md)"
+            )
+        if self.wall_at_start and is_walled:
+            yield (
+                f"{name} asks for a login on the first page, which has few links; login or auth in"
+                " LARM_SITES_FILE signs in (docs/sites.md)"
+            )
+        if self.moved and self.moved >= LEAST_WALL * self.answers:
+            yield (
+                f"{name} redirects {_of(self.moved, self.answers, 'URL')} to {self.moved_to}, which"
+                " is out of scope; start there, or take that host into restrict (LARM_RESTRICT)"
             )
         if self.robots and self.robots >= self.pages:
             yield (
@@ -164,7 +218,7 @@ class Evidence:
                 " ROBOTSTXT_OBEY=False ignores the robots.txt of every host, so set it only where"
                 " you own all hosts of the crawl; else ask the owner to allow this crawler"
             )
-        if self.shells and self.shells >= LEAST_WALL * self.pages:
+        if self.shells and (self.shell_at_start or self.shells >= LEAST_WALL * self.pages):
             yield (
                 f"{name} needs JavaScript on {_of(self.shells, self.pages, 'page')}, which have no"
                 " text and no links without it; render = true in LARM_SITES_FILE runs it"
@@ -186,6 +240,13 @@ class Evidence:
                 f" {counted(self.scope, 'link')} to the same host, such as {self.scope_at}; widen"
                 " restrict to follow them"
             )
+        refused = sum(self.refused.values())
+        if refused >= LEAST_REFUSED and not self.followed:
+            yield (
+                f"{name} has {counted(refused, 'link')} to itself, such as {self.refused_at}, and"
+                f" no one passes the filters ({', '.join(sorted(self.refused))}); scrapy explain"
+                " URL says why"
+            )
         if self.untaken and self.untaken >= most:
             yield (
                 f"{name} sends {_of(self.untaken, self.pages, 'page')} as {self.untaken_type},"
@@ -201,15 +262,78 @@ class Evidence:
                 f"{name} names another canonical URL on {_of(self.canonical, self.pages, 'page')},"
                 f" such as {self.canonical_at}; start there as well"
             )
+        yield from self._no_links(name)
+        yield from self._no_pages(name)
+
+    def _no_links(self, name: str) -> Iterator[str]:
+        """Why there is nothing to follow on the pages."""
+        if self.followed or not self.pages:
+            return
+        most = LEAST_SHARE * self.pages
+        if self.blank >= most:
+            yield (
+                f"{name} answers {_of(self.blank, self.pages, 'page')} without a word (empty"
+                " bodies); look at the start URL in a browser"
+            )
+        if self.markup >= most:
+            yield (
+                f"{name} sends {_of(self.markup, self.pages, 'page')} of HTML as text/plain, so"
+                " that no link is read; the server's Content-Type changes that"
+            )
+        if self.outside:
+            yield (
+                f"{name} has no link to itself, and {counted(self.outside, 'link')} out of scope,"
+                f" such as {self.outside_at}; start there as well, or take that host into restrict"
+                " (LARM_RESTRICT)"
+            )
+        if self.scripted >= most:
+            yield (
+                f"{name} has no links but by JavaScript on"
+                f" {_of(self.scripted, self.pages, 'page')}; a sitemap or more start URLs name"
+                " its pages"
+            )
+        if self.forms >= most:
+            yield (
+                f"{name} has a form and no links on {_of(self.forms, self.pages, 'page')}; a crawl"
+                " fills in none: cookies or login in LARM_SITES_FILE (docs/sites.md), or start"
+                " behind it"
+            )
+
+    def _no_pages(self, name: str) -> Iterator[str]:
+        """Why other URLs gave no pages, or all of them."""
+        number, walled = (
+            sum(self.errors.values()),
+            sum(times for status, times in self.errors.items() if status in _LOGIN_ERRORS),
+        )
+        share = LEAST_WALL if 2 * walled > number else MOST_ERRORS
+        if number >= LEAST_ERRORS and number >= share * self.answers:
+            yield self._all_errors(name)
+        if self.pages:
+            return
+        if self.redirects:
+            yield (
+                f"{name} redirects {counted(self.redirects, 'URL')} and shows no page; if it waits"
+                " for a cookie, cookies or login in LARM_SITES_FILE has it (docs/sites.md)"
+            )
+        if self.robots_failed:
+            yield (
+                f"robots.txt of {name} failed: {_in_words(self.robots_failed)}, so that no URL may"
+                f" be fetched (RFC 9309); {_advice(self.robots_failed)}"
+            )
+        if self.failed:
+            kinds = sorted(self.failed, key=lambda kind: -self.failed[kind])
+            yield (
+                f"{name} gave no answer: {', '.join(map(_in_words, kinds[:3]))};"
+                f" {_advice(kinds[0])}"
+            )
 
     def _all_errors(self, name: str) -> str:
-        number = sum(self.errors.values())
         said = ", ".join(
-            f"{status} to {_of(times, number, 'URL')}"
+            f"{status} to {_of(times, self.answers, 'URL')}"
             for status, times in sorted(self.errors.items(), key=lambda item: -item[1])[:3]
         )
         advice = "look at the start URL"
-        if self.errors.keys() & {401, 403, 407}:
+        if self.errors.keys() & _LOGIN_ERRORS:
             advice = "auth, cookies or login in LARM_SITES_FILE may be needed (docs/sites.md)"
         elif min(self.errors) >= 500:
             advice = "the server fails: run the same command when it works again"
@@ -222,6 +346,33 @@ class Evidence:
     @classmethod
     def unpack(cls, note: bytes | None) -> Evidence:
         return cls(**msgpack.unpackb(note, strict_map_key=False)) if note else cls()
+
+
+_WORDS = {
+    "dns": "its name has no address",
+    "refused": "connection refused",
+    "timeout": "timeout",
+    "slow": "too slow",
+    "tls": "no secure connection",
+    "reset": "connection closed",
+    "bad-response": "no valid answer",
+    "address": "its address is one that is never asked (LARM_DENY_ADDRESSES)",
+}
+_ADVICE = {
+    "dns": "look at the name in the start URL",
+    "refused": "look at the port of the start URL, and whether the server runs",
+    "tls": "tls in LARM_SITES_FILE may be needed (docs/sites.md)",
+    "address": "LARM_ALLOW_ADDRESSES lets it through",
+    "login": "look at login in LARM_SITES_FILE (docs/sites.md)",
+}
+
+
+def _in_words(kind: str) -> str:
+    return _WORDS.get(kind, kind.replace("http-", "HTTP "))
+
+
+def _advice(kind: str) -> str:
+    return _ADVICE.get(kind, "run the same command when the server works")
 
 
 def _of(number: int, whole: int, what: str) -> str:
@@ -261,6 +412,16 @@ class Shortfall:
     def refused_by_robots(self, host: str) -> None:
         if host not in self._enough:
             self._of(host).robots += 1
+
+    def failed(self, host: str, kind: str) -> None:
+        """A URL could not be fetched. An answer with an error is a page."""
+        if host not in self._enough and not kind.startswith("http-"):
+            failed = self._of(host).failed
+            failed[kind] = failed.get(kind, 0) + 1
+
+    def robots_failed(self, host: str, kind: str) -> None:
+        if host not in self._enough and not (evidence := self._of(host)).pages:
+            evidence.robots_failed = kind[:MAX_EXAMPLE]
 
     def forget(self, host: str) -> None:
         """Another worker has the host."""

@@ -6,6 +6,7 @@ same format (a copy of the packaged one is a good start):
 
     # a comment
     url   [?&]c=[nmsd][;&]o=[ad]$     a regular expression, searched in the canonical URL
+    url   [?&]id=  except /commit/    not where the second expression is found
     host  *.ads.example               a host pattern with * and ?
 
 On hosts with a login (docs/sites.md) URLs that act are refused as well (urls/acting.py), whatever
@@ -39,10 +40,13 @@ if TYPE_CHECKING:
 MAX_FORMS = 10_000
 """Login forms that are remembered; of further ones the frontier knows which were asked."""
 _HOST_GLOB = re.compile(r"[a-z0-9.*?:\[\]_-]+", re.IGNORECASE)
+_EXCEPT = re.compile(r"(?:^|\s+)except\s+|\s+except$")
+"""No URL has whitespace, so no expression needs it."""
 
 
 class KnownPathsFilter(UrlFilter):
-    """Rejects a URL in which one of ``patterns`` is found, or whose host fits one of ``hosts``."""
+    """Rejects a URL in which one of ``patterns`` is found, or whose host fits one of ``hosts``.
+    ``REGEX except REGEX`` is a pattern, too."""
 
     name = "known-paths"
     remembers = True
@@ -51,7 +55,10 @@ class KnownPathsFilter(UrlFilter):
         self, patterns: Iterable[str], hosts: Iterable[str] = (), sites: Sites | None = None
     ) -> None:
         self.sites = sites if sites is not None and sites.has_logins else None
-        self.patterns = PatternSet(list(patterns), name="known path", mode="search")
+        rules = list(patterns)
+        plain = [rule for rule in rules if not _EXCEPT.search(rule)]
+        self.patterns = PatternSet(plain, name="known path", mode="search")
+        self._with_exceptions = [(rule, *_parts(rule)) for rule in rules if _EXCEPT.search(rule)]
         self._hosts = tuple(hosts)
         self._forms: dict[str, str] = {}
         """The URL of each login form that was followed in this run, by its name."""
@@ -75,7 +82,7 @@ class KnownPathsFilter(UrlFilter):
             kind, value = words[0], words[1].strip() if len(words) > 1 else ""
             if kind == "url" and value:
                 try:
-                    PatternSet([value], name="known path", mode="search")
+                    _parts(value)
                 except ConfigError as error:
                     raise ConfigError(f"{source}:{number}: {error}") from None
                 patterns.append(value)
@@ -84,7 +91,8 @@ class KnownPathsFilter(UrlFilter):
             else:
                 raise ConfigError(
                     f"{source}:{number}: {line.strip()!r} is not understood: expected"
-                    " 'url REGEX', 'host PATTERN' (letters, digits, . - * ?) or '# comment'"
+                    " 'url REGEX', 'url REGEX except REGEX', 'host PATTERN' (letters, digits,"
+                    " . - * ?) or '# comment'"
                 )
         return cls(patterns, hosts, sites)
 
@@ -125,10 +133,26 @@ class KnownPathsFilter(UrlFilter):
             host, is_known = url.split("/", 3)[2], host_matcher(*self._hosts)
             if is_known(host) or is_known(host.rsplit(":", 1)[0]):
                 return f"known host {host}"
-        pattern = self.patterns.match(url)
+        pattern = self.patterns.match(url) or self._match_with_exceptions(url)
         if pattern is None and self.sites is not None:
             return acts_signed_in(url, self.sites)
         return None if pattern is None else f"known path {pattern}"
+
+    def _match_with_exceptions(self, url: str) -> str | None:
+        for rule, pattern, exception in self._with_exceptions:
+            if pattern.match(url) is not None and exception.match(url) is None:
+                return rule
+        return None
+
+
+def _parts(rule: str) -> tuple[PatternSet, PatternSet]:
+    """The expression of a rule, and its exception: an empty set where it has none. Raises
+    ConfigError."""
+    expression, *exceptions = _EXCEPT.split(rule)
+    if not expression or len(exceptions) > 1 or exceptions == [""]:
+        raise ConfigError(f"{rule!r}: expected one expression before 'except' and one after it")
+    pattern = PatternSet([expression], name="known path", mode="search")
+    return pattern, PatternSet(exceptions, name="exception", mode="search")
 
 
 def _leads_back(link: Link, page: Page) -> bool:

@@ -48,6 +48,12 @@ if TYPE_CHECKING:
 _FINAL = ("stored", "failed", "refused", "merged")
 
 
+LEFT = (
+    "the crawl found this link and did not queue it, though no filter rejects it now: the page may"
+    " have said nofollow in its head (X-Robots-Tag), which is not stored, or a setting has changed"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict of one stage: pass, reject or unknown, and why."""
@@ -156,6 +162,9 @@ def explain(
         if unread and isinstance(url_filter, KnownPathsFilter) and verdict.verdict == "pass":
             verdict = Verdict(verdict.stage, "unknown", f"which hosts have a login: {unread}")
         explanation.verdicts.append(verdict)
+    was_left = explanation.first_referrer and not explanation.visited and not explanation.merged
+    if was_left and explanation.rejected_by is None:
+        explanation.notes.append(LEFT)
     fetched = explanation.fetched.url if explanation.fetched else link.url
     explanation.verdicts.append(_robots_verdict(fetched, settings, crawl))
     explanation.sites = _sites_that_apply(fetched, settings)

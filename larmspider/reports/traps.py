@@ -12,7 +12,7 @@ so an operator has to accept it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import permutations
@@ -25,9 +25,18 @@ from larmspider.files import replace_file
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
 from larmspider.frontier.trap_watch import NOT_TRAPS, NOTE
-from larmspider.frontier.traps import ANY_PATH, WAITING, ClassRecord, HostTraps, name_of
+from larmspider.frontier.traps import (
+    ANY_PATH,
+    DEEP_URLS,
+    HOST,
+    WAITING,
+    ClassRecord,
+    HostTraps,
+    name_of,
+)
 from larmspider.middlewares.known_paths import KnownPathsFilter, packaged_rules
 from larmspider.urls.patterns import PatternSet
+from larmspider.urls.url_class import UrlClass
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
@@ -37,6 +46,17 @@ if TYPE_CHECKING:
 _FILE = "LARM_KNOWN_PATHS_FILE"
 _MAX_ORDERS = 3
 """Parameters of which a rule can list all orders."""
+_MAX_SEEN = 6
+"""Orders of more parameters that a rule lists."""
+_MAX_EXCEPTIONS = 8
+"""Classes that the exception of a rule may name."""
+_NONE = "none fits this class alone"
+_NO_LINE = {
+    WAITING: "none: its classes have rules of their own",
+    HOST: "none: it would refuse all pages of the host; LARM_HOST_MAX_PAGES limits them",
+    DEEP_URLS: "none: it goes by links, not by URLs; DEPTH_LIMIT is the setting",
+}
+"""Why there is no line for what goes by no URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +152,10 @@ class _Rules:
         self._traps, self._crawl = traps, crawl
         self._others = [self._form(seed) for seed in crawl.seeds]
         """URLs that no rule may fit."""
+        self._views = list[str]()
+        """URLs that were fetched, and would be held now."""
         for url in map(self._form, urls):
-            if not traps.holds_like(url):
-                self._others.append(url)
+            (self._views if traps.holds_like(url) else self._others).append(url)
 
     def _form(self, url: str) -> str:
         return self._crawl.forms(url).normalized
@@ -143,35 +164,92 @@ class _Rules:
         """The shortest that fits the class, or "" and why there is none."""
         if record.is_content:
             return "", "none: it would refuse new pages, too"
-        if record.text == WAITING:
-            return "", "none: its classes have rules of their own"
-        line = self._shortest(record)
-        return line, "" if line else "none fits this class alone"
+        if why := _NO_LINE.get(record.text, ""):
+            return "", why
+        return self._shortest(record)
 
-    def _shortest(self, record: ClassRecord) -> str:
+    def _shortest(self, record: ClassRecord) -> tuple[str, str]:
         path, query, names = record.text.partition("?")
         if not path.startswith("/") or not record.text.isprintable():
-            return ""  # what is no line of a file could be two
+            return "", _NONE  # a line break would begin another rule
         path, _, many = path.partition(" with ")
         number = int(many.partition(" ")[0]) if many else 0
-        for rule in _candidates(self._traps.host, path, names if query else None, number):
-            found = PatternSet([rule], name="rule", mode="search").match
-            fits = all(found(self._form(url)) for url, _ in record.samples or ())
-            if fits and not any(map(found, self._others)):
-                return f"url   {rule}"
-        return ""
+        samples = [self._form(url) for url, _ in record.samples or ()]
+        with_exception, no_line = "", _NONE
+        of = path, names if query else None, number, samples
+        for rule in _candidates(self._traps.host, *of):
+            found = _finder(rule)
+            if not all(map(found, samples)):
+                continue
+            if (other := next(filter(found, self._others), "")) == "":
+                return f"url   {rule}", ""
+            if no_line == _NONE:
+                no_line = f"{_NONE}: it would refuse {self._traps.classes.of(other)}, too"
+            exception = "" if with_exception else self._exception(record, found, samples)
+            if exception:
+                with_exception = f"url   {rule}  except {exception}"
+        return with_exception, "" if with_exception else no_line
+
+    def _exception(self, record: ClassRecord, found: _Finder, samples: list[str]) -> str:
+        """The shortest expression for those other URLs that a rule fits, and for no URL of the
+        class; "" where there is none, or these are of many classes."""
+        others = dict[UrlClass, list[str]]()
+        for url in filter(found, self._others):
+            of = self._traps.classes.of(url)._replace(values=())
+            others.setdefault(of, []).append(url)
+            if len(others) > _MAX_EXCEPTIONS:
+                return ""
+        views = samples + [url for url in filter(found, self._views) if self._is_of(record, url)]
+        expressions = dict[str, None]()
+        for of, urls in others.items():
+            fits = (
+                one for one in self._expressions(of, urls)
+                if all(map(_finder(one), urls)) and not any(map(_finder(one), views))
+            )  # fmt: skip
+            if not (one := next(fits, "")):
+                return ""
+            expressions[one] = None
+        start = _start(self._traps.host)
+        one, *more = expressions
+        rest = "|".join(expression.removeprefix(start) for expression in expressions)
+        return f"{start}(?:{rest})" if more else one
+
+    def _is_of(self, record: ClassRecord, url: str) -> bool:
+        return any(one is record for one in self._traps.find(url, 0).records)
+
+    def _expressions(self, of: UrlClass, urls: list[str]) -> Iterator[str]:
+        """Expressions for these ``urls`` of a class; the expression of the path comes first."""
+        if of.query:
+            yield f"{_start(self._traps.host)}{_path(of.path)}\\?"
+        yield from _candidates(self._traps.host, of.path, of.query[1:] or None, 0, urls)
 
 
-def _candidates(host: str, path: str, query: str | None, number: int = 0) -> Iterator[str]:
-    """Expressions for canonical URLs, the widest first; of any parameters, if a ``number`` of them
-    is what the URLs have in common."""
+_Finder = Callable[[str], object]
+
+
+def _finder(rule: str) -> _Finder:
+    return PatternSet([rule], name="rule", mode="search").match
+
+
+def _start(host: str) -> str:
     name, _, port = host.rpartition(":")
-    start = rf"^https?://{re.escape(name)}(?::{port}){'?' if port in ('80', '443') else ''}"
-    *folders, last = [_segment(one) for one in path.split("/")]
-    at = "/".join([start, *folders[1:], "[^/?]*" if last == _ANY else last])
+    return rf"^https?://{re.escape(name)}(?::{port}){'?' if port in ('80', '443') else ''}"
+
+
+def _path(path: str) -> str:
+    """An expression for the shape of a path: its last segment may be empty, as in ``/wiki/``."""
     if path.endswith(ANY_PATH):
-        folders = path.removesuffix(ANY_PATH).split("/")
-        at = "/".join([start, *map(_segment, folders[1:]), "[^?]*"])
+        return "/".join([*map(_segment, path.removesuffix(ANY_PATH).split("/")), "[^?]*"])
+    *folders, last = map(_segment, path.split("/"))
+    return "/".join([*folders, "[^/?]*" if last == _ANY else last])
+
+
+def _candidates(
+    host: str, path: str, query: str | None, number: int = 0, urls: Sequence[str] = ()
+) -> Iterator[str]:
+    """Expressions for canonical URLs, the widest first; of any parameters, if a ``number`` of them
+    is what the URLs have in common. Many parameters come in the orders of the ``urls``."""
+    at, last = f"{_start(host)}{_path(path)}", path.rpartition("/")[2]
     if number:
         yield rf"{at}\?[^&;]*(?:[&;][^&;]*){{{number - 1}}}$"
         return
@@ -179,20 +257,26 @@ def _candidates(host: str, path: str, query: str | None, number: int = 0) -> Ite
         yield f"{at}$"
         return
     pairs = [one.partition("=") for one in query.split("&")]
-    asked = [
-        f"{re.escape(name)}={'[^&;]*' if value == '*' else re.escape(value)}" if is_pair
+    of_name = {
+        name: f"{re.escape(name)}={'[^&;]*' if value == '*' else re.escape(value)}" if is_pair
         else re.escape(name)
         for name, is_pair, value in pairs
-    ]  # fmt: skip
+    }  # fmt: skip
+    asked = list(of_name.values())
     for one in sorted(asked, key=lambda text: "*" in text):
         yield rf"{at}\?(?:.*[&;])?{one}(?:[&;]|$)"
-    if last == _ANY:
+    if last == "*":
         at = f"{at.removesuffix('*')}+"
         for one in sorted(asked, key=lambda text: "*" in text):
             yield rf"{at}\?(?:.*[&;])?{one}(?:[&;]|$)"
     if len(asked) <= _MAX_ORDERS:
         orders = "|".join("[&;]".join(order) for order in permutations(asked))
         yield rf"{at}\?(?:{orders})$"
+        return
+    seen = {tuple(_parameters(url)) for url in urls}
+    if 0 < len(seen) <= _MAX_SEEN and all(names <= of_name.keys() for names in map(set, seen)):
+        one, *more = ("[&;]".join(of_name[name] for name in names) for names in sorted(seen))
+        yield rf"{at}\?(?:{'|'.join([one, *more])})$" if more else rf"{at}\?{one}$"
 
 
 _ANY = "[^/?]+"

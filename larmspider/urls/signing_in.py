@@ -29,7 +29,7 @@ _LOGIN = """
 LOGINS = frozenset(_LOGIN.split())
 """Names of the last segment of a path, without separators, extension and case."""
 _PROVIDERS = """
-    login logon signin signon signup register sso saml saml2 oauth oauth2 oidc openid auth
+    login logon signin signon signup register sso saml saml2 oauth oauth2 oidc openid auth adfs
 """
 _BEFORE = frozenset(_PROVIDERS.split())
 """Names of the segment before the last one, which is a provider or a step: ``/login/github``."""

@@ -110,6 +110,23 @@ def test_a_new_host_is_asked_for_its_rules_first_and_others_go_on(world):
     assert world.pop() is None
 
 
+@pytest.mark.parametrize("of_robots", [True, False])
+def test_a_failed_fetch_is_evidence_why_little_of_its_host_is_stored(of_robots):
+    world = World(robots=of_robots)
+    world.add("http://a/1")
+    lease = world.pop()
+    assert lease.is_robots is of_robots
+    while not of_robots and world.fail(lease, "bad-response"):
+        world.wait(1e4)
+        lease = world.pop()
+    if of_robots:
+        world.fail(lease, "http-503")
+    found = world.frontier.shortfall._of("a:80")
+    assert (found.robots_failed, found.failed) == (
+        ("http-503", {}) if of_robots else ("", {"bad-response": 1})
+    )
+
+
 def test_without_robots_the_page_is_fetched_at_once():
     world = World(robots=False)
     world.add("http://a/1")

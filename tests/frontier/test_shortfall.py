@@ -85,6 +85,95 @@ CASES = {
         "wiki answers 403 to all 1 URLs;"
         " auth, cookies or login in LARM_SITES_FILE may be needed (docs/sites.md)",
     ),
+    "a login at another host": (
+        [page("/", [link("http://sso/adfs/ls/?wa=x", "scope", REDIRECT)], status=302, text="")],
+        "wiki asks for a login on all 1 answers;"
+        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+    ),
+    "a form for a login at another host": (
+        [page(text="", body=b"<form action=http://sso/><input name='SAMLRequest' value=x></form>")],
+        "wiki asks for a login on all 1 answers;"
+        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+    ),
+    "a choice of logins": (
+        [
+            page("/", [link("http://wiki/auth/github"), link("http://wiki/auth/saml")]),
+            *(
+                page(f"/auth/{one}", [link(f"http://{one}/", "scope", REDIRECT)], status=302)
+                for one in ("github", "saml")
+            ),
+        ],
+        "wiki asks for a login on the first page, which has few links;"
+        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+    ),
+    "a long login": (
+        [
+            page("/auth", [link("http://wiki/help")], text="Words " * 200, body=FORM),
+            *(page(f"/help/{n}") for n in range(4)),
+        ],
+        "wiki asks for a login on the first page, which has few links;"
+        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+    ),
+    "a shell with links": (
+        [
+            page("/", [link("http://wiki/imprint")], text="Imprint", body=SHELL),
+            *(page(f"/imprint/{n}") for n in range(4)),
+        ],
+        "wiki needs JavaScript on 1 of 5 pages, which have no text and no links without it;"
+        " render = true in LARM_SITES_FILE runs it",
+    ),
+    "a shell with a long hint": (
+        [page(text="Words " * 50, body=b"<noscript>" + b"Words " * 50 + b"</noscript>" + SHELL)],
+        "wiki needs JavaScript on all 1 pages, which have no text and no links without it;"
+        " render = true in LARM_SITES_FILE runs it",
+    ),
+    "links by scripts": (
+        [page(body=b"<a href='javascript:go(1)'>1</a>"), page("/b", body=b"<a href='#/b'>2</a>")],
+        "wiki has no links but by JavaScript on all 2 pages;"
+        " a sitemap or more start URLs name its pages",
+    ),
+    "a consent": (
+        [
+            page("/", [link("http://wiki/cookies", kind=REDIRECT)], status=302, text=""),
+            page("/cookies", body=b"<form method=post><button>Accept</button></form>"),
+        ],
+        "wiki has a form and no links on all 1 pages; a crawl fills in none:"
+        " cookies or login in LARM_SITES_FILE (docs/sites.md), or start behind it",
+    ),
+    "nothing": (
+        [page(text="", body=b" \n")],
+        "wiki answers all 1 pages without a word (empty bodies);"
+        " look at the start URL in a browser",
+    ),
+    "links to other hosts": (
+        [page(links=[link("http://other/a", "scope"), link("https://wiki/b", "scope")])],
+        "wiki has no link to itself, and 2 links out of scope, such as http://other/a;"
+        " start there as well, or take that host into restrict (LARM_RESTRICT)",
+    ),
+    "filters": (
+        [page(links=[link(f"http://wiki/?edit={n}", "known-paths") for n in range(3)])],
+        "wiki has 3 links to itself, such as http://wiki/?edit=0, and no one passes the filters"
+        " (known-paths); scrapy explain URL says why",
+    ),
+    "plain text": (
+        [page(mime="text/plain", body=b"<html><a href=/b>b</a>")],
+        "wiki sends all 1 pages of HTML as text/plain, so that no link is read;"
+        " the server's Content-Type changes that",
+    ),
+    "redirects": (
+        [page("/", [link("http://wiki/", "visited", REDIRECT)], status=302, text="")],
+        "wiki redirects 1 URL and shows no page; if it waits for a cookie,"
+        " cookies or login in LARM_SITES_FILE has it (docs/sites.md)",
+    ),
+    "forbidden but for the first page": (
+        [
+            page(links=[link(f"http://wiki/{n}") for n in range(2)]),
+            page("/0", status=403),
+            page("/1", status=403),
+        ],
+        "wiki answers 403 to 2 of 3 URLs;"
+        " auth, cookies or login in LARM_SITES_FILE may be needed (docs/sites.md)",
+    ),
     "type": (
         [page("/", mime="application/x-thing", text="")],
         "wiki sends all 1 pages as application/x-thing, which nothing reads;"
@@ -97,6 +186,32 @@ CASES = {
 def test_a_reason_is_said_in_one_line(case):
     pages, sentence = CASES[case]
     assert sentences(*pages) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_robots", "sentence"),
+    [
+        ("dns", False, "wiki gave no answer: its name has no address; look at the name in the"),
+        (
+            "refused",
+            False,
+            "wiki gave no answer: connection refused; look at the port of the start",
+        ),
+        ("http-503", True, "robots.txt of wiki failed: HTTP 503, so that no URL may be fetched"),
+        ("timeout", True, "robots.txt of wiki failed: timeout, so that no URL may be fetched"),
+    ],
+)
+def test_a_host_that_does_not_answer_is_named(kind, of_robots, sentence):
+    watch = Shortfall(MemoryBackend())
+    (watch.robots_failed if of_robots else watch.failed)("wiki:80", kind)
+    watch.save()
+    note = watch._backend.note(NOTE.format(host="wiki:80"))
+    (found,) = shortfalls([("wiki:80", 0, note)])
+    assert found.startswith(sentence)
+    watch.saw("wiki:80", page())
+    watch.save()
+    note = watch._backend.note(NOTE.format(host="wiki:80"))
+    assert list(shortfalls([("wiki:80", 1, note)])) == []
 
 
 def test_a_restrict_that_matches_the_seed_alone_is_named():
@@ -121,6 +236,12 @@ def test_nobody_is_told_to_ignore_a_robots_txt_without_owning_the_hosts():
         [page("/", [link("http://wiki/a"), link("http://wiki/b", "nofollow")]), page("/a")],
         [page("/", [link("http://wiki/edit", "known-paths")])],
         [page("/")],
+        [page("/", [link("http://wiki/a")]), page("/a", [link("http://wiki/login?next=/a")])],
+        [page("/", mime="application/pdf", body=b"%PDF-1.4 <form")],
+        [page("/", mime="video/mp4", text="", file_bytes=1 << 30)],
+        [page("/", body=b"<form action=/search>"), page("/a", [link("http://wiki/b")])],
+        [page("/", [link("http://wiki/a")]), page("/a"), page("/b", status=404), page("/c")],
+        [page("/", [link("http://wiki/a")], body=b"<a href='javascript:void(0)'>Menu</a>")],
         [page(f"/{n}", [link(f"http://wiki/{m}") for m in range(9)], body=FORM) for n in range(9)],
         [page(f"/{n}", [link("http://wiki/")]) for n in range(9)] + [page("/x", body=FORM)],
     ],

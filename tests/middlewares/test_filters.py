@@ -244,7 +244,19 @@ class TestKnownPaths:
         assert known.reject_reason("http://old/") is None
         assert known.reject_reason("http://ads.example.org/") is None
 
-    @pytest.mark.parametrize("line", ["path /x", "url", "url ((", "host a b", "/x"])
+    def test_a_rule_has_an_exception(self) -> None:
+        """Other rules ignore the exception."""
+        known = KnownPathsFilter.from_text("url [?&]id=  except /commit/\nurl id=7$\n", "x")
+        assert known.reject_reason("http://h/log?id=1") == "known path [?&]id=  except /commit/"
+        assert known.reject_reason("http://h/commit/?id=1") is None
+        assert known.reject_reason("http://h/commit/?id=7") == "known path id=7$"
+        assert KnownPathsFilter.from_text("url except", "x").reject_reason("http://h/except")
+
+    @pytest.mark.parametrize(
+        "line",
+        ["path /x", "url", "url ((", "host a b", "/x", "url /a except", "url except /a",
+         "url /a except ((", "url (( except /a", "url /a except /b except /c"],
+    )  # fmt: skip
     def test_bad_line_is_an_error_with_its_number(self, line: str) -> None:
         """The file is the user's: say where and what is accepted."""
         with pytest.raises(ConfigError, match=r"mine\.txt:3: "):

@@ -14,11 +14,12 @@ from examples.intranet.serve import DemoServer
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.extraction import html
-from larmspider.items import Page
-from larmspider.reports.explain import changed_filters, explain, read_again
+from larmspider.items import Link, Page
+from larmspider.reports.explain import LEFT, changed_filters, explain, read_again
 from larmspider.workdir.manifest import filters_of
 from tests.support.crawling import FAST, crawl, records, scrapy
 from tests.support.servers.scripted import Reply, Route, ScriptedServer
+from tests.support.stored_crawl import StoredCrawl
 
 DEPTH = "larmspider.middlewares.depth.DepthFilter"
 
@@ -33,6 +34,21 @@ def test_the_host_rules_that_apply_are_named(tmp_path: Path, url: str) -> None:
     explanation = explain(url, settings, CrawlDir(tmp_path))
     assert len(explanation.host_rules) == 1
     assert (explanation.canonical or "").startswith("http://h")
+
+
+@pytest.mark.parametrize("is_left", [True, False])
+def test_a_link_that_was_left_for_what_is_not_stored_is_told(tmp_path: Path, is_left: bool) -> None:
+    """The head of its page said nofollow. A link that a filter rejects has its reason."""
+    here, there = "http://h/", f"http://h/{'a' if is_left else 'a?C=N;O=D'}"
+    stored = StoredCrawl(tmp_path / "crawl", refresh=False)
+    links = [Link(there, normalized=there, exact=there)]
+    body = f"<a href='{there}'>a</a>".encode()
+    stored.store(here, Page(here, here, mime="text/html", body=body, links=links))
+    stored.end()
+    settings = Settings()
+    settings.setmodule("larmspider.settings")
+    explanation = explain(there, settings, CrawlDir(tmp_path / "crawl"))
+    assert (LEFT in explanation.notes, explanation.rejected_by is None) == (is_left, is_left)
 
 
 @pytest.mark.parametrize(

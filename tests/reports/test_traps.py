@@ -21,7 +21,14 @@ from larmspider.reports.traps import (
     traps_in,
 )
 from tests.support.crawling import Ran, scrapy
-from tests.support.frontier.walk import H, Walk, folders, repository, wiki
+from tests.support.frontier.walk import (
+    H,
+    Walk,
+    folders,
+    folders_and_news,
+    repository,
+    wiki,
+)
 from tests.support.servers.scripted import Reply
 from tests.support.stored_crawl import StoredCrawl
 
@@ -68,17 +75,43 @@ def test_a_class_of_many_paths_has_a_rule_for_all_of_them(tmp_path: Path) -> Non
     assert refused == {target for target in walk.fetched if "?" in target}
 
 
+def test_a_class_over_all_paths_has_a_rule_that_leaves_out_new_pages(tmp_path: Path) -> None:
+    """It refuses each view that was fetched or is held, and no page with the same parameters."""
+    StoredCrawl(tmp_path / "crawl", refresh=False).end()
+    walk = walk_in(tmp_path / "crawl", folders_and_news)
+    crawl = CrawlDir(tmp_path / "crawl")
+    trap = named(traps_in(crawl), "h:80/**?C=*&O=*")
+    wide, _, exception = trap.line.partition("  except ")
+    assert wide.startswith(r"url   ^https?://h(?::80)?/[^?]*\?(?:.*[&;])?")
+    assert exception == r"^https?://h(?::80)?/news/\?"
+    accept(trap, tmp_path / "paths.txt")
+    refuses = KnownPathsFilter.from_text((tmp_path / "paths.txt").read_text(), "").reject_reason
+    with crawl.frontier() as frontier:
+        assert frontier is not None
+        waiting = [entry.url for entry in frontier.queued("h:80", 9_999)]
+    urls = [*(f"{H}{target}" for target in walk.fetched), *waiting]
+    assert len(waiting) == trap.held > 100
+    views = [url for url in urls if "?" in url and "/news/" not in url]
+    assert len(views) == 8 * 40
+    assert [url for url in urls if refuses(url) is not None] == views
+
+
 @pytest.mark.parametrize(
     ("path", "query", "number", "fits", "others"),
     [
         ("/rows with 3 parameters", None, 3, ["/rows?a=1&b=2&c=3"], ["/rows?a=1&b=2", "/rows"]),
         ("/tree/*", "id=*", 0, ["/tree/src?id=a1"], ["/tree/?id=a1", "/tree/src"]),
+        (
+            "/git", "a=log&f=*&h=*&p=*", 0,
+            ["/git?p=w;a=log;f=x;h=1", "/git?p=w;f=x;a=log;h=2"],
+            ["/git?p=w;a=log;f=x;h=1;hb=2", "/git?p=w;a=blob;f=x;h=1", "/git?p=w;a=log;f=x;hb=1"],
+        ),
     ],
-)
-def test_a_rule_goes_by_the_number_of_parameters_or_by_a_name_that_is_there(
+)  # fmt: skip
+def test_a_rule_goes_by_the_number_of_parameters_or_by_names_that_are_there(
     path: str, query: str | None, number: int, fits: list[str], others: list[str]
 ) -> None:
-    rules = [*_candidates("h:80", path.partition(" with ")[0], query, number)]
+    rules = [*_candidates("h:80", path.partition(" with ")[0], query, number, fits)]
     found = [
         all(re.search(rule, f"{H}{one}") for one in fits)
         and not any(re.search(rule, f"{H}{one}") for one in others)

@@ -106,6 +106,17 @@ def folders(target: str) -> Reply:
     return page(f"Index of {path}", document(number), *inside, *orders)
 
 
+def folders_and_news(target: str) -> Reply:
+    """The same with ten news whose URLs have the parameters of the orders."""
+    path, _, query = target.partition("?")
+    if path == "/news/":
+        return page("News", document(100 + int(query.partition("C=")[2].partition("&")[0])))
+    reply = folders(target)
+    if path == "/":
+        reply.body += b"".join(b"<a href='/news/?C=%d&O=A'>%d</a> " % (n, n) for n in range(10))
+    return reply
+
+
 def repository(target: str) -> Reply:
     """Sixty files in ten revisions that say the same, from number 60 on as soon as somebody asks
     for one; of what they name the log has the fewest parameters, and the second half of all files
