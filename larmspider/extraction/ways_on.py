@@ -5,12 +5,14 @@
     asks_sign_in(page)          # a login, also one that a form sends to another host
     leads_to_logins(page)       # a choice of logins
 
-Each function looks at the first LOOKED_AT bytes of a page.
+Each function looks at the first LOOKED_AT bytes of a page, in linear time: expressions are possessive
+or bounded.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import Enum
 from urllib.parse import urlsplit
 
@@ -24,25 +26,25 @@ SHELL_TEXT = 200
 LOGIN_TEXT = 500
 """Characters of a page that is a login and not only has a field for a password."""
 _FLAGS = re.IGNORECASE | re.DOTALL
-_NOSCRIPT = re.compile(rb"<noscript\b[^>]*>(.*?)</noscript", _FLAGS)
-_TAGS = re.compile(rb"<[^>]*>|\s+")
+_TAGS = re.compile(rb"<[^<>]*+>|\s++")
 _MOUNT = re.compile(
-    rb"""<div\b[^>]*\bid\s*=\s*["']?(?:root|app|react-root|__next|__nuxt|svelte|q-app)\b[^>]*>\s*</div
-       | <(?P<own>app-root|[a-z]+-app|app-[a-z]+)\b[^>]*>\s*</(?P=own)""",
+    rb"""<div\b[^<>]{0,500}?\bid\s*+=\s*+["']?+(?:root|app|react-root|__next|__nuxt|svelte|q-app)\b
+         [^<>]*+>\s*+</div
+       | <(?P<own>app-root|[a-z]{1,40}-app|app-[a-z]{1,40})\b[^<>]*+>\s*+</(?P=own)""",
     _FLAGS | re.VERBOSE,
 )
 """An empty element for what a framework makes."""
 _SCRIPTED = re.compile(
-    rb"""\bhref\s*=\s*["']?\s*(?:javascript:\s*[^v\s]|\#!?/)
-       | \bonclick\s*=\s*["'][^"']*(?:location|navigate|window\.open)""",
+    rb"""\bhref\s*+=\s*+["']?+\s*+(?:javascript:\s*+[^v\s]|\#!?/)
+       | \bonclick\s*+=\s*+["'][^"']*?(?:location|navigate|window\.open)""",
     _FLAGS | re.VERBOSE,
 )
 """Links that only scripts follow; not ``javascript:void(0)``, which buttons have."""
 _FORM = re.compile(rb"<form\b", _FLAGS)
 _MARKUP = re.compile(rb"<(?:html|head|title|body|a)[\s>]", _FLAGS)
 _SIGN_IN_FIELD = re.compile(
-    rb"""\bname\s*=\s*["']?(?:SAMLRequest|SAMLResponse|wctx|wresult)\b
-       | \bautocomplete\s*=\s*["']?one-time-code""",
+    rb"""\bname\s*+=\s*+["']?+(?:SAMLRequest|SAMLResponse|wctx|wresult)\b
+       | \bautocomplete\s*+=\s*+["']?+one-time-code""",
     _FLAGS | re.VERBOSE,
 )
 """Fields of a form that takes a browser to a login of another host, or asks for a code."""
@@ -78,10 +80,22 @@ def is_shell(page: Page, *, has_links: bool) -> bool:
     if "html" not in page.mime or b"<script" not in body.lower():
         return False
     if len(page.text) >= SHELL_TEXT:
-        hints = (_TAGS.sub(b" ", hint) for hint in _NOSCRIPT.findall(body))
+        hints = (_TAGS.sub(b" ", hint) for hint in _noscripts(body))
         if len(page.text) - sum(map(len, hints)) >= SHELL_TEXT:
             return False
     return not has_links or _MOUNT.search(body) is not None
+
+
+def _noscripts(body: bytes) -> Iterator[bytes]:
+    """The contents of ``noscript`` elements, by find(): an expression would be quadratic where many
+    begin and none ends."""
+    lower, end = body.lower(), 0
+    while (start := lower.find(b"<noscript", end)) >= 0:
+        start = lower.find(b">", start) + 1
+        end = lower.find(b"</noscript", start)
+        if not start or end < 0:
+            return
+        yield body[start:end]
 
 
 def asks_sign_in(page: Page) -> bool:
