@@ -5,8 +5,8 @@
     asks_sign_in(page)          # a login, also one that a form sends to another host
     leads_to_logins(page)       # a choice of logins
 
-Each function looks at the first LOOKED_AT bytes of a page, in linear time: expressions are possessive
-or bounded.
+Each function looks at the first LOOKED_AT bytes of a page, in linear time: all expressions are
+possessive or bounded.
 """
 
 from __future__ import annotations
