@@ -220,3 +220,15 @@ def test_an_embedded_document_is_a_part():
         "xl/embeddings/Inner.xlsx",
         "List inner",
     )
+
+
+def test_cells_far_apart_are_read(monkeypatch) -> None:
+    """Each cell between the first and the last takes memory of calamine."""
+    monkeypatch.setattr("larmspider.extraction.documents.workbook._MAX_AREA", 1_000)
+    rows = (
+        f'<row r="1">{cell("A1", "first")}</row><row r="2">{cell("XFD2", "45357", 1)}</row>'
+        f'<row r="9000">{cell("B9000", "stray")}{cell("ZZ9000", "last")}</row>'
+    )
+    assert read(xlsx(rows, "dd.mm.yyyy")).text.split() == (
+        "List first 2024-03-06 stray last 06.03.2024".split()
+    )
