@@ -23,9 +23,10 @@ import json
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -86,7 +87,14 @@ def shown(page: Page) -> str:
     return "\n".join(pieces)
 
 
-def measure(reader: Reader, files: Iterable[Made]) -> dict[str, Row]:
+def _quiet(_: str) -> None:
+    pass
+
+
+def measure(
+    reader: Reader, files: Iterable[Made], say: Callable[[str], None] = _quiet
+) -> dict[str, Row]:
+    """``say`` is told each file that is not found, once it is read."""
     rows: defaultdict[str, Row] = defaultdict(Row)
     for made in files:
         row, wanted = rows[made.format], words_of(made.text)
@@ -104,6 +112,7 @@ def measure(reader: Reader, files: Iterable[Made]) -> dict[str, Row]:
         else:
             few = " ".join(sorted(missed)[:12])
             row.misses.append(f"{made.name}: {len(missed)} of {len(wanted)}: {few} [{page.unread}]")
+            say(f"{made.format}: {row.misses[-1]}")
     return dict(rows)
 
 
@@ -114,7 +123,7 @@ def reading() -> Iterator[Reader]:
 
 
 def table(rows: dict[str, Row]) -> Iterator[str]:
-    yield "| format | files | with text | >= 99% of their words | words | neither text nor outcome |"
+    yield "| format | files | with text | 99% of their words | words | no text, no outcome |"
     yield "|---|---|---|---|---|---|"
     for name, row in rows.items():
         yield (
@@ -131,20 +140,19 @@ def main() -> None:
     parser.add_argument("--misses", action="store_true", help="name the files that are not found")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    say = partial(print, file=sys.stderr, flush=True) if options.misses else _quiet
     with tempfile.TemporaryDirectory() as temporary, reading() as reader:
         folder = options.folder or Path(temporary)
         if options.packages:
             files = packages.files(options.packages, set(options.only))
         else:
             files = every.files(folder, set(options.only))
-        rows = dict(sorted(measure(reader, files).items()))
+        rows = dict(sorted(measure(reader, files, say).items()))
     if options.json:
         print(json.dumps({name: vars(row) for name, row in rows.items()}, indent=1))
         return
     print("\n".join(table(rows)))
     for name, row in rows.items():
-        for miss in row.misses if options.misses else ():
-            print(f"{name}: {miss}")
         for silent in row.silent:
             print(f"{name}: {silent} has neither text nor outcome")
     sys.exit(any(row.silent for row in rows.values()))

@@ -70,10 +70,14 @@ def _zips() -> Iterator[Made]:
         for charset in each:
             words, body = Words(f"zip {language} {charset}"), io.BytesIO()
             with zipfile.ZipFile(body, "w") as archive:
-                archive.writestr("X" * len(names[language].encode(charset)) + ".txt", words(language))
+                archive.writestr(
+                    "X" * len(names[language].encode(charset)) + ".txt", words(language)
+                )
             raw = names[language].encode(charset)
             data = body.getvalue().replace(b"X" * len(raw), raw)
-            yield Made("zip", f"{language}-{charset}.zip", data, f"{names[language]} {' '.join(words.all)}")
+            yield Made(
+                "zip", f"{language}-{charset}.zip", data, f"{names[language]} {' '.join(words.all)}"
+            )
     words = Words("zip streamed")
     yield Made("zip", "streamed.zip", _streamed(members(words)), " ".join(words.all))
     words = Words("zip 64")

@@ -1,7 +1,7 @@
 """Sources of LibreOffice: flat OpenDocument in odd but valid forms, with the words of each place.
 
-    for source in texts():
-        source.xml, source.said["note"]       # what is converted, and the words of its footnotes
+for source in texts():
+    source.xml, source.said["note"]       # what is converted, and the words of its footnotes
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ _PAGE = (
     '<style:style style:name="rot" style:family="graphic"><style:graphic-properties '
     'draw:fill="none"/></style:style>'
 )
-_MASTER = '<style:master-page style:name="Standard" style:page-layout-name="pm" draw:style-name="dp"/>'
+_MASTER = (
+    '<style:master-page style:name="Standard" style:page-layout-name="pm" draw:style-name="dp"/>'
+)
 
 
 class _Making:
@@ -244,7 +246,9 @@ def _lists(making: _Making, say: Callable[..., str]) -> str:
     deep = p(say())
     for _ in range(6):
         deep = f"<text:list><text:list-item>{p(say())}{deep}</text:list-item></text:list>"
-    columns = f'<text:section text:name="S" text:style-name="cols">{p(say())}{p(say())}</text:section>'
+    columns = (
+        f'<text:section text:name="S" text:style-name="cols">{p(say())}{p(say())}</text:section>'
+    )
     header = f"<text:list><text:list-header>{p(say())}</text:list-header></text:list>"
     return deep + columns + header
 
@@ -431,9 +435,9 @@ def _merged(making: _Making, say: Callable[..., str]) -> str:
 
 def _hidden(making: _Making, say: Callable[..., str]) -> str:
     rows = row(text_cell(say("hidden sheet")))
-    making.source.body = table(
-        say("sheet", count=1), rows, ' table:style-name="ta"'
-    ) + table(say("sheet", count=1), row(text_cell(say())))
+    making.source.body = table(say("sheet", count=1), rows, ' table:style-name="ta"') + table(
+        say("sheet", count=1), row(text_cell(say()))
+    )
     return row(text_cell(say("hidden row")), more=' table:visibility="collapse"') + row(
         text_cell(say()), more=' table:visibility="filter"'
     )
@@ -501,9 +505,11 @@ def _sheet_names(making: _Making, say: Callable[..., str]) -> str:
 
 def _far(making: _Making, say: Callable[..., str]) -> str:
     empty = '<table:table-cell table:number-columns-repeated="40"/>'
-    return row(
-        "<table:table-cell/>", more=' table:number-rows-repeated="900"'
-    ) + row(empty, text_cell(say())) + row(text_cell(say(), more=' table:number-columns-repeated="3"'))
+    return (
+        row("<table:table-cell/>", more=' table:number-rows-repeated="900"')
+        + row(empty, text_cell(say()))
+        + row(text_cell(say(), more=' table:number-columns-repeated="3"'))
+    )
 
 
 _SHEETS: dict[str, _Make] = {
@@ -644,7 +650,9 @@ def _slide_letters(making: _Making, say: Callable[..., str]) -> str:
     word = say(count=1)
     spans = f"<text:span>{word[:3]}</text:span><text:span>{word[3:]}</text:span>"
     soft = " ".join(f"{one[:3]}\u00ad{one[3:]}" for one in say().split())
-    return _box(spans, soft, "<text:line-break/>".join(say().split()), "<text:tab/>".join(say().split()))
+    return _box(
+        spans, soft, "<text:line-break/>".join(say().split()), "<text:tab/>".join(say().split())
+    )
 
 
 def _slide_link(making: _Making, say: Callable[..., str]) -> str:

@@ -66,7 +66,9 @@ _FILTERS: dict[str, tuple[_Filter, ...]] = {
         _Filter("xlsx", "xltx:Calc MS Excel 2007 XML Template", "template"),
         _Filter("xlsm", "xlsm:Calc MS Excel 2007 VBA XML"),
         _Filter("ods", "ods:calc8"),
-        _Filter("csv", "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,false,false,false,-1"),
+        _Filter(
+            "csv", "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,true,false,false,false,-1"
+        ),
         _Filter("html", "html:HTML (StarCalc)", "sheet"),
         _Filter("fods", "fods:OpenDocument Spreadsheet Flat XML"),
         _Filter("pdf", "pdf:calc_pdf_Export", "sheet"),
@@ -88,8 +90,8 @@ _FILTERS: dict[str, tuple[_Filter, ...]] = {
         _Filter("pdf", "pdf:draw_pdf_Export", "drawing"),
     ),
 }
-_LACKS: dict[str, set[str]] = {}
-"""Places that a filter does not write."""
+_LACKS: dict[str, set[str]] = {"doc": {"formula", "variable"}, "rtf": {"formula", "variable"}}
+"""Places that a filter does not write as text: a formula is a picture, with an object of its own."""
 
 
 def is_there() -> bool:
@@ -142,7 +144,7 @@ def _is_done(source: Path, folder: Path) -> bool:
 
 def _made(source: flat.Source, chosen: _Filter, written: Path) -> Iterator[Made]:
     extension = chosen.how.partition(":")[0]
-    lacks = {"deleted", *_LACKS.get(chosen.format, ())}
+    lacks = {"deleted", "index", *_LACKS.get(chosen.format, ())}
     said = " ".join(words for place, words in source.said.items() if place not in lacks)
     for path in sorted(written.glob(f"{source.name}.{extension}")) or sorted(
         written.glob(f"{source.name}-*.{extension}")
@@ -173,6 +175,13 @@ _ATTRIBUTE = re.compile(r'"([^"]*)"')
 
 
 def _without_tags(data: bytes) -> str:
+    """Names of sheets and the like are attributes."""
     text = _COMMENT.sub("", data.decode("utf-8", "replace"))
     values = " ".join(value for tag in _TAG.findall(text) for value in _ATTRIBUTE.findall(tag))
-    return plain(unescape(f"{_TAG.sub('', text)} {values}"))
+    return f"{without_tags(data)} {plain(unescape(values))}"
+
+
+def without_tags(data: bytes) -> str:
+    """The text between the tags, as `words_of` has it."""
+    text = _COMMENT.sub("", data.decode("utf-8", "replace"))
+    return plain(unescape(_TAG.sub("", text)))

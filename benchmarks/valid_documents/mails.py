@@ -6,7 +6,7 @@ import base64
 import quopri
 import struct
 from collections.abc import Iterator
-from email.charset import BASE64, QP, Charset
+from email.charset import BASE64, QP
 from email.generator import BytesGenerator
 from email.header import Header
 from email.message import EmailMessage
@@ -20,7 +20,14 @@ from benchmarks.valid_documents.sentences import CHARSETS, SENTENCES
 from benchmarks.valid_documents.words import EASTERN, LATIN, Words
 from tests.support.documents.corpus import zipped
 from tests.support.documents.ole_file import ole
-from tests.support.documents.tnef_file import attachment, attribute, compressed, prop, properties, tnef
+from tests.support.documents.tnef_file import (
+    attachment,
+    attribute,
+    compressed,
+    prop,
+    properties,
+    tnef,
+)
 
 _SCRIPTS = (*LATIN, *EASTERN, "arabic", "hebrew", "chinese", "japanese", "korean")
 
@@ -76,15 +83,21 @@ def _mime_mails() -> Iterator[_Body]:
     words = Words("mail folded")
     text = words(count=30)
     yield (
-        "SUBJECT:\r\n\t" + "\r\n\t".join(text.split()) + "\r\nfrom: x@h.example\r\n"
-        f"To: undisclosed-recipients:;\r\n\r\n{words()}\r\n"
-    ).encode(), " ".join(words.all)
+        (
+            "SUBJECT:\r\n\t" + "\r\n\t".join(text.split()) + "\r\nfrom: x@h.example\r\n"
+            f"To: undisclosed-recipients:;\r\n\r\n{words()}\r\n"
+        ).encode(),
+        " ".join(words.all),
+    )
     words = Words("mail flowed")
     lines = " \r\n".join(words(count=20).split())
     yield (
-        "Subject: x\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; format=flowed; "
-        f"charset=us-ascii\r\n\r\n{lines}\r\n"
-    ).encode(), " ".join(words.all)
+        (
+            "Subject: x\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; format=flowed; "
+            f"charset=us-ascii\r\n\r\n{lines}\r\n"
+        ).encode(),
+        " ".join(words.all),
+    )
     words = Words("mail nested")
     inside = MIMEText(words(script="german"), "plain", "utf-8")
     for kind in ("related", "mixed", "signed", "mixed", "report"):
@@ -108,18 +121,24 @@ def _mime_mails() -> Iterator[_Body]:
     words = Words("mail html")
     page = f"<html><head><style>p {{}}</style></head><body><p>{words(script='german')}<br>{words()}"
     yield (
-        b"Subject: x\nMIME-Version: 1.0\nContent-Type: TEXT/HTML; CHARSET=\"ISO-8859-1\"\n"
-        b"Content-Transfer-Encoding: 8BIT\n\n" + page.encode("iso-8859-1")
-    ), " ".join(words.all)
+        (
+            b'Subject: x\nMIME-Version: 1.0\nContent-Type: TEXT/HTML; CHARSET="ISO-8859-1"\n'
+            b"Content-Transfer-Encoding: 8BIT\n\n" + page.encode("iso-8859-1")
+        ),
+        " ".join(words.all),
+    )
     words = Words("mail uuencoded")
     import binascii
 
     plain = words(count=30).encode()
     lines_uu = b"".join(binascii.b2a_uu(plain[at : at + 45]) for at in range(0, len(plain), 45))
     yield (
-        b"Subject: x\nMIME-Version: 1.0\nContent-Type: text/plain\n"
-        b"Content-Transfer-Encoding: x-uuencode\n\nbegin 644 a.txt\n" + lines_uu + b"`\nend\n"
-    ), " ".join(words.all)
+        (
+            b"Subject: x\nMIME-Version: 1.0\nContent-Type: text/plain\n"
+            b"Content-Transfer-Encoding: x-uuencode\n\nbegin 644 a.txt\n" + lines_uu + b"`\nend\n"
+        ),
+        " ".join(words.all),
+    )
     words = Words("mail names")
     message = EmailMessage()
     message["Subject"] = "x"
@@ -266,8 +285,7 @@ def _tnef() -> Iterator[Made]:
 
 
 def _saved_pages() -> Iterator[Made]:
-    number = 0
-    for language, charsets in CHARSETS.items():
+    for number, (language, charsets) in enumerate(CHARSETS.items()):
         charset = charsets[-1]
         if charset in ("utf-16", "us-ascii"):
             charset = "utf-8"
@@ -290,7 +308,6 @@ def _saved_pages() -> Iterator[Made]:
             b"Content-Location: http://h.example/frame\r\n\r\n" + frame + b"\r\n------b--\r\n"
         )
         yield Made("mht", f"{number}.{extension}", body, f"{text} {' '.join(words.all)}")
-        number += 1
 
 
 def _folded(line: str, width: int = 75) -> str:

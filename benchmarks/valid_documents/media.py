@@ -105,9 +105,19 @@ def _mp3(words: Words, script: str, number: int) -> bytes:
 
     names = ("TIT2", "TPE1", "TALB", "TCOM") if version > 2 else ("TT2", "TP1", "TAL", "TCM")
     frames = [(name, text(words(script))) for name in names]
-    comment = bytes((coding,)) + b"eng" + "\0".encode(codecs[coding]) + words(script).encode(codecs[coding])
+    comment = (
+        bytes((coding,))
+        + b"eng"
+        + "\0".encode(codecs[coding])
+        + words(script).encode(codecs[coding])
+    )
     frames.append(("COMM" if version > 2 else "COM", comment))
-    lyrics = bytes((coding,)) + b"eng" + "\0".encode(codecs[coding]) + words(script).encode(codecs[coding])
+    lyrics = (
+        bytes((coding,))
+        + b"eng"
+        + "\0".encode(codecs[coding])
+        + words(script).encode(codecs[coding])
+    )
     frames.append(("USLT" if version > 2 else "ULT", lyrics))
     data = b""
     for name, value in frames:
@@ -216,7 +226,9 @@ def _aiff(words: Words, script: str, number: int) -> bytes:
     if number % 2:
         tags = chunk(b"ID3 ", _mp3(words, script, 0).partition(_FRAME)[0])
     else:
-        tags = b"".join(chunk(name, words().encode()) for name in (b"NAME", b"AUTH", b"ANNO", b"(c) "))
+        tags = b"".join(
+            chunk(name, words().encode()) for name in (b"NAME", b"AUTH", b"ANNO", b"(c) ")
+        )
     data = b"AIFF" + sound + tags + chunk(b"SSND", bytes(408))
     return b"FORM" + struct.pack(">I", len(data)) + data
 

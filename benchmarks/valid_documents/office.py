@@ -10,8 +10,8 @@ from io import BytesIO
 from benchmarks.valid_documents.made import Made
 from benchmarks.valid_documents.words import ASIAN, EASTERN, LATIN, RIGHT_TO_LEFT, Words
 from tests.support.documents import packages
-from tests.support.documents.packages import A, OPEN, R, S, W, cell, lines, para, rels, word
 from tests.support.documents.corpus import zipped
+from tests.support.documents.packages import OPEN, A, S, cell, lines, para, rels, word
 
 SCRIPTS = (*LATIN, *EASTERN, *RIGHT_TO_LEFT, *ASIAN)
 _Say = Callable[..., str]
@@ -78,13 +78,17 @@ def _prefixed(name: str, data: bytes) -> tuple[str, bytes]:
     text = data.decode()
     for prefix in ("w", "a", "p"):
         text = text.replace(f"<{prefix}:", f"<x{prefix}:").replace(f"</{prefix}:", f"</x{prefix}:")
-        text = text.replace(f" {prefix}:", f" x{prefix}:").replace(f"xmlns:{prefix}=", f"xmlns:x{prefix}=")
+        text = text.replace(f" {prefix}:", f" x{prefix}:").replace(
+            f"xmlns:{prefix}=", f"xmlns:x{prefix}="
+        )
     return name, text.encode()
 
 
 _FORMS: dict[str, Callable[[bytes, str], bytes]] = {
     "stored": lambda body, _: _each(body, lambda name, data: (name, data)),
-    "backslash": lambda body, _: packages.renamed(body, change=lambda name: name.replace("/", "\\")),
+    "backslash": lambda body, _: packages.renamed(
+        body, change=lambda name: name.replace("/", "\\")
+    ),
     "utf-16": lambda body, _: _each(body, _wide),
     "strict": lambda body, _: _each(body, _strict),
     "prefixes": lambda body, format_: b"" if format_ == "xlsx" else _each(body, _prefixed),
@@ -165,7 +169,9 @@ def _docx_boxes(words: Words) -> bytes:
         "</mc:Fallback></mc:AlternateContent></w:r>"
     )
     art = f'<w:r><w:pict><v:shape><v:textpath string="{words()}"/></v:shape></w:pict></w:r>'
-    return packages.docx(para(words()) + para(both) + para(art) + para(f"<w:r><w:t>{words()}</w:t></w:r>"))
+    return packages.docx(
+        para(words()) + para(both) + para(art) + para(f"<w:r><w:t>{words()}</w:t></w:r>")
+    )
 
 
 def _docx_fields(words: Words) -> bytes:
@@ -181,7 +187,8 @@ def _docx_fields(words: Words) -> bytes:
     formula = field(rf"EQ \f({words(count=1)};{words(count=1)})")
     simple = f'<w:fldSimple w:instr="REF x"><w:r><w:t>{words()}</w:t></w:r></w:fldSimple>'
     link = field(r'HYPERLINK "http://h.example/a" \o "tip"', words())
-    nested = field(f'IF {field("PAGE", "1")} = 1 "x"', words())
+    inside = "</w:instrText></w:r>" + field("PAGE", "1") + '<w:r><w:instrText xml:space="preserve">'
+    nested = field(f'IF {inside} = 1 "x"', words())
     return packages.docx("".join(map(para, (button, formula, simple, link, nested))))
 
 
@@ -227,9 +234,12 @@ def _pptx_table(words: Words) -> bytes:
     broken = "<a:br/>".join(f"<a:r><a:t>{one}</a:t></a:r>" for one in words(count=5).split())
     field = f'<a:p><a:fld id="x" type="slidenum"><a:t>1</a:t></a:fld><a:r><a:t> {words()}</a:t></a:r></a:p>'
     split = "".join(
-        f"<a:r><a:t>{one[:3]}</a:t></a:r><a:r><a:t>{one[3:]} </a:t></a:r>" for one in words().split()
+        f"<a:r><a:t>{one[:3]}</a:t></a:r><a:r><a:t>{one[3:]} </a:t></a:r>"
+        for one in words().split()
     )
-    return packages.pptx([f"<a:tbl>{rows}</a:tbl>", f"<a:p>{broken}</a:p>{field}<a:p>{split}</a:p>"])
+    return packages.pptx(
+        [f"<a:tbl>{rows}</a:tbl>", f"<a:p>{broken}</a:p>{field}<a:p>{split}</a:p>"]
+    )
 
 
 def _pptx_diagram(words: Words) -> bytes:
@@ -270,7 +280,9 @@ def _xlsx_shared(words: Words) -> bytes:
         for one in words(count=8).split()
     )
     spoken = f'<si><t>{words("chinese", 1)}</t><rPh sb="0" eb="1"><t>x</t></rPh></si>'
-    strings = f'<sst xmlns="{S}">{rich}{spoken}<si><t xml:space="preserve"> {words()} </t></si></sst>'
+    strings = (
+        f'<sst xmlns="{S}">{rich}{spoken}<si><t xml:space="preserve"> {words()} </t></si></sst>'
+    )
     rows = "".join(f'<row><c t="s"><v>{n}</v></c></row>' for n in range(10))  # without references
     rows += f'<row><c t="str"><f>A1</f><v>{words()}</v></c><c t="b"><v>1</v></c><c t="e"><v>#N/A</v></c></row>'
     rows += f'<row><c t="inlineStr"><is><r><t>{words()}</t></r><r><t xml:space="preserve"> {words()}</t></r></is></c></row>'
@@ -346,7 +358,10 @@ def _xlsb(words: Words, script: str, number: int) -> bytes:
         f'<Types xmlns="{OPEN}/package/2006/content-types"><Default Extension="bin" '
         'ContentType="application/vnd.ms-excel.sheet.binary.macroEnabled.main"/></Types>'
     )
-    listed = [("s1", "worksheet", "worksheets/sheet1.bin"), ("s2", "sharedStrings", "sharedStrings.bin")]
+    listed = [
+        ("s1", "worksheet", "worksheets/sheet1.bin"),
+        ("s2", "sharedStrings", "sharedStrings.bin"),
+    ]
     return zipped(
         {
             "[Content_Types].xml": types,
@@ -363,7 +378,10 @@ def _epubs() -> Iterator[Made]:
     for number, script in enumerate(SCRIPTS):
         words = Words(f"epub {number}")
         folder = ("OPS/", "", "a b/", "EPUB/")[number % 4]
-        names = [f"{folder}k{n} %41.xhtml" if number % 2 else f"{folder}text/k{n}.xhtml" for n in range(3)]
+        names = [
+            f"{folder}k{n} %41.xhtml" if number % 2 else f"{folder}text/k{n}.xhtml"
+            for n in range(3)
+        ]
         from urllib.parse import quote
 
         listed = "".join(
@@ -378,7 +396,11 @@ def _epubs() -> Iterator[Made]:
             f"<spine>{order}</spine></package>"
         )
         if number % 5 == 4:
-            package = package.replace("<dc:", "<x:").replace("</dc:", "</x:").replace("xmlns:dc", "xmlns:x")
+            package = (
+                package.replace("<dc:", "<x:")
+                .replace("</dc:", "</x:")
+                .replace("xmlns:dc", "xmlns:x")
+            )
         chapter = (
             '<?xml version="1.0" encoding="utf-8"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/'
             'xhtml"><head><title/><script/></head><body><a id="x"/><h1>{}</h1><p>{}<br/>{}</p><aside>{}'
@@ -414,7 +436,9 @@ _RTF_CHARSETS = {
 def _rtfs() -> Iterator[Made]:
     def hexed(text: str, page: int) -> str:
         return "".join(
-            char if char.isascii() else "".join(f"\\'{byte:02x}" for byte in char.encode(f"cp{page}"))
+            char
+            if char.isascii()
+            else "".join(f"\\'{byte:02x}" for byte in char.encode(f"cp{page}"))
             for char in text
         )
 
@@ -434,13 +458,17 @@ def _rtfs() -> Iterator[Made]:
 
         def unicoded(text: str) -> str:
             return "".join(
-                char if char.isascii() else f"\\u{ord(char) - 65536 if ord(char) > 32767 else ord(char)}?"
+                char
+                if char.isascii()
+                else f"\\u{ord(char) - 65536 if ord(char) > 32767 else ord(char)}?"
                 for char in text
             )
 
         text = (
             rf"{{\rtf1\ansi\uc1 {unicoded(words(script))}\par {{\b {unicoded(words(script))}}}"
-            rf"{{\field{{\*\fldinst HYPERLINK ""http://h.example/""}}{{\fldrslt {unicoded(words(script))}}}}}"
+            rf"{{\field{{\*\fldinst HYPERLINK "
+            "http://h.example/"
+            "}}{{\fldrslt {unicoded(words(script))}}}}}"
             rf"\par{{\*\annotation {unicoded(words(script))}}}{{\shp{{\*\shpinst{{\shptxt {unicoded(words(script))}}}}}}}}}"
         )
         yield Made("rtf", f"unicode-{number}.rtf", text.encode(), " ".join(words.all))

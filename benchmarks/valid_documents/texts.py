@@ -47,7 +47,12 @@ def _plain() -> Iterator[Made]:
     yield Made("text", "colours.log", text.encode(), " ".join(words.all))
     words = Words("info")
     text = f"This is x.info, produced by makeinfo\n\n\x1f\nFile: x,  Node: Top\n\n{words()}\n"
-    yield Made("text", "x.info", f"{text}\x1f\nFile: x,  Node: B\n\n{words()}\n".encode(), " ".join(words.all))
+    yield Made(
+        "text",
+        "x.info",
+        f"{text}\x1f\nFile: x,  Node: B\n\n{words()}\n".encode(),
+        " ".join(words.all),
+    )
 
 
 def _pages() -> Iterator[Made]:
@@ -69,11 +74,21 @@ def _pages() -> Iterator[Made]:
                 f"</pre><details><summary>{words()}</summary>{words()}</details><textarea>{words()}"
                 f"</textarea><ul><li>{words()}<li>{words()}</ul><p>{words()}&nbsp;{words()}"
             )
-            yield Made("html", f"{number}.html", page.encode(charset), f"{text} {' '.join(words.all)}", said)
+            yield Made(
+                "html",
+                f"{number}.html",
+                page.encode(charset),
+                f"{text} {' '.join(words.all)}",
+                said,
+            )
             number += 1
     for number, charset in enumerate(("utf-8", "utf-16", "iso-8859-1", "utf-8") * 4):
         words = Words(f"xhtml {number}")
-        declared = f'<?xml version="1.0" encoding="{charset}"?>\n' if number % 2 or charset != "utf-8" else ""
+        declared = (
+            f'<?xml version="1.0" encoding="{charset}"?>\n'
+            if number % 2 or charset != "utf-8"
+            else ""
+        )
         page = (
             f'{declared}<html xmlns="http://www.w3.org/1999/xhtml"><head><title>{words("german")}'
             f"</title><script/><style/></head><body><a id='x'/><p>{words('german')}</p><p/>"
@@ -92,11 +107,16 @@ def _markdown() -> Iterator[Made]:
         text = (
             f"---\ntitle: {say()}\n---\n\n{say()}\n=====\n\n* {say()}\n  1. {say()}\n\n> {say()}\n\n"
             f"| {say()} | {say()} |\n|---|:-:|\n| **{say()}** | `{say()}` |\n\n```python\n{say()}\n"
-            f"```\n\n[{say()}](http://h.example/a \"{say()}\") ![{say()}](a.png)\n\n[^1]: {say()}\n"
+            f'```\n\n[{say()}](http://h.example/a "{say()}") ![{say()}](a.png)\n\n[^1]: {say()}\n'
             f"<div>{say()}</div>\n\n- [ ] {say()}\n"
         )
         codec = "utf-8" if number % 3 else "utf-8-sig"
-        yield Made("Markdown", f"{number}.{('md', 'markdown')[number % 2]}", text.encode(codec), " ".join(words.all))
+        yield Made(
+            "Markdown",
+            f"{number}.{('md', 'markdown')[number % 2]}",
+            text.encode(codec),
+            " ".join(words.all),
+        )
 
 
 def _tables() -> Iterator[Made]:
@@ -120,7 +140,9 @@ def _json() -> Iterator[Made]:
         if number % 4 == 3:
             lines = [json.dumps({words(script, 1): words(script)}) for _ in range(20)]
             text = "\n".join(lines)
-            shown = " ".join(" ".join(w for k in json.loads(one).items() for w in k) for one in lines)
+            shown = " ".join(
+                " ".join(w for k in json.loads(one).items() for w in k) for one in lines
+            )
             yield Made("json", f"{number}.jsonl", text.encode(), shown)
             continue
         text = json.dumps(tree, ensure_ascii=number % 2 == 0, indent=number % 3 or None)
@@ -146,7 +168,12 @@ def _notebooks() -> Iterator[Made]:
             {"cell_type": "raw", "source": [say()]},
             code,
         ]
-        book: dict[str, object] = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
+        book: dict[str, object] = {
+            "nbformat": 4,
+            "nbformat_minor": 5,
+            "metadata": {},
+            "cells": cells,
+        }
         if number % 4 == 0:
             code["input"] = code.pop("source")
             outputs[1] = {"output_type": "pyout", "text": [say()]}
@@ -189,7 +216,13 @@ def _xml() -> Iterator[Made]:
         "svg": '<svg xmlns="http://www.w3.org/2000/svg"><title>{}</title><text>{}</text><desc>{}'
         "</desc></svg>",
     }
-    charsets = {"german": "iso-8859-1", "russian": "windows-1251", "japanese": "shift_jis", "polish": "utf-8", "chinese": "utf-16"}
+    charsets = {
+        "german": "iso-8859-1",
+        "russian": "windows-1251",
+        "japanese": "shift_jis",
+        "polish": "utf-8",
+        "chinese": "utf-16",
+    }
     for name, form in feeds.items():
         for script, charset in charsets.items():
             words = Words(f"xml {name} {script}")
@@ -197,9 +230,21 @@ def _xml() -> Iterator[Made]:
             text = f'<?xml version="1.0" encoding="{charset}"?>\n{inside}'
             extension = "svg" if name == "svg" else "xml"
             made = "svg" if name == "svg" else "xml"
-            yield Made(made, f"{name}-{script}.{extension}", text.encode(charset), " ".join(words.all))
+            yield Made(
+                made, f"{name}-{script}.{extension}", text.encode(charset), " ".join(words.all)
+            )
     words = Words("xml deep")
     text = f"{'<a>' * 1000}{words()}{'</a>' * 1000}"
-    yield Made("xml", "deep.xml", f"<?xml version='1.0'?><r>{text}<b>{words()}</b></r>".encode(), " ".join(words.all))
+    yield Made(
+        "xml",
+        "deep.xml",
+        f"<?xml version='1.0'?><r>{text}<b>{words()}</b></r>".encode(),
+        " ".join(words.all),
+    )
     words = Words("indic")
-    yield Made("xml", "indic.xml", f"<?xml version='1.0'?><r>{words.mixed(INDIC)}</r>".encode(), " ".join(words.all))
+    yield Made(
+        "xml",
+        "indic.xml",
+        f"<?xml version='1.0'?><r>{words.mixed(INDIC)}</r>".encode(),
+        " ".join(words.all),
+    )

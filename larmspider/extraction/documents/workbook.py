@@ -52,9 +52,12 @@ _MAX_HEADERS = 20_000
 """Bytes of the headers and footers of a sheet."""
 _HEADER_CODE = re.compile(r'&("[^"]*"?|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d+|.)', re.DOTALL)
 _TARGET = re.compile(rb"""HYPERLINK\(\s{0,9}(?:"|&quot;)([^<"]{1,2000}?)(?:"|&quot;)""")
-_DIMENSION = re.compile(rb"""<(?:\w{1,99}:)?dimension\s[^<>]{0,99}?ref=["']([A-Z0-9:$]{1,40})["']""")
+_DIMENSION = re.compile(
+    rb"""<(?:\w{1,99}:)?dimension\s[^<>]{0,99}?ref=["']([A-Z0-9:$]{1,40})["']"""
+)
 _PLACES = re.compile(rb"""\br=["']([A-Z]{1,3})(\d{1,7})["']""")
 _PLACE = re.compile(rb"""\sr=["'](?:[A-Z]{1,3})?\d{1,7}["']""")
+_ENCODING = re.compile(r"^\s*<\?xml[^>]{0,200}\?>")
 _MAX_DIMENSION = 4_096  # bytes from the start of a sheet
 _MAX_AREA = 10_000_000
 """Cells between the first and the last one of a sheet. Calamine keeps 24 bytes for each, used or
@@ -112,7 +115,7 @@ class Workbook:
         with zipfile.ZipFile(copy, "w") as made:
             made.writestr("[Content_Types].xml", _TYPES)
             made.writestr("_rels/.rels", _RELATIONSHIPS.format(_TO_MAIN))
-            made.writestr("xl/workbook.xml", without_claims(self._package.archive.read(main)))
+            made.writestr("xl/workbook.xml", self._part(main))
             parts = {one.kind: one.target for one in self._package.related(main)}
             for name in ("sharedStrings", "styles"):
                 part = parts.get(name.lower()) or self._package.name(f"xl/{name}.xml")
@@ -134,7 +137,7 @@ class Workbook:
         try:
             if not name:
                 raise Unread(Outcome.DAMAGED, "a sheet is missing")
-            return without_claims(self._package.archive.read(name))
+            return without_claims(_in_utf_8(self._package.archive.read(name)))
         except Spent:
             raise
         except Unread as unread:
@@ -224,6 +227,13 @@ class Workbook:
         """The same of sheets that calamine does not know."""
         for name in list(self._left):
             self.read_beside(name)
+
+
+def _in_utf_8(data: bytes) -> bytes:
+    """A part in UTF-16 (ECMA-376-2 8.1.4), which calamine does not read, in UTF-8."""
+    if not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data
+    return _ENCODING.sub("", data.decode("utf-16", "replace"), count=1).encode("utf-8", "replace")
 
 
 def _without_gaps(data: bytes) -> bytes:
