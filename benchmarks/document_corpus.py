@@ -94,7 +94,7 @@ def _quiet(_: str) -> None:
 def measure(
     reader: Reader, files: Iterable[Made], say: Callable[[str], None] = _quiet
 ) -> dict[str, Row]:
-    """``say`` is told each file that is not found, once it is read."""
+    """Read all ``files``; call ``say`` with each one that is not found."""
     rows: defaultdict[str, Row] = defaultdict(Row)
     for made in files:
         row, wanted = rows[made.format], words_of(made.text)

@@ -1,7 +1,7 @@
 """Sources of LibreOffice: flat OpenDocument in odd but valid forms, with the words of each place.
 
 for source in texts():
-    source.xml, source.said["note"]       # what is converted, and the words of its footnotes
+    source.xml, source.said["footnote"]   # the document, and the words of its footnotes
 """
 
 from __future__ import annotations

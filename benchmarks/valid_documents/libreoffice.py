@@ -155,7 +155,7 @@ def _made(source: flat.Source, chosen: _Filter, written: Path) -> Iterator[Made]
 
 
 def view(path: Path) -> str | None:
-    """What pdftotext, unzip or an editor shows of a file, as `words_of` has it; None if no such
+    """The text that pdftotext, unzip or an editor shows, as `words_of` has it; None if no such
     program knows the format."""
     if path.suffix in (".doc", ".xls", ".ppt", ".rtf"):
         return None

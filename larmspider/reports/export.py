@@ -174,7 +174,7 @@ def _rows(
 
 
 def _texts(page: CrawledPage) -> Iterator[Row]:
-    """The text of a page, and those of the parts of a document."""
+    """A row for the text of a page, and one for each part of a document."""
     read = page.read()
     if read.text:
         yield page.url, read.title or page.title, read.language or "", read.text

@@ -243,7 +243,7 @@ def test_a_crawl_that_runs_is_exported(tmp_path: Path) -> None:
 
 
 def test_texts_of_parts_are_rows(tmp_path: Path) -> None:
-    """An archive has no other text than that of what it holds."""
+    """An archive has the texts of its members alone."""
     url = "http://wiki/a.zip"
     stored = StoredCrawl(tmp_path / "crawl", refresh=True)
     body = zipped({"docs/in it.txt": "first words", "b.bin": b"\0\1"})

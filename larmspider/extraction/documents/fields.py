@@ -1,4 +1,4 @@
-"""What a field of Word shows that has no result, in docx and RTF.
+"""Fields of Word without a result, in docx and RTF: the text that they show.
 
 shown("MACROBUTTON Print press here")     # "press here"
 shown(r"EQ \\f(sales;costs)")              # "sales costs"

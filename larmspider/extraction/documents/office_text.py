@@ -268,7 +268,7 @@ class _Field:
         """Pieces of the paragraph before its text; None as long as no text has begun."""
 
     def shown(self) -> str:
-        """What it shows without a result."""
+        """The text of a field without a result."""
         return f" {text} " if (text := shown("".join(self.code))) else ""
 
     def end(self, builder: DocumentBuilder, text: str) -> None:
