@@ -96,6 +96,7 @@ _SIGNATURES = (
     (b"ID3\3", "audio/mpeg"),
     (b"ID3\4", "audio/mpeg"),
     (b"\x1a\x45\xdf\xa3", "video/x-matroska"),
+    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c", "audio/x-ms-wma"),
     (b"II*\0", "image/tiff"),
     (b"MM\0*", "image/tiff"),
     (b"8BPS\0\1", "image/vnd.adobe.photoshop"),
@@ -103,6 +104,9 @@ _SIGNATURES = (
 )
 """Bytes that no text begins with."""
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/x-wav", b"AVI ": "video/x-msvideo"}
+_FORM = {b"AIFF": "audio/x-aiff", b"AIFC": "audio/x-aiff"}
+_SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+"""A frame that Zstandard passes over (RFC 8878 3.1.2)."""
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK00PK\x03\x04", b"PK\x07\x08PK\x03\x04")
 _OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -376,6 +380,10 @@ def _found(body: bytes, look: Look) -> _Found:
         return _Found("application/x-tar")
     if body.startswith(b"RIFF") and body[8:12] in _RIFF:
         return _Found(_RIFF[body[8:12]])
+    if body.startswith(b"FORM") and body[8:12] in _FORM:
+        return _Found(_FORM[body[8:12]])
+    if _SKIPPED.match(body):
+        return _Found("application/zstd")
     if body[4:8] == b"ftyp" and body.startswith(b"\0\0"):
         return _Found("video/mp4" if body[8:11] not in (b"hei", b"avi", b"mif") else "image/heif")
     if body.startswith(b"MZ") and not is_text(body):

@@ -49,6 +49,8 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 """Bytes that no text in UTF-8 has."""
 _IN_WORD = re.compile(rb"[A-Za-z][\x80-\xff]|[\x80-\xff][A-Za-z\x80-\xff]")
 _NOT_FIRST = bytes(range(0xC2)) + bytes(range(0xF5, 0x100))
+_JIS = re.compile(rb"\x1b\$[@B]")
+"""Japanese begins in ISO-2022-JP, whose bytes are all ASCII; browsers look for it too."""
 _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
 """Controls that no page has: what a single-byte charset makes of the bytes of another one."""
 _SIBLINGS = {
@@ -142,6 +144,8 @@ def charset_of(body: bytes, content_type: str | None) -> str:
             return _instead_of(charset, body, error)
     if charset in _WIDE and _CONTROL.search(body, 0, PRESCAN_BYTES):
         return charset  # of Cyrillic and Greek each byte is ASCII
+    if charset is None and _JIS.search(body, 0, PRESCAN_BYTES):
+        return "iso-2022-jp"
     least = _LEAST_SEQUENCES.get(charset or "", 1)
     return "utf-8" if charset is None or _sequences(body) >= least else charset
 

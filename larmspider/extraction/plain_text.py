@@ -1,16 +1,30 @@
-"""Plain text: the body is the text, its first line the title. The Page has no links."""
+"""Plain text: the body is the text, its first line the title. The Page has no links.
+
+What is for a printer or a terminal is no text: letters that are struck twice, as in manual pages,
+and the codes of colours, as in logs (ECMA-48 5.4).
+"""
 
 from __future__ import annotations
+
+import re
 
 from larmspider.extraction.charset import decode
 from larmspider.extraction.page_builder import MAX_TITLE, one_line, page_text
 from larmspider.items import Page
 
 _LINE = 200
+_STRUCK = re.compile("[^\n]\b")
+_CODE = re.compile(
+    r"\x1b(?:\[[0-?]{0,99}[ -/]{0,9}[@-~]|\][^\x07\x1b\n]{0,999}(?:\x07|\x1b\\)|[()][0-9A-Z])"
+)
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
+    if "\b" in text:
+        text = _STRUCK.sub("", text)
+    if "\x1b" in text:
+        text = _CODE.sub("", text)
     page = Page(url, body=body, charset=charset, text=page_text([text]))
     page.title = first_line(text)
     return page

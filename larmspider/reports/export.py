@@ -27,7 +27,7 @@ from larmspider.fetch.blobs import digest_of
 from larmspider.files import sync_file, sync_folder
 from larmspider.formatting import defused, escaped, utc
 from larmspider.frontier.storage.records import host_of
-from larmspider.items import Page
+from larmspider.items import Page, part_url
 from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS
 from larmspider.pipelines.records import read_records
 from larmspider.pipelines.warc import FOLDER, cdxj_of, cdxj_records, warc_files
@@ -162,9 +162,8 @@ def _rows(
             yield (*page.record().values(), page.body) if bodies else (*page.record().values(),)
     elif what == TEXT:
         for page in _watched_pages(crawl, host, since, progress):
-            if page.status == 200 and (read := page.read()).text:
-                title = read.title or page.title
-                yield page.url, title, read.language or "", read.text
+            if page.status == 200:
+                yield from _texts(page)
     elif what == LINKS:
         yield from _links(crawl, host, progress)
     elif what == REMOVED:
@@ -172,6 +171,17 @@ def _rows(
     else:
         pairs = Counter((host_of(row[0]), host_of(row[1])) for row in _links(crawl, host, progress))
         yield from ((*pair, number) for pair, number in pairs.items() if pair[1])
+
+
+def _texts(page: CrawledPage) -> Iterator[Row]:
+    """A row for the text of a page, and one for each part of a document."""
+    read = page.read()
+    if read.text:
+        yield page.url, read.title or page.title, read.language or "", read.text
+    for part in read.parts:
+        if part.text:
+            url = part_url(page.url, part.name)
+            yield url, part.title or part.name, part.language or "", part.text
 
 
 def _links(crawl: Crawl, host: str, progress: Progress) -> Iterator[Row]:

@@ -368,3 +368,18 @@ def test_the_beginning_of_a_pdf_is_looked_for_in_linear_time(filler: bytes) -> N
     before = time.process_time()
     assert media_type("text/html", body, "") == "text/html"
     assert time.process_time() - before < 0.5
+
+
+@pytest.mark.parametrize(
+    ("start", "mime"),
+    [
+        (b"FORM\0\0\1\0AIFFCOMM", "audio/x-aiff"),
+        (b"FORM\0\0\1\0AIFCFVER", "audio/x-aiff"),
+        (bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c") + bytes(20), "audio/x-ms-wma"),
+        (b"\x50\x2a\x4d\x18\4\0\0\0skip\x28\xb5\x2f\xfd", "application/zstd"),
+        (b"\x5f\x2a\x4d\x18\0\0\0\0\x28\xb5\x2f\xfd", "application/zstd"),
+    ],
+)
+def test_sound_and_skipped_frames_are_known_by_their_start(start: bytes, mime: str) -> None:
+    assert media_type("", start + bytes(64)) == mime
+    assert media_type("application/octet-stream", start + bytes(64)) == mime

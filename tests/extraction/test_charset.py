@@ -201,3 +201,10 @@ def test_any_bytes_decode(body, content_type):
 )))  # fmt: skip
 def test_any_markup_is_prescanned(pieces):
     assert declared_charset(b"".join(pieces), None) in (None, "utf-8")
+
+
+def test_japanese_in_seven_bits_needs_no_declaration() -> None:
+    """As browsers read it."""
+    body = "Plan: 日本語のテキスト".encode("iso-2022-jp")
+    assert decode(body, None) == ("Plan: 日本語のテキスト", "iso-2022-jp")
+    assert decode(b"\x1b[1mbold", None)[1] == "utf-8"

@@ -170,3 +170,15 @@ def test_text_has_a_limit():
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_page(body):
     assert len(plain_text.extract(body, "http://h/", None).text.splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"N\bNA\bAM\bME\bE\n  _\bf_\bi", "NAME fi"),
+        (b"\x1b[1;31merror\x1b[0m at\x1b[K 3", "error at 3"),
+        (b"\x1b]0;title\x07word \x1b(B\x1b[?25lend", "word end"),
+    ],
+)
+def test_codes_of_printers_and_terminals_are_no_text(body, text):
+    assert plain_text.extract(body, "http://h/a", None).text == text

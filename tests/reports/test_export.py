@@ -20,10 +20,13 @@ from pyarrow import parquet
 from larmspider import open_crawl
 from larmspider.crawl.api import Crawl
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
+from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.items import Page
 from larmspider.reports.export import export
 from tests.support.crawling import FAST, begin, records, scrapy
+from tests.support.documents.corpus import zipped
 from tests.support.servers.scripted import Request, ScriptedServer
-from tests.support.stored_crawl import GONE, PDF, A, B, two_pages
+from tests.support.stored_crawl import GONE, PDF, A, B, StoredCrawl, two_pages
 from tests.support.warcs import check, pages_in
 
 BODIES = {A: b"<title>A</title><p>new text", B: b"=1+1"}
@@ -237,3 +240,20 @@ def test_a_crawl_that_runs_is_exported(tmp_path: Path) -> None:
             assert "graphml" in exported("hosts", "graphml").read_text()
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0, said.read_text()
+
+
+def test_texts_of_parts_are_rows(tmp_path: Path) -> None:
+    """An archive has the texts of its members alone."""
+    url = "http://wiki/a.zip"
+    stored = StoredCrawl(tmp_path / "crawl", refresh=True)
+    body = zipped({"docs/in it.txt": "first words", "b.bin": b"\0\1"})
+    stored.store(url, Page(url, url, body=body, mime="application/zip"))
+    stored.checkpoint()
+    stored.close()
+    stored.make_frontier([], [FetchRecord(UrlState.STORED, time=1.0, status=200, url=url)])
+    out = tmp_path / "text.jsonl"
+    with open_crawl(tmp_path / "crawl") as crawl:
+        export(crawl, "text", out)
+    rows = {row["url"]: row["text"] for row in map(json.loads, out.read_text().splitlines())}
+    assert rows[f"{url}#!/docs/in%20it.txt"] == "first words"
+    assert list(rows) == [url, f"{url}#!/docs/in%20it.txt"]

@@ -7,7 +7,8 @@ its members: parts of the document (parts.py).
 
 Charsets are read as labels.py has it, an HTML part without one by its own ``<meta>``. A multipart
 without its boundary is parsed by the first line that looks like one, else it is text. In an mbox
-"From " begins a mail where an address, a date and a header follow an empty line.
+"From " begins a mail where an address, a date and a header follow an empty line; without the empty
+line where a time and a header of mails follow.
 
 MHTML, the file of a saved page, is the page of its root part: its title, its language, its links
 relative to Content-Location, and the text of its frames. Not read: what is encrypted, and signed
@@ -45,7 +46,11 @@ _FROM = re.compile(
     rb"(?:(?<=\n\n)|(?<=\n\r\n))From (?:\S+|\"[^\"\r\n]*\"\S*|\S+ at \S+)[ \t]+"
     rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*\d|\d{4}-\d\d-\d\d)[^\r\n]*\r?\n"
     rb"(?=[!-9;-~]+[ \t]*:|>From )"
+    rb"|(?<=\n)From (?:\S+|\S+ at \S+)[ \t]+(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*"
+    rb"\d:\d\d[^\r\n]*\r?\n(?=(?i:return-path|received|delivered-to|from|to|subject|date"
+    rb"|message-id|mime-version|x-[\w-]+|status|content-type|reply-to)[ \t]*:)"
 )
+"""Behind an empty line, or, as some programs leave that out, before the headers of a mail."""
 _FIRST_FROM = re.compile(rb"From [^\r\n]*\r?\n?")
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _HEAD_END = re.compile(rb"\r?\n\r?\n")

@@ -17,6 +17,7 @@ from typing import Any
 
 from lxml import etree
 
+from larmspider.extraction.documents.fields import shown
 from larmspider.extraction.documents.reading import DocumentBuilder
 
 _OPEN = "{http://schemas.openxmlformats.org/"
@@ -125,9 +126,7 @@ def leave_out_threads(root: Any) -> None:
 
 
 def _shown(element: Any) -> str:
-    return "".join(
-        _SIGNS.get(one.tag) or one.text or "" for one in element.iter(*_TEXT, A + "br", W + "br")
-    )
+    return "".join(_SIGNS.get(one.tag) or one.text or "" for one in element.iter(*_TEXT, *_SIGNS))
 
 
 def _leave_out(root: Any) -> None:
@@ -208,7 +207,9 @@ class _Writer:
                 self._builder.add_link(target, _shown(element))
         elif tag == _SIMPLE:
             field = _Field(element.get(W + "instr", ""))
-            field.end(self._builder, _shown(element))
+            if not (text := _shown(element)):
+                self._pieces.append(field.shown())
+            field.end(self._builder, text)
         elif tag == _CODE:
             (self._fields[-1] if self._fields else self._loose).code.append(element.text or "")
         elif tag == _CHOICES:
@@ -222,12 +223,17 @@ class _Writer:
     def _field(self, kind: str) -> None:
         if kind == "begin" and len(self._fields) < _MAX_FIELDS:
             self._fields.append(_Field())
+            self._fields[-1].begin = len(self._pieces)
         elif not self._fields:
             self._end_loose()
         elif kind == "separate":
+            del self._pieces[self._fields[-1].begin :]  # results of fields in its code
             self._fields[-1].start = len(self._pieces)
         elif kind == "end":
             field = self._fields.pop()
+            if field.start is None:
+                self._pieces.append(field.shown())
+                field.start = len(self._pieces)
             field.end(self._builder, "".join(self._pieces[field.start :]))
 
     def _end_loose(self) -> None:
@@ -243,7 +249,7 @@ class _Writer:
                 builder.title = text
             self._pieces.clear()
             for field in self._fields:
-                field.start = 0
+                field.start, field.begin = field.start and 0, 0
         if self._loose.code:
             self._end_loose()
         self._heading = False
@@ -252,12 +258,18 @@ class _Writer:
 class _Field:
     """A field (17.16), which is of use if it is a HYPERLINK (17.16.5.25)."""
 
-    __slots__ = ("code", "start")
+    __slots__ = ("begin", "code", "start")
 
     def __init__(self, *code: str) -> None:
         self.code = list(code)
-        self.start = 0
-        """Pieces of the paragraph before its text."""
+        self.begin = 0
+        """Pieces of the paragraph before its code."""
+        self.start: int | None = None
+        """Pieces of the paragraph before its text; None as long as no text has begun."""
+
+    def shown(self) -> str:
+        """The text of a field without a result."""
+        return f" {text} " if (text := shown("".join(self.code))) else ""
 
     def end(self, builder: DocumentBuilder, text: str) -> None:
         found = _HYPERLINK.fullmatch("".join(self.code))

@@ -25,6 +25,18 @@ _NO_UTF_16 = re.compile(
     re.IGNORECASE,
 )
 """Declared in single bytes: .NET writes it into a string, which is saved as UTF-8."""
+_TOO_DEEP = "Excessive depth"
+"""libxml2 reads 256 elements in each other, 2,048 where it may use more memory."""
+_MAX_DEPTH = 200
+_MARKUP = re.compile(
+    rb"""<(?:!--|!\[CDATA\[|\?|(/?)([^\s<>/!?"']++)"""
+    rb"""(?:[^<>"'/]|/(?!>)|"[^"]*+"|'[^']*+')*+(/?)>)"""
+)
+_ENDS = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_ENCODING = re.compile(rb"<\?xml[^>]{0,99}?encoding\s{0,9}=\s{0,9}[\"']([\w.:-]{1,40})")
+_DECLARATION = re.compile(rb"^(?:\xef\xbb\xbf)?\s{0,99}<\?xml[^>]{0,200}\?>")
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_ENTITIES = b"<!ENTITY"
 _DOCTYPE, _DOCTYPE_WITHIN = b"<!DOCTYPE", 1 << 16
 _ENTITY = re.compile(
     rb"""<!ENTITY\s{1,99}([\w.-]{1,99})\s{1,99}(?:"([^"&%<]{0,999})"|'([^'&%<]{0,999})')\s{0,99}>"""
@@ -136,13 +148,52 @@ def parse_xml(data: bytes) -> Any:
 
 
 def _root(data: bytes) -> Any:
-    """Without comments, which would part the text around them."""
+    """Elements that lie deeper than libxml2 reads are left out, their text is not."""
+    root, is_too_deep = _parsed(data)
+    if is_too_deep and _ENTITIES not in data:  # which would grow without a limit
+        root, is_too_deep = _parsed(data, huge_tree=True)
+    if is_too_deep:
+        root, _ = _parsed(_less_deep(data))
+    if root is None:
+        raise Unread(Outcome.DAMAGED, "its XML has no element")
+    return root
+
+
+def _less_deep(data: bytes) -> bytes:
+    """``data`` in UTF-8 with spaces in place of the tags of deep elements."""
+    declared = _ENCODING.search(data, 0, _DOCTYPE_WITHIN)
+    if declared or data.startswith(_WIDE_MARKS):
+        try:
+            data = data.decode(declared[1].decode("ascii") if declared else "utf-16").encode()
+        except (LookupError, UnicodeError):
+            return data
+        data = _DECLARATION.sub(b"", data)
+    pieces: list[bytes] = []
+    at = done = depth = 0
+    while found := _MARKUP.search(data, at):
+        at = found.end()
+        if end := _ENDS.get(found[0]):
+            at = data.find(end, at)
+            if at < 0:
+                break
+            continue
+        depth -= bool(found[1])
+        if depth >= _MAX_DEPTH:
+            pieces += data[done : found.start()], b" "
+            done = at
+        depth += not found[1] and not found[3]
+    return b"".join((*pieces, data[done:]))
+
+
+def _parsed(data: bytes, *, huge_tree: bool = False) -> tuple[Any, bool]:
+    """The root element, and whether the rest of it lies too deep. Without comments, which would
+    part the text around them."""
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
         recover=True,
-        huge_tree=False,
+        huge_tree=huge_tree,
         remove_comments=True,
         remove_pis=True,
         encoding="utf-8" if _NO_UTF_16.match(data) else None,
@@ -151,9 +202,7 @@ def _root(data: bytes) -> Any:
         root = etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise Unread(Outcome.DAMAGED, f"its XML cannot be read: {error}") from None
-    if root is None:
-        raise Unread(Outcome.DAMAGED, "its XML has no element")
-    return root
+    return root, any(_TOO_DEEP in entry.message for entry in parser.error_log)
 
 
 def _without_entities(data: bytes) -> bytes:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from html import unescape
 
+from larmspider.extraction.documents.fields import shown
 from larmspider.extraction.documents.labels import fits, of_codepage, text_of
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, keeping
 from larmspider.extraction.documents.rtf_words import (
@@ -196,6 +197,8 @@ class _Reader:
 
     def _instruction(self, text: str) -> None:
         """Note the URL of a HYPERLINK; a backslash in it is doubled."""
+        if seen := shown(text.replace("\\\\", "\\")):
+            self._add(f" {seen} ")
         if not (found := _HYPERLINK.match(text)):
             return
         self._add_link("")  # the last field had no result

@@ -52,6 +52,16 @@ _MAX_HEADERS = 20_000
 """Bytes of the headers and footers of a sheet."""
 _HEADER_CODE = re.compile(r'&("[^"]*"?|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d+|.)', re.DOTALL)
 _TARGET = re.compile(rb"""HYPERLINK\(\s{0,9}(?:"|&quot;)([^<"]{1,2000}?)(?:"|&quot;)""")
+_DIMENSION = re.compile(
+    rb"""<(?:\w{1,99}:)?dimension\s[^<>]{0,99}?ref=["']([A-Z0-9:$]{1,40})["']"""
+)
+_PLACES = re.compile(rb"""\br=["']([A-Z]{1,3})(\d{1,7})["']""")
+_PLACE = re.compile(rb"""\sr=["'](?:[A-Z]{1,3})?\d{1,7}["']""")
+_ENCODING = re.compile(r"^\s*<\?xml[^>]{0,200}\?>")
+_MAX_DIMENSION = 4_096  # bytes from the start of a sheet
+_MAX_AREA = 10_000_000
+"""Cells between the first and the last one of a sheet. Calamine keeps 24 bytes for each, used or
+not; a program that saves a sheet with one stray cell at its end leaves 17,000,000,000."""
 _MAX_FORMATTED = 300_000
 """Cells of a sheet that are shown beside their values; more have more text than is kept."""
 
@@ -105,7 +115,7 @@ class Workbook:
         with zipfile.ZipFile(copy, "w") as made:
             made.writestr("[Content_Types].xml", _TYPES)
             made.writestr("_rels/.rels", _RELATIONSHIPS.format(_TO_MAIN))
-            made.writestr("xl/workbook.xml", without_claims(self._package.archive.read(main)))
+            made.writestr("xl/workbook.xml", self._part(main))
             parts = {one.kind: one.target for one in self._package.related(main)}
             for name in ("sharedStrings", "styles"):
                 part = parts.get(name.lower()) or self._package.name(f"xl/{name}.xml")
@@ -115,7 +125,7 @@ class Workbook:
             self._read_styles(part)
             for sheet in self._sheets.values():
                 data = self._part(sheet.part) if sheet.kind != "chartsheet" else _EMPTY
-                made.writestr(f"xl/{sheet.copy}", data or _EMPTY)
+                made.writestr(f"xl/{sheet.copy}", _without_gaps(data) or _EMPTY)
                 related.append(_RELATIONSHIP.format(quoteattr(sheet.id), sheet.kind, sheet.copy))
                 self._add_links(sheet.part, data)
             made.writestr("xl/_rels/workbook.xml.rels", _RELATIONSHIPS.format("".join(related)))
@@ -127,7 +137,7 @@ class Workbook:
         try:
             if not name:
                 raise Unread(Outcome.DAMAGED, "a sheet is missing")
-            return without_claims(self._package.archive.read(name))
+            return without_claims(_in_utf_8(self._package.archive.read(name)))
         except Spent:
             raise
         except Unread as unread:
@@ -217,6 +227,28 @@ class Workbook:
         """The same of sheets that calamine does not know."""
         for name in list(self._left):
             self.read_beside(name)
+
+
+def _in_utf_8(data: bytes) -> bytes:
+    """A part in UTF-16 (ECMA-376-2 8.1.4), which calamine does not read, in UTF-8."""
+    if not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data
+    return _ENCODING.sub("", data.decode("utf-16", "replace"), count=1).encode("utf-8", "replace")
+
+
+def _without_gaps(data: bytes) -> bytes:
+    """A sheet whose cells lie far apart, with the cells of each row next to each other."""
+    known = _DIMENSION.search(data, 0, _MAX_DIMENSION)
+    if known and _area(re.findall(rb"([A-Z]{1,3})(\d{1,7})", known[1])) <= _MAX_AREA:
+        return data
+    return _PLACE.sub(b"", data) if _area(_PLACES.findall(data)) > _MAX_AREA else data
+
+
+def _area(places: list[tuple[bytes, bytes]]) -> int:
+    """Cells of the smallest rectangle around ``places``."""
+    columns = [_column(letters) for letters in {letters for letters, _ in places}]
+    rows = [int(number) for _, number in places]
+    return (max(columns) - min(columns) + 1) * (max(rows) - min(rows) + 1) if places else 0
 
 
 def _header_code(found: re.Match[str]) -> str:

@@ -236,6 +236,21 @@ def test_from_in_a_text_begins_no_mail() -> None:
     assert page.parts[0].text == f"Hello {said}"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_mails_without_an_empty_line_between_them_are_apart(end: str) -> None:
+    mails = (
+        "From a@h Mon Jan  1 10:00:00 2024\nSubject: one\n\nHello\n"
+        "From b at h  Tue Jan  2 10:00:00 2024\nReceived: x\nSubject: two\n\nHi\nFrom b Tue 3:30\n"
+        "Note: y\nFrom - Tue Jan  2 10:00:00 2024\nX-Mozilla-Status: 1\nSubject: three\n\nz\n"
+    )
+    page = read(mails.replace("\n", end).encode(), mail.MBOX)
+    assert [(part.title, part.text.split()[-1]) for part in page.parts] == [
+        ("one", "Hello"),
+        ("two", "y"),
+        ("three", "z"),
+    ]
+
+
 # Limits.
 
 

@@ -238,3 +238,44 @@ def test_a_chart_has_its_words_and_not_the_numbers_that_it_draws():
     )
     body = docx(para("x"), more=[("c", "chart", "c.xml")], extra={"word/c.xml": chart})
     assert read(body).text == "x Sales North 2023"
+
+
+def _coded(code: str) -> str:
+    return (
+        '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText xml:space="preserve">'
+        f'{code}</w:instrText></w:r>%s<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (" MACROBUTTON  NoMacro press &lt;here&gt; now ", "press <here> now"),
+        (r" EQ \f(sales;costs) ", "sales costs"),
+        (r"EQ \s\up5(above)\s\do5(below)", "above below"),
+        (" PAGE ", ""),
+        (" MACROBUTTON alone", ""),
+    ],
+)
+def test_a_field_without_result_shows_its_caption(code, text):
+    after = "<w:r><w:t>after</w:t></w:r>"
+    for field in (_coded(code) % "", f'<w:fldSimple w:instr="{code}"/>'):
+        assert words(para(field + after)) == [*text.split(), "after"]
+    result = '<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>result</w:t></w:r>'
+    assert words(para(_coded(code) % result)) == ["result"]
+
+
+def test_the_text_of_a_link_is_parted_as_it_is_shown():
+    run = "<w:r><w:t>one</w:t><w:tab/><w:t>two</w:t><w:noBreakHyphen/><w:t>three</w:t></w:r>"
+    body = para(f'<w:hyperlink r:id="l">{run}</w:hyperlink>')
+    page = read(docx(body, more=[("l", "hyperlink", "http://h/b")]))
+    assert [link.anchor for link in page.links] == ["one two-three"]
+
+
+def test_results_of_fields_in_the_code_of_a_field_are_no_text():
+    result = '<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>%s</w:t></w:r>'
+    outer = _coded("IF INNER = 1") % (result % "shown")
+    inner = _coded("PAGE") % (result % "7")
+    run = f'</w:instrText></w:r>{inner}<w:r><w:instrText xml:space="preserve">'
+    text = "<w:r><w:t>before</w:t></w:r>" + outer.replace("INNER", run)
+    assert words(para(text)) == ["beforeshown"]

@@ -224,3 +224,12 @@ def test_a_list_of_a_form_shows_what_was_chosen(chosen: str, result: str, text: 
     form = rf"{{\*\formfield{{\fftype2{chosen}{{\*\ffname n}}{{\*\ffl one}}{{\*\ffl two}}}}}}"
     field = rf"{{\field{{\*\fldinst {{ FORMDROPDOWN }}{form}}}{{\fldrslt {result}}}}}"
     assert read(rf"{{\rtf1 a {field} b}}").text == text
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [("MACROBUTTON  None press here", "press here"), (r"EQ \\f(sales;costs)", "sales costs")],
+)
+def test_a_field_without_result_shows_its_caption(code: str, text: str) -> None:
+    field = rf"{{\field{{\*\fldinst {code}}}}}"
+    assert read(rf"{{\rtf1 before{field}after}}").text.split() == ["before", *text.split(), "after"]

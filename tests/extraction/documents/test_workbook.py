@@ -1,10 +1,14 @@
 """Shown values of an xlsx, and the parts beside its cells."""
 
+import io
+import zipfile
+
 import pytest
 
 from larmspider.extraction.documents import parts
 from larmspider.items import Page
 from larmspider.urls.media_types import OOXML
+from tests.support.documents.corpus import zipped
 from tests.support.documents.packages import (
     NAMES,
     R,
@@ -25,6 +29,11 @@ def read(body: bytes) -> Page:
     page = parts.read(XLSX, body, "http://h/a", None)
     assert page.unread == ""
     return page
+
+
+def unzipped(body: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def row(*cells: str) -> str:
@@ -220,3 +229,32 @@ def test_an_embedded_document_is_a_part():
         "xl/embeddings/Inner.xlsx",
         "List inner",
     )
+
+
+def test_cells_far_apart_are_read(monkeypatch) -> None:
+    """Each cell between the first and the last takes memory of calamine."""
+    monkeypatch.setattr("larmspider.extraction.documents.workbook._MAX_AREA", 1_000)
+    rows = (
+        f'<row r="1">{cell("A1", "first")}</row><row r="2">{cell("XFD2", "45357", 1)}</row>'
+        f'<row r="9000">{cell("B9000", "stray")}{cell("ZZ9000", "last")}</row>'
+    )
+    assert read(xlsx(rows, "dd.mm.yyyy")).text.split() == (
+        ["List", "first", "2024-03-06", "stray", "last", "06.03.2024"]
+    )
+
+
+def test_parts_in_utf_16_are_read() -> None:
+    """ECMA-376-2 8.1.4."""
+    strings = f'<sst xmlns="{S}"><si><t>Größe</t></si></sst>'
+    listed = [("s1", "worksheet", "worksheets/sheet1.xml"), ("s3", "sharedStrings", "s.xml")]
+    after = "<headerFooter><oddHeader>&amp;Lheader</oddHeader></headerFooter>"
+    body = xlsx(
+        '<row r="1"><c r="A1" t="s"><v>0</v></c></row>',
+        after=after,
+        extra={"xl/_rels/workbook.xml.rels": rels(*listed), "xl/s.xml": strings},
+    )
+    wide = {
+        name: f'<?xml version="1.0" encoding="UTF-16"?>{data.decode()}'.encode("utf-16")
+        for name, data in unzipped(body).items()
+    }
+    assert read(zipped(wide)).text == "List Größe header"

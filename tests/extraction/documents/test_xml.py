@@ -73,3 +73,13 @@ def test_xml_that_says_utf_16_and_is_none_is_read(before):
     assert parts.read("application/xml", body, "http://h/a.xml", None).text == "Größe"
     wide = "<?xml version='1.0' encoding='utf-16'?><a>Größe</a>".encode("utf-16")
     assert parts.read("application/xml", wide, "http://h/a.xml", None).text == "Größe"
+
+
+@pytest.mark.parametrize("depth", [300, 3_000])
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16", "iso-8859-1"])
+@pytest.mark.parametrize("start", ["", '<!DOCTYPE r [<!ENTITY x "y">]>'])
+def test_deep_elements_cost_no_text(depth, charset, start):
+    inside = "<a b='>'>" * depth + "Größe<!-- x --><![CDATA[<c>]]><e/>" + "</a>" * depth
+    xml = f"<?xml version='1.0' encoding='{charset}'?>{start}<r>first{inside}<z>last</z></r>"
+    page = parts.read("application/xml", xml.encode(charset), "http://h/a.xml", None)
+    assert page.text.split() == ["first", "Größe<c>", "last"]
