@@ -5,10 +5,8 @@
     python -m benchmarks.document_corpus --packages FOLDER      # packages unpacked by dpkg -x
 
 The files are made anew in a temporary folder (``--folder`` keeps them): by
-`benchmarks.valid_documents`, which writes each form by itself, and by the programs that are
-installed: LibreOffice, Chromium, groff, and the Python libraries that
-`valid_documents.libraries` names (``pip install python-docx openpyxl XlsxWriter python-pptx
-reportlab fpdf2 ebooklib odfpy xlwt``). What is missing is said, and left out.
+`benchmarks.valid_documents`, which writes each form by itself, and by LibreOffice. Formats that need
+LibreOffice are left out, in a line that says so, where it is not installed.
 
 The words come from the generator; those of a package's files from pdftotext, unzip, man and the
 like. A word has two letters or more, and is compared in NFKC and lower case. A file is found if 99%
