@@ -311,7 +311,6 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
 
 def main(words: Sequence[str] | None = None) -> int:
     options = parsed(words)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that the tests under way end, too
     try:
         faults = chosen(read_table(), options.only)
         check(faults)
@@ -337,4 +336,5 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that the tests under way end, too
     sys.exit(main())
