@@ -47,11 +47,13 @@ from larmspider.extraction.html import extract
 from larmspider.extraction.language import Languages
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.index.access import Access
+from larmspider.index.unreached import UnreachedLog
 from larmspider.index.version import note_restricted_of, open_index
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import Filters, since_time, until_time
 from larmspider.search.searcher import Searcher, results_json
+from larmspider.search.synonyms import parse_synonyms
 from larmspider.urls.canonical import exact_form
 from tests.support.servers.nginx import NGINX, Nginx
 
@@ -112,6 +114,9 @@ RESTRICTED = (f"{POSTGRESQL.name}.example", f"{ERLANG.name}.example")
 """Hosts that not everybody may see,"""
 ALLOWED = (f"{ERLANG.name}.example",)
 """and those of them that the restricted reader may."""
+UNREACHED = 40
+"""One page of 40 counts as missing since yesterday."""
+SYNONYMS = ("delete, remove", "folder, directory", "method, member function", "fast, quick, speedy")
 READERS = {"administrator": None, "restricted reader": Access(RESTRICTED, ALLOWED)}
 
 # --- the index -----------------------------------------------------------------------------------
@@ -160,6 +165,10 @@ def build(directory: Path, pages: Sequence[Page]) -> None:
             page.body, page.links = b"", []
         writer.commit()
     note_restricted_of(directory, RESTRICTED)
+    marks = UnreachedLog(directory)
+    for page in pages[::UNREACHED]:
+        marks.missed(page.name, "missing", NOW - 86_400.0)
+    marks.write()
 
 
 # --- the queries ---------------------------------------------------------------------------------
@@ -253,6 +262,9 @@ KINDS: Mapping[str, Any] = {
     "name in code": lambda w: w.draw.choice(w.code or w.flags or ["f()"]),
     "flag": lambda w: f"{w.draw.choice(w.flags or ['--help'])} {w.draw.choice(('', w.common()))}",
     "signs": lambda w: w.draw.choice(("->>", "C++", "operator==", "!=", "*", "-x", "&&", '"')),
+    "synonym": lambda w: (
+        f"{w.draw.choice(('delete', 'remove', 'folder', 'directory', 'method', 'fast'))} {w.any()}"
+    ),
     "two spellings": lambda w: (
         w.draw.choice(("e-mail", "time stamp", "RFC-1034", "multi-threaded")) + f" {w.common()}"
     ),
@@ -322,6 +334,7 @@ def answers(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Reader and answer, for each reader and query."""
     searcher = Searcher(*open_index(directory), directory, clock=lambda: NOW)
+    searcher = searcher.widened_by(parse_synonyms(SYNONYMS)[0])
     for reader, access in READERS.items():
         seen = searcher if access is None else searcher.seen_by(access)
         for asked in queries:
