@@ -69,12 +69,12 @@ class Fault:
 
     @property
     def digest(self) -> str:
-        """Another one where the fault has changed."""
-        text = json.dumps(asdict(self))
+        """Identifies the change of the code, whatever its name and tests are."""
+        text = json.dumps([self.file, self.old, self.new])
         return blake2b(text.encode(), digest_size=8).hexdigest()
 
     def problem(self, root: Path) -> str:
-        """What keeps the fault from being tried in the project at ``root``, or ""."""
+        """Why the fault cannot be tried in the project at ``root``, or ""."""
         file = root / self.file
         if not file.is_file():
             return f"there is no file {self.file}"

@@ -64,11 +64,11 @@ NOW = 1_790_000_000.0
 HEAP_BYTES = 2_000_000_000
 """Enough for one segment: how Tantivy merges several depends on the moment."""
 MOST_PAGES, MOST_BYTES = 500, 100_000
-"""Of a manual that is indexed."""
+"""Pages of a manual that are indexed at most, and bytes of a page."""
 SHOWN = 10
 """Answers and lines that are named."""
 PORT = 18_942
-"""Of all servers: URLs have to be the same each time, for samples go by their hashes."""
+"""All servers listen here. URLs must be the same each time, because samples go by their hashes."""
 CRAWL_SECONDS = 1_800.0
 FORMAT = "larmspider same results 1"
 SEARCHES, CRAWLS = PARTS = ("searches", "crawls")
@@ -111,9 +111,9 @@ CRAWLED = {
 }
 """By address."""
 RESTRICTED = (f"{POSTGRESQL.name}.example", f"{ERLANG.name}.example")
-"""Hosts that not everybody may see,"""
+"""Restricted hosts."""
 ALLOWED = (f"{ERLANG.name}.example",)
-"""and those of them that the restricted reader may."""
+"""Restricted hosts that the restricted reader may see."""
 UNREACHED = 40
 """One page of 40 counts as missing since yesterday."""
 SYNONYMS = ("delete, remove", "folder, directory", "method, member function", "fast, quick, speedy")
@@ -269,7 +269,7 @@ KINDS: Mapping[str, Any] = {
         w.draw.choice(("e-mail", "time stamp", "RFC-1034", "multi-threaded")) + f" {w.common()}"
     ),
 }
-"""Queries by what is typed."""
+"""Makers of queries by kind."""
 OPTIONS: Sequence[Mapping[str, Any]] = (
     *({} for _ in range(8)),
     {"offset": 10},
@@ -281,11 +281,11 @@ OPTIONS: Sequence[Mapping[str, Any]] = (
     {"language": ["en"], "since": "2026-06-01"},
     {"until": "2026-03-01", "limit": 30},
 )
-"""What is chosen beside a query, in turns."""
+"""Options of a query, used in turns."""
 
 
 def make_queries(pages: Sequence[Page]) -> list[dict[str, Any]]:
-    """As many of each kind, each with its options: the same ones for the same pages."""
+    """The queries of all kinds, with their options: the same queries for the same pages."""
     words, kinds = Words(pages, random.Random(SEED)), list(KINDS)
     found = []
     for number in range(QUERIES):
@@ -299,7 +299,7 @@ def make_queries(pages: Sequence[Page]) -> list[dict[str, Any]]:
 
 
 def answer(searcher: Searcher, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What a program gets, with scores of six digits and without the time that it took."""
+    """The JSON that a program gets, with scores of six digits and without the duration."""
     query = asked["query"]
     try:
         filters = Filters.of(
