@@ -10,7 +10,7 @@ searches   Pages of four manuals are indexed. 1,000 queries are made from their 
            the manuals. Kept is each answer as a program gets it, without the time that it took:
            URL, title, snippet and score of each hit, counts, corrections.
 crawls     Six manuals, served by nginx, are crawled with one connection each. Kept are the lines of
-           store.log without page file and offset, and those of links.log, each as a set.
+           store.log (URL to title) and those of links.log, each as a set.
 
 A comparison asks the queries that the file has, and names the first answers and lines that differ.
 
@@ -25,6 +25,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -350,8 +351,9 @@ CRAWL_SETTINGS = {
     "LARM_PROGRESS": False,
     "LOG_LEVEL": "WARNING",
 }
-_KEPT_COLUMNS = 8
-"""Of store.log; the others are page file and offset."""
+_KEPT_COLUMNS = slice(1, 8)
+"""Columns of store.log that are compared: URL to title. Which page led to a URL first depends on
+when a process has read a large page; page file and offset depend on the order of answers."""
 
 
 def crawl(folder: Path) -> dict[str, list[str]]:
@@ -384,7 +386,7 @@ def crawl(folder: Path) -> dict[str, list[str]]:
     stored = (folder / "crawl" / "store.log").read_text("utf-8").splitlines()
     links = (folder / "crawl" / "links.log").read_text("utf-8").splitlines()
     return {
-        "store.log": sorted({"\t".join(line.split("\t")[:_KEPT_COLUMNS]) for line in stored}),
+        "store.log": sorted({"\t".join(line.split("\t")[_KEPT_COLUMNS]) for line in stored}),
         "links.log": sorted(set(links)),
     }
 
@@ -418,15 +420,14 @@ class Kept:
         """Raises NotPossibleError."""
         try:
             with zipfile.ZipFile(path) as file:
-                names = file.namelist()
-                if "format" not in names or file.read("format").decode() != FORMAT:
-                    raise NotPossibleError(f"{path}: not written by --save of this version")
-                texts = {name: file.read(name).decode() for name in names}
-        except (OSError, zipfile.BadZipFile) as error:
+                texts = {name: file.read(name).decode() for name in file.namelist()}
+            if texts.get("format") != FORMAT:
+                raise NotPossibleError(f"{path}: not written by --save of this version")
+            rows = [line.split("\t", 2) for line in texts["answers"].split("\n") if line]
+            logs = {name: texts[name].split("\n") for name in texts if name.endswith(".log")}
+            return cls(json.loads(texts["queries"]), [(a, b, c) for a, b, c in rows], logs)
+        except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
             raise NotPossibleError(f"{path}: cannot be read: {error}") from error
-        rows = [line.split("\t", 2) for line in texts["answers"].split("\n") if line]
-        logs = {name: texts[name].split("\n") for name in texts if name.endswith(".log")}
-        return cls(json.loads(texts["queries"]), [(a, b, c) for a, b, c in rows], logs)
 
 
 def gather(parts: Sequence[str], queries: list[dict[str, Any]] | None = None) -> Kept:
@@ -539,7 +540,10 @@ def main(words: Sequence[str] | None = None) -> int:
             raise NotPossibleError(f"{options.compare}: has no searches; expected --part {CRAWLS}")
         if CRAWLS in parts and not before.logs:
             raise NotPossibleError(f"{options.compare}: has no crawls; expected --part {SEARCHES}")
-        told = differences(before, gather(parts, before.queries), parts)
+        now = gather(parts, before.queries)
+        if SEARCHES in parts and len(now.answers) != len(before.answers):
+            raise NotPossibleError(f"{options.compare}: has the answers of other readers")
+        told = differences(before, now, parts)
     except (NotPossibleError, LarmspiderError, OSError) as error:
         tell(f"same_results: {error}")
         return 2
@@ -548,4 +552,5 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that servers end, too
     sys.exit(main())
