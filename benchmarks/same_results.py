@@ -400,7 +400,7 @@ def digest(found: Mapping[str, Any]) -> str:
 
 @dataclass
 class Kept:
-    """What a file holds. ``answers``: reader, digest and answer as JSON, in the order of readers
+    """The content of a file. ``answers``: reader, digest and answer as JSON, in the order of readers
     and ``queries``; ``logs``: lines by name of the log."""
 
     queries: list[dict[str, Any]]
@@ -431,7 +431,7 @@ class Kept:
 
 
 def gather(parts: Sequence[str], queries: list[dict[str, Any]] | None = None) -> Kept:
-    """What this version finds and stores; ``queries`` None: they are made. Raises
+    """Results of this version; ``queries`` None: they are made. Raises
     NotPossibleError."""
     needed = [
         *(INDEXED if SEARCHES in parts else ()),

@@ -34,7 +34,7 @@ def test_each_area_has_its_faults() -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_each_fault_fits_the_code(fault: Fault) -> None:
-    """Whoever moves the code moves the fault in benchmarks/faults.toml."""
+    """If you move the code, move the fault in benchmarks/faults.toml."""
     assert fault.problem(faults.ROOT) == ""
     if fault.file.endswith(".py"):
         compile(fault.applied((faults.ROOT / fault.file).read_text("utf-8")), fault.file, "exec")
