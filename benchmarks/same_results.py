@@ -400,8 +400,8 @@ def digest(found: Mapping[str, Any]) -> str:
 
 @dataclass
 class Kept:
-    """The content of a file. ``answers``: reader, digest and answer as JSON, in the order of readers
-    and ``queries``; ``logs``: lines by name of the log."""
+    """The content of a file. ``answers``: reader, digest and answer as JSON, by readers and then by
+    ``queries``; ``logs``: lines by name of the log."""
 
     queries: list[dict[str, Any]]
     answers: list[tuple[str, str, str]]
