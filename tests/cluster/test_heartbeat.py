@@ -53,6 +53,19 @@ def test_the_lease_is_renewed_again_and_again() -> None:
     assert one.lease.until > one.lease.now() - 30
 
 
+def test_a_lease_counts_from_the_request_and_not_from_the_answer() -> None:
+    """Redis may have renewed it long before its answer comes."""
+    now = [100.0]
+
+    def slow(_asked: int) -> Beat:
+        now[0] += 10.0
+        return Beat()
+
+    lease = WorkerLease(15.0, lambda: now[0])
+    Heartbeat(Said(slow), lease, lambda _: None, lambda _: None).beat()
+    assert lease.until == pytest.approx(100.0 + 13.5)
+
+
 @pytest.mark.parametrize("error", [redis.ConnectionError, ValueError])
 def test_redis_that_does_not_answer_is_asked_until_it_does(
     caplog: pytest.LogCaptureFixture, error: type[Exception]

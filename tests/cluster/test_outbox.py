@@ -6,7 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from larmspider.cluster.outbox import LinkCounts, pack_links, unpack_links
+from larmspider.cluster.keys import Keys
+from larmspider.cluster.outbox import LinkCounts, Outbox, pack_links, unpack_links
 from larmspider.cluster.redis_client import APPLY
 from larmspider.frontier.storage.records import pack_entry, url_key
 from larmspider.frontier.strategies import Backlinks, BreadthFirst
@@ -259,3 +260,16 @@ def test_a_message_has_500_urls_and_is_no_entry():
     assert [len(message) for message in messages] == [10_016, 10_016, 36]
     assert {k: v for message in messages for k, v in unpack_links(message).items()} == many
     assert unpack_links(pack_entry(entries("1")[0])) is None
+
+
+def test_urls_sealed_behind_a_commit_whose_answer_was_lost_go_with_the_next_commit():
+    outbox = Outbox(Keys("intranet", 8))
+    first, second = entries("1", "2", host="b")
+    outbox.forward([first])
+    outbox.seal()
+    outbox.steps(b"posted:w1", 1)
+    outbox.forward([second])
+    outbox.seal()
+    outbox.committed()  # as it turns out now
+    (step,) = outbox.steps(b"posted:w1", 2)
+    assert step.commands[0][2:] == [pack_entry(second)]

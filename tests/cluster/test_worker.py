@@ -58,6 +58,21 @@ def test_the_crawl_does_not_end_while_an_inbox_has_urls(lengths: list[int], ends
     assert (worker.ended, finished) == (ends, [17] if ends else [])
 
 
+def test_the_last_commit_of_a_dead_worker_is_applied_before_its_blocks_are_free() -> None:
+    worker, done = object.__new__(ClusterWorker), list[tuple[object, ...]]()
+    worker.backend = SimpleNamespace(  # type: ignore[assignment]
+        replay=lambda name: done.append(("replay", name))
+    )
+    worker.membership = SimpleNamespace(  # type: ignore[assignment]
+        reap=lambda epoch, name: done.append(("reap", epoch, name))
+    )
+    worker.heart = SimpleNamespace(soon=lambda: done.append(("beat",)))  # type: ignore[assignment]
+    worker._beat = Beat(dead={7: "w2"})
+    asyncio.run(worker._replace_expired())
+    assert done == [("replay", "w2"), ("reap", 7, "w2"), ("beat",)]
+    assert not worker._beat.dead
+
+
 class Worker:
     """Of which the budget asks; ``heard`` is what its blocks were told."""
 

@@ -147,6 +147,16 @@ def test_undecided_pages_are_looked_at_once_a_week() -> None:
     assert looked_at() == []
 
 
+def test_an_approval_ends_with_a_visit_that_finds_the_page() -> None:
+    world, one = World(), entry("p1")
+    assert "--approve scope" in world.why_not(one, Observation.SCOPE)
+    world.gate.approve(HOST, {one.key: 0.0})
+    assert world.gate.is_approved(HOST, one.key, Observation.SCOPE)
+    world.gate.saw(HOST, one.key, Observation.SAME)
+    assert "--approve scope" in world.why_not(one, Observation.SCOPE)
+    assert not world.gate.is_approved(HOST, one.key, Observation.SCOPE)
+
+
 def test_what_the_brake_holds_waits_until_it_is_approved_and_seen_again() -> None:
     world = World(pages=40)
     world.why_not(world.entries[-1])

@@ -67,12 +67,12 @@ class World:
             self.clock.now += 2.0
         return None
 
-    def visit(self, frontier: Frontier, lease: Lease) -> None:
+    def visit(self, frontier: Frontier, lease: Lease, seen: Observation = Observation.SAME) -> None:
         assert frontier.refresh is not None
         assert lease.entry is not None
         entry, now = lease.entry, self.clock.now
         assert entry.visit is not None
-        decision = frontier.refresh.judge(entry, entry.visit, Observation.SAME, now)
+        decision = frontier.refresh.judge(entry, entry.visit, seen, now)
         frontier.acknowledge(lease, decision.record)
 
     def gone(self, frontier: Frontier, lease: Lease) -> str:
@@ -258,6 +258,46 @@ def test_a_signal_makes_a_page_due_before_all_others(world: World) -> None:
     assert world.run(frontier) == [PAGES[5]]
 
 
+def test_a_page_that_a_feed_calls_newer_than_its_visit_is_due(world: World) -> None:
+    """Another one, whose last change was seen, is not."""
+    feed = "http://a/feed.xml"
+    world.clock.now += 3 * DAY
+    frontier = world.begin("due", per_day=2)
+    frontier.sources = Sources(frontier.backend, frontier.clock)
+    frontier.sources.found("a:80", [feed], "feed")
+    frontier.sources.asked(feed, world.clock.now, "200", 2)
+    changes = [(PAGES[6], world.clock.now - 30 * DAY), (PAGES[7], world.clock.now - DAY)]
+    assert frontier.signalled(changes, feed) == 1
+    assert world.run(frontier, 1) == [PAGES[7]]
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_the_oldest_page_is_visited_unless_its_host_does_not_answer(
+    world: World, is_silent: bool
+) -> None:
+    """Though all pages of another host are worth more, which have changed since."""
+    frontier = world.begin("")
+    oldest = "http://b/"
+    frontier.add([frontier.entry(oldest, oldest)])
+    while lease := world.next(frontier):
+        frontier.acknowledge(lease, FetchRecord(UrlState.STORED, world.clock.now, 200))
+    frontier.checkpoint({})
+    world.clock.now += 5 * DAY
+    frontier = world.begin("http://a/", matches=lambda url: url.startswith("http://a/"))
+    while lease := world.next(frontier):
+        world.visit(frontier, lease, Observation.CHANGED)
+    frontier.checkpoint({})
+    frontier = world.begin("due", per_day=0.35)
+    assert world.run(frontier) == []
+    frontier.checkpoint({})
+    world.clock.now += 30 * DAY
+    frontier = world.begin("due", per_day=0.35)
+    frontier.hosts["b:80"].record.silent_since = world.clock.now - DAY if is_silent else 0.0
+    visited = world.run(frontier)
+    assert len(visited) == 2
+    assert (oldest in visited) is not is_silent
+
+
 @pytest.mark.parametrize("mode", ["due", "all"])
 def test_a_clock_that_was_ahead_does_not_keep_pages_from_being_visited(
     world: World, mode: str
@@ -352,6 +392,28 @@ def test_a_page_in_doubt_equals_no_page_until_it_was_visited(world: World) -> No
     world.visit(frontier, lease)
     frontier.checkpoint({})
     assert not world.begin("all").refresh.known("a:80").doubtful
+
+
+def test_a_page_in_doubt_and_no_other_is_visited_as_if_nothing_was_known_of_it(
+    world: World,
+) -> None:
+    doubted, sure = "http://a/in-doubt", "http://a/sure"
+    frontier = world.begin("")
+    frontier.add([frontier.entry(url, url) for url in (doubted, sure)])
+    while lease := world.next(frontier):
+        visit = FetchRecord(UrlState.STORED, world.clock.now, 200, etag='"1"')
+        frontier.acknowledge(lease, visit)
+    assert frontier.refresh is not None
+    frontier.refresh.doubt([doubted])
+    frontier.checkpoint({})
+    world.clock.now += DAY
+    frontier, etags = world.begin("all"), dict[str, str]()
+    while lease := world.next(frontier):
+        assert lease.entry is not None
+        assert lease.entry.visit is not None
+        etags[lease.url] = lease.entry.visit.etag
+        world.visit(frontier, lease)
+    assert (etags[doubted], etags[sure]) == ("", '"1"')
 
 
 def test_a_visit_that_is_looked_at_again_is_charged_once(world: World) -> None:

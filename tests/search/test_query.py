@@ -12,6 +12,8 @@ from larmspider.search.query import (
     Clause,
     each_once,
     parse_query,
+    since_time,
+    until_time,
 )
 
 
@@ -130,3 +132,9 @@ def test_what_is_typed_twice_is_taken_once() -> None:
     typed = '"log in" "Log In" -old title:vpn -old title:vpn -"log in" line by line wrod~ wrod~'
     left = ["log in", "old", "vpn", "log in", "line", "by", "line", "wrod"]
     assert [clause.text for clause in each_once(parse_query(typed))] == left
+
+
+def test_a_period_ends_with_its_last_day() -> None:
+    assert until_time("2026-01-31") == since_time("2026-02-01", 0.0)
+    with pytest.raises(QueryError, match="date 'week' is unknown; expected a day as in 2026-01-31"):
+        until_time("week")

@@ -88,13 +88,18 @@ class Nginx:
 
     Raises RuntimeError with nginx's own message where it does not come up. ``workers`` is the
     number of its processes; one is enough for thousands of pages a second. The addresses in ``tls``
-    speak https; their blocks name a certificate.
+    speak https; their blocks name a certificate. ``port`` 0: a free one.
     """
 
     def __init__(
-        self, roots: Mapping[str, Path | str], workers: int = 1, tls: Collection[str] = ()
+        self,
+        roots: Mapping[str, Path | str],
+        workers: int = 1,
+        tls: Collection[str] = (),
+        port: int = 0,
     ) -> None:
         self.roots = dict(roots)
+        self._wanted_port = port
         self.tls = frozenset(tls)
         self.workers = workers
         self.port = 0
@@ -139,7 +144,7 @@ class Nginx:
             raise RuntimeError("nginx is not installed (Debian package nginx-light)")
         self._folder = tempfile.TemporaryDirectory(prefix="nginx-")
         self.folder.chmod(0o755)
-        self.port = free_port(*self.roots)
+        self.port = self._wanted_port or free_port(*self.roots)
         config = self.folder / "nginx.conf"
         config.write_text(self._config(), "utf-8")
         arguments = [NGINX, "-p", str(self.folder), "-c", str(config), "-e", "stderr"]
