@@ -160,7 +160,7 @@ def test_no_stats_key_is_written_out_in_the_code() -> None:
             assert '"larm/' not in path.read_text("utf-8"), path
 
 
-PAGES = [*DOCS.parent.glob("*.md"), *DOCS.glob("*.md"), *DOCS.parent.glob("benchmarks/*.md")]
+PAGES = [*DOCS.parent.glob("*.md"), *DOCS.rglob("*.md"), *DOCS.parent.glob("benchmarks/*.md")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
