@@ -194,7 +194,7 @@ def test_modules_that_are_named_exist(page: Path) -> None:
 
 
 def test_pages_that_the_code_names_exist() -> None:
-    """docs/performance.md, ARCHITECTURE.md and the like, in any text file of the project."""
+    """Such as docs/internals/performance.md, in any text file of the project."""
     project = DOCS.parent
     for top in ("larmspider", "tests", "benchmarks", "deploy", "examples"):
         for path in (project / top).rglob("*"):
