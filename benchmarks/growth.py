@@ -1,7 +1,7 @@
 """Does a crawl slow down or swell as it grows? Pages/s and memory at 10k, 100k and 1M pages.
 
     python -m benchmarks.growth [--pages 20000]                   # two minutes
-    python -m benchmarks.growth --pages 1100000 --plot docs/growth.png
+    python -m benchmarks.growth --pages 1100000 --plot docs/internals/growth.png
     python -m benchmarks.growth --pages 1100000 --dir DIR --seconds 60    # go on with that one
     python -m benchmarks.growth shapes                            # shapes.py: parts, one by one
 

@@ -1,6 +1,6 @@
 """Which order finds the most-linked pages first?
 
-    python -m benchmarks.orders [--site DIR] [--start PATH] [--plot docs/orders.png]
+    python -m benchmarks.orders [--site DIR] [--start PATH] [--plot docs/internals/orders.png]
 
 The link graph of a documentation site on disk is read once; then a crawl of one host, a page at a
 time, is played with the frontier itself for each LARM_STRATEGY. Printed is which share of the 100

@@ -454,7 +454,7 @@ DOWNLOADER = "larmspider.fetch.downloader.LarmDownloader"
 
 # The order of a host's URLs: `breadth-first`, `path-words` (fewer path segments first), `backlinks`
 # (more links seen first), `pagerank`. Hosts take turns whatever the order
-# (docs/performance.md#orders).
+# (docs/internals/performance.md#orders).
 LARM_STRATEGY = "breadth-first"
 
 # Seconds between two computations of the ranks, for `pagerank`. The ranks are of the pages stored
@@ -694,7 +694,7 @@ LARM_WEB_OPEN: list[str] = []
 
 # Who finds pages of hosts that were asked with credentials, and of files, without the token: the
 # groups and their hosts, as {"staff": ["*.hr.example", "file://"]}
-# (docs/search.md#who-may-see-what). A host is opened whole, at all its ports: "wiki" and "wiki:*"
+# (docs/permissions.md). A host is opened whole, at all its ports: "wiki" and "wiki:*"
 # are the same, and a pattern with a scheme or one port is refused. Needs LARM_SEARCH_GROUPS_HEADER.
 LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
 
@@ -720,8 +720,8 @@ LARM_SEARCH_COLOUR = ""
 LARM_SEARCH_LANGUAGE = ""
 
 # The names of crawls that `scrapy serve DIR DIR` searches together, by directory, as
-# {"/srv/crawl-hr": "Staff"} (docs/search.md#several-crawls-in-one-search). Others are named for
-# their directories.
+# {"/srv/crawl-hr": "Staff"} (docs/permissions.md#several-crawls-in-one-search). Other crawls have
+# the names of their directories.
 LARM_COLLECTIONS: dict[str, str] = {}
 
 # Words and phrases that mean the same, a group a line (docs/search.md#synonyms-and-best-bets).

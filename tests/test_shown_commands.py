@@ -24,7 +24,7 @@ from tests.support.servers.scripted import ScriptedServer
 
 PAGES = [
     *(PROJECT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
-    *(PROJECT / "docs").glob("*.md"),
+    *(PROJECT / "docs").rglob("*.md"),
     *(PROJECT / "benchmarks").glob("*.md"),
     PROJECT / "examples" / "intranet" / "README.md",
 ]
@@ -169,8 +169,8 @@ def test_a_crawl_is_read_as_shown(command: str, site: ScriptedServer, crawled: P
 def test_the_index_is_asked_from_python_as_shown(
     site: ScriptedServer, crawled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/search.md, "From Python": each of its lines."""
-    text = (PROJECT / "docs" / "search.md").read_text("utf-8")
+    """docs/search-api.md, "From Python": each of its lines."""
+    text = (PROJECT / "docs" / "search-api.md").read_text("utf-8")
     code = textwrap.dedent(text[text.index("    from larmspider") : text.index("An open Searcher")])
     monkeypatch.chdir(crawled)
     exec(code.replace("http://wiki.example/vpn", site.url("/vpn")), {})

@@ -57,11 +57,11 @@ class Added:
 
 
 class RecentlySeen:
-    """URLs that the frontier knows: the menu that is on each of a wiki's pages is asked for once.
+    """URLs that the frontier knows: a menu on each page of a wiki is looked up once.
 
-    What is known never becomes unknown, so an answer from here cannot be stale. It saves the hash
-    and the look into the database: 0.1 us instead of 3 (docs/performance.md has the rates on real
-    sites). Holds ``size`` to twice as many URLs: two generations, the older is dropped whole.
+    A known URL stays known, so an answer from here is never stale. It saves the hash and the
+    database lookup: 0.1 us instead of 3 (docs/internals/performance.md has hit rates). Holds
+    ``size`` to twice as many URLs in two generations; the older one is dropped as a whole.
     """
 
     def __init__(self, size: int = 32_768) -> None:

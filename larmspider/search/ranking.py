@@ -6,7 +6,7 @@ in the query are neighbours on the page. ``os.path.join()`` is three neighbours.
 must match, an excluded word must not.
 
 The weights were chosen on the first half of the manuals of benchmarks/manuals.py and judged by the
-other half (`python -m benchmarks.findability`; docs/search.md has the figures). None is delicate:
+other half (`python -m benchmarks.findability`; docs/internals/ has the figures). None is delicate:
 halving or doubling one moved the mean MRR of names by 0.015 at most.
 """
 

@@ -1154,7 +1154,7 @@ def results_json(
 ) -> dict[str, Any]:
     """The results of a search as JSON, for `scrapy search --json` and `/search?format=json`.
 
-    docs/search.md has the fields. They are stable: new ones may come, none changes its meaning.
+    docs/search-api.md has the fields. They are stable: new ones may come, none changes its meaning.
     """
     return {
         "query": query,

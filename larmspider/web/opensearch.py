@@ -5,7 +5,7 @@
      "highlight": {"fields": {"text": {}}}, "aggs": {"hosts": {"terms": {"field": "host"}}}}
 
 A query is what it is on the search page (search/query.py). What is not in this part is an error
-with OpenSearch's fields. docs/search.md has the details.
+with OpenSearch's fields. docs/search-api.md has the details.
 """
 
 from __future__ import annotations

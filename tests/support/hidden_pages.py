@@ -5,7 +5,7 @@
 
 The pages that may be seen are the same with and without the hidden pages, whose words and numbers
 a reader wants to know. All pages have about as many words in each field, for hits are ordered by
-the average length of all pages too (docs/search.md).
+the average length of all pages too (docs/permissions.md).
 """
 
 from __future__ import annotations

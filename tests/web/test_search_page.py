@@ -318,7 +318,7 @@ def test_what_means_nothing_is_told_beside_the_box(site: Served, target: str, me
 
 
 def test_json_has_the_documented_fields(site: Served) -> None:
-    """docs/search.md names each of them."""
+    """docs/search-api.md names each of them."""
     got = site.get("/search?q=rotor&type=html&since=2020-01-31&format=json")
     assert got.headers["Content-Type"].startswith("application/json")
     answer = got.json
@@ -343,7 +343,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
         "collection",
         "unreachable",
     }
-    documented = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
+    documented = Path(__file__).parents[2].joinpath("docs", "search-api.md").read_text("utf-8")
     for name in (*answer, *hit, *answer["facets"]):
         assert f"`{name}`" in documented, name
     assert site.get("/search?q=siren&page=3&format=json").json["offset"] == 20

@@ -6,7 +6,7 @@
 /search?q=vpn&copies=1                        copies of a page as hits of their own
 /search?q=vpn&sort=date                       newest first, of pages with all the words
 /search?q=vpn&unreachable=no                  without pages that were not reached lately
-/search?q=vpn&format=json                     the fields are in docs/search.md
+/search?q=vpn&format=json                     the fields are in docs/search-api.md
 /search/suggest?q=vp                          ["vp", ["vpn", "vpn for travellers"]]
 /search?similar=http://wiki.example/vpn       pages like this one; format=json too
 /search/copy?u=http://wiki.example/vpn&q=vpn  the text of its stored copy, with the words marked
