@@ -46,6 +46,8 @@ MAX_PARTITIONS = 16_384
 """The largest LARM_BLOCKS: the number of slots of a Redis Cluster."""
 NOTHING_KNOWN = "0 "
 """Committer.known of a worker without a commit."""
+WORKERS_NOTE = "workers"
+"""The note in a worker's frontier with the names of all workers that it met, one a line."""
 MARGIN = 0.1
 """The part of a lease that its worker does not use."""
 

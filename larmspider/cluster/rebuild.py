@@ -34,7 +34,7 @@ import msgpack
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import FORMAT, REBUILDING, is_rebuilding
-from larmspider.cluster.membership import Membership
+from larmspider.cluster.membership import WORKERS_NOTE, Membership
 from larmspider.cluster.redis_client import Command, RedisLink, pairs
 from larmspider.cluster.redis_records import (
     Outdated,
@@ -78,7 +78,8 @@ T = TypeVar("T")
 class Report:
     """Numbers of complete(). ``again``: pages by the worker whose directory was not brought;
     their URLs are queued again. ``lost``: partition -> URLs of which no directory has more than
-    that another worker fetched them."""
+    that another worker fetched them. ``absent``: workers that some directory knows, and whose own
+    directories were not brought."""
 
     workers: list[str] = field(default_factory=list)
     visited: int = 0
@@ -87,6 +88,7 @@ class Report:
     outdated: int = 0
     again: dict[str, int] = field(default_factory=dict)
     lost: dict[int, int] = field(default_factory=dict)
+    absent: list[str] = field(default_factory=list)
 
 
 class Rebuild:
@@ -95,7 +97,7 @@ class Rebuild:
     def __init__(self, link: RedisLink, keys: Keys) -> None:
         self._link, self._keys = link, keys
         self._format, self._brought = keys.crawl("format"), keys.crawl("rebuild")
-        self._lock = keys.crawl("rebuilding")
+        self._lock, self._met = keys.crawl("rebuilding"), keys.crawl("rebuild_workers")
         self._others: list[Command] = []
 
     def _staged(self, name: str, partition: int) -> bytes:
@@ -194,6 +196,8 @@ class Rebuild:
         self._flush_known()
         self._bring_hosts(reader, elsewhere)
         _, serial = reader.shared_crawl()
+        if names := (reader.note(WORKERS_NOTE) or b"").split():
+            self._link.run([("SADD", self._met, *names)])
         packed = msgpack.packb([serial, records.pack_positions(reader.positions())])
         self._link.run([("HSET", self._brought, worker, packed)])
         yield done
@@ -307,6 +311,8 @@ class Rebuild:
     ) -> Report:
         """Make the crawl of what was brought, and let workers join it."""
         report = Report(workers=self.brought())
+        (met,) = self._link.run([("SMEMBERS", self._met)])
+        report.absent = sorted({name.decode() for name in met} - {*report.workers})
         stored, stale = 0, defaultdict[str, list[Outdated]](list)
         partitions = range(self._keys.partitions)
         asked: list[Command] = [
@@ -326,7 +332,7 @@ class Rebuild:
             ]
         )
         gone = [self._staged(name, at) for at in used for name in _STAGED]
-        self._link.run([("UNLINK", key) for key in (*gone, self._brought, self._lock)])
+        self._link.run([("UNLINK", key) for key in (*gone, self._brought, self._met, self._lock)])
         return report
 
     def _make(

@@ -31,6 +31,7 @@ from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import partitions_of, refuse_rebuilding
 from larmspider.cluster.membership import (
     PARTITIONS,
+    WORKERS_NOTE,
     Beat,
     Membership,
     WorkerLease,
@@ -154,6 +155,7 @@ class ClusterWorker:
         self._moved: set[int] = set()  # those of the given ones that were moved here
         self._to_release: set[int] = set()
         self._waited_for: set[str] = set()
+        self._noted_workers = 0  # how many there were when their names were noted
         self._memory = MemoryWatch(self.link, self.keys, self.name)
         self._next_memory_look = 0.0
         assert crawler.stats is not None
@@ -398,6 +400,8 @@ class ClusterWorker:
     async def _tick(self) -> None:
         if self._beat.dead:
             await self._replace_expired()
+        if self._beat.workers != self._noted_workers:
+            await self._note_workers()
         if self._given and not self.ended:  # else they are of workers that have left already
             await self._load()
             self._wake()
@@ -448,6 +452,16 @@ class ClusterWorker:
         await asyncio.to_thread(self._memory.look, committed, pending, self._beat.workers)
         if waited and not self._memory.full:
             self._wake()
+
+    async def _note_workers(self) -> None:
+        """Let this directory know all workers by name, so that a rebuild can say which directories
+        are missing."""
+        number = self._beat.workers
+        names = await asyncio.to_thread(self.membership.names)
+        known = (self.backend.note(WORKERS_NOTE) or b"").decode().split()
+        if not {*names} <= {*known}:
+            self.backend.put_note(WORKERS_NOTE, "\n".join(sorted({*known, *names})).encode())
+        self._noted_workers = number
 
     async def _replace_expired(self) -> None:
         """Apply what workers whose leases ran out had committed; then their partitions are free."""

@@ -74,6 +74,11 @@ class Rebuilt:
                 f"{worker}: its directory was not brought; {counted(number, 'page')} of it"
                 f" {'is' if number == 1 else 'are'} fetched again"
             )
+        if others := [name for name in made.absent if name not in made.again]:
+            yield (
+                f"{', '.join(others)}: not brought either; what no other directory has of"
+                f" {'it' if len(others) == 1 else 'them'} begins from its hosts' seeds and links"
+            )
         lost = sorted(made.lost.items())
         for partition, number in lost[:_SHOWN]:
             yield (

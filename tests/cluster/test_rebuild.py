@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from larmspider.cluster.loading import partitions_of
+from larmspider.cluster.membership import WORKERS_NOTE
 from larmspider.cluster.rebuild import Rebuild
 from larmspider.errors import ConfigError, CrawlDirError, TemporaryError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState
+from larmspider.workers.rebuilding import Rebuilt
 from tests.support.frontier.conformance import OK, entry, urls
 from tests.support.frontier.redis_store import DyingLink, Killed, RedisStore
 
@@ -159,6 +161,19 @@ def test_a_partition_of_which_no_directory_has_more_than_states_is_named(store):
     pass_on(store, one, two)
     lose_redis(store, one, two)
     assert rebuild(store, "w2").lost == {store.keys.partition_of("a:80"): 3}
+
+
+def test_a_worker_of_which_no_directory_has_anything_but_the_name_is_named(store):
+    """Its pages were on hosts that no other worker had or linked to."""
+    one, two = store.join("w1", range(4)), store.join("w2", range(4, 8))
+    one.put_note(WORKERS_NOTE, b"w1\nw2")
+    one.checkpoint({})
+    two.checkpoint({})
+    lose_redis(store, one, two)
+    report = rebuild(store, "w1")
+    assert (report.absent, report.again, report.lost) == (["w2"], {}, {})
+    assert "w2: not brought either; what no" in "\n".join(Rebuilt({}, ["w1"], report).lines())
+    assert not store.client.exists(store.keys.crawl("rebuild_workers"))
 
 
 @pytest.mark.parametrize("order", [("w1", "w2"), ("w2", "w1")])

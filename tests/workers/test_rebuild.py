@@ -91,7 +91,8 @@ def test_the_crawl_goes_on_from_what_the_directories_have(crew: Crew) -> None:
 def test_pages_of_a_lost_disk_are_fetched_again(crew: Crew) -> None:
     lose_redis(crew)
     shutil.rmtree(crew.crawl / "w2")
-    rebuild(crew, "--complete")
+    made = json.loads(rebuild(crew, "--complete", "--json"))["made"]
+    assert made["absent"] == ["w2"], "the other directories know the workers that they met"
     crew.start(*NAMES)
     crew.end()
     crew.check_stores()
