@@ -24,7 +24,7 @@ MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 HUGE = (
     '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
 )
-"""Two cells: calamine asks for 400 GB for what lies between them."""
+"""Two cells of a sheet that declares one: calamine asks for 400 GB for what lies between."""
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +81,8 @@ def workbook(*sheets: str) -> bytes:
             "</Relationships>",
         }
         | {
-            f"xl/worksheets/s{n}.xml": f'<worksheet xmlns="{MAIN}"><sheetData>{rows}</sheetData>'
-            "</worksheet>"
+            f"xl/worksheets/s{n}.xml": f'<worksheet xmlns="{MAIN}"><dimension ref="A1"/>'
+            f"<sheetData>{rows}</sheetData></worksheet>"
             for n, rows in enumerate(sheets, 1)
         }
     )

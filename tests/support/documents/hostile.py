@@ -13,8 +13,8 @@ _TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml."
 
 
 def xlsx_of_two_far_cells() -> bytes:
-    """1.5 KB with a cell at each end of a sheet: calamine asks for 512 GB, and its process ends by
-    SIGABRT."""
+    """1.5 KB with a cell at each end of a sheet that declares to be small: calamine asks for 512 GB,
+    and its process ends by SIGABRT."""
     relation = (
         f'<Relationships xmlns="{_PACKAGE}relationships"><Relationship Id="r1"'
         f' Type="{_OFFICE}/%s" Target="%s"/></Relationships>'
@@ -35,7 +35,8 @@ def xlsx_of_two_far_cells() -> bytes:
             "xl/workbook.xml": f'<workbook {main} xmlns:r="{_OFFICE}"><sheets>'
             '<sheet name="s" sheetId="1" r:id="r1"/></sheets></workbook>',
             "xl/_rels/workbook.xml.rels": relation % ("worksheet", "worksheets/s1.xml"),
-            "xl/worksheets/s1.xml": f"<worksheet {main}><sheetData>{cells}</sheetData></worksheet>",
+            "xl/worksheets/s1.xml": f'<worksheet {main}><dimension ref="A1:B2"/>'
+            f"<sheetData>{cells}</sheetData></worksheet>",
         }
     )
 
