@@ -66,7 +66,7 @@ RECORD = FetchRecord(
 
 
 def urls(number: int, hosts: int) -> Iterator[str]:
-    """Of some 60 characters, as in docs/internals/performance.md."""
+    """URLs of about 60 characters, as in docs/internals/performance.md."""
     for n in range(number):
         yield f"http://wiki-{n % hosts}.example/team/handbook/page-{n:010}.html"
 
