@@ -13,8 +13,8 @@ _TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml."
 
 
 def xlsx_of_two_far_cells() -> bytes:
-    """1.5 KB with a cell at each end of a sheet that declares to be small: calamine asks for 512 GB,
-    and its process ends by SIGABRT."""
+    """1.5 KB with a cell at each end of a sheet that declares to be small: calamine asks for
+    512 GB, and its process ends by SIGABRT."""
     relation = (
         f'<Relationships xmlns="{_PACKAGE}relationships"><Relationship Id="r1"'
         f' Type="{_OFFICE}/%s" Target="%s"/></Relationships>'
