@@ -1,6 +1,6 @@
 """How current is a crawl that may visit so many pages a day? Real change histories, replayed.
 
-    python -m benchmarks.refresh --history GITDIR [--per-day 2] [--plot docs/refresh.png]
+    python -m benchmarks.refresh --history GITDIR [--per-day 2] [--plot docs/internals/refresh.png]
     python -m benchmarks.refresh --history GITDIR --runs 60     # the crawler itself
     python -m benchmarks.refresh --unchanged 10000              # what a refresh of these costs
 
