@@ -47,7 +47,9 @@ MAX_PARTITIONS = 16_384
 NOTHING_KNOWN = "0 "
 """Committer.known of a worker without a commit."""
 WORKERS_NOTE = "workers"
-"""The note in a worker's frontier with the names of all workers that it met, one a line."""
+"""The note in a worker's frontier with the names of the workers that it met, one a line."""
+MAX_NOTED = 1_000
+"""Names in WORKERS_NOTE; in containers each start may bring a new name."""
 MARGIN = 0.1
 """The part of a lease that its worker does not use."""
 

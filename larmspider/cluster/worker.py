@@ -30,6 +30,7 @@ from larmspider.cluster.joining import join
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import partitions_of, refuse_rebuilding
 from larmspider.cluster.membership import (
+    MAX_NOTED,
     PARTITIONS,
     WORKERS_NOTE,
     Beat,
@@ -454,13 +455,14 @@ class ClusterWorker:
             self._wake()
 
     async def _note_workers(self) -> None:
-        """Let this directory know all workers by name, so that a rebuild can say which directories
-        are missing."""
+        """Keep the names of all workers in this directory: a rebuild says which directories are
+        missing. Beyond MAX_NOTED names the oldest go."""
         number = self._beat.workers
         names = await asyncio.to_thread(self.membership.names)
         known = (self.backend.note(WORKERS_NOTE) or b"").decode().split()
-        if not {*names} <= {*known}:
-            self.backend.put_note(WORKERS_NOTE, "\n".join(sorted({*known, *names})).encode())
+        if new := [name for name in names if name not in known]:
+            noted = [*known, *new][-MAX_NOTED:]
+            self.backend.put_note(WORKERS_NOTE, "\n".join(noted).encode())
         self._noted_workers = number
 
     async def _replace_expired(self) -> None:

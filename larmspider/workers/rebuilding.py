@@ -76,8 +76,8 @@ class Rebuilt:
             )
         if others := [name for name in made.absent if name not in made.again]:
             yield (
-                f"{', '.join(others)}: not brought either; what no other directory has of"
-                f" {'it' if len(others) == 1 else 'them'} begins from its hosts' seeds and links"
+                f"{', '.join(others)}: directory not brought; URLs that no other directory has"
+                " begin from their hosts' seeds and links"
             )
         lost = sorted(made.lost.items())
         for partition, number in lost[:_SHOWN]:

@@ -172,7 +172,9 @@ def test_a_worker_of_which_no_directory_has_anything_but_the_name_is_named(store
     lose_redis(store, one, two)
     report = rebuild(store, "w1")
     assert (report.absent, report.again, report.lost) == (["w2"], {}, {})
-    assert "w2: not brought either; what no" in "\n".join(Rebuilt({}, ["w1"], report).lines())
+    assert "w2: directory not brought; URLs that no other" in "\n".join(
+        Rebuilt({}, ["w1"], report).lines()
+    )
     assert not store.client.exists(store.keys.crawl("rebuild_workers"))
 
 
