@@ -67,6 +67,7 @@ class World:
         self.stored: list[Any] = []
         self.asked: list[str] = []
         self.for_all = True
+        self.random = random.Random(1).random
         self.bodies: dict[str, Page] = {}
         """The versions that are stored."""
         self.day = 0
@@ -82,7 +83,7 @@ class World:
 
     def begin(self, mode: str = "all") -> Frontier:
         frontier = build(MemoryBackend(self.disk), self.clock, robots=self.robots)
-        frontier.refresh = Revisiting(frontier, self.forms, mode=mode)
+        frontier.refresh = Revisiting(frontier, self.forms, mode=mode, random=self.random)
         frontier.refresh.recover()
         frontier.gate.links_to = lambda urls: [self.links.get(url, 0) for url in urls]
         return frontier
