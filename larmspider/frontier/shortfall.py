@@ -164,12 +164,12 @@ class Evidence:
             self.moved_to = self.moved_to or link.url[:MAX_EXAMPLE]
 
     def _count_links(self, page: Page) -> None:
-        host = host_of(page.url)
+        host, start = host_of(page.url), "/".join(page.url.split("/", 3)[:3]) + "/"
         here = (page.url, page.normalized, page.exact)
         for link in page.links:
             if link.url in here or link.normalized in here:
                 continue
-            if host_of(link.url) != host:
+            if not link.url.startswith(start) and host_of(link.url) != host:
                 if link.rejected_by == "scope":
                     self.outside += 1
                     self.outside_at = self.outside_at or link.url[:MAX_EXAMPLE]
