@@ -99,8 +99,8 @@ LARM_BATCH_URLS = 1000
 # and holds in memory (65,536 in all partitions at most).
 LARM_LOCAL_QUEUE = 256
 
-# A worker that Redis has not heard of for so many seconds is replaced by the others
-# (docs/workers.md#leases). At least 1; the same for all workers.
+# Seconds without a sign of life in Redis until other workers take over a worker's hosts
+# (docs/workers.md#when-a-worker-stops-or-dies). At least 1; the same for all workers.
 LARM_LEASE_SECS = 15.0
 
 # At the end of the crawl wait for seeds in `<spider>:start_urls`, for ever.
