@@ -1,4 +1,4 @@
-"""What is fetched of a robots.txt. What the answers mean: docs/hostile-web.md."""
+"""What is fetched of a robots.txt. What the answers mean: docs/internals/hostile-web.md."""
 
 from __future__ import annotations
 
