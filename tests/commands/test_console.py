@@ -21,8 +21,8 @@ from tests.support.crawling import PROJECT, scrapy
 from tests.support.servers.scripted import ScriptedServer
 
 LARMSPIDER = str(Path(sys.executable).with_name("larmspider"))
-DOCS = (PROJECT / "docs" / "operations.md").read_text("utf-8")
-SECTION = DOCS[DOCS.index("## From a script") : DOCS.index("## Deploying")]
+DOCS = (PROJECT / "docs" / "deploy.md").read_text("utf-8")
+SECTION = DOCS[DOCS.index("## From a script") : DOCS.index("## Several crawls")]
 SCRIPTS = re.findall(r"^ {4}import (?:.*\n(?=    |\n))+", SECTION, re.MULTILINE)
 
 
@@ -89,7 +89,7 @@ def test_settings_that_are_not_there_are_an_error_of_one_line(
 def test_a_program_crawls_as_shown(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path, number: int
 ) -> None:
-    """Each script of docs/operations.md."""
+    """Each script of docs/deploy.md."""
     server = scripted_server({"/": "<a href=/a>a</a>", "/a": "<title>A</title>needle"})
     script = textwrap.dedent(SCRIPTS[number]).replace("http://wiki.example/", server.url("/"))
     (tmp_path / "script.py").write_text(script)

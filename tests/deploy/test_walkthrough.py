@@ -1,4 +1,4 @@
-"""docs/operations.md, "All of it on one machine", is run as it stands."""
+"""docs/internals/deploy.md, "All of it on one machine", is run as it stands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHOWN = [
 
 
 def commands() -> str:
-    text = (PROJECT / "docs" / "operations.md").read_text("utf-8")
+    text = (PROJECT / "docs" / "internals" / "deploy.md").read_text("utf-8")
     walk = text[text.index("<!-- walk -->") : text.index("<!-- end of walk -->")]
     return textwrap.dedent(walk.partition("\n")[2])
 
