@@ -176,6 +176,21 @@ def test_the_index_is_asked_from_python_as_shown(
     exec(code.replace("http://wiki.example/vpn", site.url("/vpn")), {})
 
 
+def test_a_crawl_is_read_from_python_as_shown(
+    site: ScriptedServer,
+    crawled: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """docs/export.md, "From Python"."""
+    code = (PROJECT / "docs" / "export.md").read_text("utf-8").split("```")[1]
+    code = code.removeprefix("python\n").replace('host="*.wiki.example", ', "")
+    monkeypatch.chdir(crawled)
+    exec(code.replace("http://wiki.example/Start", site.url("/Start")), names := dict[str, Any]())
+    assert names["page"].title == "Start"
+    assert "your first login" in capsys.readouterr().out
+
+
 @pytest.mark.skipif(
     REDIS_SERVER is None or not shutil.which("redis-cli"),
     reason="redis-server or redis-cli is not installed (Debian packages redis-server, redis-tools)",
