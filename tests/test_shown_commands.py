@@ -64,6 +64,7 @@ ELSEWHERE = {
     r"scrapy traps": "tests/reports/test_traps.py",
     r"unshare .*silent_names": "tests/hostile/test_cases.py",
     r"python -m pytest tests/hostile": "a run of the tests",
+    r"python -m tests\.test_words": "tests/test_words.py",
     r"openssl rand|openssl pkcs12|chmod 600|curl -V": "other programs, as their manuals have it",
 }
 """Beginnings of commands, and where they are run. A path of a test has to exist."""
