@@ -69,7 +69,7 @@ class AcknowledgeMiddleware(WithScheduler):
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         lease = response.meta.get(LEASE)
-        if lease is None or lease.is_own:
+        if lease is None or lease.own is not None:
             async for item in result:
                 yield item
             return

@@ -38,7 +38,7 @@ class AnswersMiddleware(WithScheduler):
     def process_response(self, request: Request, response: Response) -> Request | Response:
         lease = request.meta.get(LEASE)
         self._count_request(lease)
-        if lease is None or lease.is_own:
+        if lease is None or lease.own is not None:
             return response
         scheduler, seconds = self.lessor, elapsed(request)
         if why := request.meta.pop(NOT_RENDERED, None):
@@ -66,7 +66,7 @@ class AnswersMiddleware(WithScheduler):
         lease = request.meta.get(LEASE)
         if not isinstance(exception, IgnoreRequest):  # else it was not sent
             self._count_request(lease)
-        if lease is None or lease.is_own:
+        if lease is None or lease.own is not None:
             return None
         return self._failed(request, exception)
 

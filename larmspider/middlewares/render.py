@@ -76,7 +76,7 @@ class RenderMiddleware(WithScheduler):
         site = self.sites.for_url(request.url)
         if (
             lease is None
-            or lease.is_own
+            or lease.own is not None
             or site is None
             or not site.options.render
             or request.method != "GET"

@@ -15,7 +15,8 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -61,10 +62,15 @@ _RAISED = {"a store raised": "store", "the spider raised": "spider"}
 
 
 class Leases:
-    """A lease stays in Request.meta until its URL has its final state."""
+    """A lease stays in Request.meta until its URL has its final state. ``wake`` lets the engine ask
+    for Requests."""
 
-    def __init__(self, frontier: Frontier, counters: StatsCollector) -> None:
-        self.frontier, self.counters = frontier, counters
+    def __init__(
+        self, frontier: Frontier, counters: StatsCollector, wake: Callable[[], None]
+    ) -> None:
+        self.frontier, self.counters, self._wake = frontier, counters, wake
+        self.ready: deque[Request] = deque()
+        """Requests that are sent next, of leases that are out: redirects of own fetches."""
         self._out: set[Lease] = set()
         self._parked: dict[str, int] = {}
 
@@ -76,6 +82,11 @@ class Leases:
 
     def take(self, lease: Lease) -> None:
         self._out.add(lease)
+
+    def hand_out(self, request: Request) -> None:
+        """Let Scrapy take this Request next, for a lease that is out."""
+        self.ready.append(request)
+        self._wake()
 
     def release(self, request: Request) -> Request:
         """The fetch was not made: its URL returns to its place in the queue. Scrapy drops the
@@ -113,7 +124,7 @@ class Leases:
     def acknowledge(self, request: Request, visit: FetchRecord) -> None:
         """The URL has its final state; nothing happens if it had one already."""
         lease = request.meta.pop(LEASE, None)
-        if lease is not None and not lease.is_own:
+        if lease is not None and lease.own is None:
             self.acknowledge_lease(lease, visit, elapsed(request))
 
     def acknowledge_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
@@ -166,22 +177,23 @@ class Leases:
         self.frontier.merge(lease, merged)
 
     def end_own(self, lease: Lease) -> None:
-        """The robots.txt or source of a lease was answered, or failed."""
+        """A fetch of the frontier's own is over."""
         self._out.discard(lease)
         self._warn_if_parked(lease)
+        self._wake()
 
     def end_lost(self) -> None:
         """End the leases that a component lost: their fetches failed."""
         for lease in self:
             shown = without_userinfo(lease.url)
             logger.error("Nobody ended the fetch of %s; it counts as failed", shown)
-            if lease.is_own:
-                self.frontier.failed(lease, "lost", 0.0)
+            if lease.own is not None:
+                self.frontier.own_ended(lease, "lost")
                 self.end_own(lease)
             else:
-                self.acknowledge_lease(
-                    lease, FetchRecord(UrlState.FAILED, time=time.time(), reason="lost")
-                )
+                lost = FetchRecord(UrlState.FAILED, time=time.time(), reason="lost")
+                self.acknowledge_lease(lease, lost)
+        self._wake()
 
     def _warn_if_parked(self, lease: Lease) -> None:
         """After a failure: log where it was one too many for the host."""

@@ -26,6 +26,7 @@ from larmspider.extraction.html import extract
 from larmspider.frontier.deletes import AT_LEAST, Observation
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
+from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.revisiting import Revisiting
 from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.records import UrlState, url_key
@@ -110,11 +111,11 @@ class World:
     def answer(self, frontier: Frontier, lease: Lease) -> None:
         path = lease.url.removeprefix("http://h/")
         self.asked.append(path)
-        if lease.is_robots:
+        if lease.kind is FetchKind.ROBOTS:
             frontier.robots_loaded(lease, b"", 0.0)
             return
-        if lease.is_source:
-            frontier.source_read(lease, "404", 0.0)
+        if lease.own is not None:
+            frontier.own_ended(lease, "404")
             return
         found = self.site.get(path) or page(path)
         answer = found(path) if callable(found) else found
