@@ -21,6 +21,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from larmspider.errors import ConfigError
+from larmspider.frontier.ending import Ending, Output
 from larmspider.frontier.group import Group
 from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.slots import Slot
@@ -342,7 +343,11 @@ class Lease:
     ``reached`` is a time by which the request had come to its host. ``disallowed``: robots.txt does
     not allow the page any more. ``judged``: the answer has counted for or against the host.
     ``holder`` is the Request that carries the lease: others may have a copy of its meta, but only
-    this one may end the lease. ``overdue``: the fetch was cancelled, for others.
+    this one may end the lease. ``requeued``: the lease was released, so that Scrapy need not
+    schedule its Request again. ``overdue``: the fetch was cancelled, for others. ``proof``: how
+    often it had been proved, when the request was sent, that somebody is signed in to its host;
+    None for a host without a login. ``unrendered``: the error for which Chromium could not say what
+    the page is. ``output`` and ``ending``: see ending.py.
     """
 
     url: str
@@ -355,7 +360,12 @@ class Lease:
     judged: bool = field(default=False, repr=False)
     reached: float = field(default=0.0, repr=False)
     holder: object | None = field(default=None, repr=False)
+    requeued: bool = field(default=False, repr=False)
     overdue: bool = field(default=False, repr=False)
+    proof: int | None = field(default=None, repr=False)
+    unrendered: Exception | None = field(default=None, repr=False)
+    output: Output | None = field(default=None, repr=False)
+    ending: Ending | None = field(default=None, repr=False)
 
     @property
     def kind(self) -> FetchKind:

@@ -20,8 +20,11 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING
 
+from scrapy import Request
+
 from larmspider import stats
 from larmspider.frontier.describe import failure_in_words
+from larmspider.frontier.ending import GiveBack
 from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.storage.records import (
     FetchRecord,
@@ -33,7 +36,6 @@ from larmspider.frontier.storage.records import (
 from larmspider.items import REQUISITE, FailedFetch
 from larmspider.requests import (
     LEASE,
-    REQUEUED,
     SAME_PAGE,
     SEED,
     is_page_request,
@@ -47,8 +49,9 @@ from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
-    from scrapy import Request, Spider
+    from scrapy import Spider
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from scrapy.statscollectors import StatsCollector
 
     from larmspider.frontier.frontier import Frontier
@@ -91,25 +94,31 @@ class Leases:
     def release(self, request: Request) -> Request:
         """The fetch was not made: its URL returns to its place in the queue. Scrapy drops the
         Request."""
-        lease = request.meta.pop(LEASE)
-        self._out.discard(lease)
+        lease = self._requeued(request)
         self.frontier.release(lease)
-        request.meta[REQUEUED] = True
         return request
 
     def retry(
         self, request: Request, kind: str, retry_after: float | None = None
     ) -> Request | None:
         """Queue a failed fetch again, with backoff; None if it has had its attempts."""
-        lease = request.meta[LEASE]
-        if not self.frontier.may_retry(lease, kind):
+        if not self.frontier.may_retry(request.meta[LEASE], kind):
             return None
-        request.meta.pop(LEASE)
-        self._out.discard(lease)
+        lease = self._requeued(request)
         self.frontier.failed(lease, kind, elapsed(request), retry_after=retry_after)
         self._warn_if_parked(lease)
-        request.meta[REQUEUED] = True
         return request
+
+    def _requeued(self, request: Request) -> Lease:
+        lease: Lease = request.meta[LEASE]
+        self._out.discard(lease)
+        lease.requeued = True
+        return lease
+
+    def _take_back(self, request: Request) -> Lease:
+        lease: Lease = request.meta.pop(LEASE)
+        self._out.discard(lease)
+        return lease
 
     def release_slot(
         self, request: Request, kind: str = "", retry_after: float | None = None
@@ -123,8 +132,9 @@ class Leases:
 
     def acknowledge(self, request: Request, visit: FetchRecord) -> None:
         """The URL has its final state; nothing happens if it had one already."""
-        lease = request.meta.pop(LEASE, None)
+        lease = lease_of(request)
         if lease is not None and lease.own is None:
+            del request.meta[LEASE]
             self.acknowledge_lease(lease, visit, elapsed(request))
 
     def acknowledge_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
@@ -132,7 +142,8 @@ class Leases:
         self._out.discard(lease)
         refresh, merger = self.frontier.refresh, self.frontier.merger
         if refresh is not None and lease.entry is not None and lease.entry.visit is not None:
-            self.frontier.acknowledge(lease, refresh.kept(lease.entry.visit))  # nobody has judged
+            # nobody has judged, or a store would not take what came of it: the page stays as it was
+            self.frontier.acknowledge(lease, refresh.kept(lease.entry.visit))
             return
         entry = lease.entry
         if entry is not None and entry.link_type == REQUISITE:
@@ -147,31 +158,22 @@ class Leases:
         else:
             self.frontier.acknowledge(lease, visit)
 
-    def revisited(self, request: Request, record: FetchRecord | None, *, stored: bool) -> None:
-        """A visit again is judged: the URL has this record now; None: it is forgotten. Without
-        ``stored`` a store would not take what came of it, and the page stays as it was."""
-        lease = request.meta.pop(LEASE)
-        self._out.discard(lease)
-        refresh, entry = self.frontier.refresh, lease.entry
-        assert refresh is not None
-        assert entry.visit is not None
-        if not stored:
-            self.frontier.acknowledge(lease, refresh.kept(entry.visit))
-        elif record is None:
+    def revisited(self, request: Request, record: FetchRecord | None) -> None:
+        """A visit again is judged: the URL has this record now; None: it is forgotten."""
+        lease = self._take_back(request)
+        if record is None:
             self.frontier.forget(lease)
         else:
             self.frontier.acknowledge(lease, record)
 
     def look_again(self, request: Request, seconds: float) -> None:
         """A page that was visited again is fetched once more, ``seconds`` later."""
-        lease = request.meta.pop(LEASE)
-        self._out.discard(lease)
+        lease = self._take_back(request)
         self.frontier.look_again(lease, seconds)
 
     def merge(self, request: Request, merged: MergedUrl) -> None:
         """The page is that of another URL."""
-        lease = request.meta.pop(LEASE)
-        self._out.discard(lease)
+        lease = self._take_back(request)
         if merged.rules:
             self.counters.inc_value(stats.RUN.format(state="merged"))
         self.frontier.merge(lease, merged)
@@ -211,6 +213,19 @@ class Leases:
         else:
             seconds = record.until - time.time()
             logger.warning("Host %s: left alone for %.0f s: %s", record.host, seconds, reason)
+
+
+def lease_of(message: object) -> Lease | None:
+    """The lease of a Request, or of the one behind a response or failure, while it is out."""
+    request = getattr(message, "request", message)
+    lease: Lease | None = request.meta.get(LEASE) if isinstance(request, Request) else None
+    return None if lease is None or lease.requeued else lease
+
+
+def give_back(response: Response) -> None:
+    """The crawl stops, and a spider drops this response: its URL goes back to its queue."""
+    if (lease := lease_of(response)) is not None:
+        lease.ending = GiveBack()
 
 
 def elapsed(request: Request) -> float:

@@ -21,7 +21,7 @@ from larmspider.formatting import counted, printable
 from larmspider.frontier.delete_gate import LOGIN, Notice
 from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.politeness import failure_kind
-from larmspider.requests import LEASE, PROOF
+from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.own_fetches import OwnFetches
 
 if TYPE_CHECKING:
@@ -135,18 +135,17 @@ class LoginFetch(OwnFetches):
     def turned_away(self, request: Request, response: Response) -> bool | SignedOut:
         """Whether a page has to be asked again, when the login was made; SignedOut for one that is
         not for this user."""
-        session = self.sessions.of_url(request.url)
-        if session is None or PROOF not in request.meta:
+        session, lease = self.sessions.of_url(request.url), lease_of(request)
+        if session is None or lease is None or lease.proof is None:
             return False
         if not session.is_turned_away(response):
             session.was_well(request.url)
             return False
-        lease = request.meta[LEASE]
-        answer = session.turned_away(request.url, request.meta[PROOF], self.frontier.clock())
+        answer = session.turned_away(request.url, lease.proof, self.frontier.clock())
         if isinstance(answer, Trouble):
             self._wait(lease.host, answer)
         elif answer is False:
-            if session.is_final(response) and lease.entry.visit is None:
+            if session.is_final(response) and lease.entry and lease.entry.visit is None:
                 return SignedOut("shows the login form, though signed in: not for this user")
             return False
         else:

@@ -40,7 +40,7 @@ from larmspider.index.unreached import LASTING_SECS
 from larmspider.items import REQUISITE
 from larmspider.pipelines.compaction import finish as finish_compaction
 from larmspider.pipelines.store import Store
-from larmspider.requests import LEASE, REQUEUED
+from larmspider.requests import LEASE
 from larmspider.scheduler.checkpoint import let_go, recover_stores, store_positions
 from larmspider.scheduler.counters import end_of_refresh, final_counts
 from larmspider.scheduler.leases import Leases, RequestConverter, refused_by_robots
@@ -448,10 +448,10 @@ class FrontierScheduler:
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a Request; False if its URL is known, beyond a limit, or it cannot be kept."""
-        if request.meta.pop(REQUEUED, False):
-            return True
         lease = request.meta.pop(LEASE, None)
         if lease is not None and lease.holder is request:
+            if lease.requeued:
+                return True
             # a middleware returned this Request again: its first fetch has had its answer
             if lease.own is not None:
                 request.meta[LEASE] = lease

@@ -24,6 +24,7 @@ from larmspider import options, stats
 from larmspider.extraction.fingerprint import fingerprint, link_signature, signature
 from larmspider.extraction.html import extract
 from larmspider.frontier.deletes import AT_LEAST, Observation
+from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.own_fetch import FetchKind
@@ -33,7 +34,6 @@ from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.middlewares.revisits import RevisitsMiddleware, _Judge
-from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED
 from larmspider.scheduler.counters import end_of_refresh
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
@@ -144,18 +144,19 @@ class World:
             record = None if isinstance(removed, Removed) else decision.record
             self.stored += [removed] if removed else []
         else:
-            request = Request(lease.url, meta={LEASE: lease})
+            request = Request(lease.url)
             response = HtmlResponse(lease.url, answer.status, body=answer.body, request=request)
-            judge = _Judge(refresh, entry, response, for_all=self.for_all)
+            judge = _Judge(refresh, lease, response, for_all=self.for_all)
             if judge.wants_stored(answer):
                 judge.stored = self.bodies.get(lease.url)
             items = list(judge.judge(answer))
             self.bodies |= {item.url: item for item in items if isinstance(item, Page)}
             self.stored += items
-            if later := response.meta.get(LOOK_AGAIN):
-                frontier.look_again(lease, later)
+            if isinstance(lease.ending, LookAgain):
+                frontier.look_again(lease, lease.ending.seconds)
                 return
-            record = response.meta[REVISITED]
+            assert isinstance(lease.ending, Revisited)
+            record = lease.ending.record
         if record is None:
             frontier.forget(lease)
         else:
