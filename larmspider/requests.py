@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from larmspider.items import Link, Page
 
 LEASE = "larm_lease"
-"""Request.meta: the frontier's lease, from next_request() until the URL has its final state."""
-REQUEUED = "larm_requeued"
-"""Request.meta: the lease was released, so that Scrapy need not schedule the Request again."""
+"""Request.meta: the frontier's lease, from next_request() until it ends (scheduler/leases.py)."""
 SAME_PAGE = "larm_same_page"
 """Request.meta: a redirect led from one spelling of a page to another; fetched although known."""
 URL = "larm_url"
@@ -35,14 +33,9 @@ with ``meta=response.meta`` passes them on to another URL, for which they mean n
 SEED = "larm_seed"
 """Request.meta: a seed. Scrapy marks seeds dont_filter; even so a later run of the same crawl does
 not fetch them again."""
-GIVE_BACK = "larm_give_back"
-"""Request.meta, set by a spider that drops a response because the crawl stops: the URL goes back to
-its queue."""
 TIMING = "larm_timing"
 """Request.meta, after the fetch: seconds from its start until each step was done (dns, connect,
 tls, first_byte, total), 0.0 for steps that were not needed, as on a reused connection."""
-COPY = "larm_copy"
-"""Request.meta, after the fetch: a Page that is not stored, and why (middlewares/copies.py)."""
 VALIDATORS = "larm_validators"
 """Request.meta, after the fetch: headers that make the next request for this URL a conditional one
 (RFC 9110 13.1), If-None-Match and If-Modified-Since; empty where the response allows none."""
@@ -50,11 +43,6 @@ TOO_LARGE = "larm_too_large"
 """A flag of a Response: a document whose body was not taken, as it is larger than allowed."""
 BLOB = "larm_blob"
 """Request.meta, after the fetch: the body, where it is too large for memory (fetch/blobs.py)."""
-REVISITED = "larm_revisited"
-"""Request.meta, after a visit again: the FetchRecord that its URL has once the stores are through;
-None where the page is taken out, and its URL forgotten."""
-LOOK_AGAIN = "larm_look_again"
-"""Request.meta, after a visit again: the page is to be fetched once more, at once."""
 CUT_BYTES = "larm_cut_bytes"
 """Request.meta: the body is cut after so many bytes, as if it were whole."""
 WITHOUT_SECRETS = "larm_without_secrets"
@@ -63,24 +51,12 @@ sent, nor are Authorization and Cookie, whoever has added them."""
 NOTHING_SECRET = {WITHOUT_SECRETS: True, "dont_merge_cookies": True, "dont_cache": True}
 """Request.meta for a URL that another origin has named: nothing tells its server who we are. Its
 cookies are not kept (COOKIES_ENABLED), and its answer is no other request's (HTTPCACHE_ENABLED)."""
-PROOF = "larm_proof"
-"""Request.meta of a host with a login: how often it had been proved, when this was sent, that
-somebody is signed in."""
-NOT_RENDERED = "larm_not_rendered"
-"""Request.meta, after the fetch: the error for which Chromium could not say what the page is."""
 _RUNTIME = (
     LEASE,
-    REQUEUED,
     SEED,
-    GIVE_BACK,
-    COPY,
     BLOB,
-    REVISITED,
-    LOOK_AGAIN,
     TIMING,
     VALIDATORS,
-    PROOF,
-    NOT_RENDERED,
     "download_started",
     "download_latency",
     "download_slot",

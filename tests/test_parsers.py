@@ -194,7 +194,8 @@ WHERE: Mapping[str, Row] = {
         CRAWL, _APART, "extractor_for", "requisites_of_page", "requisites_of_style"
     ),
     "frontier/shortfall.py": row(CRAWL, "whether a type is read; opens nothing", "extractor_for"),
-    "scheduler/source_fetch.py": row(CRAWL, _APART, "extractor_for", "read_aside"),
+    "scheduler/probe_fetch.py": row(CRAWL, _APART, "extractor_for"),
+    "scheduler/source_fetch.py": row(CRAWL, _APART, "read_aside"),
     # robots.txt, sitemaps, feeds, charsets
     "extraction/sitemap.py": row(
         CRAWL,

@@ -45,7 +45,7 @@ from larmspider.fetch.sites.curl import apply_site
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.fetch.sites.session import Sessions
 from larmspider.fetch.transfer import Transfer, response_of, set_timing
-from larmspider.requests import BLOB, PROOF, TIMING, TOO_LARGE, WITHOUT_SECRETS, is_of_page
+from larmspider.requests import BLOB, LEASE, TIMING, TOO_LARGE, WITHOUT_SECRETS, is_of_page
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -181,8 +181,8 @@ class CurlHandler:
         transfer = self._take(site)
         try:
             self._prepare(transfer, request, site, lines, total - waited, waited)
-            if session is not None:
-                request.meta[PROOF] = session.proof
+            if session is not None and (lease := request.meta.get(LEASE)) is not None:
+                lease.proof = session.proof
             try:
                 code, words = await self._loop.start(transfer.curl)
             except asyncio.CancelledError:

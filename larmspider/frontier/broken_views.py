@@ -27,6 +27,8 @@ import msgpack
 
 from larmspider.formatting import counted
 from larmspider.frontier.hosts import Host, Lease
+from larmspider.frontier.own_fetch import FetchKind, OwnFetch
+from larmspider.frontier.politeness import failure_kind
 from larmspider.frontier.storage.records import MAX_PRIORITY, QueuedUrl
 from larmspider.frontier.strategies import FIRST, LATER
 from larmspider.frontier.traps import MAX_LEVEL
@@ -109,6 +111,10 @@ class HostViews:
         """The oldest view that is not broken, else the oldest one."""
         oldest = next(iter(self.records))
         del self.records[next((v for v, r in self.records.items() if not r.broken), oldest)]
+
+    def probe_released(self) -> None:
+        """The probe was not fetched."""
+        self.probe = ""
 
     def host_works(self, but: str = "") -> None:
         """A URL of the host worked, of another view than those that fail."""
@@ -276,30 +282,26 @@ class ViewWatch:
     def is_probing(self, host: Host) -> bool:
         return host.views is not None and bool(host.views.probe)
 
-    def is_probe(self, host: Host, url: str) -> bool:
-        return host.views is not None and host.views.probe == url
-
-    def probe_due(self, host: Host, allowed: Callable[[str], bool]) -> str:
-        """The URL to fetch now, or ""."""
+    def own_fetch(self, host: Host, allowed: Callable[[str], bool]) -> OwnFetch | None:
+        """The page that worked, if it is to be fetched now."""
         if not self.wants_probe(host):
-            return ""
+            return None
         views = host.views
         assert views is not None
         if not allowed(host.worked):
             host.worked, views.wants_probe = "", False
-            return ""
+            return None
         views.probe = host.worked
-        return views.probe
+        return OwnFetch(
+            FetchKind.VIEW_PROBE,
+            views.probe,
+            views.probe_released,
+            lambda answer, *_: self._probe_ended(host, views, answer),
+        )
 
-    def probe_released(self, host: Host) -> None:
-        """The request was not made."""
-        assert host.views is not None
-        host.views.probe = ""
-
-    def probe_answered(self, host: Host, *, works: bool) -> None:
+    def _probe_ended(self, host: Host, views: HostViews, answer: str) -> None:
         """After the host was judged by the answer."""
-        views = host.views
-        assert views is not None
+        works = not failure_kind(answer).blames_host
         views.probe = ""
         views.wants_probe = not works and not host.record.parks
         if works:

@@ -51,6 +51,7 @@ from larmspider.frontier.moves import (
     note_of_move,
     pack_move,
 )
+from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
     FetchRecord,
@@ -153,6 +154,23 @@ class _Probe:
     target: str = ""
     unread: bool = False
 
+    def answered(self, page: Page | None) -> None:
+        """``page`` as read from a 200 or a redirect; None for any other answer, which says that the
+        host tells errors as such. If ``page`` is unread, no other unread page of this host is
+        believed."""
+        self.wanted = self.out = False
+        if page is None:
+            return
+        self.target = redirect_target(page)
+        if page.status == 200 and len(page.text) >= LEAST_TEXT:
+            self.error, self.password = error_signature(page), asks_password(page)
+        elif page.status == 200:
+            self.unread = bool(page.unread)
+
+    def released(self) -> None:
+        """The request was not made."""
+        self.out = False
+
 
 @dataclass(slots=True)
 class _Host:
@@ -175,23 +193,24 @@ class _Host:
 
 
 class DeleteGate:
-    """``schedule`` makes pages of a host due: (host, keys, time). ``shared`` with other workers:
-    the brake counts the hosts of this one, which bring and take their numbers with them."""
+    """``schedule`` makes pages of a host due: (host, keys, time). ``links_to`` gives the number of
+    pages that link to each of some URLs, as far as it is known. ``shared`` with other workers: the
+    brake counts the hosts of this one, which bring and take their numbers with them."""
 
     def __init__(
         self,
         backend: Backend,
         schedule: Callable[[str, Iterable[bytes], float], None],
+        links_to: Callable[[Sequence[str]], Sequence[int]] | None = None,
         *,
         shared: bool = False,
     ) -> None:
         self._backend, self._schedule, self._shared = backend, schedule, shared
+        self.links_to = links_to or (lambda urls: [0] * len(urls))
         self._hosts: dict[str, _Host] = {}
         self._changed: set[str] = set()
         self._silent: set[str] = set()  # hosts that somebody is told of
         self.brake = Brake()
-        self.links_to: Callable[[Sequence[str]], Sequence[int]] = lambda urls: [0] * len(urls)
-        """How many pages link to each of some URLs, as far as that is known."""
         self.notices: list[Notice] = []
         """What somebody should be told; whoever does empties the list."""
         self.take_out: Callable[[str, float], None] | None = None
@@ -276,19 +295,25 @@ class DeleteGate:
             earlier.add(before.signature or before.digest)
         return Observation.LOGIN if len(earlier) > MANY else None
 
-    def probe_due(self, host: str, allowed: Callable[[str], bool]) -> str:
-        """The made-up URL that is to be asked for now, or ""."""
-        mine = self._hosts.get(host)
-        if mine is None or mine.probe is None or not mine.probe.wanted or mine.probe.out:
-            return ""
-        if not allowed(mine.probe.url):
-            mine.probe.wanted = False
-            return ""
-        mine.probe.out = True
-        return mine.probe.url
+    def own_fetch(self, host: str, allowed: Callable[[str], bool]) -> OwnFetch | None:
+        """The made-up URL, if it is to be fetched now."""
+        if not self.wants_probe(host):
+            return None
+        probe = self._of(host).probe
+        assert probe is not None
+        if not allowed(probe.url):
+            probe.wanted = False
+            return None
+        probe.out = True
+        return OwnFetch(
+            FetchKind.MADE_UP,
+            probe.url,
+            probe.released,
+            lambda _answer, _entries, page: probe.answered(page),
+        )
 
     def wants_probe(self, host: str) -> bool:
-        """Whether probe_due() has one."""
+        """Whether the made-up URL of a host is to be fetched."""
         mine = self._hosts.get(host)
         probe = None if mine is None else mine.probe
         return probe is not None and probe.wanted and not probe.out
@@ -297,30 +322,6 @@ class DeleteGate:
         """Whether the made-up URL is being asked for: the host's pages wait for the answer."""
         mine = self._hosts.get(host)
         return mine is not None and mine.probe is not None and mine.probe.out
-
-    def is_probe(self, host: str, url: str) -> bool:
-        mine = self._hosts.get(host)
-        return mine is not None and mine.probe is not None and mine.probe.url == url
-
-    def probe_answered(self, host: str, page: Page | None) -> None:
-        """``page`` as read from a 200 or a redirect; None for any other answer, which says that the
-        host tells errors as such. If ``page`` is unread, no other unread page of this host is
-        believed."""
-        probe = self._of(host).probe
-        assert probe is not None
-        probe.wanted = probe.out = False
-        if page is None:
-            return
-        probe.target = redirect_target(page)
-        if page.status == 200 and len(page.text) >= LEAST_TEXT:
-            probe.error, probe.password = error_signature(page), asks_password(page)
-        elif page.status == 200:
-            probe.unread = bool(page.unread)
-
-    def probe_released(self, host: str) -> None:
-        """The request was not made."""
-        if (probe := self._of(host).probe) is not None:
-            probe.out = False
 
     # visits
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING
 
 from larmspider.formatting import counted
 from larmspider.frontier.group import Group
-from larmspider.frontier.hosts import Host, HostState, Lease, name_of
+from larmspider.frontier.hosts import Host, HostRecord, HostState, Lease, name_of
+from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.slots import KINDS, Kind, SlotPool
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
 from larmspider.items import REQUISITE
@@ -261,7 +263,7 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
         return None
     if frontier.gate.is_probing(record.host) or frontier.views.is_probing(host):
         return None
-    if frontier.logins is not None and frontier.logins.is_out(record):
+    if frontier.logins is not None and frontier.logins.is_out(record.robots_url):
         return None
     if frontier.robots is not None and host.in_flight and record.robots_until <= frontier.clock():
         return None  # the rules are renewed when nothing of the host is in flight
@@ -353,27 +355,32 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
     elif record.robots_until <= now:
         if host.in_flight:
             return None
-        record.change(HostState.LOADING)
-        return _begin(frontier, host, None, now)
-    if frontier.logins is not None and (url := frontier.logins.take(record)):
-        return _begin(frontier, host, None, now, url, is_login=True)
-    if source := _due_source(frontier, host, now):
-        return _begin(frontier, host, None, now, source)
+        return _begin(frontier, host, now, own=_robots_fetch(host.record))
+    if own := _own_fetch(frontier, host, now):
+        return _begin(frontier, host, now, own=own)
     entry = _next_allowed(frontier, host, now)
-    return _begin(frontier, host, entry, now) if entry else None
+    return _begin(frontier, host, now, entry) if entry else None
 
 
-def _due_source(frontier: Frontier, host: Host, now: float) -> str | None:
-    """The URL to fetch before pages: one that worked, a made-up one, or a sitemap or feed. One at a
-    time, so that an index is read before what it names."""
-    name = host.record.host
+def _robots_fetch(record: HostRecord) -> OwnFetch:
+    """The host is LOADING from now on."""
+    record.change(HostState.LOADING)
+    released = partial(record.change, HostState.NEW)
+    return OwnFetch(FetchKind.ROBOTS, record.robots_url, released)
+
+
+def _own_fetch(frontier: Frontier, host: Host, now: float) -> OwnFetch | None:
+    """The fetch to be made before pages: a step of signing in, a page that worked, a made-up URL,
+    or a sitemap or feed. One at a time, so that an index is read before what it names."""
+    name, logins, sources = host.record.host, frontier.logins, frontier.sources
+    if logins is not None and (step := logins.own_fetch(host.record.robots_url)):
+        return step
     rules = None if frontier.robots is None else frontier.robots.of(name)
     allowed = rules.allowed if rules is not None else lambda _url: True
-    if worked := frontier.views.probe_due(host, allowed):
-        return worked
-    if probe := frontier.gate.probe_due(name, allowed):
+    probe = frontier.views.own_fetch(host, allowed) or frontier.gate.own_fetch(name, allowed)
+    if probe is not None or sources is None:
         return probe
-    return None if frontier.sources is None else frontier.sources.due(name, now, allowed)
+    return sources.own_fetch(name, now, allowed)
 
 
 def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | None:
@@ -432,26 +439,25 @@ def _next_new(frontier: Frontier, name: str, now: float) -> QueuedUrl | None:
 def _begin(
     frontier: Frontier,
     host: Host,
-    entry: QueuedUrl | None,
     now: float,
-    source: str = "",
-    *,
-    is_login: bool = False,
+    entry: QueuedUrl | None = None,
+    own: OwnFetch | None = None,
 ) -> Lease:
-    record = host.record
+    record, found = host.record, own or entry
+    assert found is not None
     host.in_flight += 1
     record.next_time = now + frontier.politeness.gap_seconds(record)
     if host.group is not None:
         host.group.asked(host, now)
         host.group.began(host)
     slot = frontier.slots.acquire(kind_of(frontier.slots, host), now)
-    url = source or (record.robots_url if entry is None else entry.url)
-    probe = record.slot_secs is None
-    lease = Lease(url, host, entry, now, slot, is_probe=probe)
-    lease.is_login, lease.is_source = is_login, bool(source) and not is_login
-    if entry is not None and entry.visit is not None and frontier.robots is not None:
-        lease.disallowed = not frontier.robots.of(record.host).allowed(entry.url)
-    return lease
+    disallowed = (
+        entry is not None
+        and entry.visit is not None
+        and frontier.robots is not None
+        and not frontier.robots.of(record.host).allowed(entry.url)
+    )
+    return Lease(found.url, host, entry, now, slot, own, disallowed)
 
 
 # hosts wait for their addresses, and those of one address may share their pace

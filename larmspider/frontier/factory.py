@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,9 @@ from larmspider.urls.normalizer import UrlForms
 from larmspider.urls.patterns import Pattern, compile_pattern
 
 if TYPE_CHECKING:
+    from larmspider.frontier.own_fetch import Logins
     from larmspider.options import Settings
+    from larmspider.urls.canonical import Forms
 
 STRATEGIES: dict[str, type[Strategy]] = {
     "breadth-first": BreadthFirst,
@@ -63,11 +65,17 @@ def build_frontier(
     path: Path,
     addresses: AddressBook | None = None,
     shared: SharedBackend | None = None,
+    *,
+    logins: Logins | None = None,
+    links_to: Callable[[Sequence[str]], Sequence[int]] | None = None,
+    is_removed: Callable[[Forms], bool] = lambda _: False,
+    asks_sources: bool = True,
 ) -> Frontier:
     """Open or make the files in ``path``; recover() comes next.
 
     LARM_GROUP_BY decides ``addresses.grouped``. ``shared``: the open backend of a worker among
-    many, in place of one of its own.
+    many, in place of one of its own. ``logins`` and ``links_to`` as in Frontier, ``is_removed`` as
+    in Revisiting. Without ``asks_sources`` no sitemap is fetched, whatever LARM_SITEMAPS says.
 
     Raises ConfigError, CrawlDirError.
     """
@@ -86,12 +94,14 @@ def build_frontier(
         limits=crawl_limits(settings),
         addresses=addresses and replace(addresses, grouped=grouped),
         shared=shared,
+        logins=logins,
+        links_to=links_to,
         clock=options.clock(settings),
     )
-    if options.boolean(settings, "LARM_SITEMAPS"):
+    if options.boolean(settings, "LARM_SITEMAPS") and asks_sources:
         frontier.sources = Sources(backend, frontier.clock)
     forms = UrlForms.from_settings(settings)
-    frontier.refresh = revisiting(settings, frontier, forms)
+    frontier.refresh = revisiting(settings, frontier, forms, is_removed)
     if forms.has_guesses:
         frontier.merger = Merger(frontier, forms, proofs(settings))
     mode = options.choice(settings, "LARM_TRAPS", MODES)
@@ -114,7 +124,9 @@ def budgets(settings: Settings) -> Budgets:
     )
 
 
-def revisiting(settings: Settings, frontier: Frontier, forms: UrlForms) -> Revisiting:
+def revisiting(
+    settings: Settings, frontier: Frontier, forms: UrlForms, is_removed: Callable[[Forms], bool]
+) -> Revisiting:
     """What LARM_REFRESH asks for."""
     mode = options.text(settings, "LARM_REFRESH").strip()
     pattern = None
@@ -127,6 +139,7 @@ def revisiting(settings: Settings, frontier: Frontier, forms: UrlForms) -> Revis
         per_day=visits_a_day(settings),
         even=options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS) == "even",
         matches=None if pattern is None else pattern.fullmatch,
+        is_removed=is_removed,
     )
 
 

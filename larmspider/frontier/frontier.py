@@ -14,9 +14,9 @@ The backend remembers; the frontier decides. A URL goes through it so:
     pop()             which host may be asked, and for what (dispatch.py)
     answered() ...    what the answer means for URL, host (politeness.py) and slot (slots.py)
 
-Each lease ends once: a page's with acknowledge(), failed(), failed_for_good() or release(), a
-robots.txt's with robots_loaded(), failed() or release(). answered() and release_slot() only free
-its slot before that.
+Each lease ends once: a page's with acknowledge(), failed(), failed_for_good() or release(), one of
+the frontier's own (own_fetch.py) with own_ended(), robots_loaded() or release(). answered() and
+release_slot() only free its slot before that.
 
 Nothing here is asynchronous or knows the network; the clock is passed in. One thread.
 """
@@ -33,7 +33,14 @@ from larmspider.frontier.control import Control
 from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.dispatch import AddressBook, ReadyQueue, schedule
 from larmspider.frontier.group import Group
-from larmspider.frontier.hosts import Host, HostState, HostTable, Lease, Logins, local_hour
+from larmspider.frontier.hosts import (
+    Host,
+    HostRecord,
+    HostState,
+    HostTable,
+    Lease,
+    local_hour,
+)
 from larmspider.frontier.links import (
     MAX_HOST,
     Added,
@@ -43,6 +50,7 @@ from larmspider.frontier.links import (
     count_links,
 )
 from larmspider.frontier.merging import Merger
+from larmspider.frontier.own_fetch import FetchKind, Logins, OwnFetch
 from larmspider.frontier.partition import Partitions, SharedBackend
 from larmspider.frontier.politeness import Politeness, failure_kind
 from larmspider.frontier.revisiting import DUE, WATCH, Revisiting
@@ -87,7 +95,8 @@ class Frontier:
     """Call recover() first.
 
     ``robots`` is None where robots.txt is not obeyed; ``addresses`` is None where no host waits for
-    its address. ``shared`` is the backend again, where other workers share it. ``clock`` gives
+    its address. ``shared`` is the backend again, where other workers share it. ``logins`` signs in
+    to hosts. ``links_to`` gives the number of pages that link to each of some URLs. ``clock`` gives
     seconds since the epoch, ``hour_of`` the hour of the local day at such a time.
     """
 
@@ -102,6 +111,8 @@ class Frontier:
         limits: CrawlLimits | None = None,
         addresses: AddressBook | None = None,
         shared: SharedBackend | None = None,
+        logins: Logins | None = None,
+        links_to: Callable[[Sequence[str]], Sequence[int]] | None = None,
         clock: Callable[[], float] = time.time,
         hour_of: Callable[[float], float] = local_hour,
     ) -> None:
@@ -124,9 +135,8 @@ class Frontier:
         """Merges URLs that are one page; None where no host has anything to prove."""
         self.sources: Sources | None = None
         """Sitemaps and feeds; None where none is asked."""
-        self.logins: Logins | None = None
-        """Who signs in where pages are for those alone who have; None: nobody has to."""
-        self.gate = DeleteGate(backend, self._make_due, shared=shared is not None)
+        self.logins = logins
+        self.gate = DeleteGate(backend, self._make_due, links_to, shared=shared is not None)
         """Stands before every removal of a page that is gone."""
         self.scripts = ScriptWatch(backend)
         """Learns which hosts have pages that are empty without JavaScript."""
@@ -434,7 +444,7 @@ class Frontier:
     def acknowledge(self, lease: Lease, visit: FetchRecord) -> None:
         """The URL is STORED, FAILED or REFUSED for good. answered() comes first."""
         if lease.entry is None:
-            raise ValueError("robots.txt ends with robots_loaded() or failed()")
+            raise ValueError("a fetch of no page ends with own_ended()")
         if lease.slot is not None:
             self.answered(lease, max(0.0, self.clock() - lease.since))
         entry = lease.entry
@@ -491,7 +501,7 @@ class Frontier:
     def merge(self, lease: Lease, merged: MergedUrl) -> None:
         """The page is that of another URL, and is not stored. answered() comes first."""
         if lease.entry is None:
-            raise ValueError("robots.txt ends with robots_loaded() or failed()")
+            raise ValueError("a fetch of no page ends with own_ended()")
         if lease.slot is not None:
             self.answered(lease, max(0.0, self.clock() - lease.since))
         self.backend.merge([merged])
@@ -507,19 +517,9 @@ class Frontier:
         self._free_slot(lease)
         if lease.overdue:
             host.record.slot_secs = max(self.clock() - lease.since, self.slots.slow_secs)
-        if lease.is_login:
-            assert self.logins is not None
-            self.logins.released(host.record)
-        elif lease.is_source:
-            if self.views.is_probe(host, lease.url):
-                self.views.probe_released(host)
-            elif self.gate.is_probe(host.record.host, lease.url):
-                self.gate.probe_released(host.record.host)
-            elif self.sources is not None:
-                self.sources.released(host.record.host)
-        elif lease.entry is None:
-            host.record.change(HostState.NEW)
-        else:
+        if lease.own is not None:
+            lease.own.released()
+        elif lease.entry is not None:
             self.backend.release([(lease.entry.key, 0.0, lease.entry.attempts)])
         self._reopen_budget(host)
         schedule(self, host)
@@ -548,32 +548,19 @@ class Frontier:
         retry_after: float | None = None,
         visit: FetchRecord | None = None,
     ) -> bool:
-        """A fetch that failed: True if it will be tried again, False if the URL is FAILED now.
+        """A fetch that failed: True if it will be tried again, False if the URL is FAILED now, or
+        if it was one of the frontier's own.
 
         ``kind`` as in politeness.KINDS; ``retry_after`` in seconds. ``visit`` holds what is known
         of a response; its state and reason are set here.
         """
-        if lease.is_source:
-            self.source_read(lease, kind, seconds, retry_after=retry_after)
-            return False
-        if lease.is_login:
-            assert self.logins is not None
-            self.logins.released(lease.host.record)
-            self.login_read(lease, kind, seconds, retry_after=retry_after)
-            return False
+        if lease.own is not None:
+            lease.own.seconds, lease.own.retry_after = seconds, retry_after
+            self.own_ended(lease, kind)
+            return lease.kind is FetchKind.ROBOTS
+        assert lease.entry is not None
         now, host = self.clock(), lease.host
         self._free_slot(lease)
-        if lease.entry is None:
-            # nothing is allowed for now; old rules still count (RFC 9309 2.3.1.4, 2.4)
-            record = host.record
-            if record.robots_until:
-                record.robots_until = now + self.limits.robots_retry
-            record.robots_answer, record.robots_time = kind, now
-            self.politeness.failed(record, now, seconds, f"robots.txt: {kind}", retry_after)
-            self.gate.silent(record.host, record.silent_since, now)
-            self.shortfall.robots_failed(record.host, kind)
-            schedule(self, host)
-            return True
         self._reopen_budget(host)
         again = self.may_retry(lease, kind)
         self._blame(lease, kind, seconds, retry_after)
@@ -595,7 +582,7 @@ class Frontier:
     ) -> None:
         """The URL is FAILED, with ``visit.reason``; its host is blamed as failed() would."""
         if lease.entry is None:
-            raise ValueError("robots.txt ends with robots_loaded() or failed()")
+            raise ValueError("a fetch of no page ends with own_ended()")
         self._free_slot(lease)
         self._reopen_budget(lease.host)
         self._judge(lease, visit.reason, seconds, retry_after)
@@ -610,7 +597,7 @@ class Frontier:
 
         ``answer`` is the HTTP status, or why robots.txt was not requested.
         """
-        if self.robots is None or lease.entry is not None:
+        if self.robots is None or lease.kind is not FetchKind.ROBOTS:
             raise ValueError("not a robots.txt lease")
         self._free_slot(lease)
         record, now = lease.host.record, self.clock()
@@ -623,41 +610,30 @@ class Frontier:
         schedule(self, lease.host)
         return rules.sitemaps
 
-    def source_read(
-        self,
-        lease: Lease,
-        answer: str,
-        seconds: float,
-        *,
-        entries: int = 0,
-        page: Page | None = None,
-        retry_after: float | None = None,
+    def own_ended(
+        self, lease: Lease, answer: str, *, entries: int = 0, page: Page | None = None
     ) -> None:
-        """The request for a sitemap or feed is over, which is asked again in a day; or that for a
-        URL that nobody has, with the ``page`` that it gave. ``answer`` is an HTTP status, what was
-        wrong with the document, or a kind of failure, which blames the host.
-        """
-        if not lease.is_source:
-            raise ValueError("not the lease of a source")
+        """A fetch of the frontier's own is over; of robots.txt, it has failed. The arguments are
+        those of OwnFetch.ended; a kind of failure blames the host."""
+        if lease.own is None:
+            raise ValueError("not a fetch of the frontier's own")
         self._free_slot(lease)
-        self._judge(lease, answer, seconds, retry_after)
-        if self.views.is_probe(lease.host, lease.url):
-            works = not failure_kind(answer).blames_host
-            self.views.probe_answered(lease.host, works=works)
-        elif self.gate.is_probe(lease.host.record.host, lease.url):
-            self.gate.probe_answered(lease.host.record.host, page)
-        elif self.sources is not None:
-            self.sources.asked(lease.url, self.clock(), answer, entries)
+        if lease.kind is FetchKind.ROBOTS:
+            self._robots_failed(lease.host.record, answer, lease.own)
+        else:
+            self._judge(lease, answer, lease.own.seconds, lease.own.retry_after)
+        lease.own.ended(answer, entries, page)
         schedule(self, lease.host)
 
-    def login_read(
-        self, lease: Lease, answer: str, seconds: float, *, retry_after: float | None = None
-    ) -> None:
-        """A step of signing in is over. ``answer`` is its HTTP status or a kind of failure, which
-        blames the host."""
-        self._free_slot(lease)
-        self._judge(lease, answer, seconds, retry_after)
-        schedule(self, lease.host)
+    def _robots_failed(self, record: HostRecord, kind: str, own: OwnFetch) -> None:
+        """Nothing is allowed for now; old rules still count (RFC 9309 2.3.1.4, 2.4)."""
+        now = self.clock()
+        if record.robots_until:
+            record.robots_until = now + self.limits.robots_retry
+        record.robots_answer, record.robots_time = kind, now
+        self.politeness.failed(record, now, own.seconds, f"robots.txt: {kind}", own.retry_after)
+        self.gate.silent(record.host, record.silent_since, now)
+        self.shortfall.robots_failed(record.host, kind)
 
     def park(self, host: Host, until: float, reason: str) -> None:
         """Leave the host alone; ``until`` is inf for the rest of this run."""

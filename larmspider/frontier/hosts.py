@@ -18,10 +18,12 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from larmspider.errors import ConfigError
+from larmspider.frontier.ending import Ending, Output
 from larmspider.frontier.group import Group
+from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.slots import Slot
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl
@@ -49,19 +51,6 @@ _ALLOWED = {
     HostState.SNOOZED: {HostState.NEW, HostState.READY, HostState.SNOOZED, HostState.PARKED},
     HostState.PARKED: {HostState.NEW, HostState.READY, HostState.PARKED},
 }
-
-
-class Logins(Protocol):
-    """Who signs in to hosts, a step at a time (scheduler/login_fetch.py)."""
-
-    def take(self, record: HostRecord) -> str:
-        """The URL of the step that is asked now, before anything else of the host; "" for none."""
-
-    def is_out(self, record: HostRecord) -> bool:
-        """Whether a step is being asked: nothing else is, meanwhile."""
-
-    def released(self, record: HostRecord) -> None:
-        """The step was not asked."""
 
 
 @dataclass(slots=True)
@@ -348,14 +337,17 @@ class Host:
 
 @dataclass(slots=True, eq=False)
 class Lease:
-    """One fetch that the frontier handed out: a page, a host's robots.txt (``entry`` is None), or
-    one of its sitemaps or feeds (``is_source``, too), or a step of signing in (``is_login``, too).
+    """One fetch that the frontier handed out: of a page (``entry``), or of its own (``own``).
 
     ``since``: when it was handed out. ``slot`` is held until the response is complete, then None;
-    ``reached`` is a time by which the request had come to its host. ``judged``: the answer has
-    counted for or against the host. ``holder`` is the Request that carries the lease: others may
-    have a copy of its meta, but only this one may end the lease. ``is_probe``: the host has never
-    answered nor failed. ``overdue``: the fetch was cancelled, for others.
+    ``reached`` is a time by which the request had come to its host. ``disallowed``: robots.txt does
+    not allow the page any more. ``judged``: the answer has counted for or against the host.
+    ``holder`` is the Request that carries the lease: others may have a copy of its meta, but only
+    this one may end the lease. ``requeued``: the lease was released, so that Scrapy need not
+    schedule its Request again. ``overdue``: the fetch was cancelled, for others. ``proof``: how
+    often it had been proved, when the request was sent, that somebody is signed in to its host;
+    None for a host without a login. ``unrendered``: the error for which Chromium could not say what
+    the page is. ``output`` and ``ending``: see ending.py.
     """
 
     url: str
@@ -363,26 +355,21 @@ class Lease:
     entry: QueuedUrl | None
     since: float
     slot: Slot | None = field(repr=False)
+    own: OwnFetch | None = field(default=None, repr=False)
+    disallowed: bool = field(default=False, repr=False)
     judged: bool = field(default=False, repr=False)
     reached: float = field(default=0.0, repr=False)
     holder: object | None = field(default=None, repr=False)
-    is_probe: bool = field(default=False, repr=False)
+    requeued: bool = field(default=False, repr=False)
     overdue: bool = field(default=False, repr=False)
-    is_source: bool = field(default=False, repr=False)
-    is_login: bool = field(default=False, repr=False)
+    proof: int | None = field(default=None, repr=False)
+    unrendered: Exception | None = field(default=None, repr=False)
+    output: Output | None = field(default=None, repr=False)
+    ending: Ending | None = field(default=None, repr=False)
 
     @property
-    def is_own(self) -> bool:
-        """A fetch of the scheduler's own, of no page. That of robots.txt ends with
-        Frontier.robots_loaded(), failed() or release(), that of a source with source_read(), that
-        of a login with login_read()."""
-        return self.entry is None
-
-    disallowed: bool = field(default=False, repr=False)
-
-    @property
-    def is_robots(self) -> bool:
-        return self.entry is None and not (self.is_source or self.is_login)
+    def kind(self) -> FetchKind:
+        return FetchKind.PAGE if self.own is None else self.own.kind
 
 
 def name_of(host: str) -> str:

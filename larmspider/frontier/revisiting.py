@@ -46,6 +46,7 @@ from larmspider.frontier.deletes import (
 )
 from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.moves import Successor, is_seen_since, stands_for
+from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.refresh import (
     DAY,
     PAGES_A_DAY,
@@ -662,8 +663,7 @@ class Revisiting:
         """The purpose of a request that has just been made."""
         entry = lease.entry
         if entry is None:
-            is_probe = self.gate.is_probe(lease.host.record.host, lease.url)
-            return Purpose.PROOF if is_probe else Purpose.OTHER
+            return Purpose.PROOF if lease.kind is FetchKind.MADE_UP else Purpose.OTHER
         if entry.visit is None or entry.attempts:
             return Purpose.OTHER
         if entry.key in self.looks or entry.key in self._requested:

@@ -1,8 +1,8 @@
 """Sitemaps and feeds of each host: where they are, when they are asked, how far they are trusted.
 
     sources.found("wiki:80", ["http://wiki/sitemap.xml"], "robots.txt")
-    url = sources.due("wiki:80", now)                # the one to be asked now, or None
-    sources.asked(url, now, "200", entries=[...])    # again in a day
+    own = sources.own_fetch("wiki:80", now, allowed) # the one to be fetched now, or None
+    own.ended("200", 812, None)                      # it named 812 URLs; again in a day
     sources.judged(key, changed=True)                # of a page that it named as changed
     sources.precision(url)                           # 0.67: of three such pages two had changed
 
@@ -15,13 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import astuple, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
 
 import msgpack
 
 from larmspider.frontier.hosts import origin_of
+from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import host_of
 from larmspider.urls.file_urls import FILES
+
+if TYPE_CHECKING:
+    from larmspider.items import Page
 
 EVERY_SECS = 23 * 3600.0
 """Between two requests for a source: a day, so that a timer that is early does not miss one."""
@@ -156,8 +162,8 @@ class Sources:
         due = self._of(host).due
         return None if due == float("inf") else due
 
-    def due(self, host: str, now: float, allowed: Callable[[str], bool]) -> str | None:
-        """The source that is to be asked now; the next one after asked() or released(). One that
+    def own_fetch(self, host: str, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
+        """The source that is to be fetched now; the next one after that has ended. One that
         robots.txt does not allow, and does not name, is passed over."""
         at = self.next_time(host)
         if at is None or at > now:
@@ -168,9 +174,17 @@ class Sources:
                 break
             if source.how == ROBOTS or allowed(source.url):
                 self._out.add(host)
-                return source.url
+                return OwnFetch(
+                    FetchKind.SOURCE,
+                    source.url,
+                    partial(self._out.discard, host),
+                    partial(self._ended, source.url),
+                )
             self.asked(source.url, now, "robots")
         return None
+
+    def _ended(self, url: str, answer: str, entries: int, _page: Page | None) -> None:
+        self.asked(url, self._clock(), answer, entries)
 
     def asked(self, url: str, now: float, answer: str, entries: int = 0) -> None:
         """The request for a source is over; ``answer`` is "200" where it was read."""
@@ -184,10 +198,6 @@ class Sources:
         source.vain = 0 if entries else source.vain + 1
         mine.reckon()
         self._changed.add(host)
-
-    def released(self, host: str) -> None:
-        """The request was not made."""
-        self._out.discard(host)
 
     def index_says(self, url: str, changed: float | None) -> None:
         """What an index says about the last change of one of its sitemaps."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, signals
@@ -23,37 +22,22 @@ from scrapy.http import Response
 
 from larmspider import signals as larm_signals
 from larmspider.errors import CrawlDirError
+from larmspider.frontier.ending import GiveBack, LookAgain, Merge, Output, Revisited
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import FailedFetch, Page, Requisite
-from larmspider.requests import COPY, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED
+from larmspider.requests import LEASE
+from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.scheduler import WithScheduler
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
 
-    from larmspider.frontier.hosts import Lease
-    from larmspider.frontier.trials import Copy
-
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-
-
-@dataclass(slots=True)
-class _Output:
-    """What one response gave: items not yet through the stores, and how the worst of the others
-    ended."""
-
-    items: int = 0
-    complete: bool = False
-    worst: FetchRecord | None = None
 
 
 class AcknowledgeMiddleware(WithScheduler):
     """Listens to what becomes of items and settles their leases."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        self._outputs: dict[Lease, _Output] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -68,20 +52,19 @@ class AcknowledgeMiddleware(WithScheduler):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        lease = response.meta.get(LEASE)
-        if lease is None or lease.is_own:
+        lease, request = lease_of(response), response.request
+        if lease is None or lease.own is not None or request is None:
             async for item in result:
                 yield item
             return
-        output = self._outputs[lease] = _Output()
+        output, scheduler = Output(), self.lessor
+        lease.output = output
         async for item in result:
             if not isinstance(item, Request):
-                scheduler = self.lessor
                 await scheduler.gate.wait()
-                if scheduler.broken and response.request is not None and not output.items:
+                if scheduler.broken and not output.items:
                     # nothing is stored any more: this page is fetched again by the next run
-                    self._outputs.pop(lease, None)
-                    scheduler.leases.release(response.request)
+                    scheduler.leases.release(request)
                     return
                 output.items += 1
             elif LEASE in item.meta:  # made with meta=response.meta, or the same Request again
@@ -89,96 +72,81 @@ class AcknowledgeMiddleware(WithScheduler):
                 del item.meta[LEASE]
             yield item
         output.complete = True
-        if response.meta.pop(GIVE_BACK, False) and response.request is not None:
-            self._outputs.pop(lease, None)
-            self.lessor.leases.release(response.request)
-        elif (later := response.meta.pop(LOOK_AGAIN, 0.0)) and response.request is not None:
-            self._outputs.pop(lease, None)
-            self.lessor.leases.look_again(response.request, later)
-        elif not output.items and COPY in response.meta and response.request is not None:
-            self._outputs.pop(lease, None)
-            self._merge(response.request, *response.meta.pop(COPY))
-        elif not output.items:
-            self._settle(response.request, output.worst or visit_of(response))
-
-    def _merge(self, request: Request, page: Page, copy: Copy) -> None:
-        self.crawler.signals.send_catch_log(
-            larm_signals.page_copied, page=page, message=copy.message
-        )
-        self.lessor.leases.merge(request, copy.merged)
-        self.lessor.wake()
+        if not output.items or isinstance(lease.ending, GiveBack | LookAgain):
+            self._end(request, output.worst or visit_of(response))
 
     def item_scraped(self, item: Any, response: Response | Failure | None) -> None:
-        request = _leased(response)
-        if request is None:
+        if (request := _leased(response)) is None:
             return
-        if REVISITED in request.meta:
-            self._end(response, FetchRecord(UrlState.STORED))
+        if isinstance(request.meta[LEASE].ending, Revisited):
+            self._item_ended(response, FetchRecord(UrlState.STORED))
         elif isinstance(item, Page):
-            self._settle(request, visit_of_page(item))
+            self._end(request, visit_of_page(item))
         elif isinstance(item, Requisite):
             failed = FetchRecord(UrlState.FAILED, time=item.page.fetched, reason=item.failed)
-            self._settle(request, failed if item.failed else visit_of_page(item.page))
+            self._end(request, failed if item.failed else visit_of_page(item.page))
         elif isinstance(item, FailedFetch):
             refused = item.kind in ("scope", "ignored")
             state = UrlState.REFUSED if refused else UrlState.FAILED
             reason = item.message if refused else item.kind
-            self._settle(request, FetchRecord(state, time=item.fetched, reason=reason))
+            self._end(request, FetchRecord(state, time=item.fetched, reason=reason))
         elif isinstance(response, Response):
-            self._end(response, visit_of(response))
+            self._item_ended(response, visit_of(response))
 
     def item_dropped(
         self, item: Any, response: Response | Failure | None, exception: BaseException
     ) -> None:
-        self._end(response, _ended(response, UrlState.REFUSED, str(exception)))
+        self._item_ended(response, _ended(response, UrlState.REFUSED, str(exception)))
 
     def item_error(self, item: Any, response: Response | Failure | None, failure: Failure) -> None:
         error = failure.value
         full = isinstance(error, OSError) and error.errno in _FULL
         if full or isinstance(error, CrawlDirError):
             # nothing is wrong with the page: it is fetched again when there is room
-            request = _leased(response)
-            if request is not None:
-                self._outputs.pop(request.meta[LEASE], None)
+            if (request := _leased(response)) is not None:
                 self.lessor.leases.release(request)
             self.lessor.break_off(f"a store cannot write: {error}")
             return
-        self._end(response, _ended(response, UrlState.FAILED, f"a store raised {error!r}"))
+        self._item_ended(response, _ended(response, UrlState.FAILED, f"a store raised {error!r}"))
 
     def spider_error(self, response: Response | Failure | None, failure: Failure) -> None:
-        request = _leased(response)
-        if request is not None:
-            reason = f"the spider raised {failure.value!r}"
-            self._settle(request, _ended(response, UrlState.FAILED, reason))
+        reason = f"the spider raised {failure.value!r}"
+        if (request := _leased(response)) is not None:
+            self._end(request, _ended(response, UrlState.FAILED, reason))
 
-    def _end(self, response: Response | Failure | None, visit: FetchRecord) -> None:
+    def _item_ended(self, response: Response | Failure | None, visit: FetchRecord) -> None:
         """One item is through; the URL is done when all that the response gave are."""
-        request = _leased(response)
-        if request is None:
+        if (request := _leased(response)) is None:
             return
-        output = self._outputs.get(request.meta[LEASE])
-        if output is not None:
+        if (output := request.meta[LEASE].output) is not None:
             output.items -= 1
             if visit.state is not UrlState.STORED:
                 output.worst = visit
             if output.items or not output.complete:
                 return
             visit = output.worst or visit
-        self._settle(request, visit)
+        self._end(request, visit)
 
-    def _settle(self, request: Request | None, visit: FetchRecord) -> None:
-        assert request is not None
-        lease = request.meta.get(LEASE)
-        if lease is not None:
-            self._outputs.pop(lease, None)
-        scheduler = self.lessor
-        if REVISITED in request.meta and lease is not None:
-            planned = request.meta.pop(REVISITED)
-            stored = visit.state is UrlState.STORED
-            scheduler.leases.revisited(request, planned, stored=stored)
-        else:
-            scheduler.leases.acknowledge(request, visit)
-        merger = scheduler.frontier.merger
+    def _end(self, request: Request, visit: FetchRecord) -> None:
+        """The fetch is over, unless it was before."""
+        scheduler, lease = self.lessor, lease_of(request)
+        leases, merger = scheduler.leases, scheduler.frontier.merger
+        is_stored = visit.state is UrlState.STORED
+        match lease and lease.ending:
+            case GiveBack():
+                leases.release(request)
+            case LookAgain(seconds):
+                leases.look_again(request, seconds)
+            case Merge(page, message, merged) if is_stored:
+                self.crawler.signals.send_catch_log(
+                    larm_signals.page_copied, page=page, message=message
+                )
+                leases.merge(request, merged)
+                scheduler.wake()
+            case Revisited(record) if is_stored:
+                leases.revisited(request, record)
+            case _:
+                leases.acknowledge(request, visit)
         if merger is not None and merger.wants_turn:
             scheduler.wake()
 
@@ -186,7 +154,7 @@ class AcknowledgeMiddleware(WithScheduler):
 def _leased(response: Response | Failure | None) -> Request | None:
     """The Request behind a response or failure, if its lease is still out."""
     request: Request | None = getattr(response, "request", None)
-    return request if request is not None and LEASE in request.meta else None
+    return request if lease_of(request) is not None else None
 
 
 def _ended(response: Response | Failure | None, state: UrlState, reason: str) -> FetchRecord:

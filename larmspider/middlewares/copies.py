@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from larmspider.extraction.fingerprint import Details, fingerprint
 from larmspider.formatting import printable
+from larmspider.frontier.ending import Merge
 from larmspider.frontier.trials import Arrival
 from larmspider.items import REDIRECT, Page
-from larmspider.requests import COPY, LEASE
+from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.scheduler import WithScheduler
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class CopiesMiddleware(WithScheduler):
             if not isinstance(item, Page):
                 yield item
                 continue
-            lease, copy = response.meta.get(LEASE), None
+            lease, copy = lease_of(response), None
             entry = lease.entry if lease is not None and lease.holder is response.request else None
             if frontier is not None and entry is not None:
                 frontier.scripts.saw(entry.host, item)
@@ -62,10 +63,10 @@ class CopiesMiddleware(WithScheduler):
                 merger.trials.recent.put(entry.key, item)
                 if merger.trials.expects(entry.key):
                     copy = merger.trials.arrived(entry.key, _arrival(item))
-            if copy is None:
+            if copy is None or lease is None:
                 yield item
             else:
-                response.meta[COPY] = item, copy
+                lease.ending = Merge(item, copy.message, copy.merged)
 
 
 def _arrival(page: Page) -> Arrival:

@@ -19,8 +19,7 @@ from larmspider.fetch.errors import SignedOut, kind_of, message_of, retry_after
 from larmspider.frontier.politeness import failure_kind
 from larmspider.frontier.revisiting import Purpose
 from larmspider.frontier.storage.records import FetchRecord, UrlState
-from larmspider.requests import LEASE, NOT_RENDERED
-from larmspider.scheduler.leases import elapsed
+from larmspider.scheduler.leases import elapsed, lease_of
 from larmspider.scheduler.scheduler import WithScheduler
 
 if TYPE_CHECKING:
@@ -36,13 +35,13 @@ class AnswersMiddleware(WithScheduler):
     """Tells the frontier how each fetch went; requests without a lease pass."""
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
-        lease = request.meta.get(LEASE)
+        lease = lease_of(request)
         self._count_request(lease)
-        if lease is None or lease.is_own:
+        if lease is None or lease.own is not None:
             return response
         scheduler, seconds = self.lessor, elapsed(request)
-        if why := request.meta.pop(NOT_RENDERED, None):
-            return self._give_up(request, why)
+        if lease.unrendered is not None:
+            return self._give_up(request, lease.unrendered)
         turned_away = scheduler.logins.turned_away(request, response)
         if isinstance(turned_away, SignedOut):
             return self._give_up(request, turned_away)
@@ -63,10 +62,10 @@ class AnswersMiddleware(WithScheduler):
         return again
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
-        lease = request.meta.get(LEASE)
+        lease = lease_of(request)
         if not isinstance(exception, IgnoreRequest):  # else it was not sent
             self._count_request(lease)
-        if lease is None or lease.is_own:
+        if lease is None or lease.own is not None:
             return None
         return self._failed(request, exception)
 

@@ -19,12 +19,13 @@ from larmspider import stats
 from larmspider.errors import InvalidURL
 from larmspider.fetch.errors import Disallowed, OutOfScope
 from larmspider.fetch.sites.lookup import Sites
+from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import REQUISITE
 from larmspider.middlewares.known_paths import acts_signed_in
 from larmspider.middlewares.normalize import from_the_web
 from larmspider.middlewares.scope import ScopeFilter
-from larmspider.requests import LEASE
+from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.urls.normalizer import normalizer_from_settings
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.statscollectors import StatsCollector
+
+
+_ALWAYS = (FetchKind.ROBOTS, FetchKind.LOGIN)
+"""Own fetches whose URLs may act."""
 
 
 class LastCheckMiddleware:
@@ -66,7 +71,7 @@ class LastCheckMiddleware:
         try:
             self.process_request(request)
         except OutOfScope as error:
-            lease = request.meta.get(LEASE)
+            lease = lease_of(request)
             if lease is not None and lease.holder is request:
                 scheduler = scheduler_of(self.crawler)
                 assert scheduler is not None  # there is a lease, so there is a frontier
@@ -75,9 +80,10 @@ class LastCheckMiddleware:
             raise
 
     def process_request(self, request: Request) -> None:
-        lease = request.meta.get(LEASE)
-        if request.callback is NO_CALLBACK or (lease is not None and lease.is_own):
-            if lease is not None and lease.is_source and self.sites is not None:
+        lease = lease_of(request)
+        own = None if lease is None else lease.own
+        if request.callback is NO_CALLBACK or own is not None:
+            if own is not None and own.kind not in _ALWAYS and self.sites is not None:
                 self._refuse(acts_signed_in(request.url, self.sites))
             return
         if lease is not None and lease.disallowed:

@@ -32,7 +32,8 @@ from larmspider.fetch.sites.model import origin_text
 from larmspider.formatting import printable
 from larmspider.frontier.hosts import Host, HostState
 from larmspider.frontier.storage.records import host_of
-from larmspider.requests import LEASE, NOT_RENDERED, NOTHING_SECRET, VALIDATORS
+from larmspider.requests import NOTHING_SECRET, VALIDATORS
+from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.scheduler import WithScheduler
 from larmspider.urls.resolve import location_of, resolve
 
@@ -72,11 +73,11 @@ class RenderMiddleware(WithScheduler):
         return middleware
 
     async def process_response(self, request: Request, response: Response) -> Response:
-        lease = request.meta.get(LEASE)
+        lease = lease_of(request)
         site = self.sites.for_url(request.url)
         if (
             lease is None
-            or lease.is_own
+            or lease.own is not None
             or site is None
             or not site.options.render
             or request.method != "GET"
@@ -91,7 +92,7 @@ class RenderMiddleware(WithScheduler):
             rendered = await self.browser.render(response, self._answer, allowed, group)
         except (NotRendered, Stopped) as error:
             self._count("failed", int(isinstance(error, NotRendered)))
-            request.meta[NOT_RENDERED] = error
+            lease.unrendered = error
             return response
         finally:
             # what follows measures how long the host took, not the browser

@@ -41,6 +41,7 @@ from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
 from larmspider.frontier.delete_gate import WAIT
 from larmspider.frontier.deletes import DAY, Observation, observation_of
+from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import LOOK_AGAIN_SECS
 from larmspider.frontier.moves import is_gone, is_seen_since, same_place
 from larmspider.frontier.storage.records import FetchRecord, UrlState
@@ -49,7 +50,8 @@ from larmspider.index.access import Access
 from larmspider.index.schema import FILES
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
-from larmspider.requests import BLOB, GIVE_BACK, LEASE, LOOK_AGAIN, REVISITED, link_request
+from larmspider.requests import BLOB, link_request
+from larmspider.scheduler.leases import give_back, lease_of
 from larmspider.scheduler.scheduler import WithScheduler, scheduler_of
 from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.syntax import without_userinfo
@@ -60,8 +62,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from larmspider.extraction.language import Languages
+    from larmspider.frontier.hosts import Lease
     from larmspider.frontier.revisiting import HostKnowledge, Revisiting
-    from larmspider.frontier.storage.records import QueuedUrl
     from larmspider.urls.canonical import Forms
 
 BODY_DIGEST = 20
@@ -82,7 +84,7 @@ MANY = 3
 
 def visit_of(request: Request | None) -> FetchRecord | None:
     """What became of a URL before this Request visited it again; None for a new URL."""
-    lease = None if request is None else request.meta.get(LEASE)
+    lease = lease_of(request)
     return lease.entry.visit if lease is not None and lease.entry is not None else None
 
 
@@ -164,12 +166,17 @@ class RevisitsMiddleware(WithScheduler):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        lease = response.meta.get(LEASE)
+        lease = lease_of(response)
         entry = None if lease is None else lease.entry
         frontier = None if self.scheduler is None else self.scheduler.frontier
         refresh, merger = (frontier.refresh, frontier.merger) if frontier else (None, None)
         async for item in result:
-            if refresh is None or entry is None or not isinstance(item, Page | Kept):
+            if (
+                refresh is None
+                or lease is None
+                or entry is None
+                or not isinstance(item, Page | Kept)
+            ):
                 yield item
                 continue
             if isinstance(item, Page) and merger is not None:
@@ -182,13 +189,13 @@ class RevisitsMiddleware(WithScheduler):
                     item.link_signature = link_signature(item)
                 yield item
             else:
-                judge = _Judge(refresh, entry, response, for_all=self._access.page(entry.url))
+                judge = _Judge(refresh, lease, response, for_all=self._access.page(entry.url))
                 if isinstance(item, Page) and judge.wants_stored(item):
                     changing = () if merger is None else merger.changing(entry.host)
                     judge.stored = await self._stored(entry.visit, response, changing)
                 for judged in judge.judge(item):
                     if isinstance(judged, Page) and not await self._tell_language(judged):
-                        response.meta[GIVE_BACK] = True
+                        give_back(response)
                         return
                     if not refresh.gate.is_held(entry.host, entry.key):  # else it counts then
                         self._count(judged)
@@ -237,10 +244,12 @@ class _Judge:
     """One answer to a visit again; ``for_all``: everybody may see the pages of the host."""
 
     def __init__(
-        self, refresh: Revisiting, entry: QueuedUrl, response: Response, *, for_all: bool = True
+        self, refresh: Revisiting, lease: Lease, response: Response, *, for_all: bool = True
     ) -> None:
+        entry = lease.entry
+        assert entry is not None
         assert entry.visit is not None
-        self.refresh, self.entry, self.response = refresh, entry, response
+        self.refresh, self.lease, self.entry, self.response = refresh, lease, entry, response
         self.for_all = for_all
         self.visit: FetchRecord = entry.visit
         self.known: HostKnowledge = refresh.known(entry.host)
@@ -277,7 +286,7 @@ class _Judge:
         else:
             seen, record = self._read(item, first if isinstance(first, Page) else None)
         if seen is None:
-            self.response.meta[LOOK_AGAIN] = self.look_again_secs
+            self.lease.ending = LookAgain(self.look_again_secs)
             return
         if is_second and first is None:  # of a 304
             self.known.validators.checked(changed=seen is Observation.CHANGED)
@@ -309,7 +318,7 @@ class _Judge:
             )
         if seen is Observation.MOVED and isinstance(item, Page):
             self._follow(item, confirmed=decision.delete)
-        self.response.meta[REVISITED] = decision.record
+        self.lease.ending = Revisited(decision.record)
         if seen is Observation.CHANGED:
             if removed is not None:
                 yield removed
@@ -319,7 +328,7 @@ class _Judge:
         held = f"; {removed}" if isinstance(removed, str) else ""
         yield _kept(self.response, kind, decision.reason + held, self.now)
         if isinstance(removed, Removed):
-            self.response.meta[REVISITED] = None
+            self.lease.ending = Revisited(None)
             yield removed
 
     def _note_change(self, seen: Observation, item: Page | Kept) -> None:
@@ -489,23 +498,26 @@ def _was_hidden(visit: FetchRecord) -> bool:
 
 def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator[Kept | Removed]:
     """The items for the stores where a visit again had no response: the page stays, and leaves only
-    where robots.txt says so. What the fetch has to do with the URL's end is in the Request."""
-    scheduler, lease = scheduler_of(crawler), request.meta[LEASE]
+    where robots.txt says so. The URL's end is in the lease."""
+    scheduler, lease = scheduler_of(crawler), lease_of(request)
     assert scheduler is not None
+    assert lease is not None
     refresh, entry = scheduler.frontier.refresh, lease.entry
     assert refresh is not None
+    assert entry is not None
+    assert entry.visit is not None
     now, kind = refresh.clock(), kind_of(error)
     refresh.looks.pop(entry.key, None)
     seen = _UNASKED.get(kind, Observation.FAILED)
     decision = refresh.judge(entry, entry.visit, seen, now)
-    request.meta[REVISITED] = decision.record
+    lease.ending = Revisited(decision.record)
     counters = crawler.stats
     assert counters is not None
     removed = refresh.delete(entry, seen, decision.reason, now) if decision.delete else ""
     if not refresh.gate.is_held(entry.host, entry.key):
         counters.inc_value(stats.REFRESH.format(seen=str(seen)))
     if isinstance(removed, Removed):
-        request.meta[REVISITED] = None
+        lease.ending = Revisited(None)
         counters.inc_value(stats.REFRESH.format(seen=word_of(removed)))
         yield removed
         return

@@ -15,12 +15,16 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING
 
+from scrapy import Request
+
 from larmspider import stats
 from larmspider.frontier.describe import failure_in_words
+from larmspider.frontier.ending import GiveBack
 from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.storage.records import (
     FetchRecord,
@@ -32,7 +36,6 @@ from larmspider.frontier.storage.records import (
 from larmspider.items import REQUISITE, FailedFetch
 from larmspider.requests import (
     LEASE,
-    REQUEUED,
     SAME_PAGE,
     SEED,
     is_page_request,
@@ -46,8 +49,9 @@ from larmspider.urls.normalizer import forms_from_settings
 from larmspider.urls.syntax import without_userinfo
 
 if TYPE_CHECKING:
-    from scrapy import Request, Spider
+    from scrapy import Spider
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from scrapy.statscollectors import StatsCollector
 
     from larmspider.frontier.frontier import Frontier
@@ -61,10 +65,15 @@ _RAISED = {"a store raised": "store", "the spider raised": "spider"}
 
 
 class Leases:
-    """A lease stays in Request.meta until its URL has its final state."""
+    """A lease stays in Request.meta until its URL has its final state. ``wake`` lets the engine ask
+    for Requests."""
 
-    def __init__(self, frontier: Frontier, counters: StatsCollector) -> None:
-        self.frontier, self.counters = frontier, counters
+    def __init__(
+        self, frontier: Frontier, counters: StatsCollector, wake: Callable[[], None]
+    ) -> None:
+        self.frontier, self.counters, self._wake = frontier, counters, wake
+        self.ready: deque[Request] = deque()
+        """Requests that are sent next, of leases that are out: redirects of own fetches."""
         self._out: set[Lease] = set()
         self._parked: dict[str, int] = {}
 
@@ -77,28 +86,39 @@ class Leases:
     def take(self, lease: Lease) -> None:
         self._out.add(lease)
 
+    def hand_out(self, request: Request) -> None:
+        """Let Scrapy take this Request next, for a lease that is out."""
+        self.ready.append(request)
+        self._wake()
+
     def release(self, request: Request) -> Request:
         """The fetch was not made: its URL returns to its place in the queue. Scrapy drops the
         Request."""
-        lease = request.meta.pop(LEASE)
-        self._out.discard(lease)
+        lease = self._requeued(request)
         self.frontier.release(lease)
-        request.meta[REQUEUED] = True
         return request
 
     def retry(
         self, request: Request, kind: str, retry_after: float | None = None
     ) -> Request | None:
         """Queue a failed fetch again, with backoff; None if it has had its attempts."""
-        lease = request.meta[LEASE]
-        if not self.frontier.may_retry(lease, kind):
+        if not self.frontier.may_retry(request.meta[LEASE], kind):
             return None
-        request.meta.pop(LEASE)
-        self._out.discard(lease)
+        lease = self._requeued(request)
         self.frontier.failed(lease, kind, elapsed(request), retry_after=retry_after)
         self._warn_if_parked(lease)
-        request.meta[REQUEUED] = True
         return request
+
+    def _requeued(self, request: Request) -> Lease:
+        lease: Lease = request.meta[LEASE]
+        self._out.discard(lease)
+        lease.requeued = True
+        return lease
+
+    def _take_back(self, request: Request) -> Lease:
+        lease: Lease = request.meta.pop(LEASE)
+        self._out.discard(lease)
+        return lease
 
     def release_slot(
         self, request: Request, kind: str = "", retry_after: float | None = None
@@ -112,8 +132,9 @@ class Leases:
 
     def acknowledge(self, request: Request, visit: FetchRecord) -> None:
         """The URL has its final state; nothing happens if it had one already."""
-        lease = request.meta.pop(LEASE, None)
-        if lease is not None and not lease.is_own:
+        lease = lease_of(request)
+        if lease is not None and lease.own is None:
+            del request.meta[LEASE]
             self.acknowledge_lease(lease, visit, elapsed(request))
 
     def acknowledge_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
@@ -121,7 +142,8 @@ class Leases:
         self._out.discard(lease)
         refresh, merger = self.frontier.refresh, self.frontier.merger
         if refresh is not None and lease.entry is not None and lease.entry.visit is not None:
-            self.frontier.acknowledge(lease, refresh.kept(lease.entry.visit))  # nobody has judged
+            # nobody has judged, or a store would not take what came of it: the page stays as it was
+            self.frontier.acknowledge(lease, refresh.kept(lease.entry.visit))
             return
         entry = lease.entry
         if entry is not None and entry.link_type == REQUISITE:
@@ -136,52 +158,44 @@ class Leases:
         else:
             self.frontier.acknowledge(lease, visit)
 
-    def revisited(self, request: Request, record: FetchRecord | None, *, stored: bool) -> None:
-        """A visit again is judged: the URL has this record now; None: it is forgotten. Without
-        ``stored`` a store would not take what came of it, and the page stays as it was."""
-        lease = request.meta.pop(LEASE)
-        self._out.discard(lease)
-        refresh, entry = self.frontier.refresh, lease.entry
-        assert refresh is not None
-        assert entry.visit is not None
-        if not stored:
-            self.frontier.acknowledge(lease, refresh.kept(entry.visit))
-        elif record is None:
+    def revisited(self, request: Request, record: FetchRecord | None) -> None:
+        """A visit again is judged: the URL has this record now; None: it is forgotten."""
+        lease = self._take_back(request)
+        if record is None:
             self.frontier.forget(lease)
         else:
             self.frontier.acknowledge(lease, record)
 
     def look_again(self, request: Request, seconds: float) -> None:
         """A page that was visited again is fetched once more, ``seconds`` later."""
-        lease = request.meta.pop(LEASE)
-        self._out.discard(lease)
+        lease = self._take_back(request)
         self.frontier.look_again(lease, seconds)
 
     def merge(self, request: Request, merged: MergedUrl) -> None:
         """The page is that of another URL."""
-        lease = request.meta.pop(LEASE)
-        self._out.discard(lease)
+        lease = self._take_back(request)
         if merged.rules:
             self.counters.inc_value(stats.RUN.format(state="merged"))
         self.frontier.merge(lease, merged)
 
     def end_own(self, lease: Lease) -> None:
-        """The robots.txt or source of a lease was answered, or failed."""
+        """A fetch of the frontier's own is over."""
         self._out.discard(lease)
         self._warn_if_parked(lease)
+        self._wake()
 
     def end_lost(self) -> None:
         """End the leases that a component lost: their fetches failed."""
         for lease in self:
             shown = without_userinfo(lease.url)
             logger.error("Nobody ended the fetch of %s; it counts as failed", shown)
-            if lease.is_own:
-                self.frontier.failed(lease, "lost", 0.0)
+            if lease.own is not None:
+                self.frontier.own_ended(lease, "lost")
                 self.end_own(lease)
             else:
-                self.acknowledge_lease(
-                    lease, FetchRecord(UrlState.FAILED, time=time.time(), reason="lost")
-                )
+                lost = FetchRecord(UrlState.FAILED, time=time.time(), reason="lost")
+                self.acknowledge_lease(lease, lost)
+        self._wake()
 
     def _warn_if_parked(self, lease: Lease) -> None:
         """After a failure: log where it was one too many for the host."""
@@ -199,6 +213,19 @@ class Leases:
         else:
             seconds = record.until - time.time()
             logger.warning("Host %s: left alone for %.0f s: %s", record.host, seconds, reason)
+
+
+def lease_of(message: object) -> Lease | None:
+    """The lease of a Request, or of the one behind a response or failure, while it is out."""
+    request = getattr(message, "request", message)
+    lease: Lease | None = request.meta.get(LEASE) if isinstance(request, Request) else None
+    return None if lease is None or lease.requeued else lease
+
+
+def give_back(response: Response) -> None:
+    """The crawl stops, and a spider drops this response: its URL goes back to its queue."""
+    if (lease := lease_of(response)) is not None:
+        lease.ending = GiveBack()
 
 
 def elapsed(request: Request) -> float:

@@ -9,26 +9,26 @@ robots.txt does not count for the steps: the operator has asked for them.
 from __future__ import annotations
 
 import logging
-import time
+from collections.abc import Mapping
+from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any
-
-from scrapy import Request
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from larmspider import stats
-from larmspider.fetch.errors import SignedOut, kind_of, retry_after
+from larmspider.fetch.errors import SignedOut
 from larmspider.fetch.sites.session import Session, Sessions, Trouble
 from larmspider.formatting import counted, printable
 from larmspider.frontier.delete_gate import LOGIN, Notice
+from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.politeness import failure_kind
-from larmspider.requests import LEASE, PROOF
+from larmspider.scheduler.leases import lease_of
+from larmspider.scheduler.own_fetches import OwnFetches
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.http import Response
-    from twisted.python.failure import Failure
 
-    from larmspider.frontier.hosts import Host, HostRecord, Lease
-    from larmspider.scheduler.scheduler import FrontierScheduler
+    from larmspider.frontier.hosts import Host, Lease
 
 logger = logging.getLogger(__name__)
 
@@ -38,98 +38,83 @@ SHOWN = 10
 """Hosts that the summary names."""
 
 
-class LoginFetch:
-    """Makes the Requests and takes the answers, for one scheduler; the frontier's ``logins``."""
+class LoginSteps:
+    """The frontier's Logins: the next step of each host's session."""
 
-    def __init__(self, scheduler: FrontierScheduler) -> None:
-        self.scheduler = scheduler
-        self.sessions = Sessions.from_crawler(scheduler.crawler)
-        self._waits: dict[str, str] = {}
-        """Reasons, by host."""
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
 
-    # what the frontier asks
-
-    def take(self, record: HostRecord) -> str:
-        session = self.sessions.of_url(record.robots_url)
+    def own_fetch(self, url: str) -> OwnFetch | None:
+        session = self._sessions.of_url(url)
         if session is None or session.step is None or session.is_out:
-            return ""
+            return None
         session.is_out = True
-        return session.url
+        released = session.released
+        return OwnFetch(FetchKind.LOGIN, session.url, released, lambda *_: released())
 
-    def is_out(self, record: HostRecord) -> bool:
-        session = self.sessions.of_url(record.robots_url)
+    def is_out(self, url: str) -> bool:
+        session = self._sessions.of_url(url)
         return session is not None and session.is_out
 
-    def released(self, record: HostRecord) -> None:
-        self._session(record).released()
 
-    def _session(self, record: HostRecord) -> Session:
-        session = self.sessions.of_url(record.robots_url)
+class LoginFetch(OwnFetches):
+    """Also tells which pages were turned away since nobody is signed in."""
+
+    meta: ClassVar[Mapping[str, Any]] = {"download_maxsize": MAX_BYTES}
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return Sessions.from_crawler(self.crawler)
+
+    @cached_property
+    def _waits(self) -> dict[str, str]:
+        """Reasons, by host."""
+        return {}
+
+    def _session(self, lease: Lease) -> Session:
+        session = self.sessions.of_url(lease.host.record.robots_url)
         assert session is not None  # the lease is of a login
         return session
 
     # steps
 
-    def request(self, lease: Lease) -> Request:
+    def request(self, lease: Lease, url: str = "", *, secrets: bool = True) -> Request:
         """For the next step of a lease."""
-        step = self._session(lease.host.record).step
+        step = self._session(lease).step
         assert step is not None
         headers = {"Referer": step.form_url} if step.form_url else {}  # Django asks for it
-        if step.body is not None:
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
-        meta = {
-            LEASE: lease,
-            "download_maxsize": MAX_BYTES,
-            "dont_redirect": True,
-            "handle_httpstatus_all": True,
-        }
-        return Request(
-            step.url,
-            method="GET" if step.body is None else "POST",
-            body=step.body,
-            callback=self.answered,
-            errback=self.failed,
-            headers=headers,
-            meta=meta,
-            dont_filter=True,
-        )
+        request = super().request(lease, step.url)
+        if step.body is None:
+            return request.replace(headers=headers)
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        return request.replace(method="POST", body=step.body, headers=headers)
 
-    async def answered(self, response: Response, **kwargs: Any) -> None:
-        lease = response.meta.pop(LEASE, None)
-        if lease is None:
-            return
-        kind, seconds = f"http-{response.status}", response.meta["download_latency"]
-        frontier, record = self.scheduler.frontier, lease.host.record
-        session = self._session(record)
+    async def read(self, lease: Lease, response: Response) -> None:
+        kind, session = f"http-{response.status}", self._session(lease)
         if failure_kind(kind).blames_host:
-            wait = retry_after(response.headers.get("Retry-After"), time.time())
-            self._failed(lease, kind, seconds, wait)
+            self._begin_anew(lease)
+            self.end(lease, kind)
             return
-        trouble = session.answered(response, frontier.clock())
-        frontier.login_read(lease, kind, seconds)
+        trouble = session.answered(response, self.frontier.clock())
+        self.end(lease, kind)
         if trouble is not None:
             self._wait(lease.host, trouble)
         elif session.step is None:
-            self._count("made")
-            self._note(record.host, "")
-            logger.info("Signed in to %s (proved %d times)", record.host, session.proof)
-        self.scheduler.end_own(lease)
+            self._count_event("made")
+            self._note(lease.host.record.host, "")
+            logger.info("Signed in to %s (proved %d times)", lease.host.record.host, session.proof)
 
-    def failed(self, failure: Failure) -> None:
-        if (found := self.scheduler.failed_own(failure)) is not None:
-            lease, _, error = found
-            seconds = self.scheduler.frontier.clock() - lease.since
-            self._failed(lease, kind_of(error), max(0.0, seconds), None)
+    def unanswered(self, lease: Lease, error: BaseException) -> None:
+        self._begin_anew(lease)
+        super().unanswered(lease, error)
 
-    def _failed(self, lease: Lease, kind: str, seconds: float, wait: float | None) -> None:
-        self._count("failed")
-        self._session(lease.host.record).failed()
-        self.scheduler.frontier.login_read(lease, kind, seconds, retry_after=wait)
-        self.scheduler.end_own(lease)
+    def _begin_anew(self, lease: Lease) -> None:
+        self._count_event("failed")
+        self._session(lease).failed()
 
     def _wait(self, host: Host, trouble: Trouble) -> None:
-        self._count("refused" if trouble.until == inf else "failed")
-        frontier, name = self.scheduler.frontier, host.record.host
+        self._count_event("refused" if trouble.until == inf else "failed")
+        frontier, name = self.frontier, host.record.host
         frontier.park(host, trouble.until, trouble.reason)
         text = f"Host {name} waits: {trouble.reason}"
         self._note(name, trouble.reason)
@@ -141,7 +126,7 @@ class LoginFetch:
             self._waits = {**self._waits, host: reason}
             waits = [f"{host}: {reason}" for host, reason in self._waits.items() if reason]
             more = f"; {counted(len(waits) - SHOWN, 'host')} more" if len(waits) > SHOWN else ""
-            counters = self.scheduler.crawler.stats
+            counters = self.crawler.stats
             assert counters is not None
             counters.set_value(stats.LOGIN_WAITS, printable("; ".join(waits[:SHOWN]) + more))
 
@@ -150,27 +135,23 @@ class LoginFetch:
     def turned_away(self, request: Request, response: Response) -> bool | SignedOut:
         """Whether a page has to be asked again, when the login was made; SignedOut for one that is
         not for this user."""
-        session = self.sessions.of_url(request.url)
-        if session is None or PROOF not in request.meta:
+        session, lease = self.sessions.of_url(request.url), lease_of(request)
+        if session is None or lease is None or lease.proof is None:
             return False
         if not session.is_turned_away(response):
             session.was_well(request.url)
             return False
-        lease = request.meta[LEASE]
-        frontier = self.scheduler.frontier
-        answer = session.turned_away(request.url, request.meta[PROOF], frontier.clock())
+        answer = session.turned_away(request.url, lease.proof, self.frontier.clock())
         if isinstance(answer, Trouble):
             self._wait(lease.host, answer)
         elif answer is False:
-            if session.is_final(response) and lease.entry.visit is None:
+            if session.is_final(response) and lease.entry and lease.entry.visit is None:
                 return SignedOut("shows the login form, though signed in: not for this user")
             return False
         else:
-            frontier.reschedule(lease.host)
-        self._count("turned_away")
+            self.frontier.reschedule(lease.host)
+        self._count_event("turned_away")
         return True
 
-    def _count(self, event: str) -> None:
-        counters = self.scheduler.crawler.stats
-        assert counters is not None
-        counters.inc_value(stats.LOGIN.format(event=event))
+    def _count_event(self, event: str) -> None:
+        self._count(stats.LOGIN.format(event=event))

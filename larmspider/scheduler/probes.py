@@ -21,9 +21,10 @@ from larmspider.fetch.downloader import LarmDownloader
 from larmspider.frontier.hosts import Lease
 
 if TYPE_CHECKING:
-    from scrapy import Request
+    from scrapy.crawler import Crawler
 
-    from larmspider.scheduler.scheduler import FrontierScheduler
+    from larmspider.frontier.frontier import Frontier
+    from larmspider.scheduler.leases import Leases
 
 LOOK_SECS = 0.25
 """Between two looks whether others wait."""
@@ -35,15 +36,19 @@ class Probes:
     """Looks while fetches are under way. ``secs``: how long the first fetch from a host may
     take."""
 
-    def __init__(self, scheduler: FrontierScheduler, secs: float) -> None:
-        self.scheduler, self.secs = scheduler, secs
-        self._timed = False
+    def __init__(self, crawler: Crawler, frontier: Frontier, leases: Leases, secs: float) -> None:
+        self.crawler, self.frontier, self.leases, self.secs = crawler, frontier, leases, secs
+        self._timed = self._closed = False
         self._cancelled: Lease | None = None
 
-    def watch(self, request: Request) -> Request:
+    def watch(self) -> None:
+        """A fetch has begun."""
         if not self._timed:
             self._look_in(min(LOOK_SECS, self.secs))
-        return request
+
+    def close(self) -> None:
+        """Nothing is cancelled any more."""
+        self._closed = True
 
     def _look_in(self, secs: float) -> None:
         self._timed = True
@@ -51,14 +56,14 @@ class Probes:
 
     def _look(self, planned: float) -> None:
         self._timed = False
-        out = [] if self.scheduler.closed else list(self.scheduler.leases)
+        out = [] if self._closed else list(self.leases)
         if not out:
             return
         late = time.monotonic() - planned > LOOK_SECS  # and so are answers: they come first
         if (
             late
             or (self._cancelled is not None and self._cancelled.slot is not None)
-            or (self.scheduler.frontier.needs_slots() and self._cancel_one(out))
+            or (self.frontier.needs_slots() and self._cancel_one(out))
         ):
             self._look_in(NEXT_SECS)
         else:
@@ -66,15 +71,14 @@ class Probes:
 
     def _cancel_one(self, out: list[Lease]) -> bool:
         """Cancel one fetch, if any is overdue."""
-        crawler = self.scheduler.crawler
-        downloader: object = crawler.engine.downloader
+        downloader: object = self.crawler.engine.downloader
         if not isinstance(downloader, LarmDownloader):
             return False
         for lease in out:
             if self._overdue(lease) and downloader.cancel(lease):
                 self._cancelled, lease.overdue = lease, True
-                assert crawler.stats is not None
-                crawler.stats.inc_value(stats.SCHEDULER_PROBES_CUT)
+                assert self.crawler.stats is not None
+                self.crawler.stats.inc_value(stats.SCHEDULER_PROBES_CUT)
                 return True
         return False
 
@@ -82,6 +86,6 @@ class Probes:
         slot = lease.slot
         if slot is None or lease.overdue:
             return False
-        if lease.is_probe and lease.host.record.slot_secs is None:
+        if lease.host.record.slot_secs is None:
             return time.time() - lease.since >= self.secs
-        return slot.turned_slow and self.scheduler.frontier.slots.too_many_slow
+        return slot.turned_slow and self.frontier.slots.too_many_slow

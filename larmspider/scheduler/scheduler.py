@@ -13,11 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import scrapy.signals
 from scrapy.utils.asyncio import call_later
@@ -26,12 +25,13 @@ from scrapy.utils.defer import deferred_from_coro
 from larmspider import options, signals, stats
 from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
 from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
-from larmspider.fetch.downloader import Stopped
+from larmspider.fetch.sites.session import Sessions
 from larmspider.formatting import counted, printable
 from larmspider.frontier.dispatch import AddressBook
 from larmspider.frontier.factory import build_frontier, probe_secs
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
+from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.shortfall import MAX_SEEDS, shortfalls
 from larmspider.frontier.shortfall import NOTE as NOTE_OF_HOST
 from larmspider.frontier.storage.backend import Fenced
@@ -40,11 +40,13 @@ from larmspider.index.unreached import LASTING_SECS
 from larmspider.items import REQUISITE
 from larmspider.pipelines.compaction import finish as finish_compaction
 from larmspider.pipelines.store import Store
-from larmspider.requests import LEASE, REQUEUED
+from larmspider.requests import LEASE
 from larmspider.scheduler.checkpoint import let_go, recover_stores, store_positions
 from larmspider.scheduler.counters import end_of_refresh, final_counts
 from larmspider.scheduler.leases import Leases, RequestConverter, refused_by_robots
-from larmspider.scheduler.login_fetch import SHOWN, LoginFetch
+from larmspider.scheduler.login_fetch import SHOWN, LoginFetch, LoginSteps
+from larmspider.scheduler.own_fetches import OwnFetches
+from larmspider.scheduler.probe_fetch import MadeUpFetch, ViewProbeFetch
 from larmspider.scheduler.probes import Probes
 from larmspider.scheduler.robots_fetch import RobotsFetch
 from larmspider.scheduler.source_fetch import SourceFetch
@@ -57,13 +59,15 @@ from larmspider.workdir.removals import CurrentRemovals
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
+    from scrapy.statscollectors import StatsCollector
     from scrapy.utils.asyncio import CallLaterResult
     from twisted.internet.defer import Deferred
-    from twisted.python.failure import Failure
 
     from larmspider.cluster.worker import ClusterWorker
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def _unless_unopened(record: logging.LogRecord) -> bool:
@@ -88,6 +92,11 @@ class FrontierScheduler:
 
     files = ("frontier", "deletes-*.json")
     """In LARM_DIR."""
+    sources: SourceFetch
+    """From open() on, as the following ones."""
+    logins: LoginFetch
+    _own: Mapping[FetchKind, OwnFetches]
+    _probes: Probes
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -113,12 +122,7 @@ class FrontierScheduler:
         """The copy of crawl.json that the frontier has."""
         self._leases: Leases | None = None
         self._converter = RequestConverter(crawler)
-        self._robots = RobotsFetch(self)
-        self.sources = SourceFetch(self)
-        self.logins = LoginFetch(self)
-        self._probes = Probes(self, probe_secs(crawler.settings))
         self._addresses = Addresses(DnsCache.from_crawler(crawler), self._on_resolved, self.wake)
-        self._ready: deque[Request] = deque()
         self._waker = Waker(crawler)
         self._forms = forms_from_settings(crawler.settings)
 
@@ -161,24 +165,17 @@ class FrontierScheduler:
 
     @property
     def frontier(self) -> Frontier:
-        """Raises RuntimeError before open()."""
-        if self._frontier is None:
-            raise RuntimeError("the frontier is not open")
-        return self._frontier
+        """Raises RuntimeError before open(), as the next two do."""
+        return _opened(self._frontier)
 
     @property
     def directory(self) -> CrawlDirectory:
-        """Raises RuntimeError before open()."""
-        if self._directory is None:
-            raise RuntimeError("the frontier is not open")
-        return self._directory
+        return _opened(self._directory)
 
     @property
     def leases(self) -> Leases:
-        """Those that are out. Raises RuntimeError before open()."""
-        if self._leases is None:
-            raise RuntimeError("the frontier is not open")
-        return self._leases
+        """Those that are out."""
+        return _opened(self._leases)
 
     # life
 
@@ -196,8 +193,6 @@ class FrontierScheduler:
         try:
             finish_compaction(directory.path)
             frontier = self._open_frontier(directory.path / "frontier")
-            if not getattr(self.crawler.spider, "asks_sources", False):
-                frontier.sources = None
         except BaseException:
             directory.release()
             raise
@@ -205,9 +200,7 @@ class FrontierScheduler:
         self._directory, self._frontier = directory, frontier
         if root is not None:
             frontier.backend.put_note(NOTE_OF_ALL, packed(root.manifest))
-        frontier.gate.links_to = self._links_to
-        frontier.logins = self.logins if self.logins.sessions.any else None
-        self._leases = Leases(frontier, self.crawler.stats)
+        self._begin_fetching(frontier, self.crawler.stats)
         counts = frontier.audit()
         if directory.resumed:
             logger.info(
@@ -221,6 +214,20 @@ class FrontierScheduler:
                 if not self._asked_again
                 else "",
             )
+
+    def _begin_fetching(self, frontier: Frontier, counters: StatsCollector) -> None:
+        self._leases = leases = Leases(frontier, counters, self.wake)
+        is_known_elsewhere = None if self.worker is None else self.worker.is_known_host
+        parts = self.crawler, frontier, leases, is_known_elsewhere
+        self.sources, self.logins = SourceFetch(*parts), LoginFetch(*parts)
+        self._own = {
+            FetchKind.ROBOTS: RobotsFetch(*parts),
+            FetchKind.LOGIN: self.logins,
+            FetchKind.SOURCE: self.sources,
+            FetchKind.MADE_UP: MadeUpFetch(*parts),
+            FetchKind.VIEW_PROBE: ViewProbeFetch(*parts),
+        }
+        self._probes = Probes(self.crawler, frontier, leases, probe_secs(self.crawler.settings))
 
     def _shortfalls(self, frontier: Frontier) -> list[str]:
         """Why little of seeds' hosts is stored."""
@@ -264,10 +271,18 @@ class FrontierScheduler:
                 saturated=self._addresses.saturated,
             )
             shared = None if worker is None else worker.backend
-            frontier = build_frontier(settings, path, addresses, shared)
             removals = CurrentRemovals(options.crawl_root(settings))
-            assert frontier.refresh is not None
-            frontier.refresh.is_removed = lambda forms: removals.get().has(forms)
+            sessions = Sessions.from_crawler(self.crawler)
+            frontier = build_frontier(
+                settings,
+                path,
+                addresses,
+                shared,
+                logins=LoginSteps(sessions) if sessions.any else None,
+                links_to=self._links_to,
+                is_removed=lambda forms: removals.get().has(forms),
+                asks_sources=getattr(self.crawler.spider, "asks_sources", False),
+            )
             positions = frontier.recover().positions
             try:
                 recover_stores(self.crawler, positions)
@@ -314,6 +329,7 @@ class FrontierScheduler:
             self.worker.closing()
         async with self.checkpointing:  # one may be under way in a thread
             self.closed = True
+            self._probes.close()
             if not self.opened:
                 # a store that never opened has no position to name
                 self.break_off("the stores could not be opened")
@@ -424,7 +440,7 @@ class FrontierScheduler:
     @property
     def busy(self) -> bool:
         """Whether something is handed out, or URLs are still looked for."""
-        return bool(self._ready or self.leases) or self.searching
+        return bool(self.leases) or self.searching
 
     def __len__(self) -> int:
         """URLs that wait in queues."""
@@ -432,14 +448,14 @@ class FrontierScheduler:
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a Request; False if its URL is known, beyond a limit, or it cannot be kept."""
-        if request.meta.pop(REQUEUED, False):
-            return True
         lease = request.meta.pop(LEASE, None)
         if lease is not None and lease.holder is request:
+            if lease.requeued:
+                return True
             # a middleware returned this Request again: its first fetch has had its answer
-            if lease.is_own:
+            if lease.own is not None:
                 request.meta[LEASE] = lease
-                self.hand_out(request)
+                self.leases.hand_out(request)
                 return True
             replaced = FetchRecord(UrlState.STORED, time=time.time(), reason="replaced")
             self.leases.acknowledge_lease(lease, replaced)
@@ -457,23 +473,24 @@ class FrontierScheduler:
         """The next Request that may be sent now. O(log hosts)."""
         if self.worker is not None and not self.worker.may_fetch:
             return None  # until Redis has renewed it
-        if self._ready:
-            return self._ready.popleft()
+        if self.leases.ready:
+            return self.leases.ready.popleft()
         if self.broken or self.held:
             return None
         while (lease := self._pop()) is not None:
             self.leases.take(lease)
-            if lease.is_login:
-                return self._probes.watch(self.logins.request(lease))
-            if lease.is_source:
-                return self._probes.watch(self.sources.request(lease))
-            if lease.is_own:
-                return self._probes.watch(self._robots.request(lease))
             try:
-                return self._probes.watch(self._converter.to_request(lease, self.frontier))
+                request = (
+                    self._own[lease.kind].request(lease)
+                    if lease.own is not None
+                    else self._converter.to_request(lease, self.frontier)
+                )
             except ValueError as error:
                 reason = f"cannot be made again: {error}"
                 self.leases.acknowledge_lease(lease, FetchRecord(UrlState.REFUSED, reason=reason))
+            else:
+                self._probes.watch()
+                return request
         at = self.frontier.next_ready_time()
         if at is not None and self.frontier.clock is not time.time:
             at += time.time() - self.frontier.clock()
@@ -494,32 +511,6 @@ class FrontierScheduler:
         self.frontier.refused.clear()
         return lease
 
-    # answers
-
-    def hand_out(self, request: Request) -> None:
-        """Let Scrapy take this Request next, for a lease that is out."""
-        self._ready.append(request)
-        self.wake()
-
-    def end_own(self, lease: Lease) -> None:
-        """The robots.txt or source of a lease was answered, or failed."""
-        self.leases.end_own(lease)
-        self.wake()
-
-    def failed_own(self, failure: Failure) -> tuple[Lease, Request, BaseException] | None:
-        """The lease of a Request of our own that failed, the Request and why; None where nothing
-        has to be done: it was stopped, and its host asks again, or it has ended already."""
-        request: Request = failure.request  # type: ignore[attr-defined]
-        lease, error = request.meta.pop(LEASE, None), failure.value
-        if lease is None:
-            return None
-        assert error is not None
-        if isinstance(error, Stopped):
-            self.frontier.release(lease)
-            self.end_own(lease)
-            return None
-        return lease, request, error
-
     def lost(self) -> bool:
         """Whether leases are out although nothing is fetched or stored any more. Only a component
         that swallowed its Request or response leaves one."""
@@ -527,12 +518,11 @@ class FrontierScheduler:
         busy = (
             engine.downloader.active or not engine.scraper.slot or not engine.scraper.slot.is_idle()
         )
-        return bool(self.leases) and not self._ready and not busy
+        return bool(self.leases) and not self.leases.ready and not busy
 
     def end_lost(self) -> None:
         """Fail them, or the crawl would wait for ever."""
         self.leases.end_lost()
-        self.wake()
 
     def wake(self) -> None:
         """Let the engine ask for Requests."""
@@ -593,6 +583,12 @@ class Waker:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _opened(part: T | None) -> T:
+    if part is None:
+        raise RuntimeError("the frontier is not open")
+    return part
 
 
 def scheduler_of(crawler: Crawler) -> FrontierScheduler | None:

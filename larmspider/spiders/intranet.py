@@ -45,7 +45,8 @@ from larmspider.items import (
 from larmspider.middlewares.revisits import failed as failed_again
 from larmspider.middlewares.revisits import unread, visit_of
 from larmspider.pipelines.store import wants_requisites
-from larmspider.requests import BLOB, GIVE_BACK, PROOF, TOO_LARGE, page_request
+from larmspider.requests import BLOB, TOO_LARGE, page_request
+from larmspider.scheduler.leases import give_back, lease_of
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.urls.acting import without_tokens
 from larmspider.urls.canonical import canonicalize
@@ -160,11 +161,10 @@ class IntranetSpider(Spider):
             if response.status == 200 and not late:
                 page.language = await self.languages.of(page)
         except ExtractionStopped:
-            response.meta[GIVE_BACK] = True
+            give_back(response)
             return
         if self.wants_requisites and response.status == 200 and page.mime in _HTML:
             page.requisites = requisites_of_page(response.body, response.url, page.charset)
-        meta = response.meta
         self._fill(page, response, digest)
         self._add_redirect(page, response)
         self._add_refresh(page, response)
@@ -172,9 +172,7 @@ class IntranetSpider(Spider):
             add_outcome(page)
             if page.unread:
                 self._count_unread(page)
-        if PROOF in meta:  # somebody is signed in
-            for link in page.links:
-                link.url = without_tokens(link.url)
+        self._drop_tokens(page, response)
         for header in dict.get(response.headers, b"X-Robots-Tag", ()):
             noindex, nofollow = robots_header(header.decode("latin-1"))
             page.noindex |= noindex
@@ -199,10 +197,16 @@ class IntranetSpider(Spider):
             self.logger.exception("Extraction failed on the stored copy of %s", url)
             return None
         page.url, page.body, page.mime = url, body, page.mime or mime
-        if PROOF in response.meta:
+        self._drop_tokens(page, response)
+        return page
+
+    @staticmethod
+    def _drop_tokens(page: Page, response: Response) -> None:
+        """From the links of a page that somebody who is signed in has got."""
+        lease = lease_of(response)
+        if lease is not None and lease.proof is not None:
             for link in page.links:
                 link.url = without_tokens(link.url)
-        return page
 
     def _requisite(self, response: Response, digest: str) -> Page:
         content_type = _header(response, b"Content-Type")

@@ -28,6 +28,7 @@ from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostPace, HostState, Lease
 from larmspider.frontier.links import CrawlLimits
+from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.revisiting import ASKED, PLANNED, SIGNALLED, Revisiting
 from larmspider.frontier.storage.backend import Fenced, FormatError
@@ -912,7 +913,7 @@ class Worker:
 
     def pop(self) -> Lease | None:
         lease = self.frontier.pop()
-        if lease is not None and lease.is_robots:
+        if lease is not None and lease.kind is FetchKind.ROBOTS:
             self.frontier.robots_loaded(lease, b"", 0.0)
             self.clock.now += DELAY
             return self.pop()

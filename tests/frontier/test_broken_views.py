@@ -8,6 +8,7 @@ import pytest
 from larmspider.frontier.broken_views import MAX_VIEWS, NOTE, RETRIES, HostViews, views_in_words
 from larmspider.frontier.frontier import CrawlLimits
 from larmspider.frontier.hosts import HostState
+from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.politeness import Limits, failure_kind
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.strategies import Backlinks
@@ -59,13 +60,13 @@ class Server:
 
     def answer(self, lease, links):
         frontier = self.frontier
-        if lease.is_robots:
+        if lease.kind is FetchKind.ROBOTS:
             frontier.robots_loaded(lease, b"", 0.0)
             return
         self.asked.append(lease.url)
         kind = self.kind_of(lease.url)
-        if lease.is_source:
-            frontier.source_read(lease, kind or "http-200", 0.1)
+        if lease.own is not None:
+            frontier.own_ended(lease, kind or "http-200")
         elif kind and failure_kind(kind).blames_host:
             frontier.failed(lease, kind, 0.1)
         else:

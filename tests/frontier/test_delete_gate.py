@@ -194,13 +194,13 @@ def test_pages_out_of_scope_leave_only_when_somebody_says_so() -> None:
 
 
 def probed(gate: DeleteGate, answer: Page | None) -> None:
-    url = gate.probe_due(HOST, lambda _url: True)
-    assert url.startswith("http://h/larmspider-")
-    assert gate.is_probe(HOST, url)
+    own = gate.own_fetch(HOST, lambda _url: True)
+    assert own is not None
+    assert own.url.startswith("http://h/larmspider-")
     assert not gate.wants_probe(HOST)
     if answer is not None:
-        answer.url = url
-    gate.probe_answered(HOST, answer)
+        answer.url = own.url
+    own.ended("", 0, answer)
 
 
 def test_a_soft_404_is_what_a_made_up_url_gives() -> None:
@@ -208,12 +208,13 @@ def test_a_soft_404_is_what_a_made_up_url_gives() -> None:
     gate = World().gate
     old, sorry = before("<p>The price list of all printers"), page("p1", SORRY % ("/p1", 17))
     assert gate.looks_like(HOST, sorry, old) is WAIT
-    made_up = gate.probe_due(HOST, lambda _url: True)
-    gate.probe_answered(HOST, extract((SORRY % (made_up[8:], 99)).encode(), made_up, None))
+    own = gate.own_fetch(HOST, lambda _url: True)
+    assert own is not None
+    own.ended("200", 0, extract((SORRY % (own.url[8:], 99)).encode(), own.url, None))
     assert gate.looks_like(HOST, sorry, old) is Observation.SOFT_404
     assert gate.looks_like(HOST, page("", SORRY % ("/", 1)), old) is Observation.SOFT_404
     assert gate.looks_like(HOST, page("p1", "<p>The new price list of printers"), old) is None
-    assert gate.probe_due(HOST, lambda _url: True) == ""
+    assert gate.own_fetch(HOST, lambda _url: True) is None
 
 
 def test_where_made_up_urls_give_what_nobody_can_read_no_such_page_is_believed() -> None:

@@ -12,6 +12,7 @@ from larmspider.frontier.deletes import Observation
 from larmspider.frontier.dispatch import MAX_REFUSED
 from larmspider.frontier.frontier import MAX_IN_VAIN, CrawlLimits
 from larmspider.frontier.hosts import HostPace, HostState
+from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.politeness import Limits
 from larmspider.frontier.revisiting import Revisiting
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
@@ -62,7 +63,7 @@ class World:
     def robots(self, body=b"", seconds=0.0):
         """Let the one host that is due load its rules."""
         lease = self.pop()
-        assert lease.is_robots, lease
+        assert lease.kind is FetchKind.ROBOTS, lease
         self.frontier.robots_loaded(lease, body, seconds)
         self.wait(2.0)
 
@@ -115,7 +116,7 @@ def test_a_failed_fetch_is_evidence_why_little_of_its_host_is_stored(of_robots):
     world = World(robots=of_robots)
     world.add("http://a/1")
     lease = world.pop()
-    assert lease.is_robots is of_robots
+    assert (lease.kind is FetchKind.ROBOTS) is of_robots
     while not of_robots and world.fail(lease, "bad-response"):
         world.wait(1e4)
         lease = world.pop()
@@ -279,7 +280,7 @@ def test_unreachable_rules_allow_nothing_until_they_load(world):
     assert world.pop() is None
     assert world.frontier.next_ready_time() == world.clock.now + 30.0
     world.wait(30.0)
-    assert world.pop().is_robots
+    assert world.pop().kind is FetchKind.ROBOTS
 
 
 def test_expired_rules_are_renewed_and_old_ones_serve_while_they_cannot_be():
@@ -289,7 +290,7 @@ def test_expired_rules_are_renewed_and_old_ones_serve_while_they_cannot_be():
     world.store(world.pop())
     world.wait(100.0)
     lease = world.pop()
-    assert lease.is_robots
+    assert lease.kind is FetchKind.ROBOTS
     world.fail(lease, "timeout")
     world.wait(10.0)
     assert world.pop().url == "http://a/2"
@@ -303,7 +304,7 @@ def test_rules_that_expire_while_a_page_is_fetched_are_renewed_after_it():
     world.wait(200.0)
     assert world.pop() is None
     world.store(lease)
-    assert world.pop().is_robots
+    assert world.pop().kind is FetchKind.ROBOTS
 
 
 def test_a_share_that_is_away_costs_no_file_its_attempts():
@@ -383,7 +384,7 @@ def test_a_host_that_was_given_up_is_tried_again_by_the_next_run():
     world.frontier.checkpoint({})
     world.start()
     world.wait(2.0)
-    assert world.pop().is_robots
+    assert world.pop().kind is FetchKind.ROBOTS
 
 
 def test_a_dead_host_does_not_hold_up_the_others(world):
@@ -537,7 +538,7 @@ def test_a_host_is_left_alone_outside_its_window():
     assert world.pop() is None
     assert world.frontier.next_ready_time() == 22 * 3600.0
     world.clock.now = 22 * 3600.0
-    assert world.pop().is_robots
+    assert world.pop().kind is FetchKind.ROBOTS
 
 
 def test_health_and_rules_survive_a_restart(world):
@@ -735,7 +736,7 @@ def nightly(world, mode, latency):
             world.clock.now += 0.1
             if latency(name) is None:
                 world.frontier.failed(lease, "timeout", 0.1)
-            elif lease.is_robots:
+            elif lease.kind is FetchKind.ROBOTS:
                 world.frontier.robots_loaded(lease, b"", 0.1)
             else:
                 world.frontier.answered(lease, 0.1)

@@ -31,10 +31,10 @@ def sources(backend: MemoryBackend) -> Sources:
 def everything(sources: Sources, now: float, may: Callable[[str], bool] = allowed) -> list[str]:
     """What is asked at a time, one after the other."""
     found = []
-    while (url := sources.due(HOST, now, may)) is not None:
+    while (own := sources.own_fetch(HOST, now, may)) is not None:
         assert sources.next_time(HOST) is None  # one at a time
-        found.append(url)
-        sources.asked(url, now, "200", entries=1)
+        found.append(own.url)
+        sources.asked(own.url, now, "200", entries=1)
     return found
 
 
@@ -78,9 +78,12 @@ def test_a_clock_that_was_ahead_delays_no_source_by_more_than_a_day(
 
 def test_a_request_that_was_not_made_is_made_again(sources: Sources) -> None:
     sources.host_answered(HOST, "http")
-    assert sources.due(HOST, NOW, allowed) == MAP
-    sources.released(HOST)
-    assert sources.due(HOST, NOW, allowed) == MAP
+    own = sources.own_fetch(HOST, NOW, allowed)
+    assert own is not None
+    own.released()
+    again = sources.own_fetch(HOST, NOW, allowed)
+    assert again is not None
+    assert again.url == own.url == MAP
 
 
 def test_sources_of_other_hosts_and_too_many_are_not_asked(sources: Sources) -> None:
@@ -114,7 +117,7 @@ def test_a_source_with_nothing_in_it_is_asked_once_a_month(sources: Sources) -> 
     sources.host_answered(HOST, "http")
     asked = 0
     for day in range(30):
-        if sources.due(HOST, NOW + day * 86_400, allowed):
+        if sources.own_fetch(HOST, NOW + day * 86_400, allowed):
             sources.asked(MAP, NOW + day * 86_400, "http-404")
             asked += 1
     assert asked == 3 + (30 - 3) // 30

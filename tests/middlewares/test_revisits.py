@@ -24,15 +24,16 @@ from larmspider import options, stats
 from larmspider.extraction.fingerprint import fingerprint, link_signature, signature
 from larmspider.extraction.html import extract
 from larmspider.frontier.deletes import AT_LEAST, Observation
+from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
+from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.revisiting import Revisiting
 from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.middlewares.revisits import RevisitsMiddleware, _Judge
-from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED
 from larmspider.scheduler.counters import end_of_refresh
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
@@ -110,11 +111,11 @@ class World:
     def answer(self, frontier: Frontier, lease: Lease) -> None:
         path = lease.url.removeprefix("http://h/")
         self.asked.append(path)
-        if lease.is_robots:
+        if lease.kind is FetchKind.ROBOTS:
             frontier.robots_loaded(lease, b"", 0.0)
             return
-        if lease.is_source:
-            frontier.source_read(lease, "404", 0.0)
+        if lease.own is not None:
+            frontier.own_ended(lease, "404")
             return
         found = self.site.get(path) or page(path)
         answer = found(path) if callable(found) else found
@@ -143,18 +144,19 @@ class World:
             record = None if isinstance(removed, Removed) else decision.record
             self.stored += [removed] if removed else []
         else:
-            request = Request(lease.url, meta={LEASE: lease})
+            request = Request(lease.url)
             response = HtmlResponse(lease.url, answer.status, body=answer.body, request=request)
-            judge = _Judge(refresh, entry, response, for_all=self.for_all)
+            judge = _Judge(refresh, lease, response, for_all=self.for_all)
             if judge.wants_stored(answer):
                 judge.stored = self.bodies.get(lease.url)
             items = list(judge.judge(answer))
             self.bodies |= {item.url: item for item in items if isinstance(item, Page)}
             self.stored += items
-            if later := response.meta.get(LOOK_AGAIN):
-                frontier.look_again(lease, later)
+            if isinstance(lease.ending, LookAgain):
+                frontier.look_again(lease, lease.ending.seconds)
                 return
-            record = response.meta[REVISITED]
+            assert isinstance(lease.ending, Revisited)
+            record = lease.ending.record
         if record is None:
             frontier.forget(lease)
         else:

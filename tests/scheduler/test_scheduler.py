@@ -12,6 +12,7 @@ from scrapy.crawler import Crawler
 
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.requests import LEASE, page_request
+from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.scheduler import FrontierScheduler
 
 
@@ -122,6 +123,27 @@ def test_a_copied_lease_ends_nothing(scheduler: FrontierScheduler) -> None:
     assert scheduler.frontier.backend.counts().leased == 1
     scheduler.leases.acknowledge(parent, FetchRecord(UrlState.STORED, time=1.0, status=200))
     assert scheduler.frontier.backend.visit(lease.entry.key).status == 200
+
+
+def test_a_released_request_waits_once_and_its_child_as_any_other(
+    scheduler: FrontierScheduler,
+) -> None:
+    """Scrapy schedules a Request again that a middleware returns; its URL is queued by then."""
+    parent = fetched(scheduler, "http://127.0.0.1/a")
+    child = Request("http://127.0.0.1/b", meta=scheduler.leases.release(parent).meta)
+    assert scheduler.enqueue_request(parent)
+    counts = scheduler.frontier.backend.counts()
+    assert (counts.queued, counts.leased) == (1, 0)
+    assert scheduler.enqueue_request(child)
+    assert scheduler.frontier.backend.counts().queued == 2
+
+
+def test_a_released_lease_has_no_other_end(scheduler: FrontierScheduler) -> None:
+    request = scheduler.leases.release(fetched(scheduler, "http://127.0.0.1/a"))
+    assert lease_of(request) is None
+    scheduler.leases.acknowledge(request, FetchRecord(UrlState.STORED, time=1.0, status=200))
+    counts = scheduler.frontier.backend.counts()
+    assert (counts.queued, counts.stored) == (1, 0)
 
 
 def test_a_replacement_by_a_middleware_ends_the_lease(scheduler: FrontierScheduler) -> None:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from larmspider.frontier.frontier import AddressBook, CrawlLimits, Frontier
 from larmspider.frontier.hosts import HostPace, HostRules
+from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.robots import RobotsCache
 from larmspider.frontier.slots import SlotPool
@@ -111,7 +112,7 @@ class Simulation:
         seconds = self.latency(name, self.random)
         failed = seconds is None or seconds > TIMEOUT
         took = TIMEOUT if failed else seconds
-        if lease.is_probe and took > self.probe_secs:
+        if lease.host.record.slot_secs is None and took > self.probe_secs:
             self.later(self.probe_secs, lease, took, failed)
         else:
             self.later(took, lease, took, failed)
@@ -133,7 +134,7 @@ class Simulation:
         self.open[lease.host.record.host] -= 1
         if failed:
             self.frontier.failed(lease, "timeout", seconds)
-        elif lease.is_robots:
+        elif lease.kind is FetchKind.ROBOTS:
             self.frontier.robots_loaded(lease, b"", seconds)
         else:
             self.frontier.answered(lease, seconds)

@@ -1,0 +1,57 @@
+"""How the lease of a page ends, where the stores alone do not decide it.
+
+    lease.ending = LookAgain(2.0)
+
+The component that reads the response sets it; middlewares/acknowledge.py ends the lease by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from larmspider.frontier.storage.records import FetchRecord, MergedUrl
+    from larmspider.items import Page
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """The crawl stops: the URL goes back to its queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """The page is fetched once more, ``seconds`` later."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """The ``page`` is that of another URL, and is not stored. ``merged``: its URL from now on."""
+
+    page: Page
+    message: str
+    merged: MergedUrl
+
+
+@dataclass(frozen=True, slots=True)
+class Revisited:
+    """The URL has this record once the stores are through; None: the page is taken out, and its URL
+    forgotten."""
+
+    record: FetchRecord | None
+
+
+Ending = GiveBack | LookAgain | Merge | Revisited
+
+
+@dataclass(slots=True)
+class Output:
+    """What a spider made of one response: items not yet through the stores, and how the worst of
+    the others ended."""
+
+    items: int = 0
+    complete: bool = False
+    worst: FetchRecord | None = None
