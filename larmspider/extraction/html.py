@@ -28,6 +28,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from larmspider.extraction import deep_html
 from larmspider.extraction.charset import to_utf8
 from larmspider.extraction.markup_guard import MAX_TAGS, Screen, is_costly
+from larmspider.extraction.note_numbers import apart_in, is_note_link
 from larmspider.extraction.page_builder import (
     BEGINNING,
     BLOCKS,
@@ -135,6 +136,7 @@ _SIGNS = "#\xa7"
 """By which headings link to themselves, and which may be of their text."""
 _ABOVE = 4
 """Elements around a heading that may have its name."""
+_ABOVE_RUBY = 8
 _SRCDOC_DEPTH = 3
 """Frames within each other whose markup is read."""
 _SRCDOC_TAGS = 10
@@ -178,6 +180,7 @@ def begun(markup: bytes, charset: str, body: bytes, url: str) -> tuple[Page, Pag
 
 def _read_all(markup: bytes, left: list[int], depth: int = 0) -> PageBuilder:
     """Read a page with the frames whose markup stands in it; ``left`` tags of these are read."""
+    markup = apart_in(markup)
     builder = deep_html.read(markup) if is_costly(markup) else read(markup)
     for place, text in builder.srcdocs if depth < _SRCDOC_DEPTH else ():
         inner = text.encode("utf-8", "replace")
@@ -221,6 +224,8 @@ def read(markup: bytes) -> PageBuilder:
             for node in parser.css("svg text"):
                 node.insert_before(" ")
                 node.insert_after(" ")
+        if b"<rt" in markup:
+            _set_readings_apart(parser)
         if selector := _landmarks_in(markup):
             texinfo = _TEXINFO in selector
             for node in parser.css(selector):
@@ -234,6 +239,29 @@ def read(markup: bytes) -> PageBuilder:
             heading = parser.css_first("h1")
             builder.heading = _heading_text(heading) if heading is not None else ""
     return builder
+
+
+def _set_readings_apart(parser: LexborHTMLParser) -> None:
+    """Move the readings of ruby (HTML 4.5.10) to the end of the block that they are in: a word that
+    has some is one word, and so is its reading."""
+    for ruby in parser.css("ruby"):
+        reading = []
+        for node in ruby.css("rt, rp"):
+            if node.tag == "rt":
+                reading.append(node.text().strip())
+            node.decompose()
+        block = ruby.parent
+        for _ in range(_ABOVE_RUBY):
+            if block is None or _ROLES.get(block.tag_id) in (_BLOCK, _HEADING):
+                break
+            block = block.parent
+        else:
+            block = None
+        text = f" {''.join(reading)} "
+        if block is None:
+            ruby.insert_after(text)
+        else:
+            block.insert_child(text)
 
 
 def _may_hide(markup: bytes) -> bool:
@@ -312,16 +340,22 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
                         text = only.text_content
                         if text is not None:  # seven of ten
                             anchor(attributes, text)
-                            if len(text) > 3 or not is_permalink(attributes, text):
+                            if len(text) > 3:
                                 add(text)
+                            elif not is_permalink(attributes, text):
+                                _add_short(attributes, text, builder.pieces)
                             next(walk)  # the text
                             continue
                     text = _only_text(node)
                     if text is None:
                         text, looked_at = _anchor_text(node, min(_ANCHOR_NODES, nodes))
                         nodes -= looked_at
-                    elif len(text) <= 3 and is_permalink(attributes, text):
-                        _skip(node, walk)
+                    elif len(text) <= 3:
+                        if is_permalink(attributes, text):
+                            _skip(node, walk)
+                        elif is_note_link(attributes, text):
+                            add(" ")
+                            node.insert_after(b" ")
                     anchor(attributes, text)
         elif role in (_BREAK, _IMG):
             add(" ")
@@ -337,6 +371,18 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
             _metadata(role, node, builder)
             if role in _SKIPPED:
                 _skip(node, walk)
+
+
+def _add_short(attributes: Attributes, text: str, pieces: list[str]) -> None:
+    """Add the text of a link of three letters or less. The number of a note is no part of the word
+    before it, nor of that behind it."""
+    if is_note_link(attributes, text):
+        if pieces and pieces[-1][-1:].isalnum():
+            pieces += " ", text
+        else:
+            pieces += text, " "
+    else:
+        pieces.append(text)
 
 
 def _section_of(heading: LexborNode) -> str:

@@ -22,14 +22,13 @@ import pypdfium2.raw as pdfium_c
 
 from larmspider.extraction import progress
 from larmspider.extraction.documents import pdf_objects
+from larmspider.extraction.documents.pdf_text import HYPHENS, text_of
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, date_of
 from larmspider.extraction.page_builder import MAX_TEXT, page_text
 from larmspider.items import Outcome, Page
 
 _FIRST_CHARS = 2_000
 """Characters of the first page among which the title is looked for."""
-_HYPHENS = ("\ufffe", "\x02")
-"""PDFium's marks for a hyphen at the end of a line, where a word goes on."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
 _MAX_LOOKS = 1_000
@@ -102,10 +101,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
 
 
 def _text(text_page: Any) -> str:
-    text = text_page.get_text_bounded() if text_page.count_chars() > 0 else ""
-    for mark in _HYPHENS:
-        text = text.replace(mark, "")
-    return page_text([text.replace("\f", " ")])
+    return page_text([text_of(text_page).replace("\f", " ")])
 
 
 def _draws_annotations(page: Any) -> bool:
@@ -213,7 +209,7 @@ def _largest_text(text_page: Any) -> str:
     best, pieces, last = 0.0, [], False
     for index in range(min(text_page.count_chars(), _FIRST_CHARS)):
         char = chr(pdfium_c.FPDFText_GetUnicode(text_page, index))
-        if char in _HYPHENS:
+        if char in HYPHENS:
             continue
         size = pdfium_c.FPDFText_GetFontSize(text_page, index)
         if char.isalnum() and size > best + 0.1:
