@@ -29,6 +29,8 @@ from larmspider.items import Outcome, Page
 
 _FIRST_CHARS = 2_000
 """Characters of the first page among which the title is looked for."""
+_SHEETS = re.compile(r"(?i)\b(?:calc|excel)\b")
+"""Programs for spreadsheets."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
 _MAX_LOOKS = 1_000
@@ -59,6 +61,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     builder = DocumentBuilder()
     _metadata(document, builder)
     builder.note()
+    is_sheet = _SHEETS.search(document.get_metadata_value("Creator")) is not None
     pages: list[str] = []
     drawing: list[int] = []
     size = bad = 0
@@ -71,7 +74,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
             pages.append("")
             progress.page("")
             continue
-        text = _text(text_page)
+        text = _text(text_page, is_sheet=is_sheet)
         if not builder.title and not number:
             builder.title = _largest_text(text_page)
         _links(document, page, text_page, builder)
@@ -86,7 +89,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
         if size > MAX_TEXT:
             break
     for number in drawing:
-        pages[number] = _with_looks(document, number, pages[number])
+        pages[number] = _with_looks(document, number, pages[number], is_sheet=is_sheet)
     unread = _add_notes(document, body, pages, builder)
     size = sum(map(len, pages))
     made = builder.page(url)
@@ -100,8 +103,8 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     return made
 
 
-def _text(text_page: Any) -> str:
-    return page_text([text_of(text_page).replace("\f", " ")])
+def _text(text_page: Any, *, is_sheet: bool) -> str:
+    return page_text([text_of(text_page, is_sheet=is_sheet).replace("\f", " ")])
 
 
 def _draws_annotations(page: Any) -> bool:
@@ -124,13 +127,13 @@ def _is_drawn(page: Any, index: int) -> bool:
     return drawn
 
 
-def _with_looks(document: Any, number: int, text: str) -> str:
+def _with_looks(document: Any, number: int, text: str, *, is_sheet: bool) -> str:
     """The text of a page, and behind it the text that its annotations draw."""
     try:
         with closing(document[number]) as page:
             pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY)
         with closing(document[number]) as flat, closing(flat.get_textpage()) as text_page:
-            drawn = _text(text_page)
+            drawn = _text(text_page, is_sheet=is_sheet)
     except pdfium.PdfiumError:
         return text
     if drawn.startswith(text):
