@@ -28,7 +28,13 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from larmspider.extraction import deep_html
 from larmspider.extraction.charset import to_utf8
 from larmspider.extraction.markup_guard import MAX_TAGS, Screen, is_costly
-from larmspider.extraction.note_numbers import apart_in, is_note_link
+from larmspider.extraction.note_numbers import (
+    LONGEST,
+    is_note_before,
+    is_note_behind,
+    is_note_link,
+    leads_to_place,
+)
 from larmspider.extraction.page_builder import (
     BEGINNING,
     BLOCKS,
@@ -100,7 +106,9 @@ def _tag_id(name: str) -> int:
     _REGION,
     _OBJECT,
     _EMBED,
-) = range(18)
+    _SUP,
+    _RUBY,
+) = range(20)
 _PARTING = frozenset((_BLOCK, _HEADING, _BREAK, _IMG, _REGION, _OBJECT, _EMBED))
 _SKIPPED = frozenset((_HIDDEN, _IFRAME, _TITLE))
 _ROLES = {
@@ -124,6 +132,8 @@ _ROLES = {
             ("html", _HTML),
             ("object", _OBJECT),
             ("embed", _EMBED),
+            ("sup", _SUP),
+            ("ruby", _RUBY),
         )
     },
 }
@@ -136,7 +146,7 @@ _SIGNS = "#\xa7"
 """By which headings link to themselves, and which may be of their text."""
 _ABOVE = 4
 """Elements around a heading that may have its name."""
-_ABOVE_RUBY = 8
+_INLINE_AROUND, _PIECES_BEFORE = 8, 3
 _SRCDOC_DEPTH = 3
 """Frames within each other whose markup is read."""
 _SRCDOC_TAGS = 10
@@ -180,7 +190,6 @@ def begun(markup: bytes, charset: str, body: bytes, url: str) -> tuple[Page, Pag
 
 def _read_all(markup: bytes, left: list[int], depth: int = 0) -> PageBuilder:
     """Read a page with the frames whose markup stands in it; ``left`` tags of these are read."""
-    markup = apart_in(markup)
     builder = deep_html.read(markup) if is_costly(markup) else read(markup)
     for place, text in builder.srcdocs if depth < _SRCDOC_DEPTH else ():
         inner = text.encode("utf-8", "replace")
@@ -224,8 +233,6 @@ def read(markup: bytes) -> PageBuilder:
             for node in parser.css("svg text"):
                 node.insert_before(" ")
                 node.insert_after(" ")
-        if b"<rt" in markup:
-            _set_readings_apart(parser)
         if selector := _landmarks_in(markup):
             texinfo = _TEXINFO in selector
             for node in parser.css(selector):
@@ -239,29 +246,6 @@ def read(markup: bytes) -> PageBuilder:
             heading = parser.css_first("h1")
             builder.heading = _heading_text(heading) if heading is not None else ""
     return builder
-
-
-def _set_readings_apart(parser: LexborHTMLParser) -> None:
-    """Move the readings of ruby (HTML 4.5.10) to the end of the block that they are in: a word that
-    has some is one word, and so is its reading."""
-    for ruby in parser.css("ruby"):
-        reading = []
-        for node in ruby.css("rt, rp"):
-            if node.tag == "rt":
-                reading.append(node.text().strip())
-            node.decompose()
-        block = ruby.parent
-        for _ in range(_ABOVE_RUBY):
-            if block is None or _ROLES.get(block.tag_id) in (_BLOCK, _HEADING):
-                break
-            block = block.parent
-        else:
-            block = None
-        text = f" {''.join(reading)} "
-        if block is None:
-            ruby.insert_after(text)
-        else:
-            block.insert_child(text)
 
 
 def _may_hide(markup: bytes) -> bool:
@@ -343,7 +327,7 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
                             if len(text) > 3:
                                 add(text)
                             elif not is_permalink(attributes, text):
-                                _add_short(attributes, text, builder.pieces)
+                                _add_short(node, attributes, text, builder.pieces)
                             next(walk)  # the text
                             continue
                     text = _only_text(node)
@@ -354,11 +338,18 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
                         if is_permalink(attributes, text):
                             _skip(node, walk)
                         elif is_note_link(attributes, text):
-                            add(" ")
-                            node.insert_after(b" ")
+                            pieces = builder.pieces
+                            if pieces and pieces[-1][-1:].isalnum():
+                                add(" ")
+                            if is_note_before(_text_behind(node)):
+                                node.insert_after(b" ")
                     anchor(attributes, text)
         elif role in (_BREAK, _IMG):
             add(" ")
+        elif role == _SUP:
+            _part_note(node, builder.pieces)
+        elif role == _RUBY:
+            _set_reading_apart(node)
         elif role == _REGION:
             start, end = _MARKS[node.tag_id]
             add(start)
@@ -373,16 +364,66 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
                 _skip(node, walk)
 
 
-def _add_short(attributes: Attributes, text: str, pieces: list[str]) -> None:
+def _part_note(raised: LexborNode, pieces: list[str]) -> None:
+    """Part the number of a note from the word before it, or behind it."""
+    text = raised.text().strip()
+    if not 0 < len(text) <= LONGEST:
+        return
+    before = "".join(pieces[-_PIECES_BEFORE:])
+    is_linked = _is_link_to_place(raised.parent) or _is_link_to_place(raised.first_child)
+    if before[-1:].isalnum():
+        if is_linked or (text.replace(",", "").isdecimal() and is_note_behind(before)):
+            pieces.append(" ")
+            raised.insert_before(b" ")  # for the title
+    elif (is_linked or text.isdecimal()) and is_note_before(_text_behind(raised)):
+        raised.insert_after(b" ")
+
+
+def _text_behind(node: LexborNode) -> str:
+    """The text that stands right behind an element, perhaps out of inline elements around it."""
+    last: LexborNode | None = node
+    for _ in range(_INLINE_AROUND):
+        if last is None or last.next is not None or _ROLES.get(last.tag_id) in _PARTING:
+            break
+        last = last.parent
+    return last.next.text_content or "" if last is not None and last.next is not None else ""
+
+
+def _is_link_to_place(node: LexborNode | None) -> bool:
+    return node is not None and node.tag_id == _A_ID and leads_to_place(node.attributes)
+
+
+def _set_reading_apart(ruby: LexborNode) -> None:
+    """Move the reading of a ruby (HTML 4.5.10) to the end of the block that it is in: a word that
+    has one is one word, and so is its reading."""
+    reading = []
+    for node in ruby.css("rt, rp"):
+        if node.tag == "rt":
+            reading.append(node.text().strip())
+        node.decompose()
+    block = ruby.parent
+    for _ in range(_INLINE_AROUND):
+        if block is None or _ROLES.get(block.tag_id) in (_BLOCK, _HEADING):
+            break
+        block = block.parent
+    else:
+        block = None
+    text = f" {''.join(reading)} "
+    if block is None:
+        ruby.insert_after(text)
+    else:
+        block.insert_child(text)
+
+
+def _add_short(link: LexborNode, attributes: Attributes, text: str, pieces: list[str]) -> None:
     """Add the text of a link of three letters or less. The number of a note is no part of the word
     before it, nor of that behind it."""
+    pieces.append(text)
     if is_note_link(attributes, text):
-        if pieces and pieces[-1][-1:].isalnum():
-            pieces += " ", text
-        else:
-            pieces += text, " "
-    else:
-        pieces.append(text)
+        if len(pieces) > 1 and pieces[-2][-1:].isalnum():
+            pieces.insert(-1, " ")
+        if is_note_before(_text_behind(link)):
+            link.insert_after(b" ")
 
 
 def _section_of(heading: LexborNode) -> str:
@@ -517,7 +558,11 @@ def _anchor_text(anchor: LexborNode, limit: int) -> tuple[str, int]:
             alts.append(node.attributes.get("alt") or "")
         elif role in _SKIPPED:
             _skip(node, walk)
-        elif role in (_BREAK, _EMBED):
+        elif role in (_BREAK, _EMBED) or (
+            role == _SUP
+            and is_note_behind("".join(pieces[-_PIECES_BEFORE:]))
+            and node.text().strip().isdecimal()
+        ):
             pieces.append(" ")
     text = "".join(pieces)
     if UNSEEN in text:
