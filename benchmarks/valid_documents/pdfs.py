@@ -14,6 +14,7 @@ import io
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
@@ -375,12 +376,41 @@ def _sevenzip(folder: Path) -> Iterator[Made]:
         for name, data in members(words).items():
             path = place / "in" / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            path.write_bytes(_with_types(data) if name.endswith(("docx", "xlsx")) else data)
         command = ["7z", "a", "-bd", *options, str(place / "x.7z"), "."]
         subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT, cwd=place / "in")
         yield Made("7z", f"{number}.7z", (place / "x.7z").read_bytes(), " ".join(words.all))
 
 
+def _with_types(data: bytes) -> bytes:
+    """A document of Office with the types of its parts, which POI insists on (ECMA-376-2 M1.14)."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        overrides = "".join(
+            f'<Override PartName="/{name}" ContentType="{_PARTS}.{kind}+xml"/>'
+            for name, kind in _KINDS.items()
+            if name in old.namelist()
+        )
+        new.writestr("[Content_Types].xml", _TYPES.format(overrides))
+        for name in old.namelist():
+            if name != "[Content_Types].xml":
+                new.writestr(name, old.read(name))
+    return out.getvalue()
+
+
+_PARTS = "application/vnd.openxmlformats-officedocument"
+_KINDS = {
+    "word/document.xml": "wordprocessingml.document.main",
+    "xl/workbook.xml": "spreadsheetml.sheet.main",
+    "xl/worksheets/sheet1.xml": "spreadsheetml.worksheet",
+    "xl/styles.xml": "spreadsheetml.styles",
+    "xl/sharedStrings.xml": "spreadsheetml.sharedStrings",
+}
+_TYPES = (
+    '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default '
+    'Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+    '<Default Extension="xml" ContentType="application/xml"/>{}</Types>'
+)
 _SEVENZIP = (
     *((f"-m0={method}",) for method in ("LZMA", "LZMA2", "PPMd", "BZip2", "Deflate", "Copy")),
     *(("-ms=off", f"-m0={method}") for method in ("LZMA", "LZMA2", "BZip2")),

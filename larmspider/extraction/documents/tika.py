@@ -51,6 +51,8 @@ _LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageP
 """Parsers of Tika's that give names and no text."""
 _HEADER = re.compile(r"\s*&[LCR]")
 """How a header or footer of a sheet begins."""
+_ARCHIVES = frozenset({"application/x-7z-compressed", "application/vnd.rar"})
+_FAULTS = "X-TIKA:EXCEPTION:embedded_exception"
 _HEAVY_BYTES = 200_000_000
 _AS_ZIP = "PackageParser"
 """Tika's for documents in a zip file that it does not know, and for archives."""
@@ -129,6 +131,8 @@ def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
     page.language = page.language or next(iter(metadata.get("dc:language", ())), None)
     page.modified = next(map(date_of, metadata.get("dcterms:modified", ())), None)
     page.charset = None
+    if mime in _ARCHIVES and (faults := len(metadata.get(_FAULTS, ()))):
+        page.unread = f"{Outcome.DAMAGED}: Tika cannot read {faults} of the documents in it"
     return page, parse_xml(data).itertext()
 
 

@@ -114,6 +114,23 @@ def test_the_header_of_a_sheet_is_found_behind_its_cells():
 
 
 @pytest.mark.parametrize(
+    ("mime", "unread"),
+    [
+        ("application/x-7z-compressed", "damaged: Tika cannot read 2 of the documents in it"),
+        (DOC, ""),  # a picture of an old kind costs no words
+    ],
+)
+def test_an_archive_says_so_if_a_document_in_it_is_not_read(monkeypatch, mime, unread):
+    class Extractor:
+        def extract_bytes_to_string(self, body):
+            return "<html><body>words</body></html>", {tika._FAULTS: ["one", "two"]}
+
+    monkeypatch.setattr(tika, "_extractor", Extractor)
+    page = tika.helped(mime, b"7z", Page("http://h/a", unread="no-reader: nothing"))
+    assert (page.text, page.unread) == ("words", unread)
+
+
+@pytest.mark.parametrize(
     ("mime", "unread", "text"),
     [
         (PDF, "no-text: a scan", ""),
