@@ -86,7 +86,6 @@ _FILTERS: dict[str, tuple[_Filter, ...]] = {
     "fodg": (
         _Filter("odg", "odg:draw8"),
         _Filter("fodg", "fodg:OpenDocument Drawing Flat XML"),
-        _Filter("svg", "svg:draw_svg_Export"),
         _Filter("pdf", "pdf:draw_pdf_Export", "drawing"),
     ),
 }

@@ -104,7 +104,7 @@ def _reportlab() -> Iterator[Made]:
 
 def _lines(canvas: Any, words: Words, scripts: tuple[str, ...] = _SHOWN) -> None:
     for at, script in enumerate(scripts):
-        canvas.drawString(60, 780 - 20 * at, words(script, 5))
+        canvas.drawString(60, 560 - 20 * at, words(script, 5))
 
 
 def _text_object(canvas: Any, words: Words) -> None:
