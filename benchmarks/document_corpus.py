@@ -5,8 +5,8 @@
     python -m benchmarks.document_corpus --packages FOLDER      # packages unpacked by dpkg -x
 
 The files are made anew in a temporary folder (``--folder`` keeps them): by
-`benchmarks.valid_documents`, which writes each form by itself, and by LibreOffice. Where that is
-not installed its formats are left out, and a line says so.
+`benchmarks.valid_documents`, which writes each form by itself, and by LibreOffice, reportlab,
+Chromium, groff and 7z. What is not installed is left out, and a line says so.
 
 The words come from the generator; those of a package's files from pdftotext, unzip, man and the
 like. A word has two letters or more, and is compared in NFKC and lower case. A file is found if 99%

@@ -126,6 +126,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/pdf_objects.py": row(
         DOCUMENTS, _LIMITS, "pikepdf", "zlib.decompressobj", "extraction.documents"
     ),
+    "extraction/documents/pdf_text.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
     "extraction/documents/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),

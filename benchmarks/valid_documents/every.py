@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.valid_documents import libreoffice
+from benchmarks.valid_documents import libreoffice, pdfs
 from benchmarks.valid_documents.made import Made
 
 _BY_HAND = ("mails", "texts", "archives", "media", "office")
@@ -24,6 +24,7 @@ def by_hand(wanted: set[str]) -> Iterator[Made]:
 def files(folder: Path, wanted: set[str]) -> Iterator[Made]:
     """``wanted``: formats, all if empty."""
     yield from by_hand(wanted)
+    yield from pdfs.files(folder, wanted)
     if libreoffice.is_there():
         yield from libreoffice.files(folder, wanted)
     else:

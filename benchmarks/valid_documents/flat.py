@@ -215,7 +215,7 @@ def _changes(making: _Making, say: Callable[..., str]) -> str:
     return (
         f"<text:tracked-changes>{regions}</text:tracked-changes>"
         + p(f"{say()} {begin}{say()}{end} {say()}")
-        + p(f"{say()} {gone} {say()}")
+        + p(f"{say()} {gone}<text:s/>{say()}")
     )
 
 
@@ -263,7 +263,7 @@ def _letters(making: _Making, say: Callable[..., str]) -> str:
         for word in say().split()
     )
     breaks = "<text:line-break/>".join(say().split())
-    tabs = "<text:tab/>".join(say().split())
+    tabs = "<text:tab/>".join(say("tab").split())
     spaces = '<text:s text:c="3"/>'.join(say().split())
     hard = "\u00a0".join(say().split()) + " " + "\u2011".join(say().split())
     return "".join(map(p, (soft, spans, breaks, tabs, spaces, hard, "“" + say() + "”—" + say())))
@@ -414,7 +414,7 @@ def _values(making: _Making, say: Callable[..., str]) -> str:
 
 def _formula_cells(making: _Making, say: Callable[..., str]) -> str:
     one, two = say(count=1), say(count=1)
-    both = making.put("body", one + two)
+    both = making.put("result", one + two)
     return row(
         text_cell(one),
         text_cell(two),

@@ -72,7 +72,7 @@ _FILTERS: dict[str, tuple[_Filter, ...]] = {
         _Filter("html", "html:HTML (StarCalc)", "sheet"),
         _Filter("fods", "fods:OpenDocument Spreadsheet Flat XML"),
         _Filter("pdf", "pdf:calc_pdf_Export", "sheet"),
-        _Filter("xml", "xml:MS Excel 2003 XML", "2003"),
+        _Filter("Excel 2003 XML", "xml:MS Excel 2003 XML"),
     ),
     "fodp": (
         _Filter("ppt", "ppt:MS PowerPoint 97"),
@@ -86,12 +86,18 @@ _FILTERS: dict[str, tuple[_Filter, ...]] = {
     "fodg": (
         _Filter("odg", "odg:draw8"),
         _Filter("fodg", "fodg:OpenDocument Drawing Flat XML"),
-        _Filter("svg", "svg:draw_svg_Export"),
         _Filter("pdf", "pdf:draw_pdf_Export", "drawing"),
     ),
 }
-_LACKS: dict[str, set[str]] = {"doc": {"formula", "variable"}, "rtf": {"formula", "variable"}}
-"""Places that a filter does not write as text: a formula is a picture, with an object of its own."""
+_LACKS: dict[str, set[str]] = {
+    "doc": {"formula", "variable"},
+    "rtf": {"formula", "variable"},
+    "xls": {"result"},
+    "xhtml": {"ruby"},
+    "Word 2003 XML": {"tab"},
+}
+"""Places that a filter does not write as text: a formula is a picture with an object of its own, the
+result of one that gives a text is 0. Tabs and ruby are left out, which joins the words around them."""
 
 
 def is_there() -> bool:
@@ -154,14 +160,16 @@ def _made(source: flat.Source, chosen: _Filter, written: Path) -> Iterator[Made]
         yield Made(chosen.format, f"{chosen.name}-{path.name}".strip("-"), path.read_bytes(), text)
 
 
-def view(path: Path) -> str | None:
-    """The text that pdftotext, unzip or an editor shows, as `words_of` has it; None if no such
-    program knows the format."""
+def view(path: Path) -> str | set[str] | None:
+    """The text that unzip or an editor shows, as `words_of` has it, or the words that pdftotext
+    shows, or a text has; None if no such program knows the format."""
     if path.suffix in (".doc", ".xls", ".ppt", ".rtf"):
         return None
     if path.suffix == ".pdf":
         done = subprocess.run(["pdftotext", str(path), "-"], capture_output=True, check=True)
-        return plain(done.stdout.decode())
+        return words_of(done.stdout.decode())
+    if path.suffix == ".txt":
+        return words_of(path.read_text("utf-8-sig"))
     if not zipfile.is_zipfile(path):
         return _without_tags(path.read_bytes())
     with zipfile.ZipFile(path) as archive:

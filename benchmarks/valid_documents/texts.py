@@ -215,6 +215,12 @@ def _xml() -> Iterator[Made]:
         "<y>{}</y></x>",
         "svg": '<svg xmlns="http://www.w3.org/2000/svg"><title>{}</title><text>{}</text><desc>{}'
         "</desc></svg>",
+        "svg-lines": '<svg xmlns="http://www.w3.org/2000/svg"><defs><path id="p" d="M0 9h9"/></defs>'
+        '<text><tspan x="0" dy="1em">{}</tspan><tspan x="0" dy="1em">{}</tspan></text><text>'
+        '<textPath href="#p">{}</textPath></text></svg>',
+        "svg-foreign": '<svg xmlns="http://www.w3.org/2000/svg"><g><title>{}</title><foreignObject>'
+        '<p xmlns="http://www.w3.org/1999/xhtml">{}</p></foreignObject></g><a href="x"><text>{}'
+        "</text></a></svg>",
     }
     charsets = {
         "german": "iso-8859-1",
@@ -228,11 +234,8 @@ def _xml() -> Iterator[Made]:
             words = Words(f"xml {name} {script}")
             inside = form.format(*(escape(words(script, 5)) for _ in range(3)))
             text = f'<?xml version="1.0" encoding="{charset}"?>\n{inside}'
-            extension = "svg" if name == "svg" else "xml"
-            made = "svg" if name == "svg" else "xml"
-            yield Made(
-                made, f"{name}-{script}.{extension}", text.encode(charset), " ".join(words.all)
-            )
+            made = "svg" if name.startswith("svg") else "xml"
+            yield Made(made, f"{name}-{script}.{made}", text.encode(charset), " ".join(words.all))
     words = Words("xml deep")
     text = f"{'<a>' * 1000}{words()}{'</a>' * 1000}"
     yield Made(

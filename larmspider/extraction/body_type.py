@@ -253,6 +253,11 @@ def _markup(mime: str, found: _Found, name: str, *, said: bool) -> str:
     return "" if is_text and (kind == XHTML or not found.is_sure) else kind
 
 
+def is_signed(mime: str) -> bool:
+    """Whether documents of a type begin with a signature, and are no text."""
+    return module_of(mime) in _SIGNED
+
+
 def _believed(mime: str, body: bytes, name: str) -> str:
     """A declared type that has a reader, of a body without a signature."""
     if mime == "text/plain":

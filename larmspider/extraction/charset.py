@@ -16,9 +16,11 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
+from functools import cache
 
 import webencodings
 from w3lib.html import strip_html5_whitespace
+from webencodings.labels import LABELS
 
 _BROWSERS_BYTES, PRESCAN_BYTES = 1_024, 16_384
 """How far to look for a declaration. Browsers scan 1,024 bytes and start anew when the parser meets
@@ -378,5 +380,21 @@ def guess(body: bytes, error: UnicodeDecodeError) -> str:
     if error.reason == _CUT_OFF:
         return "utf-8"
     start = max(0, error.start - _BEFORE)
-    encoding = webencodings.lookup(_detect(body[start : start + SAMPLE_BYTES]) or FALLBACK)
-    return FALLBACK if encoding is None else encoding.name
+    found = _detect(body[start : start + SAMPLE_BYTES]) or FALLBACK
+    encoding = webencodings.lookup(found)
+    return _by_codec().get(_codec(found), FALLBACK) if encoding is None else encoding.name
+
+
+@cache
+def _by_codec() -> dict[str, str]:
+    """Names by Python's, which detectors give: cp874 is windows-874, the Thai one."""
+    encodings = map(webencodings.lookup, sorted(set(LABELS.values())))
+    names = {encoding.codec_info.name: encoding.name for encoding in encodings}
+    return names | {"euc_kr": "euc-kr", "tis-620": "windows-874"}
+
+
+def _codec(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        return ""

@@ -28,6 +28,13 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from larmspider.extraction import deep_html
 from larmspider.extraction.charset import to_utf8
 from larmspider.extraction.markup_guard import MAX_TAGS, Screen, is_costly
+from larmspider.extraction.note_numbers import (
+    LONGEST,
+    is_note_before,
+    is_note_behind,
+    is_note_link,
+    leads_to_place,
+)
 from larmspider.extraction.page_builder import (
     BEGINNING,
     BLOCKS,
@@ -101,7 +108,9 @@ def _tag_id(name: str) -> int:
     _TEMPLATE,
     _OBJECT,
     _EMBED,
-) = range(19)
+    _SUP,
+    _RUBY,
+) = range(21)
 _PARTING = frozenset((_BLOCK, _HEADING, _BREAK, _IMG, _REGION, _OBJECT, _EMBED))
 _SKIPPED = frozenset((_HIDDEN, _IFRAME, _TITLE, _TEMPLATE))
 _ROLES = {
@@ -126,6 +135,8 @@ _ROLES = {
             ("template", _TEMPLATE),
             ("object", _OBJECT),
             ("embed", _EMBED),
+            ("sup", _SUP),
+            ("ruby", _RUBY),
         )
     },
 }
@@ -138,6 +149,7 @@ _SIGNS = "#\xa7"
 """By which headings link to themselves, and which may be of their text."""
 _ABOVE = 4
 """Elements around a heading that may have its name."""
+_INLINE_AROUND, _PIECES_BEFORE = 8, 3
 _SRCDOC_DEPTH = 3
 """Frames within each other whose markup is read."""
 _SRCDOC_TAGS = 10
@@ -318,19 +330,32 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
                         text = only.text_content
                         if text is not None:  # seven of ten
                             anchor(attributes, text)
-                            if len(text) > 3 or not is_permalink(attributes, text):
+                            if len(text) > 3:
                                 add(text)
+                            elif not is_permalink(attributes, text):
+                                _add_short(node, attributes, text, builder.pieces)
                             next(walk)  # the text
                             continue
                     text = _only_text(node)
                     if text is None:
                         text, looked_at = _anchor_text(node, min(_ANCHOR_NODES, nodes))
                         nodes -= looked_at
-                    elif len(text) <= 3 and is_permalink(attributes, text):
-                        _skip(node, walk)
+                    elif len(text) <= 3:
+                        if is_permalink(attributes, text):
+                            _skip(node, walk)
+                        elif is_note_link(attributes, text):
+                            pieces = builder.pieces
+                            if pieces and pieces[-1][-1:].isalnum():
+                                add(" ")
+                            if is_note_before(_text_behind(node)):
+                                node.insert_after(b" ")
                     anchor(attributes, text)
         elif role in (_BREAK, _IMG):
             add(" ")
+        elif role == _SUP:
+            _part_note(node, builder.pieces)
+        elif role == _RUBY:
+            _set_reading_apart(node)
         elif role == _REGION:
             start, end = _MARKS[node.tag_id]
             add(start)
@@ -345,6 +370,68 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
             _metadata(role, node, builder)
             if role in _SKIPPED:
                 _skip(node, walk)
+
+
+def _part_note(raised: LexborNode, pieces: list[str]) -> None:
+    """Part the number of a note from the word before it, or behind it."""
+    text = raised.text().strip()
+    if not 0 < len(text) <= LONGEST:
+        return
+    before = "".join(pieces[-_PIECES_BEFORE:])
+    is_linked = _is_link_to_place(raised.parent) or _is_link_to_place(raised.first_child)
+    if before[-1:].isalnum():
+        if is_linked or (text.replace(",", "").isdecimal() and is_note_behind(before)):
+            pieces.append(" ")
+            raised.insert_before(b" ")  # for the title
+    elif (is_linked or text.isdecimal()) and is_note_before(_text_behind(raised)):
+        raised.insert_after(b" ")
+
+
+def _text_behind(node: LexborNode) -> str:
+    """The text that stands right behind an element, perhaps out of inline elements around it."""
+    last: LexborNode | None = node
+    for _ in range(_INLINE_AROUND):
+        if last is None or last.next is not None or _ROLES.get(last.tag_id) in _PARTING:
+            break
+        last = last.parent
+    return last.next.text_content or "" if last is not None and last.next is not None else ""
+
+
+def _is_link_to_place(node: LexborNode | None) -> bool:
+    return node is not None and node.tag_id == _A_ID and leads_to_place(node.attributes)
+
+
+def _set_reading_apart(ruby: LexborNode) -> None:
+    """Move the reading of a ruby (HTML 4.5.10) to the end of the block that it is in: a word that
+    has one is one word, and so is its reading."""
+    reading = []
+    for node in ruby.css("rt, rp"):
+        if node.tag == "rt":
+            reading.append(node.text().strip())
+        node.decompose()
+    block = ruby.parent
+    for _ in range(_INLINE_AROUND):
+        if block is None or _ROLES.get(block.tag_id) in (_BLOCK, _HEADING):
+            break
+        block = block.parent
+    else:
+        block = None
+    text = f" {''.join(reading)} "
+    if block is None:
+        ruby.insert_after(text)
+    else:
+        block.insert_child(text)
+
+
+def _add_short(link: LexborNode, attributes: Attributes, text: str, pieces: list[str]) -> None:
+    """Add the text of a link of three letters or less. The number of a note is no part of the word
+    before it, nor of that behind it."""
+    pieces.append(text)
+    if is_note_link(attributes, text):
+        if len(pieces) > 1 and pieces[-2][-1:].isalnum():
+            pieces.insert(-1, " ")
+        if is_note_before(_text_behind(link)):
+            link.insert_after(b" ")
 
 
 def _section_of(heading: LexborNode) -> str:
@@ -479,7 +566,11 @@ def _anchor_text(anchor: LexborNode, limit: int) -> tuple[str, int]:
             alts.append(node.attributes.get("alt") or "")
         elif role in _SKIPPED:
             _skip(node, walk)
-        elif role in (_BREAK, _EMBED):
+        elif role in (_BREAK, _EMBED) or (
+            role == _SUP
+            and is_note_behind("".join(pieces[-_PIECES_BEFORE:]))
+            and node.text().strip().isdecimal()
+        ):
             pieces.append(" ")
     text = "".join(pieces)
     if UNSEEN in text:

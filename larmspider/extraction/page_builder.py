@@ -62,11 +62,11 @@ MOVED_SECS = 1
 _BLOCKS = """
     address blockquote body caption center dd details dialog dir div dl dt fieldset figcaption
     figure frameset h1 h2 h3 h4 h5 h6 hgroup legend li listing menu ol optgroup p plaintext
-    pre search section summary table tbody td textarea tfoot th thead tr ul video audio object
+    pre rp rt search section summary table tbody td textarea tfoot th thead tr ul video audio object
 """
 BLOCKS = frozenset(_BLOCKS.split())
 """Elements set apart from the text around them (HTML 15.3, display other than inline), and cells
-and form controls: ``<p>a</p><p>b</p>`` reads "a b", ``<b>f</b>oo`` reads "foo"."""
+form controls and readings: ``<p>a</p><p>b</p>`` reads "a b", ``<b>f</b>oo`` reads "foo"."""
 
 BREAKS = frozenset(("br", "hr", "img", "input", "embed", "frame"))
 """Void elements that separate words, as an image does and a wbr does not."""

@@ -13,6 +13,7 @@ from larmspider.extraction.charset import PRESCAN_BYTES, declared_charset, decod
 
 SUITE = Path(__file__).parents[2] / ".." / "shared" / "suites" / "html5lib-encoding"
 GERMAN = "Die Größe der Tür läßt sich ändern, schöne Grüße aus Köln. " * 20
+THAI = "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ ต่างมีเหตุผลและมโนธรรม"
 RUSSIAN = "Широкая электрификация южных губерний даст мощный толчок подъёму. " * 20
 
 
@@ -99,7 +100,9 @@ def test_body_is_decoded(body, text, charset):
 
 
 @pytest.mark.parametrize("detector", ["installed", "normalizer"])
-@pytest.mark.parametrize(("text", "charset"), [(GERMAN, "cp1252"), (RUSSIAN, "cp1251")])
+@pytest.mark.parametrize(
+    ("text", "charset"), [(GERMAN, "cp1252"), (RUSSIAN, "cp1251"), (THAI, "cp874")]
+)
 def test_undeclared_charset_is_guessed(text, charset, detector, monkeypatch):
     """The text is right with either detector, even when 100 KB of ASCII come first."""
     if detector == "normalizer":

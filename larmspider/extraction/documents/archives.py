@@ -196,7 +196,13 @@ def _tar(body: bytes, budget: Budget, *, counted: bool = False) -> Iterator[Memb
                     if lies:
                         at = _next_head(body, begin)
                         break
-                    if (member := archive.extractfile(info) if info.isfile() else None) is not None:
+                    if info.issparse() and info.size > min(_MAX_HOLES, budget.bytes // 2):
+                        if not counted:
+                            budget.take(_stored(info, body))
+                        yield Member(_plain(info), _without_holes(info, body))
+                    elif (
+                        member := archive.extractfile(info) if info.isfile() else None
+                    ) is not None:
                         with member:
                             before = counted and not info.issparse()
                             data = or_why(lambda: budget.read(member, counted=before))  # noqa: B023
@@ -215,8 +221,29 @@ def _tar(body: bytes, budget: Budget, *, counted: bool = False) -> Iterator[Memb
             return
 
 
+_MAX_HOLES = 1_000_000
+"""Bytes of a sparse member that is read with its holes, which are zeros."""
 _MAX_LIES = 100
 """Members of wrong sizes in a tar file that are passed over."""
+
+
+def _without_holes(info: tarfile.TarInfo, body: bytes) -> Unread:
+    """What a sparse member that may be too large has between its holes."""
+    why = f"it unpacks to {info.size:,} bytes with its holes; what is between them is searched"
+    cut = Unread(Outcome.TOO_LARGE, why)
+    cut.data = _stored(info, body)
+    return cut
+
+
+def _stored(info: tarfile.TarInfo, body: bytes) -> bytes:
+    """The bytes of a sparse member that lie in the archive, one stretch behind the other."""
+    stretches = getattr(info, "sparse", None) or ()
+    at = info.offset_data
+    pieces = []
+    for _, size in stretches:
+        pieces.append(body[at : at + max(0, size)].strip(b"\0"))
+        at += max(0, size)
+    return b"\n".join(filter(None, pieces))
 
 
 def _plain(info: tarfile.TarInfo) -> str:

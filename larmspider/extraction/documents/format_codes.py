@@ -1,8 +1,10 @@
-"""Format codes of spreadsheets in pieces (ECMA-376-1 18.8.31), for number_formats.py to fill.
+"""Codes of spreadsheets: those of formats in pieces (ECMA-376-1 18.8.31), for number_formats.py to
+fill, and those in headers and footers.
 
     parsed("[$-407]d. mmmm").pieces         # date "d", other ".", other " ", date "mmmm"
+    header_text('&L&"Arial"Draft&CPage &P')   # "Draft Page"
 
-A code has up to four sections; the fourth, for text, is left out.
+A format has up to four sections; the fourth, for text, is left out.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ _ELAPSED = re.compile(r"(?i)h+|m+|s+")
 _SYSTEM_DATE, _SYSTEM_TIME = "-f800", "-f400"
 _GERMAN = ("407", "807", "c07", "1007", "1407")
 """Language ids in a format: German of Germany, Switzerland, Austria, Luxembourg, Liechtenstein."""
+
+_HEADER_CODE = re.compile(r'&("[^"]*"?|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d+|.)', re.DOTALL)
 
 
 class Piece(NamedTuple):
@@ -69,6 +73,16 @@ def parsed(section: str) -> Section:
             pieces.append(Piece(kind, text.lower() if kind == "date" else text))
     is_date = any(piece.kind in ("date", "elapsed", "half") for piece in pieces)
     return Section(tuple(pieces), condition, is_date, german)
+
+
+def header_text(codes: str) -> str:
+    """The text of a header or footer: fonts and fields are none, sections are apart (ECMA-376-1
+    18.3.1.46, MS-XLS 2.4.136)."""
+    return _HEADER_CODE.sub(_header_code, codes).strip()
+
+
+def _header_code(found: re.Match[str]) -> str:
+    return {"&": "&", "L": " ", "C": " ", "R": " "}.get(found[1].upper(), "")
 
 
 def section_for(value: float, sections: tuple[Section, ...]) -> tuple[int | None, bool]:

@@ -25,8 +25,9 @@ from email.policy import compat32
 from typing import Any
 
 from larmspider.extraction import html
+from larmspider.extraction.body_type import is_signed
 from larmspider.extraction.documents.labels import known, text_of
-from larmspider.extraction.documents.mail_coding import decoded
+from larmspider.extraction.documents.mail_coding import coding_of, decoded, is_base64
 from larmspider.extraction.documents.mail_headers import Near, parameter, text_of_header
 from larmspider.extraction.documents.parts import MAX_MEMBERS, Budget, Member
 from larmspider.extraction.documents.reading import (
@@ -37,6 +38,7 @@ from larmspider.extraction.documents.reading import (
     urls_in,
 )
 from larmspider.items import Outcome, Page
+from larmspider.urls.media_types import type_by_name
 from larmspider.urls.resolve import resolve
 
 MAIL, MBOX = "message/rfc822", "application/mbox"
@@ -302,7 +304,11 @@ def _member(part: _Message, number: int, near: Near) -> Iterator[Member]:
         file = place.partition("?")[0].rpartition("/")[2]
     if said in _SAYING_NOTHING:
         said = ""
-    yield Member(file or f"attachment-{number}", _payload(part), said)
+    data: bytes | Unread = _payload(part)
+    is_coded = _coding(part) == "base64" and is_signed(said or type_by_name(file))
+    if is_coded and data and not is_base64(_encoded(part)):
+        data = Unread(Outcome.DAMAGED, "its base64 cannot be decoded")
+    yield Member(file or f"attachment-{number}", data, said)
 
 
 def _again(inner: _Message, part: _Message) -> bytes:
@@ -311,7 +317,7 @@ def _again(inner: _Message, part: _Message) -> bytes:
         data: bytes = inner.as_bytes()
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise Unread(Outcome.DAMAGED, f"a mail in it cannot be read: {error}") from None
-    coding = _raw(part, "content-transfer-encoding").decode("latin-1").strip().lower()
+    coding = _coding(part)
     return decoded(data, coding) if coding in ("base64", "quoted-printable") else data
 
 
@@ -390,8 +396,15 @@ def _raw(part: _Message, name: str) -> bytes:
 
 
 def _payload(part: _Message) -> bytes:
-    coding = _raw(part, "content-transfer-encoding").decode("latin-1")
-    return decoded(part.written.encode("utf-8", "surrogateescape"), coding)
+    return decoded(_encoded(part), _coding(part))
+
+
+def _encoded(part: _Message) -> bytes:
+    return part.written.encode("utf-8", "surrogateescape")
+
+
+def _coding(part: _Message) -> str:
+    return coding_of(_raw(part, "content-transfer-encoding").decode("latin-1"))
 
 
 def _charset(part: _Message) -> str:

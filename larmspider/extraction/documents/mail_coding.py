@@ -10,19 +10,34 @@ _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 _NO_BASE64 = bytes(byte for byte in range(256) if byte not in _ALPHABET)
 _FOOTER = re.compile(rb"^--|[^\s][ \t]+[^\s]", re.MULTILINE)
 """Where a mailing list has added its own text behind base64."""
+_HEAD, _FEW, _LONG = 2_000, 20, 20
+"""Bytes looked at, of which one in 20 may be no base64; words of a line have so many."""
 _UU_BEGIN = re.compile(rb"^begin [0-7]{3,4} [^\r\n]*\r?\n", re.MULTILINE)
 
 
+def coding_of(header: str) -> str:
+    """What a Content-Transfer-Encoding names."""
+    return header.partition(";")[0].strip(" \t\r\n\"'").lower()
+
+
 def decoded(data: bytes, coding: str) -> bytes:
-    """The body of a part whose Content-Transfer-Encoding is ``coding``."""
-    coding = coding.partition(";")[0].strip(" \t\r\n\"'").lower()
+    """The body of a part in ``coding``."""
     if coding == "base64":
-        return from_base64(data)
+        return from_base64(data) if is_base64(data) else data
     if coding == "quoted-printable":
         return a2b_qp(data)
     if coding in ("x-uuencode", "uuencode", "uue", "x-uue"):
         return _from_uu(data)
     return data
+
+
+def is_base64(data: bytes) -> bool:
+    """Whether a body that is said to be base64 is: programs say so above plain text, too, and what
+    that decodes to is nonsense."""
+    head = data.lstrip()[:_HEAD]
+    strange = len(head.translate(None, _ALPHABET + b" \t\r\n"))
+    words = head.partition(b"\n")[0].split()
+    return strange * _FEW <= len(head) and all(len(word) >= _LONG for word in words[:-1])
 
 
 def from_base64(data: bytes) -> bytes:

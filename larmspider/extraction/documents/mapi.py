@@ -1,8 +1,9 @@
 """Properties of MAPI, which mails of Outlook (msg.py) and winmail.dat (tnef.py) share.
 
 The body is the text, else the HTML, else compressed RTF (MS-OXCMAIL 2.1.3.3); links are those of
-all. Strings of 8 bits are in the code page of PidTagMessageCodepage, then PidTagInternetCodepage
-(MS-OXPROPS 2.776, 2.743), then guessed.
+all. Of an appointment, a task and a contact the place, times, people, addresses and telephone
+numbers are shown behind the sender. Strings of 8 bits are in the code page of
+PidTagMessageCodepage, then PidTagInternetCodepage (MS-OXPROPS 2.776, 2.743), then guessed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import struct
 from base64 import b64encode, encodebytes
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.utils import formatdate
 
 from larmspider.extraction.documents.labels import fits, of_codepage, text_of
@@ -29,11 +31,30 @@ MESSAGE_CODEPAGE, INTERNET_CODEPAGE = 0x3FFD, 0x3FDE
 FILE_NAME, SHORT_FILE_NAME, DATA = 0x3707, 0x3704, 0x3701
 INTEGER, STRING_8, STRING, TIME, BINARY, OBJECT = 0x0003, 0x001E, 0x001F, 0x0040, 0x0102, 0x000D
 VARIABLE = (STRING_8, STRING, BINARY)
+NAMED = 0x8000
+"""Numbers from here on mean something by what a message says of them alone. Those that are wanted
+have their long id (MS-OXPROPS 1.3.4.2) in place of it."""
+_FACTS = (
+    *(0x8208, 0x820D, 0x820E, 0x8232, 0x8238),  # place, start, end, how often, who: MS-OXOCAL
+    *(0x811F, 0x8104, 0x8105),  # owner, start and due date of a task: MS-OXOTASK
+    *(
+        0x3A16,
+        0x3A18,
+        0x3A17,
+        0x3A08,
+        0x3A09,
+        0x3A1C,
+        0x3A15,
+        0x3A51,
+    ),  # of a contact: MS-OXOCNTC
+    *(0x801A, 0x801B, 0x801C, 0x8083, 0x8093, 0x80A3),  # addresses, of mail too
+)
 WANTED = frozenset(
     {SUBJECT, BODY, HTML, RTF, SENDER, SENDER_ADDRESS, SENDER_SMTP, FROM, TO, CC}
-) | {*(NAME, ADDRESS, SMTP, FILE_NAME, SHORT_FILE_NAME)}
+) | {*(NAME, ADDRESS, SMTP, FILE_NAME, SHORT_FILE_NAME), *_FACTS}
 """Properties of a length of their own that are read."""
 _EPOCH_TICKS = 116_444_736_000_000_000  # 1601 to 1970, in 100 ns
+_LAST_TICKS = 150_842_304_000_000_000  # 2079, the end of times in Outlook
 _COMPRESSED, _PLAIN = 0x75465A4C, 0x414C454D  # "LZFu", "MELA"
 _WINDOW = 4_096
 _FIRST = (
@@ -81,13 +102,29 @@ class Properties:
         value = self.values.get((tag, INTEGER), 0)
         return value if isinstance(value, int) else 0
 
-    def time(self) -> float | None:
-        """When it was sent or delivered."""
-        for tag in (SENT, DELIVERED):
+    def time_of(self, *tags: int) -> float | None:
+        """The first of these times that is there."""
+        for tag in tags:
             ticks = self.values.get((tag, TIME))
-            if isinstance(ticks, int) and ticks > _EPOCH_TICKS:
+            if isinstance(ticks, int) and _EPOCH_TICKS < ticks < _LAST_TICKS:
                 return float((ticks - _EPOCH_TICKS) / 1e7)
         return None
+
+    def time(self) -> float | None:
+        """When it was sent or delivered."""
+        return self.time_of(SENT, DELIVERED)
+
+    def facts(self) -> list[str]:
+        """Of an appointment, a task or a contact."""
+        found = []
+        for tag in _FACTS:
+            time = self.time_of(tag)
+            found.append(self.text_of(tag) if time is None else f"{_day(time)} UTC")
+        return list(dict.fromkeys(filter(None, found)))
+
+
+def _day(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def add_head(message: Properties, recipients: list[Properties], builder: DocumentBuilder) -> None:
@@ -98,6 +135,7 @@ def add_head(message: Properties, recipients: list[Properties], builder: Documen
     shown += [message.text_of(tag) for tag in (TO, CC)]
     for one in recipients:
         shown += one.text_of(NAME), one.text_of(SMTP, ADDRESS)
+    shown += message.facts()
     for value in dict.fromkeys(filter(None, shown)):
         builder.add(value)
     builder.note()
@@ -141,6 +179,8 @@ def as_mail(message: Properties, to: str, enclosed: Iterable[Member], depth: int
             lines.append(f'Content-Disposition: attachment; filename="{_word(name)}"')
         parts.append("\r\n".join((*lines, "", "")).encode() + encodebytes(data))
 
+    if facts := "\n".join(message.facts()):
+        add("text/plain; charset=utf-8", facts.encode("utf-8", "replace"))
     charset = of_codepage(message.number_of(INTERNET_CODEPAGE))
     if text := message.text_of(BODY):
         add("text/plain; charset=utf-8", text.encode("utf-8", "replace"))

@@ -1,4 +1,5 @@
-"""Mails of Outlook (MS-OXMSG), by olefile: sender, recipients, subject, date and body (mapi.py).
+"""Mails of Outlook (MS-OXMSG), by olefile: sender, recipients, subject, date and body (mapi.py),
+and the place and times of appointments, tasks and contacts.
 
 Attachments are parts (parts.py). A message in a message is a part too, written as a mail of RFC
 5322 with what it holds. Not read: OLE objects in the text of a mail.
@@ -27,6 +28,8 @@ _INSIDE = f"{_STREAM}{mapi.DATA:04X}{mapi.OBJECT:04X}"
 _MAX_RECIPIENTS = 500
 _ENTITY = re.compile(rb"\s*(?:content-|mime-version)[\w-]*[ \t]*:", re.IGNORECASE)
 """Outlook keeps the content of a signed mail as an attachment (RFC 8551 3.5.3)."""
+_NAMES, _ENTRIES = "__nameid_version1.0", f"{_STREAM}00030102"
+_ENTRY, _MAX_NAMES = struct.Struct("<IHH"), 4_096  # MS-OXMSG 2.2.3.1.2
 _FIXED = struct.Struct("<HHIQ")  # MS-OXMSG 2.4.2.1
 
 
@@ -53,6 +56,14 @@ class _Tree:
         self.inside: dict[_Path, list[str]] = {}
         for entry in file.listdir(streams=True, storages=True):
             self.inside.setdefault(tuple(entry[:-1]), []).append(entry[-1])
+        named = self.read((_NAMES,), _ENTRIES)[: _MAX_NAMES * _ENTRY.size]
+        whole = len(named) - len(named) % _ENTRY.size
+        self.names = {
+            mapi.NAMED + index: number
+            for number, kind, index in _ENTRY.iter_unpack(named[:whole])
+            if not kind & 1
+        }
+        """Numbers of properties -> long ids, for those that are named by such."""
 
     def properties(self, path: _Path, parent: Properties | None = None) -> Properties:
         found = Properties(parent=parent)
@@ -62,12 +73,14 @@ class _Tree:
                 key = int(tag[:4], 16), int(tag[4:], 16)
             except ValueError:
                 continue
-            if tag != name and key[0] in mapi.WANTED and key[1] in mapi.VARIABLE:
-                found.values[key] = self.read(path, name)
+            number = self.names.get(key[0], 0) if key[0] >= mapi.NAMED else key[0]
+            if tag != name and number in mapi.WANTED and key[1] in mapi.VARIABLE:
+                found.values[number, key[1]] = self.read(path, name)
         data = self.read(path, _PROPERTIES)
         # 16 bytes each, behind a head of 32, 24 or 8 in which no property can be taken for one
         for at in range(len(data) % _FIXED.size, len(data) - _FIXED.size + 1, _FIXED.size):
             kind, number, _, value = _FIXED.unpack_from(data, at)
+            number = self.names.get(number, 0) if number >= mapi.NAMED else number
             if kind == mapi.INTEGER:
                 found.values[number, kind] = value & 0xFFFFFFFF
             elif kind == mapi.TIME:

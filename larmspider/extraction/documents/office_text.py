@@ -4,9 +4,10 @@
 
 Read are paragraphs of Word, of drawings (slides, diagrams, charts) and of comments, with every
 element that stands for a letter or a break (ECMA-376-1 17.3.3), formulas, and fields that are
-links. A text box, the reading of a ruby and a WordArt are blocks apart. Of alternatives the first
-with text counts (ECMA-376-3). No text are deleted words, where moved words were, the numbers of
-notes, authors and dates, codes of fields, the numbers that a chart draws, and alternative texts.
+links. A raised number behind a word stands apart (note_numbers.py). A text box, the reading of a
+ruby and a WordArt are blocks apart. Of alternatives the first with text counts (ECMA-376-3). No
+text are deleted words, where moved words were, the numbers of notes, authors and dates, codes of
+fields, the numbers that a chart draws, and alternative texts.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lxml import etree
 
 from larmspider.extraction.documents.fields import shown
 from larmspider.extraction.documents.reading import DocumentBuilder
+from larmspider.extraction.note_numbers import is_note_behind
 
 _OPEN = "{http://schemas.openxmlformats.org/"
 W = _OPEN + "wordprocessingml/2006/main}"
@@ -70,6 +72,7 @@ _HEADING = re.compile(r"(?i)title|titel|heading|berschrift|titre")
 _HYPERLINK = re.compile(r"(?is)\s*HYPERLINK\b(.*)")
 _ARGUMENT = re.compile(r'["\u201c-\u201e]((?:[^"\u201c-\u201e\\]|\\.)*).?|(\\.)|([^\s"]+)')
 _WITH_VALUE = ("\\l", "\\o", "\\t", "\\s")
+_LONGEST_NOTE, _PIECES_BEFORE = 5, 3  # "12,13"
 _MAX_FIELDS = 100  # in each other
 _SYMBOL_FONTS = re.compile(r"(?i)symbol|dings|mt extra|marlett")
 
@@ -123,6 +126,25 @@ def leave_out_threads(root: Any) -> None:
     for comment in list(root.iter(S + "comment")):
         if comment.get("authorId") in repeated:
             comment.getparent().remove(comment)
+
+
+def _is_note(element: Any, text: str, pieces: list[str]) -> bool:
+    """Whether ``text`` is the number of a note, behind a word."""
+    return (
+        len(text) <= _LONGEST_NOTE
+        and _is_raised(element)
+        and is_note_behind("".join(pieces[-_PIECES_BEFORE:]))
+    )
+
+
+def _is_raised(text: Any) -> bool:
+    """Whether a run stands above the line (ECMA-376-1 17.3.2.42, 21.1.2.3.9)."""
+    properties = text.getprevious()
+    if properties is None:
+        return False
+    if (align := properties.find(W + "vertAlign")) is not None:
+        return bool(align.get(W + "val") == "superscript")
+    return properties.get("baseline", "0")[:1] in "123456789"
 
 
 def _shown(element: Any) -> str:
@@ -183,7 +205,10 @@ class _Writer:
         for element in root.iter(*_WANTED):
             tag = element.tag
             if tag in _TEXT:
-                pieces.append(element.text or "")
+                text = element.text or ""
+                if text[:1].isdigit() and _is_note(element, text, pieces):
+                    pieces.append(" ")
+                pieces.append(text)
             elif tag in _BLOCK:
                 self._end_block()
             elif tag in _SIGNS:

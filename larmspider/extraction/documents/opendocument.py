@@ -26,6 +26,7 @@ from larmspider.extraction.documents.reading import (
     parse_xml,
 )
 from larmspider.extraction.documents.relationships import Package
+from larmspider.extraction.note_numbers import is_note_behind
 from larmspider.items import Outcome
 
 CONTENTS = ("content.xml", "encrypted-package")
@@ -37,6 +38,7 @@ _DRAW = _ODF + "drawing:1.0}"
 _TABLE = _ODF + "table:1.0}"
 _SHOW = _ODF + "presentation:1.0}"
 _FORM = _ODF + "form:1.0}"
+_STYLE = _ODF + "style:1.0}"
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 
@@ -73,6 +75,11 @@ _NESTED = etree.XPath(
     "descendant::*[self::text:p or self::text:h or self::math:math]"
     "[ancestor::text:p or ancestor::text:h]",
     namespaces=_XPATH_NAMES,
+)
+_RAISED = etree.XPath(
+    "//style:text-properties[starts-with(@style:text-position, 'super') or "
+    "number(substring-before(@style:text-position, '%')) > 0]",
+    namespaces={"style": _STYLE[1:-1]},
 )
 _FORM_TEXTS = (_FORM + "label", _FORM + "current-value")
 _CHOICES = (_FORM + "option", _FORM + "item")
@@ -150,6 +157,10 @@ def _prepare(root: Any) -> None:
             _replace(dropped, "")
     for space in root.iter(*_SPACES):
         space.text = " "
+    raised = {style.getparent().get(_STYLE + "name") for style in _RAISED(root)}
+    for span in root.iter(_TEXT + "span") if raised else ():
+        if span.get(_TEXT + "style-name") in raised and (span.text or "").strip().isdigit():
+            _part_note(span)
     for number in root.iter(_TEXT + "number"):
         number.tail = f" {number.tail or ''}"
     for token in root.iter(_MATH + "mi", _MATH + "mn", _MATH + "mo", _MATH + "mtext"):
@@ -160,6 +171,14 @@ def _prepare(root: Any) -> None:
         if shown is None:
             shown = etree.SubElement(cell, _TEXT + "p")
         etree.SubElement(shown, _TEXT + "span").text = f" {value}"
+
+
+def _part_note(span: Any) -> None:
+    """A raised number behind a word is that of a note."""
+    last = span.getprevious()
+    before = span.getparent().text if last is None else last.tail or "".join(last.itertext())
+    if is_note_behind(before or ""):
+        span.text = f" {span.text}"
 
 
 def _replace(element: Any, text: str) -> None:

@@ -22,14 +22,15 @@ import pypdfium2.raw as pdfium_c
 
 from larmspider.extraction import progress
 from larmspider.extraction.documents import pdf_objects
+from larmspider.extraction.documents.pdf_text import HYPHENS, text_of
 from larmspider.extraction.documents.reading import DocumentBuilder, Unread, date_of
 from larmspider.extraction.page_builder import MAX_TEXT, page_text
 from larmspider.items import Outcome, Page
 
 _FIRST_CHARS = 2_000
 """Characters of the first page among which the title is looked for."""
-_HYPHENS = ("\ufffe", "\x02")
-"""PDFium's marks for a hyphen at the end of a line, where a word goes on."""
+_SHEETS = re.compile(r"(?i)\b(?:calc|excel)\b")
+"""Programs for spreadsheets."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
 _MAX_LOOKS = 1_000
@@ -60,6 +61,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     builder = DocumentBuilder()
     _metadata(document, builder)
     builder.note()
+    is_sheet = _SHEETS.search(document.get_metadata_value("Creator")) is not None
     pages: list[str] = []
     drawing: list[int] = []
     size = bad = 0
@@ -72,7 +74,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
             pages.append("")
             progress.page("")
             continue
-        text = _text(text_page)
+        text = _text(text_page, is_sheet=is_sheet)
         if not builder.title and not number:
             builder.title = _largest_text(text_page)
         _links(document, page, text_page, builder)
@@ -87,7 +89,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
         if size > MAX_TEXT:
             break
     for number in drawing:
-        pages[number] = _with_looks(document, number, pages[number])
+        pages[number] = _with_looks(document, number, pages[number], is_sheet=is_sheet)
     unread = _add_notes(document, body, pages, builder)
     size = sum(map(len, pages))
     made = builder.page(url)
@@ -101,11 +103,8 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     return made
 
 
-def _text(text_page: Any) -> str:
-    text = text_page.get_text_bounded() if text_page.count_chars() > 0 else ""
-    for mark in _HYPHENS:
-        text = text.replace(mark, "")
-    return page_text([text.replace("\f", " ")])
+def _text(text_page: Any, *, is_sheet: bool) -> str:
+    return page_text([text_of(text_page, is_sheet=is_sheet).replace("\f", " ")])
 
 
 def _draws_annotations(page: Any) -> bool:
@@ -128,13 +127,13 @@ def _is_drawn(page: Any, index: int) -> bool:
     return drawn
 
 
-def _with_looks(document: Any, number: int, text: str) -> str:
+def _with_looks(document: Any, number: int, text: str, *, is_sheet: bool) -> str:
     """The text of a page, and behind it the text that its annotations draw."""
     try:
         with closing(document[number]) as page:
             pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY)
         with closing(document[number]) as flat, closing(flat.get_textpage()) as text_page:
-            drawn = _text(text_page)
+            drawn = _text(text_page, is_sheet=is_sheet)
     except pdfium.PdfiumError:
         return text
     if drawn.startswith(text):
@@ -213,7 +212,7 @@ def _largest_text(text_page: Any) -> str:
     best, pieces, last = 0.0, [], False
     for index in range(min(text_page.count_chars(), _FIRST_CHARS)):
         char = chr(pdfium_c.FPDFText_GetUnicode(text_page, index))
-        if char in _HYPHENS:
+        if char in HYPHENS:
             continue
         size = pdfium_c.FPDFText_GetFontSize(text_page, index)
         if char.isalnum() and size > best + 0.1:

@@ -45,6 +45,7 @@ from larmspider.extraction.documents.rtf_words import (
     WIDE,
     WORD_ART,
 )
+from larmspider.extraction.note_numbers import is_note_behind
 from larmspider.extraction.page_builder import MAX_TEXT
 from larmspider.items import Outcome, Page
 
@@ -88,12 +89,13 @@ def add_rtf(body: bytes, builder: DocumentBuilder) -> None:
 class _Group:
     """The state that ends with its group. ``out``: where its text goes."""
 
-    __slots__ = ("font", "gone", "kind", "out", "skips", "start")
+    __slots__ = ("font", "gone", "kind", "out", "raised", "skips", "start")
 
     def __init__(self, out: list[str]) -> None:
         self.kind, self.out = TEXT, out
         self.font: int | None = None
         self.gone = False  # deleted, or moved away
+        self.raised = False
         self.skips = 1  # characters that stand for one in Unicode
         self.start = 0
 
@@ -269,6 +271,15 @@ class _Reader:
     def _plain(self, _value: int | None) -> None:
         self._flush()
         self.group.font, self.group.gone = self.default_font, False
+        self.group.raised = False
+
+    def _raise(self, value: int | None) -> None:
+        self._flush()
+        self.group.raised = value != 0
+
+    def _lower(self, _value: int | None) -> None:
+        self._flush()
+        self.group.raised = False
 
     def _deleted(self, value: int | None) -> None:
         self._flush()
@@ -339,6 +350,8 @@ class _Reader:
     def _add(self, text: str) -> None:
         group = self.group
         if not group.gone and group.kind not in (DEAD, QUIET, FONTS):
+            if group.raised and text[:1].isdigit() and is_note_behind("".join(group.out[-3:])):
+                group.out.append(" ")
             group.out.append(text)
             self.size += len(text)
             if self.size > MAX_TEXT:
@@ -374,6 +387,9 @@ _ACTIONS: dict[str, Callable[[_Reader, int | None], None]] = {
     "plain": _Reader._plain,
     "deleted": _Reader._deleted,
     "mvf": _Reader._deleted,
+    "super": _Reader._raise,
+    "up": _Reader._raise,
+    "nosupersub": _Reader._lower,
     "uc": _Reader._skips,
     "ffres": _Reader._choose,
     "ffdefres": _Reader._choose,

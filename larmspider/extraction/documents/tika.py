@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from larmspider.extraction import html
+from larmspider.extraction.documents.format_codes import header_text
 from larmspider.extraction.documents.ole import NEEDS_ANOTHER
 from larmspider.extraction.documents.reading import Unread, date_of, parse_xml
 from larmspider.extraction.page_builder import MAX_LINKS, MAX_TEXT
@@ -48,6 +49,10 @@ with a password that everybody knows."""
 _ENCRYPTED = re.compile(r"(?i)encrypt|password|-protected$")
 _LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageParser"})
 """Parsers of Tika's that give names and no text."""
+_HEADER = re.compile(r"\s*&[LCR]")
+"""How a header or footer of a sheet begins."""
+_ARCHIVES = frozenset({"application/x-7z-compressed", "application/vnd.rar"})
+_FAULTS = "X-TIKA:EXCEPTION:embedded_exception"
 _HEAVY_BYTES = 200_000_000
 _AS_ZIP = "PackageParser"
 """Tika's for documents in a zip file that it does not know, and for archives."""
@@ -91,7 +96,8 @@ def _merge(page: Page, second: Page, passages: Iterator[str]) -> None:
     """Add to ``page`` the passages that have a word it does not have, and links."""
     words, added = set(page.text.split()), []
     for passage in passages:
-        if not words.issuperset(new := passage.split()):
+        text = header_text(passage) if _HEADER.match(passage) else passage
+        if not words.issuperset(new := text.split()):
             words.update(new)
             added += new
     if added:
@@ -125,6 +131,8 @@ def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
     page.language = page.language or next(iter(metadata.get("dc:language", ())), None)
     page.modified = next(map(date_of, metadata.get("dcterms:modified", ())), None)
     page.charset = None
+    if mime in _ARCHIVES and (faults := len(metadata.get(_FAULTS, ()))):
+        page.unread = f"{Outcome.DAMAGED}: Tika cannot read {faults} of the documents in it"
     return page, parse_xml(data).itertext()
 
 

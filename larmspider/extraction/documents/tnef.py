@@ -25,7 +25,7 @@ _STRINGS = {_SUBJECT: mapi.SUBJECT, _BODY: mapi.BODY}
 _SIZES = {0x0002: 4, 0x0003: 4, 0x0004: 4, 0x000A: 4, 0x000B: 4, 0x0048: 16}
 _LONG = 8  # bytes of all others of fixed length
 _VARIABLE = (*mapi.VARIABLE, mapi.OBJECT)
-_MANY, _NAMED, _BY_NAME = 0x1000, 0x8000, 1
+_MANY, _BY_NAME = 0x1000, 1
 _INTERFACE_BYTES = 16
 _WANTED = mapi.WANTED | {mapi.DATA}
 _MAX_RECIPIENTS = 500
@@ -138,12 +138,13 @@ class _Pairs:
         for _ in range(self.number()):
             kind, tag = struct.unpack_from("<HH", self.data, self.at)
             self.at += 4
-            if tag >= _NAMED:
+            if tag >= mapi.NAMED:
                 self.at += _INTERFACE_BYTES
                 if self.number() == _BY_NAME:
+                    tag = 0
                     self.sized()
                 else:
-                    self.at += 4
+                    tag = self.number()
             single = kind & ~_MANY
             has_count = kind & _MANY or single in _VARIABLE
             for _ in range(self.number() if has_count else 1):

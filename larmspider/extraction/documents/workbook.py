@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from larmspider.extraction.documents.archives import without_claims
+from larmspider.extraction.documents.format_codes import header_text
 from larmspider.extraction.documents.number_formats import BUILTIN, formatter
 from larmspider.extraction.documents.office import PartTexts
 from larmspider.extraction.documents.office_text import R, S
@@ -50,7 +51,6 @@ _MAX_TAG = 500
 _HEADER = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(?:Header|Footer)\b[^>]*>([^<]{1,2000})</")
 _MAX_HEADERS = 20_000
 """Bytes of the headers and footers of a sheet."""
-_HEADER_CODE = re.compile(r'&("[^"]*"?|K[0-9A-Fa-f]{6}|K\d\d[+-]\d{3}|\d+|.)', re.DOTALL)
 _TARGET = re.compile(rb"""HYPERLINK\(\s{0,9}(?:"|&quot;)([^<"]{1,2000}?)(?:"|&quot;)""")
 _DIMENSION = re.compile(
     rb"""<(?:\w{1,99}:)?dimension\s[^<>]{0,99}?ref=["']([A-Z0-9:$]{1,40})["']"""
@@ -218,7 +218,7 @@ class Workbook:
         data = self._data(sheet)
         for found in _HEADER.findall(data, max(0, data.rfind(b"eaderFooter>") - _MAX_HEADERS)):
             text = unescaped(unescape(found.decode("utf-8", "replace")))
-            self._builder.add(_HEADER_CODE.sub(_header_code, text).strip())
+            self._builder.add(header_text(text))
         for part in self.texts.leads_to(sheet.part) if sheet.part else ():
             self.texts.read(part)
         self._builder.note()
@@ -249,11 +249,6 @@ def _area(places: list[tuple[bytes, bytes]]) -> int:
     columns = [_column(letters) for letters in {letters for letters, _ in places}]
     rows = [int(number) for _, number in places]
     return (max(columns) - min(columns) + 1) * (max(rows) - min(rows) + 1) if places else 0
-
-
-def _header_code(found: re.Match[str]) -> str:
-    """Fonts and fields are no text, sections are apart (ECMA-376-1 18.3.1.46)."""
-    return {"&": "&", "L": " ", "C": " ", "R": " "}.get(found[1].upper(), "")
 
 
 @cache

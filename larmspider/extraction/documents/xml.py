@@ -3,7 +3,8 @@ links, and so are URLs that feeds and sitemaps have as text.
 
 Documents of an office in one XML file are read as those in a zip file: OpenDocument
 (opendocument.py), what Word saves as XML and the WordprocessingML of Word 2003 (office_text.py).
-Their pictures and embedded files, as base64, are not read.
+A workbook of Excel 2003 has the names of its sheets, its cells, comments, headers and links. Their
+pictures and embedded files, as base64, are not read.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 
 from larmspider.extraction import xhtml
 from larmspider.extraction.documents import office_text, opendocument
+from larmspider.extraction.documents.format_codes import header_text
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
+    date_of,
     dublin_core,
     keeping,
     local_name,
@@ -29,6 +32,11 @@ _WORD_ROOTS = (
     "{http://schemas.microsoft.com/office/2006/xmlPackage}package",
     f"{{{_WORD_2003.decode()}}}wordDocument",
 )
+_OFFICE_2003 = "{urn:schemas-microsoft-com:office:office}"
+_SHEET_2003 = "{urn:schemas-microsoft-com:office:spreadsheet}"
+_EXCEL_2003 = "{urn:schemas-microsoft-com:office:excel}"
+_HEADS_2003 = (_EXCEL_2003 + "Header", _EXCEL_2003 + "Footer")
+_COMMENT_2003 = "{http://schemas.microsoft.com/aml/2001/core}content"
 _PICTURE = re.compile(rb">[A-Za-z0-9+/=\s]{5000000,}+<")
 """Base64 of some size: libxml2 ends at 10,000,000 characters without a tag, and all behind is lost.
 """
@@ -48,8 +56,12 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
                 _add_pieces(root.find(opendocument.OFFICE + "body"), builder)
         elif root.tag in _WORD_ROOTS:
             _add_metadata(root.find(".//{*}coreProperties"), builder)
+            _add_properties(root, builder)
             body = body.replace(_WORD_2003, office_text.W[1:-1].encode())
             _add_word(parse_xml(body), builder)
+        elif root.tag == _SHEET_2003 + "Workbook":
+            _add_properties(root, builder)
+            _add_workbook(root, builder)
         else:
             _add_any(root, builder)
     return builder.page(url)
@@ -60,13 +72,46 @@ def _add_metadata(found: Any, builder: DocumentBuilder) -> None:
         dublin_core(found, builder)
 
 
+def _add_properties(root: Any, builder: DocumentBuilder) -> None:
+    """Of Office 2003."""
+    if (found := root.find(f"{_OFFICE_2003}DocumentProperties")) is not None:
+        said = {local_name(one): one.text or "" for one in found}
+        builder.title = said.get("Title") or builder.title
+        builder.author = said.get("Author") or said.get("LastAuthor") or builder.author
+        builder.modified = date_of(said.get("LastSaved", "")) or builder.modified
+
+
+def _add_workbook(root: Any, builder: DocumentBuilder) -> None:
+    for sheet in root.iter(_SHEET_2003 + "Worksheet"):
+        builder.add(sheet.get(_SHEET_2003 + "Name", ""))
+        for row in sheet.iter(_SHEET_2003 + "Row"):
+            cells = []
+            for cell in row.iter(_SHEET_2003 + "Cell"):
+                texts = ["".join(one.itertext()) for one in cell]
+                cells += texts
+                if target := cell.get(_SHEET_2003 + "HRef"):
+                    builder.add_link(target, " ".join(texts))
+            builder.add(" ".join(cells))
+        for head in sheet.iter(*_HEADS_2003):
+            builder.add(header_text(head.get(_EXCEL_2003 + "Data", "")))
+        builder.note()
+
+
 def _add_word(root: Any, builder: DocumentBuilder) -> None:
+    for comment in list(root.iter(_COMMENT_2003)):
+        _part(comment)
     for one in root.iter("{*}Relationship"):
         if one.get("TargetMode") == "External":
             builder.add_link(one.get("Target", ""))
     for one in root.iter(office_text.W + "hlink"):
         builder.add_link(one.get(office_text.W + "dest", ""))
     office_text.add_text(root, {}, builder)
+
+
+def _part(comment: Any) -> None:
+    """A comment stands within the paragraph; deleted and inserted text does, too, and is of it."""
+    if comment.find(office_text.W + "p") is not None and comment.getparent() is not None:
+        comment.getparent().addnext(comment.makeelement(office_text.W + "br"))
 
 
 def _add_any(root: Any, builder: DocumentBuilder) -> None:

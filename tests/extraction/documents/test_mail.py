@@ -104,6 +104,8 @@ def test_html_without_a_charset_has_its_own(charset: str) -> None:
         b"Content-Type: text/enriched\r\n\r\nplain words",
         b"Content-Disposition: attachment\r\n\r\nplain words",
         b"Content-Transfer-Encoding: base64 \r\n\r\ncGxhaW4gd29yZHM",
+        b"Content-Transfer-Encoding: base64\r\n\r\nplain words",
+        b"Content-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\n<p>plain words",
         b"Content-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 a\n+<&QA:6X@=V]R9',\n`\nend\n",
         b"Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\n\r\n \r\n--b\r\n"
         b"Content-Type: text/html\r\n\r\n<p>plain words\r\n--b--",
@@ -114,6 +116,19 @@ def test_a_body_is_read_in_whatever_it_is_wrapped(body: bytes) -> None:
     page = read(HEAD + body)
     assert page.text.endswith("plain words")
     assert page.parts == []
+
+
+@pytest.mark.parametrize("said", ["application/zip", "application/octet-stream"])
+@pytest.mark.parametrize("body", [b"no base64 at all", b"%%%%%!!!!!!UEsD"])
+def test_an_attachment_whose_base64_is_none_is_damaged(said: str, body: bytes) -> None:
+    part = (
+        f"Content-Type: {said}; name=a.zip\nContent-Disposition: attachment\n"
+        "Content-Transfer-Encoding: base64\n\n"
+    ).encode()
+    whole = b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\nwords\n--b\n%b%b\n--b--\n"
+    page = read(HEAD + whole % (part, body))
+    assert page.parts[0].unread == "damaged: its base64 cannot be decoded"
+    assert page.parts[0].text == ""
 
 
 def test_deleted_spaces_join_words() -> None:

@@ -65,6 +65,54 @@ def test_recipients_are_found() -> None:
     assert page.text == "Bo Bo Doe bo@h.example"
 
 
+NAMES = "__nameid_version1.0/__substg1.0_00030102"
+START = struct.pack("<Q", 133_541_856_000_000_000)  # 2024-03-06 08:00
+
+
+def named(*ids: int) -> dict[str, bytes]:
+    """The n-th property from 0x8000 on has the n-th long id."""
+    return {NAMES: b"".join(struct.pack("<IHH", one, 6, at) for at, one in enumerate(ids))}
+
+
+def test_place_and_times_of_an_appointment_are_found() -> None:
+    times = b"".join(struct.pack("<HHI", 0x0040, 0x8000 + at, 6) + START for at in (1, 3))
+    page = read(
+        {
+            PROPERTIES: bytes(32) + times,
+            **named(0x8208, 0x820D, 0x1234, 0x5678),
+            f"{STREAM}8000001F": "Großer Saal".encode("utf-16-le"),
+            f"{STREAM}8002001F": "no fact".encode("utf-16-le"),
+            f"{STREAM}1000001E": b"agenda",
+        }
+    )
+    assert page.text == "Großer Saal 2024-03-06 08:00 UTC agenda"
+
+
+def test_those_of_an_appointment_in_a_mail_are_found() -> None:
+    folder = f"{ATTACHED}0/{INSIDE}/"
+    page = read(
+        {
+            **named(0x8208),
+            f"{ATTACHED}0/{STREAM}3701000D/{PROPERTIES}": bytes(24),
+            f"{folder}{STREAM}8000001E": b"Room 7",
+            f"{folder}{STREAM}1000001E": b"agenda",
+        }
+    )
+    assert [part.text for part in page.parts] == ["Room 7 agenda"]
+
+
+def test_a_contact_has_its_telephone_numbers_and_addresses() -> None:
+    page = read(
+        {
+            **named(0x8083),
+            f"{STREAM}3A08001E": b"+49 40 123",
+            f"{STREAM}3A16001E": b"Port & Co",
+            f"{STREAM}8000001E": b"ada@h.example",
+        }
+    )
+    assert page.text == "Port & Co +49 40 123 ada@h.example"
+
+
 def test_the_body_may_be_html_or_compressed_rtf() -> None:
     html = "<meta charset=windows-1251><p>Привет".encode("cp1251")
     assert read({f"{STREAM}10130102": html}).text == "Привет"

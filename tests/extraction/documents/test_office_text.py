@@ -279,3 +279,31 @@ def test_results_of_fields_in_the_code_of_a_field_are_no_text():
     run = f'</w:instrText></w:r>{inner}<w:r><w:instrText xml:space="preserve">'
     text = "<w:r><w:t>before</w:t></w:r>" + outer.replace("INNER", run)
     assert words(para(text)) == ["beforeshown"]
+
+
+def raised(number: str) -> str:
+    return f'<w:r><w:rPr><w:vertAlign w:val="superscript"/></w:rPr><w:t>{number}</w:t></w:r>'
+
+
+@pytest.mark.parametrize(
+    ("before", "number", "found"),
+    [
+        ("word", raised("3"), ["word", "3"]),
+        ("in 1998", raised("12"), ["in", "1998", "12"]),
+        ("mc", raised("2"), ["mc2"]),
+        ("word", raised("th"), ["wordth"]),
+        ("CaCO", raised("3").replace("super", "sub"), ["CaCO3"]),
+        ("word", "<w:r><w:t>3</w:t></w:r>", ["word3"]),
+    ],
+)
+def test_a_raised_number_is_no_letter_of_the_word(before, number, found):
+    assert words(para(f"<w:r><w:t>{before}</w:t></w:r>", number)) == found
+
+
+@pytest.mark.parametrize(
+    ("how", "found"),
+    [(' baseline="30000"', "word 3"), (' baseline="-25000"', "word3"), ("", "word3")],
+)
+def test_so_on_a_slide(how, found):
+    runs = f"<a:r><a:t>word</a:t></a:r><a:r><a:rPr{how}/><a:t>3</a:t></a:r>"
+    assert read(pptx([f"<a:p>{runs}</a:p>"]), PPTX).text == found

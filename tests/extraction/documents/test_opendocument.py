@@ -63,6 +63,22 @@ def test_a_paragraph_is_read_as_it_is_shown(paragraph, shown):
         assert page.text == f"{shown} end"
 
 
+@pytest.mark.parametrize(
+    ("position", "shown"),
+    [("super 58%", "word 3, x2"), ("33% 58%", "word 3, x2"), ("sub 58%", "word3, x2")],
+)
+def test_a_raised_number_is_no_letter_of_the_word(position, shown):
+    name = "urn:oasis:names:tc:opendocument:xmlns:style:1.0"
+    style = (
+        f'<style:style xmlns:style="{name}" style:name="T1"><style:text-properties '
+        f'style:text-position="{position}"/></style:style>'
+    )
+    raised = '<text:span text:style-name="T1">{}</text:span>'
+    body = f"{style}<text:p>word{raised.format(3)}, x{raised.format(2)}</text:p>"
+    for page in both(body):
+        assert page.text == shown
+
+
 def test_deleted_text_is_no_text():
     deleted = (
         "<text:tracked-changes><text:changed-region><text:deletion><text:p>gone</text:p>"

@@ -233,3 +233,17 @@ def test_a_list_of_a_form_shows_what_was_chosen(chosen: str, result: str, text: 
 def test_a_field_without_result_shows_its_caption(code: str, text: str) -> None:
     field = rf"{{\field{{\*\fldinst {code}}}}}"
     assert read(rf"{{\rtf1 before{field}after}}").text.split() == ["before", *text.split(), "after"]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (r"word{\super 3}, so", "word 3, so"),
+        (r"word\super 12\nosupersub  so", "word 12 so"),
+        (r"word{\up6 3}", "word 3"),
+        (r"mc{\super 2} int{\sub 3} word3", "mc2 int3 word3"),
+        (r"{\super word}3\super\plain word3", "word3word3"),
+    ],
+)
+def test_a_raised_number_is_no_letter_of_the_word(source, text):
+    assert read(rf"{{\rtf1 {source}\par}}").text == text

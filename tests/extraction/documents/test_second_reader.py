@@ -103,15 +103,31 @@ def test_passages_that_the_first_reader_lacks_are_added_once():
 
 @needs_tika
 def test_the_header_of_a_sheet_is_found_behind_its_cells():
-    header = b"&CKopfzeile"
+    header = b'&LLinks&C&"Arial,Bold"&12Kopfzeile&RSeite &P'
     body = corpus.xls(more=struct.pack("<HHHB", 0x14, len(header) + 3, len(header), 0) + header)
     page = first(XLS, body)
     assert "Kopfzeile" not in page.text
     cells, links = page.text, [link.url for link in page.links]
     page = tika.helped(XLS, body, page)
-    assert page.text.startswith(f"{cells} ")
-    assert "Kopfzeile" in page.text
+    assert page.text == f"{cells} Links Kopfzeile Seite"
     assert [link.url for link in page.links] == links
+
+
+@pytest.mark.parametrize(
+    ("mime", "unread"),
+    [
+        ("application/x-7z-compressed", "damaged: Tika cannot read 2 of the documents in it"),
+        (DOC, ""),  # a picture of an old kind costs no words
+    ],
+)
+def test_an_archive_says_so_if_a_document_in_it_is_not_read(monkeypatch, mime, unread):
+    class Extractor:
+        def extract_bytes_to_string(self, body):
+            return "<html><body>words</body></html>", {tika._FAULTS: ["one", "two"]}
+
+    monkeypatch.setattr(tika, "_extractor", Extractor)
+    page = tika.helped(mime, b"7z", Page("http://h/a", unread="no-reader: nothing"))
+    assert (page.text, page.unread) == ("words", unread)
 
 
 @pytest.mark.parametrize(

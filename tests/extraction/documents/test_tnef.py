@@ -73,6 +73,12 @@ def test_body_and_attachments_are_read() -> None:
     ]
 
 
+def test_the_place_of_an_appointment_is_found() -> None:
+    head = struct.pack("<HH16sII", 0x001E, 0x8003, bytes(16), 0, 0x8208)
+    page = read(make.tnef(message(head + struct.pack("<II", 1, 7) + b"Room 7\0\0"), BODY))
+    assert page.text.startswith("Room 7 ")
+
+
 def test_it_is_known_by_its_first_bytes_and_in_a_mail() -> None:
     for said in ("", "application/octet-stream", "application/vnd.ms-tnef", "text/plain"):
         assert media_type(said, WHOLE, "/winmail.dat") == tnef.MIME

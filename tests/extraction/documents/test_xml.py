@@ -30,6 +30,36 @@ def test_a_document_of_word_in_one_file_has_whole_words(body):
     assert [link.url for link in page.links] == [LINK]
 
 
+def test_a_comment_of_word_2003_is_no_part_of_the_word_behind_it():
+    comment = para("<w:r><w:t>remark</w:t></w:r>")
+    aml = 'xmlns:aml="http://schemas.microsoft.com/aml/2001/core"'
+    inside = f"<aml:annotation {aml}><aml:content>{comment}</aml:content></aml:annotation>"
+    words = para(f"<w:r><w:t>one</w:t></w:r><w:r>{inside}</w:r><w:r><w:t>two</w:t></w:r>")
+    title = (
+        '<o:DocumentProperties xmlns:o="urn:schemas-microsoft-com:office:office"><o:Title>Rules'
+        "</o:Title><o:Author>Ada</o:Author></o:DocumentProperties>"
+    )
+    body = WORD_2003.replace("<w:body>", f"{title}<w:body>{words}", 1)
+    page = parts.read("application/xml", body.encode(), "http://h/a.xml", None)
+    assert page.text == "one remark two whole words"
+    assert (page.title, page.author) == ("Rules", "Ada")
+
+
+def test_a_workbook_of_excel_2003_has_names_of_sheets_whole_words_and_headers():
+    body = (
+        '<Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet" xmlns:ss="urn:schemas-'
+        'microsoft-com:office:spreadsheet" xmlns:x="urn:schemas-microsoft-com:office:excel">'
+        '<Styles><Style ss:ID="a"/></Styles><Worksheet ss:Name="Berths"><Table><Row><Cell '
+        'ss:HRef="http://h/b"><Data ss:Type="String">wh<B>ole</B></Data></Cell><Cell><Data>words'
+        "</Data><Comment><Data>remark</Data></Comment></Cell></Row></Table><x:WorksheetOptions>"
+        '<x:PageSetup><x:Header x:Data="&amp;LHead&amp;P"/></x:PageSetup></x:WorksheetOptions>'
+        "</Worksheet></Workbook>"
+    )
+    page = parts.read("application/xml", body.encode(), "http://h/a.xml", None)
+    assert (page.text, page.unread) == ("Berths whole words remark Head", "")
+    assert [(link.url, link.anchor) for link in page.links] == [("http://h/b", "whole")]
+
+
 def test_an_office_document_without_paragraphs_has_its_text():
     name = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
     body = f'<o:document xmlns:o="{name}"><o:meta/><o:body>a text</o:body></o:document>'
