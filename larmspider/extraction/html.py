@@ -424,8 +424,8 @@ def _set_reading_apart(ruby: LexborNode) -> None:
 
 
 def _add_short(link: LexborNode, attributes: Attributes, text: str, pieces: list[str]) -> None:
-    """Add the text of a link of three letters or less. The number of a note is no part of the word
-    before it, nor of that behind it."""
+    """Add the text of a link of three letters or less. The number of a note is set apart from the
+    words around it."""
     pieces.append(text)
     if is_note_link(attributes, text):
         if len(pieces) > 1 and pieces[-2][-1:].isalnum():

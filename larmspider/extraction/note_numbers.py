@@ -20,13 +20,13 @@ _NOTE = re.compile(r"[0-9]{1,3}|[ivx]{1,3}|\*{1,3}")
 
 
 def is_note_behind(before: str) -> bool:
-    """Whether a raised number behind the text ``before`` is that of a note."""
+    """Whether a raised number behind the text ``before`` names a note."""
     last = before[-LEAST_LETTERS:]
     return before[-1:].isdigit() or (len(last) == LEAST_LETTERS and last.isalpha())
 
 
 def is_note_before(behind: str) -> bool:
-    """Whether a raised number before the text ``behind`` is that of a note: 14C is no such."""
+    """Whether a raised number before the text ``behind`` names a note; in 14C it does not."""
     first = behind[:LEAST_LETTERS]
     return len(first) == LEAST_LETTERS and first.isalpha()
 

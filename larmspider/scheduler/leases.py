@@ -142,7 +142,7 @@ class Leases:
         self._out.discard(lease)
         refresh, merger = self.frontier.refresh, self.frontier.merger
         if refresh is not None and lease.entry is not None and lease.entry.visit is not None:
-            # nobody has judged, or a store would not take what came of it: the page stays as it was
+            # without a verdict, or where a store refused the result, the page stays as it was
             self.frontier.acknowledge(lease, refresh.kept(lease.entry.visit))
             return
         entry = lease.entry

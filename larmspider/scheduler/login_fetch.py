@@ -58,7 +58,7 @@ class LoginSteps:
 
 
 class LoginFetch(OwnFetches):
-    """Also tells which pages were turned away since nobody is signed in."""
+    """Also tells which pages were turned away because the login is gone."""
 
     meta: ClassVar[Mapping[str, Any]] = {"download_maxsize": MAX_BYTES}
 

@@ -202,7 +202,7 @@ class IntranetSpider(Spider):
 
     @staticmethod
     def _drop_tokens(page: Page, response: Response) -> None:
-        """From the links of a page that somebody who is signed in has got."""
+        """Remove session tokens from the links of a page that was fetched with a login."""
         lease = lease_of(response)
         if lease is not None and lease.proof is not None:
             for link in page.links:

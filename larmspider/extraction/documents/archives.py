@@ -228,7 +228,7 @@ _MAX_LIES = 100
 
 
 def _without_holes(info: tarfile.TarInfo, body: bytes) -> Unread:
-    """What a sparse member that may be too large has between its holes."""
+    """The outcome, with the data between the holes of a sparse member that may be too large."""
     why = f"it unpacks to {info.size:,} bytes with its holes; what is between them is searched"
     cut = Unread(Outcome.TOO_LARGE, why)
     cut.data = _stored(info, body)

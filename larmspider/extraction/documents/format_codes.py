@@ -1,5 +1,5 @@
-"""Codes of spreadsheets: those of formats in pieces (ECMA-376-1 18.8.31), for number_formats.py to
-fill, and those in headers and footers.
+"""Codes of spreadsheets: number formats in pieces (ECMA-376-1 18.8.31), for number_formats.py to
+fill, and codes in headers and footers.
 
     parsed("[$-407]d. mmmm").pieces         # date "d", other ".", other " ", date "mmmm"
     header_text('&L&"Arial"Draft&CPage &P')   # "Draft Page"

@@ -11,12 +11,12 @@ _NO_BASE64 = bytes(byte for byte in range(256) if byte not in _ALPHABET)
 _FOOTER = re.compile(rb"^--|[^\s][ \t]+[^\s]", re.MULTILINE)
 """Where a mailing list has added its own text behind base64."""
 _HEAD, _FEW, _LONG = 2_000, 20, 20
-"""Bytes looked at, of which one in 20 may be no base64; words of a line have so many."""
+"""The first 2,000 bytes may have 1 in 20 outside base64. A word of a line has at most 20 bytes."""
 _UU_BEGIN = re.compile(rb"^begin [0-7]{3,4} [^\r\n]*\r?\n", re.MULTILINE)
 
 
 def coding_of(header: str) -> str:
-    """What a Content-Transfer-Encoding names."""
+    """The encoding that a Content-Transfer-Encoding header names."""
     return header.partition(";")[0].strip(" \t\r\n\"'").lower()
 
 

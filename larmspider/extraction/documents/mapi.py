@@ -115,7 +115,7 @@ class Properties:
         return self.time_of(SENT, DELIVERED)
 
     def facts(self) -> list[str]:
-        """Of an appointment, a task or a contact."""
+        """Lines with the fields of an appointment, a task or a contact."""
         found = []
         for tag in _FACTS:
             time = self.time_of(tag)

@@ -174,7 +174,7 @@ def _prepare(root: Any) -> None:
 
 
 def _part_note(span: Any) -> None:
-    """A raised number behind a word is that of a note."""
+    """Set the raised number of a note apart from the word before it."""
     last = span.getprevious()
     before = span.getparent().text if last is None else last.tail or "".join(last.itertext())
     if is_note_behind(before or ""):

@@ -30,15 +30,15 @@ from larmspider.extraction.note_numbers import LEAST_LETTERS, is_note_behind
 HYPHENS = ("\ufffe", "\x02")
 """PDFium's marks for a hyphen at the end of a line, where a word goes on."""
 _END, _BEGINNING = re.compile(r"[0-9ivx](?!\w)"), re.compile(r"[0-9](?=[^\W\d_]{3})")
-"""Of numbers; those of notes at the end of a document are mostly small Roman ones."""
+"""Numbers of notes begin and end so; endnotes mostly have small Roman numbers."""
 _MAX_DIGITS = 12
 _RAISED = 0.1
-"""Of the font's size: a raised number is higher by this, and most by a third."""
+"""A raised number is higher by 0.1 of the font's size; most are higher by a third."""
 _LEAST_RAISED = 0.3  # points: a font of size 1 may be scaled
 _SPACED = re.compile(r"(?<!\w)[^\W\d_](?: [^\W\d_]){3,}(?!\w)")
 _WIDER, _WIDEST_SPACED = 1.7, 0.5
-"""A space between spaced letters is so much wider than the one between letters of a word, which is
-narrower than so much of a letter's height."""
+"""Between spaced words the gap is 1.7 times the gap between letters, which is below half of a
+letter's height."""
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]{2,}")
 _LETTERS = re.compile(r"(?<=[^\W\u2e80-\U0010ffff])[^\W\u2e80-\U0010ffff]")
 """Letters behind a letter, but Chinese and the like, which are drawn one by one."""
@@ -46,7 +46,7 @@ _MAX_LINES = 500
 """Lines of a page whose first letter is looked at."""
 _LEAST_ANGLE = 0.02  # radians
 _GAP, _WIDEST = 0.15, 3
-"""Of the height of a letter: a wider gap is a space, and the widest in a line."""
+"""A gap over 0.15 of a letter's height is a space; a gap over 3 heights ends the line."""
 
 
 def text_of(text_page: Any, *, is_sheet: bool = False) -> str:
@@ -126,7 +126,7 @@ class _Letters:
         return bool(_LEAST_ANGLE < angle < math.tau - _LEAST_ANGLE)
 
     def width(self, at: int) -> float | None:
-        """Of a letter, where PDFium has put a line end behind it."""
+        """The width of a letter before a line end that PDFium has put there."""
         number = self._numbers[at]
         if self._text[at + 1 : at + 2] != "\r":
             return None
@@ -223,7 +223,7 @@ def _begins_turned(letters: _Letters, text: str) -> bool:
 
 
 def _joined(letters: _Letters, text: str) -> dict[int, tuple[int, str]]:
-    """What stands between turned letters in place of PDFium's line ends."""
+    """Replacements for PDFium's line ends between turned letters."""
     changes: dict[int, tuple[int, str]] = {}
     last, angle = -1, 0.0
     for at, char in enumerate(text):

@@ -73,7 +73,7 @@ def _add_metadata(found: Any, builder: DocumentBuilder) -> None:
 
 
 def _add_properties(root: Any, builder: DocumentBuilder) -> None:
-    """Of Office 2003."""
+    """Add title and author of a document of Office 2003."""
     if (found := root.find(f"{_OFFICE_2003}DocumentProperties")) is not None:
         said = {local_name(one): one.text or "" for one in found}
         builder.title = said.get("Title") or builder.title
