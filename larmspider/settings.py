@@ -71,8 +71,8 @@ LARM_REFRESH_RUN = ""
 
 # All but `REDIS_URL` count only with `REDIS_URL` (docs/workers.md). `REDIS_HOST`, `REDIS_PORT` and
 # `REDIS_DB` may name the server in its place. `REDIS_PARAMS` has further arguments of the Redis
-# client, on the command line as JSON: `{"redis_cls": "redis.cluster.RedisCluster"}` for a cluster,
-# `{"socket_timeout": 5}` for how long a reply may take (30 s). These are scrapy-redis's settings;
+# client, on the command line as JSON: `{"socket_timeout": 5}` for how long a reply may take (30 s).
+# These are scrapy-redis's settings;
 # its `REDIS_DECODE_RESPONSES` has no effect.
 
 # The Redis in which workers share a crawl. The URL holds a password, so give it by the environment:

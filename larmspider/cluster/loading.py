@@ -125,9 +125,8 @@ class Loading:
                 loaded.untouched.discard(partition)  # from the try before this one
                 if not before:
                     loaded.untouched.add(partition)
-                owner, records = self._key("owner", partition), []
-                if not self._link.is_cluster:
-                    records = [self._keys.commit(name) for name in (worker, before or worker)]
+                owner = self._key("owner", partition)
+                records = [self._keys.commit(name) for name in (worker, before or worker)]
                 token = loaded.tokens[partition]
                 commands.append(call(OWN, [owner, *records], [token, worker, before, partition]))
                 commands.append(("HGET", owner, "visited"))
@@ -181,11 +180,7 @@ class Loading:
 
     def _report(self, lost: Sequence[str]) -> None:
         more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
-        error = _lost(self._link, f"{lost[0]}{more}")
-        if not self._link.is_cluster:
-            raise error
-        # a node that came back without its last second may lack some steps of a commit
-        logger.warning("%s", error)
+        raise _lost(self._link, f"{lost[0]}{more}")
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
         """The workers that these partitions had last, "" for nobody."""
@@ -312,7 +307,7 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
     crawl, _, serial = (local.files.get(b"redis", local.files.meta) or b"").decode().partition(" ")
     link, committer.crawl_id = committer.link, _crawl_id(committer, local, crawl)
     on_disk = int(serial or 0)
-    if on_disk and not link.is_cluster:
+    if on_disk:
         _refuse_lost_commit(committer)
     committer.replay(committer.worker)
     record = committer.read(committer.worker)
