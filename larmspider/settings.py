@@ -453,7 +453,7 @@ SCHEDULER = "larmspider.scheduler.FrontierScheduler"
 DOWNLOADER = "larmspider.fetch.downloader.LarmDownloader"
 
 # The order of a host's URLs: `breadth-first`, `path-words` (fewer path segments first), `backlinks`
-# (more links seen first), `pagerank`. Hosts take turns whatever the order
+# (more links seen first; not with `REDIS_URL`), `pagerank`. Hosts take turns whatever the order
 # (docs/internals/performance.md#orders).
 LARM_STRATEGY = "breadth-first"
 

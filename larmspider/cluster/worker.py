@@ -358,7 +358,7 @@ class ClusterWorker:
         """After each commit, while no other can begin: idle partitions are given up, and what other
         workers forwarded is taken in."""
         self._to_release |= self.partitions.committed()
-        self.frontier.add_forwarded(self.backend.take_inbox(), self.backend.take_links())
+        self.frontier.add_forwarded(self.backend.take_inbox())
         self._commit_wanted = False
         assert self._budget is not None
         try:

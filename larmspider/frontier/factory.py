@@ -80,7 +80,7 @@ def build_frontier(
     frontier = Frontier(
         backend,
         politeness_from(settings),
-        STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)](),
+        STRATEGIES[strategy_name(settings)](),
         slots(settings),
         robots=robots,
         limits=crawl_limits(settings),
@@ -129,6 +129,20 @@ def revisiting(settings: Settings, frontier: Frontier, forms: UrlForms) -> Revis
     )
 
 
+def strategy_name(settings: Settings) -> str:
+    """LARM_STRATEGY. Raises ConfigError for one that cannot be, or not where workers share the
+    crawl: none sees the links that the others find."""
+    shared = options.many_workers(settings)
+    accepted = [name for name, kind in STRATEGIES.items() if not (shared and kind.counts_links)]
+    name = options.choice(settings, "LARM_STRATEGY", STRATEGIES)
+    if name not in accepted:
+        raise ConfigError(
+            f"LARM_STRATEGY={name}: expected one of {', '.join(sorted(accepted))} where workers"
+            " share the crawl (REDIS_URL)"
+        )
+    return name
+
+
 def refresh_pattern(text: str) -> Pattern:
     """The pattern of URLs that LARM_REFRESH is. Raises ConfigError for a word that is none."""
     if re.fullmatch(r"[\w-]*", text):
@@ -160,7 +174,7 @@ def check_settings(settings: Settings) -> None:
     options.boolean(settings, "LARM_SITEMAPS")
     visits_a_day(settings)
     options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS)
-    options.choice(settings, "LARM_STRATEGY", STRATEGIES)
+    strategy_name(settings)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
     options.choice(settings, "LARM_TRAPS", MODES)
     budgets(settings)

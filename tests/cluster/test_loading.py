@@ -907,7 +907,7 @@ class Worker:
         """Blocks that were given up with it."""
         self.frontier.checkpoint({})
         gone = self.blocks.committed()
-        self.frontier.add_forwarded(self.backend.take_inbox(), self.backend.take_links())
+        self.frontier.add_forwarded(self.backend.take_inbox())
         return gone
 
     def pop(self) -> Lease | None:
