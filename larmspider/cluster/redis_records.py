@@ -127,8 +127,6 @@ def unpack_visits(data: bytes) -> list[tuple[bytes, bytes]]:
     return visits
 
 
-_ARRAY = 0xDC
-"""So begins a record; those of earlier versions, which disks have too, begin with their state."""
 _RATES = struct.Struct(">ff")
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -154,8 +152,6 @@ def pack_record(visit: FetchRecord, inlinks: int) -> bytes:
 
 def unpack_record(data: bytes) -> tuple[FetchRecord, int]:
     """The record and the number of links to the URL."""
-    if data[0] != _ARRAY:
-        return records.unpack_visit(data), records.inlinks_of(data)
     (
         state, inlinks, time, status, depth, url, etag, last_modified, digest, reason, link_type,
         signature, link_signature, rates, due, missing_since, confirmations, missing_as,

@@ -173,14 +173,12 @@ def pack_host(record: HostRecord) -> bytes:
 
 
 def unpack_host(data: bytes) -> HostRecord:
-    """The reverse of pack_host(); records of older versions end after the reason, or after the
-    time of robots.txt."""
     state, until, next_time, slot_secs, response, crawl_delay, robots_until, *rest = (
         _RECORD.unpack_from(data)
     )
     failures, level, last_failure, parks = rest
-    host, scheme, reason, *more = data[_RECORD.size :].decode().split("\0")
-    last_kind, robots_answer, asked, silent = (*more, "", "", "", "")[:4]
+    texts = data[_RECORD.size :].decode().split("\0")
+    host, scheme, reason, last_kind, robots_answer, asked, silent = texts
     return HostRecord(
         host=host,
         scheme=scheme,

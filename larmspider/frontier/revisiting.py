@@ -35,7 +35,6 @@ from larmspider.formatting import counted, utc
 from larmspider.frontier import dispatch
 from larmspider.frontier.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
 from larmspider.frontier.deletes import (
-    EARLY_SECS,
     PRESENT,
     TABLE,
     Decision,
@@ -117,9 +116,6 @@ OVERDUE = 1.5
 """After 1.5 rounds without a visit a page comes before all that are worth more."""
 PLAN_SHARE = 0.01
 """Of the time, for planning."""
-CAREFUL_SECS = DAY - EARLY_SECS
-"""How long nothing leaves by rules that an earlier version, which has begun the crawl, did not
-have: for its first refresh, however often that is killed."""
 FAILED_WEIGHT = 0.1
 """Of a URL that had no page at its last visit."""
 AGAIN_SECS = DAY
@@ -160,12 +156,13 @@ class HostKnowledge:
         return packed
 
     def unpack(self, note: bytes | None) -> None:
-        """None: nothing is known. A note of an earlier version ends after the exposure."""
+        """None: nothing is known."""
         if note:
-            self.changes, self.exposure, *more = msgpack.unpackb(note, strict_map_key=False)
-            self.checks = Checks(*more[:1])
-            self.gone = [(at, url, depth) for at, url, depth in (more[1] if more[1:] else ())]
-            self.pace = Pace.unpack(more[2]) if more[2:] else Pace()
+            self.changes, self.exposure, days, gone, pace = msgpack.unpackb(
+                note, strict_map_key=False
+            )
+            self.checks, self.pace = Checks(days), Pace.unpack(pace)
+            self.gone = [(at, url, depth) for at, url, depth in gone]
 
     @property
     def rate(self) -> float:
@@ -239,12 +236,6 @@ class Revisiting:
         self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
         self._theta = kept.get("theta", 0.0)
         self._confirming.left, self._confirming.at = kept.get("confirming", (0.0, 0.0))
-        is_older = bool(kept) and "confirming" not in kept
-        careful = kept.get("careful", now + CAREFUL_SECS if is_older else 0.0)
-        self.gate.careful_until = min(careful, now + CAREFUL_SECS)  # the clock may be set back
-        for key in kept.get("doubtful", ()):  # of an earlier version
-            if (visit := backend.visit(key)) is not None:
-                self._doubt(host_of(visit.url), key)
         if self.mode and kept.get("clock", 0.0) - now > DAY:
             self._clock_was_set_back(kept["clock"], now)
         goes_on = self.mode and kept.get("mode") == self.mode
@@ -300,7 +291,6 @@ class Revisiting:
             "theta": self._theta,
             "clock": self.clock(),
             "confirming": (self._confirming.left, self._confirming.at),
-            "careful": self.gate.careful_until,
         }
         if self._visits_all and not self._frontier.finished:
             kept |= {"mode": self.mode, "since": self._since}

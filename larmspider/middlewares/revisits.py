@@ -482,8 +482,7 @@ def _is_login(path: str) -> bool:
 
 
 def _was_hidden(visit: FetchRecord) -> bool:
-    """Whether the page was not to be indexed; of one that an earlier version has visited this is
-    not known, and it may have been."""
+    """Whether the page was not to be indexed; without a link signature it may have been."""
     return not visit.link_signature or was_noindex(visit.link_signature)
 
 

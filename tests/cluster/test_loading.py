@@ -21,7 +21,7 @@ from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_records import pack_outdated, pack_record, unpack_record
 from larmspider.cluster.shared_backend import RedisBackend
-from larmspider.cluster.shared_refresh import SharedRefresh, adopt
+from larmspider.cluster.shared_refresh import SharedRefresh
 from larmspider.errors import ConfigError
 from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.deletes import Observation
@@ -778,39 +778,11 @@ def test_a_note_that_is_of_no_host_stays_with_its_worker(store, workers):
     ],
 )
 def test_records_in_redis_are_as_they_were(visit: FetchRecord) -> None:
-    """Of this version, and of earlier ones, which had them there as disks have."""
     packed = pack_record(visit, 7)
-    assert unpack_record(packed) == unpack_record(pack_visit(visit, 7)) == (visit, 7)
+    assert unpack_record(packed) == (visit, 7)
     found, _ = unpack_record(packed)
     assert (found.stored, found.shard) == (visit.stored, visit.shard)
     assert len(packed) <= len(pack_visit(visit, 7)) - 30
-
-
-def test_visits_of_an_earlier_version_come_from_the_directories_of_its_workers(store, workers):
-    """Redis had no records then. What it does not know any more is left out, and of two versions of
-    a page the later one counts."""
-    one, two = workers("w1", "w2")
-    store.assign(one, BLOCKS)
-    one.add(entries(*"1234"))
-    one.acknowledge([(e.key, replace(OK, due=9.0)) for e in one.pop("a:80", 0.0, 4)])
-    one.checkpoint({})
-    pass_on(store, one, two)
-    gone, again, *others = [e.key for e in entries(*"1234")]
-    two.forget([gone])
-    two.schedule([(again, 1.0)])
-    two.due("a:80", 9.0, until=1.0)
-    two.acknowledge([(again, replace(OK, time=OK.time + 5))])
-    two.checkpoint({})
-    folders = [worker.files.path.parent for worker in (one, two)]
-    assert not adopt(one.link, store.keys, folders), "all are there"
-    for at in BLOCKS:
-        store.client.delete(store.keys.partition("visits", at))
-    assert adopt(one.link, store.keys, folders) == 3
-    (three,) = workers("w3")
-    pass_on(store, two, three)
-    assert three.visit(gone) is None
-    assert [three.visit(key).shard for key in (again, *others)] == ["w2", "w1", "w1"]
-    assert three.visit(again).time == OK.time + 5
 
 
 def test_a_page_that_leaves_while_its_visit_is_committed_is_known_no_more(store, workers):

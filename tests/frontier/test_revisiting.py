@@ -7,14 +7,13 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-import msgpack
 import pytest
 from scrapy.settings import Settings
 
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostPace, Lease
-from larmspider.frontier.revisiting import HostKnowledge, Purpose, Revisiting
+from larmspider.frontier.revisiting import Purpose, Revisiting
 from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.urls.normalizer import UrlForms
@@ -185,35 +184,6 @@ def test_a_page_that_waited_to_be_taken_out_when_the_run_was_killed_is_not_forgo
         frontier.refresh.entered()
     assert Counter(visited) == Counter(PAGES) + Counter([PAGES[0]]), "before and after the others"
     assert "of 6 pages are there" in why_not, "a host without a start page has no deletes"
-
-
-@pytest.mark.parametrize(
-    "known",
-    [
-        [3.0, 900.0],
-        [3.0, 900.0, {20_000: [5, 4]}],
-        [3.0, 900.0, {}, [[1.8e6, "http://a/gone", 1]]],
-        [3.0, 900.0, {}, [], [20_000, 150, 8], "of a later version"],
-    ],
-    ids=lambda known: str(len(known)),
-)
-def test_notes_of_other_versions_are_gone_on_with(world: World, known: list[Any]) -> None:
-    """Of the run, and of what a host has taught; what is not in them is not known."""
-    frontier = world.begin("")
-    run = {"left": 2.0, "at": world.clock.now, "theta": 9.0, "adjusted": 0.0, "swept": True}
-    frontier.backend.put_note("refresh", msgpack.packb(run | {"doubtful": [url_key(PAGES[0])]}))
-    frontier.backend.put_note("refresh a:80", msgpack.packb(known))
-    frontier.backend.seal()
-    frontier.backend.commit({})
-    world.clock.now += 10 * DAY
-    frontier = world.begin("all")
-    assert sorted(url for url in world.run(frontier) if url in PAGES) == PAGES
-    frontier.checkpoint({})
-    assert world.begin("").refresh is not None
-    before, note = HostKnowledge(), frontier.backend.note("refresh a:80")
-    before.unpack(note)
-    assert (before.changes, before.exposure > 900.0) == (3.0, True)
-    assert before.checks.days == (known[2] if known[2:] else {})
 
 
 def test_the_next_run_visits_all_of_them_again(world: World) -> None:

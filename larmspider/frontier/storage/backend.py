@@ -84,7 +84,7 @@ class Fenced(BackendError, TemporaryError):  # noqa: N818 - named for what happe
 
 
 class FormatError(CrawlDirError):
-    """The backend's files were written by another version, or are not a frontier."""
+    """The backend's files are damaged, or are not a frontier."""
 
 
 class Backend(ABC):

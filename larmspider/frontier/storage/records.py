@@ -309,7 +309,6 @@ _IS_SHARED = 0x8000
 """In the last field of _REVISIT: _SHARED and the name of the shard follow."""
 _ENTRY = struct.Struct(">HBHHH")
 _COUNTS = struct.Struct(">9Q")
-_EARLIER_COUNTS = {size.size: size for size in map(struct.Struct, (">7Q", ">8Q"))}
 _MERGED = struct.Struct(">BIB16s")
 _NO_SIGNATURE = bytes(8)
 _FIELDS = attrgetter(*Counts.__slots__)
@@ -425,7 +424,6 @@ def pack_visit(visit: FetchRecord, inlinks: int, entry: QueuedUrl | None = None)
 
 
 def unpack_visit(data: bytes) -> FetchRecord:
-    """Records of earlier versions end before what a visit again needs."""
     state, _, time, status, depth = _VISIT.unpack_from(data)
     texts = _untexts(data, _VISIT.size)
     url, etag, last_modified, digest, reason = texts
@@ -441,8 +439,7 @@ def unpack_visit(data: bytes) -> FetchRecord:
         depth=depth,
     )
     at = _VISIT.size + _LENGTHS.size + sum(map(len, texts))
-    if at < len(data):
-        _unpack_revisit(visit, data, at)
+    _unpack_revisit(visit, data, at)
     return visit
 
 
@@ -478,7 +475,7 @@ def is_elsewhere(record: bytes) -> bool:
     """Whether a FetchRecord is of a page that another worker has in its directory. 0.5 us."""
     at = _VISIT.size + _LENGTHS.size + sum(_LENGTHS.unpack_from(record, _VISIT.size))
     at += _REVISIT.size
-    return at < len(record) and bool(record[at - 2] > 0x7F and record[at + _SHARED.size - 1])
+    return bool(record[at - 2] > 0x7F and record[at + _SHARED.size - 1])
 
 
 def is_waiting(record: bytes) -> bool:
@@ -547,8 +544,7 @@ def pack_counts(counts: Counts) -> bytes:
 
 
 def unpack_counts(data: bytes) -> Counts:
-    """Records of earlier versions end before ``merged``, or before ``held``."""
-    return Counts(*_EARLIER_COUNTS.get(len(data), _COUNTS).unpack(data))
+    return Counts(*_COUNTS.unpack(data))
 
 
 def pack_positions(positions: Mapping[str, bytes]) -> bytes:
