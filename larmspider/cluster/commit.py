@@ -30,12 +30,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from secrets import token_hex
 from typing import Any
 
 import msgpack
+from msgspec.structs import replace
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import SharedFiles
@@ -59,7 +60,6 @@ from larmspider.cluster.redis_records import (
     pack_outdated,
     pack_pages,
     pack_queued,
-    pack_record,
     pack_visits,
     score,
     spread,
@@ -567,11 +567,11 @@ class BatchChanges:
                 if not _is_planned(records.unpack_visit(before), visit):
                     self.visits.append((key, record))
                     self._visited_again(key, visit)
-                    self._record(key, visit, record)
+                    self._record(key, visit)
                 return
             self._leave_table(key, UrlState(before[0]))
         self.visits.append((key, record))
-        self._record(key, visit, record)
+        self._record(key, visit)
         changes.put("HDEL", name("entries", partition), key)
         changes.put("ZREM", name("delayed", partition), key)
         changes.put("ZREM", self._keys.requests(partition, records.host_of(visit.url)), key)
@@ -590,7 +590,7 @@ class BatchChanges:
         elif visit.stands and not first.stands:
             self._page(key, visit, visit.digest[BODY_DIGEST:])
 
-    def _record(self, key: bytes, visit: FetchRecord, record: bytes) -> None:
+    def _record(self, key: bytes, visit: FetchRecord) -> None:
         """What the next owner needs to visit the URL again."""
         if visit.state is UrlState.REFUSED and not visit.due:
             self._no_record(key)
@@ -601,15 +601,16 @@ class BatchChanges:
             visit = replace(visit, shard=self._worker)
         partition = self._keys.partition_of_key(key)
         visits = self._keys.partition("visits", partition)
-        packed = pack_record(visit, records.inlinks_of(record))
+        packed = records.pack_visit(visit, visit.inlinks)
         self.of(partition).put("HSET", visits, key, packed)
 
     def _replaced(self, key: bytes, time: float) -> None:
         """Tell the worker that has the version before this one, if another one has."""
         before = self._files.get(key, self._files.urls)
-        if before is not None and records.is_final(before) and records.is_elsewhere(before):
+        if before is not None and records.is_final(before):
             visit = records.unpack_visit(before)
-            self.outdated.setdefault(visit.shard, []).append(Outdated(key, visit.url, time))
+            if visit.shard:
+                self.outdated.setdefault(visit.shard, []).append(Outdated(key, visit.url, time))
 
     def _no_record(self, key: bytes) -> None:
         partition = self._keys.partition_of_key(key)

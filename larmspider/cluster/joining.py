@@ -31,11 +31,11 @@ from larmspider.cluster.membership import (
     cluster_settings,
 )
 from larmspider.cluster.redis_client import UNREACHABLE, RedisLink, insist, link_to, pairs
-from larmspider.cluster.redis_records import unpack_record
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import Fenced
+from larmspider.frontier.storage.records import unpack_visit
 from larmspider.workdir.directory import asked_fresh, check_free
 from larmspider.workdir.manifest import EXACT_FORM, LOCK, differing, identity_of, shortened
 from larmspider.workdir.restricted import restricted_hosts
@@ -267,7 +267,7 @@ class SharedCrawl:
             name, cursor = self.keys.partition("visits", partition), b"0"
             while True:
                 ((cursor, found),) = self.link.run([("HSCAN", name, cursor, "COUNT", _AT_ONCE)])
-                yield from (unpack_record(record)[0].url for record in pairs(found).values())
+                yield from (unpack_visit(record).url for record in pairs(found).values())
                 if int(cursor) == 0:
                     break
 

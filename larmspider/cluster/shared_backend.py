@@ -15,10 +15,11 @@ gets the changes of each commit before the disk does (commit.py), and is right w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import compress
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from larmspider.cluster.commit import Committer
 from larmspider.cluster.keys import Keys

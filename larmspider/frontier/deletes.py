@@ -29,11 +29,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Self
 
 import msgpack
+from msgspec.structs import replace
 
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import FetchRecord

@@ -164,8 +164,8 @@ class Frontier:
             normalized=normalized,
             key=url_key(exact),
             host=host_of(url),
-            depth=depth,
-            link_type=link_type,
+            depth=int(depth),  # of Requests of others it may be True
+            link_type=int(link_type),
             redirects=redirects,
             priority=self.strategy.priority(normalized, depth, 1),
             from_page=from_page,

@@ -21,14 +21,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgpack
+import msgspec
+from msgspec.structs import replace
 
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.formatting import counted, utc
@@ -66,6 +68,7 @@ from larmspider.frontier.storage.records import (
     QueuedUrl,
     UrlState,
     host_of,
+    packed,
     url_key,
 )
 from larmspider.frontier.validators import Validators
@@ -133,6 +136,16 @@ _MAY_BE_BACK = frozenset(
 _VARIANTS = 10
 
 
+class _Learned(msgspec.Struct, array_like=True):
+    """The note ``refresh`` of a host. New fields go to the end, with a default."""
+
+    changes: float = 0.0
+    exposure: float = 0.0
+    checks: dict[int, list[int]] = {}
+    gone: list[tuple[float, str, int]] = []
+    pace: list[Any] = []
+
+
 @dataclass(slots=True)
 class HostKnowledge:
     """What visits again have taught about a host. ``changes`` of its pages, seen in ``exposure``
@@ -152,17 +165,15 @@ class HostKnowledge:
     def pack(self) -> bytes:
         """What the note ``refresh`` of the host has."""
         gone, pace = self.gone[-MAX_GONE:], self.pace.pack()
-        packed: bytes = msgpack.packb([self.changes, self.exposure, self.checks.days, gone, pace])
-        return packed
+        return packed(_Learned(self.changes, self.exposure, self.checks.days, gone, pace))
 
     def unpack(self, note: bytes | None) -> None:
         """None: nothing is known."""
         if note:
-            self.changes, self.exposure, days, gone, pace = msgpack.unpackb(
-                note, strict_map_key=False
-            )
-            self.checks, self.pace = Checks(days), Pace.unpack(pace)
-            self.gone = [(at, url, depth) for at, url, depth in gone]
+            known = msgspec.msgpack.decode(note, type=_Learned)
+            self.changes, self.exposure, self.gone = known.changes, known.exposure, known.gone
+            self.checks = Checks(known.checks)
+            self.pace = Pace.unpack(known.pace) if known.pace else Pace()
 
     @property
     def rate(self) -> float:

@@ -17,11 +17,11 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from msgspec.structs import replace
 from scrapy.http import Response
 
 from larmspider import options, stats

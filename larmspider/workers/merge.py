@@ -14,13 +14,15 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import merge as merge_sorted
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from larmspider.crawl.reader import WorkerDirectory
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, latest_wins

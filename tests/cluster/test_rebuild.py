@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from larmspider.cluster.loading import partitions_of
 from larmspider.cluster.membership import WORKERS_NOTE

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import msgpack
 import pytest
 from scrapy.settings import Settings
 
 from larmspider.frontier.deletes import Observation
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostPace, Lease
-from larmspider.frontier.revisiting import Purpose, Revisiting
+from larmspider.frontier.revisiting import HostKnowledge, Purpose, Revisiting
 from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.urls.normalizer import UrlForms
@@ -184,6 +185,33 @@ def test_a_page_that_waited_to_be_taken_out_when_the_run_was_killed_is_not_forgo
         frontier.refresh.entered()
     assert Counter(visited) == Counter(PAGES) + Counter([PAGES[0]]), "before and after the others"
     assert "of 6 pages are there" in why_not, "a host without a start page has no deletes"
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        [3.0, 900.0],
+        [3.0, 900.0, {20_000: [5, 4]}],
+        [3.0, 900.0, {}, [[1.8e6, "http://a/gone", 1]]],
+        [3.0, 900.0, {}, [], [20_000, 150, 8], "of a later version"],
+    ],
+    ids=lambda known: str(len(known)),
+)
+def test_a_note_without_later_fields_is_gone_on_with(world: World, known: list[Any]) -> None:
+    """What is not in it is not known; what a later release added is passed over."""
+    frontier = world.begin("")
+    frontier.backend.put_note("refresh a:80", msgpack.packb(known))
+    frontier.backend.seal()
+    frontier.backend.commit({})
+    world.clock.now += 10 * DAY
+    frontier = world.begin("all")
+    assert sorted(url for url in world.run(frontier) if url in PAGES) == PAGES
+    frontier.checkpoint({})
+    assert world.begin("").refresh is not None
+    before, note = HostKnowledge(), frontier.backend.note("refresh a:80")
+    before.unpack(note)
+    assert (before.changes, before.exposure > 900.0) == (3.0, True)
+    assert before.checks.days == (known[2] if known[2:] else {})
 
 
 def test_the_next_run_visits_all_of_them_again(world: World) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -373,8 +374,8 @@ class LmdbBackend(Backend):
         return records.unpack_visit(record) if record and records.is_final(record) else None
 
     def leases(self) -> list[QueuedUrl]:
-        new = [replace(entry) for _, entry in self._leases.values()]
-        return new + [replace(entry) for entry in self._revisits.leased.values()]
+        new = [copy(entry) for _, entry in self._leases.values()]
+        return new + [copy(entry) for entry in self._revisits.leased.values()]
 
     # visits again
 

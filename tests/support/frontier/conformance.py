@@ -7,10 +7,10 @@ would.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import pytest
+from msgspec.structs import replace
 
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (

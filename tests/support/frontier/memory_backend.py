@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
