@@ -45,7 +45,7 @@ class LargeCrawl:
         self.path.mkdir(parents=True)
         seeds = [self.url(0)]
         settings = {"LARM_RESTRICT": r"http://host\d+\.example/.*", "ROBOTSTXT_OBEY": True}
-        description = {"format": 1, "began": utc(BEGAN), "seeds": seeds, "settings": settings}
+        description = {"format": 2, "began": utc(BEGAN), "seeds": seeds, "settings": settings}
         (self.path / "crawl.json").write_text(json.dumps(description))
         self._frontier(self._logs())
 

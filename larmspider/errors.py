@@ -31,6 +31,14 @@ class CrawlDirError(LarmspiderError):
     """A LARM_DIR that is missing, foreign, in use or damaged."""
 
 
+class OtherFormatError(CrawlDirError, ConfigError):
+    """A directory, a Redis or an index of a format that this larmspider does not read."""
+
+    def __init__(self, what: str, found: object, reads: object, *, mend: str = "") -> None:
+        mend = mend or "use the version that made it, or start over with -a fresh=force"
+        super().__init__(f"{what} has format {found}, this larmspider reads {reads}: {mend}")
+
+
 class CommittedGoneError(CrawlDirError):
     """LARM_DIR lacks what a store has committed there; ``what`` is missing, one clause."""
 

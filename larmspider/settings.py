@@ -59,7 +59,7 @@ LARM_REFRESH = ""
 LARM_REFRESH_PER_DAY = 0
 
 # Which pages come first: `value`: those whose visit is worth most, by what is known of their
-# changes; `even`: those whose last visit is longest ago.
+# changes.
 LARM_REFRESH_ORDER = "value"
 
 # A name for the run of `refresh=all`, or of a pattern, that this worker belongs to: workers of the
@@ -71,8 +71,8 @@ LARM_REFRESH_RUN = ""
 
 # All but `REDIS_URL` count only with `REDIS_URL` (docs/workers.md). `REDIS_HOST`, `REDIS_PORT` and
 # `REDIS_DB` may name the server in its place. `REDIS_PARAMS` has further arguments of the Redis
-# client, on the command line as JSON: `{"redis_cls": "redis.cluster.RedisCluster"}` for a cluster,
-# `{"socket_timeout": 5}` for how long a reply may take (30 s). These are scrapy-redis's settings;
+# client, on the command line as JSON: `{"socket_timeout": 5}` for how long a reply may take (30 s).
+# These are scrapy-redis's settings;
 # its `REDIS_DECODE_RESPONSES` has no effect.
 
 # The Redis in which workers share a crawl. The URL holds a password, so give it by the environment:
@@ -453,7 +453,7 @@ SCHEDULER = "larmspider.scheduler.FrontierScheduler"
 DOWNLOADER = "larmspider.fetch.downloader.LarmDownloader"
 
 # The order of a host's URLs: `breadth-first`, `path-words` (fewer path segments first), `backlinks`
-# (more links seen first), `pagerank`. Hosts take turns whatever the order
+# (more links seen first; not with `REDIS_URL`), `pagerank`. Hosts take turns whatever the order
 # (docs/internals/performance.md#orders).
 LARM_STRATEGY = "breadth-first"
 

@@ -34,7 +34,8 @@ HARMLESS = frozenset(
 """Dates of a header; the egg that this package lies in; quotes of an attribute."""
 OTHERS = frozenset(
     {"aiohttp", "backports", "botocore", "can_ada", "compression", "confluent_kafka", "isal"}
-    | {"itemadapter", "javaproperties", "jinja2", "lmdb", "markupsafe", "msgpack", "nats", "numpy"}
+    | {"itemadapter", "javaproperties", "jinja2", "lmdb", "markupsafe", "msgpack", "msgspec"}
+    | {"nats", "numpy"}
     | {"obstore", "playwright", "prometheus_client", "psycopg", "py3langid", "pyarrow", "pycurl"}
     | {"pydispatch", "re2", "redis", "rich", "scrapy", "scrapy_redis", "tantivy", "twisted"}
     | {"w3lib", "webencodings"}
@@ -45,6 +46,7 @@ CALLS = frozenset(
     | {"tomllib.loads", "csv.reader", "csv.DictReader", "zlib.decompress", "zlib.decompressobj"}
     | {"compression.zstd.decompress", "compression.zstd.ZstdDecompressor", "shutil.unpack_archive"}
     | {"isal.isal_zlib.decompress", "isal.isal_zlib.decompressobj"}
+    | {"msgspec.msgpack.decode", "msgspec.msgpack.Decoder"}
 )
 METHODS = frozenset({"css", "css_first", "xpath", "jmespath"})
 """Methods of Scrapy's responses and of parsed pages."""
@@ -255,6 +257,8 @@ STATE: Mapping[str, frozenset[str]] = {
         " index/unreached index/waiting pipelines/outbox/spool pipelines/search_index"
         " crawl/verify/index",
         "msgpack.Unpacker": "index/packed",
+        "msgspec.msgpack.decode": "frontier/revisiting frontier/storage/records",
+        "msgspec.msgpack.Decoder": "frontier/hosts frontier/storage/records",
         "zlib.decompress": "cluster/redis_records",
         "zlib.decompressobj": "pipelines/page_files crawl/verify/others",
         "compression.zstd.ZstdDecompressor": "index/packed workdir/frames",

@@ -53,6 +53,7 @@ ELSEWHERE = {
     r"scrapyd-deploy|curl -n|node=": "tests/deploy/test_scrapyd.py",
     r"docker compose": "tests/deploy/test_examples.py, against the schema; not run",
     r"# |apt |pip |\$ ": "root commands of a node, by hand; what they install: tests/deploy/",
+    r"python -m tests\.support": "by hand, once a release: tests/recovery/test_kept_formats.py",
     r"scrapy import": "tests/whole_crawls/test_import.py",
     r"scrapy merge": "tests/commands/test_merge.py",
     r"scrapy compact": "tests/crawl/test_compact.py",

@@ -18,8 +18,7 @@ before any of these commands. Where it does not know this commit any more, a ste
 and the commit begins again at 1, with the same serial. Where it knows the commit and not all of its
 steps, the log is applied again: 5 counts them, and so does 1 of the next commit. What else a worker
 believes that Redis has forgotten, an earlier commit or that a partition was taken, fences it at 1,
-and it goes back to what Redis has. In a Redis Cluster, where record and partitions lie apart, no
-script sees both: docs/workers.md says what bounds that.
+and it goes back to what Redis has.
 
 A queued URL is in ``entries`` and in its host's queue, or in ``delayed`` if it has an earliest
 time; one that is done leaves these and joins the visited table. Redis knows no leases: a URL that
@@ -31,12 +30,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from secrets import token_hex
 from typing import Any
 
 import msgpack
+from msgspec.structs import replace
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import SharedFiles
@@ -60,7 +60,6 @@ from larmspider.cluster.redis_records import (
     pack_outdated,
     pack_pages,
     pack_queued,
-    pack_record,
     pack_visits,
     score,
     spread,
@@ -165,7 +164,7 @@ class Committer:
     def known(self) -> str:
         """What this worker knows of its commits, for the membership, as `lua/membership.lua` has
         it."""
-        return f"{self.serial} {'' if self.link.is_cluster else self.taken}"
+        return f"{self.serial} {self.taken}"
 
     def commit(
         self,
@@ -260,7 +259,7 @@ class Committer:
         number, name = self.serial + 1, token_hex(8).encode()
         long = {b"visits": pack_visits(changes.visits), b"redo": pack_log(log) if log else b""}
         fields: list[Any] = [b"positions", records.pack_positions(positions)]
-        fields += [b"steps", b"" if self.link.is_cluster else len(log)]
+        fields += [b"steps", len(log)]
         fields += [b"partitions", f" {' '.join(map(str, changed))} ".encode()]
         outdated = b""
         if changes.outdated:
@@ -298,9 +297,8 @@ class Committer:
     def _write_record(self, attempt: _Attempt, stored: int) -> None:
         names = ("workers", "commits", "idle", "totals")
         keys = [self.keys.commit(self.worker), *(self.keys.crawl(name) for name in names)]
-        taken: Any = b"" if self.link.is_cluster else self.taken
-        arguments = [self.worker, self.epoch, attempt.serial, attempt.id, taken, stored]
-        arguments += [int(bool(attempt.log)), attempt.visits]
+        arguments: list[Any] = [self.worker, self.epoch, attempt.serial, attempt.id, self.taken]
+        arguments += [stored, int(bool(attempt.log)), attempt.visits]
         command = call(COMMIT, keys, [*arguments, *attempt.fields])
         if attempt.parts:
             self._has_parts = True
@@ -324,10 +322,9 @@ class Committer:
     def _apply(self, attempt: _Attempt) -> bool:
         """False: Redis does not know this commit any more."""
         record = self.keys.commit(self.worker)
-        commit_id = b"" if self.link.is_cluster else attempt.id
         for own in (False, True):
             steps = [step for step in attempt.log if bool(step.token) == own]
-            commands = [step.command(record, attempt.serial, commit_id) for step in steps]
+            commands = [step.command(record, attempt.serial, attempt.id) for step in steps]
             for step, answer in zip(steps, self.link.run(commands), strict=True):
                 if answer == b"FORGOTTEN":
                     return False
@@ -443,8 +440,7 @@ class Committer:
             # a partition that answers FENCED has an owner who came after this was applied; where
             # Redis goes back meanwhile, what it has then is read again
             key = self.keys.commit(worker)
-            commit_id = b"" if self.link.is_cluster else record.id
-            answers = self.link.run([s.command(key, record.serial, commit_id) for s in log])
+            answers = self.link.run([s.command(key, record.serial, record.id) for s in log])
             about = record.serial, record.id, log, record.outdated
             (answer,) = self.link.run([self._drop_log(worker, *about)])
             replayed = True
@@ -571,11 +567,11 @@ class BatchChanges:
                 if not _is_planned(records.unpack_visit(before), visit):
                     self.visits.append((key, record))
                     self._visited_again(key, visit)
-                    self._record(key, visit, record)
+                    self._record(key, visit)
                 return
             self._leave_table(key, UrlState(before[0]))
         self.visits.append((key, record))
-        self._record(key, visit, record)
+        self._record(key, visit)
         changes.put("HDEL", name("entries", partition), key)
         changes.put("ZREM", name("delayed", partition), key)
         changes.put("ZREM", self._keys.requests(partition, records.host_of(visit.url)), key)
@@ -594,7 +590,7 @@ class BatchChanges:
         elif visit.stands and not first.stands:
             self._page(key, visit, visit.digest[BODY_DIGEST:])
 
-    def _record(self, key: bytes, visit: FetchRecord, record: bytes) -> None:
+    def _record(self, key: bytes, visit: FetchRecord) -> None:
         """What the next owner needs to visit the URL again."""
         if visit.state is UrlState.REFUSED and not visit.due:
             self._no_record(key)
@@ -605,15 +601,16 @@ class BatchChanges:
             visit = replace(visit, shard=self._worker)
         partition = self._keys.partition_of_key(key)
         visits = self._keys.partition("visits", partition)
-        packed = pack_record(visit, records.inlinks_of(record))
+        packed = records.pack_visit(visit, visit.inlinks)
         self.of(partition).put("HSET", visits, key, packed)
 
     def _replaced(self, key: bytes, time: float) -> None:
         """Tell the worker that has the version before this one, if another one has."""
         before = self._files.get(key, self._files.urls)
-        if before is not None and records.is_final(before) and records.is_elsewhere(before):
+        if before is not None and records.is_final(before):
             visit = records.unpack_visit(before)
-            self.outdated.setdefault(visit.shard, []).append(Outdated(key, visit.url, time))
+            if visit.shard:
+                self.outdated.setdefault(visit.shard, []).append(Outdated(key, visit.url, time))
 
     def _no_record(self, key: bytes) -> None:
         partition = self._keys.partition_of_key(key)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 from larmspider import __version__, options
 from larmspider.cluster.heartbeat import Heartbeat
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.loading import begun_with, partitions_of
+from larmspider.cluster.loading import begun_with, partitions_of, refuse_other_format
 from larmspider.cluster.membership import (
     Membership,
     NameTaken,
@@ -31,13 +31,12 @@ from larmspider.cluster.membership import (
     cluster_settings,
 )
 from larmspider.cluster.redis_client import UNREACHABLE, RedisLink, insist, link_to, pairs
-from larmspider.cluster.redis_records import unpack_record
-from larmspider.cluster.shared_refresh import adopt
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.formatting import counted
 from larmspider.frontier.storage.backend import Fenced
-from larmspider.workdir.directory import asked_fresh, check_free, worker_dirs
+from larmspider.frontier.storage.records import unpack_visit
+from larmspider.workdir.directory import asked_fresh, check_free
 from larmspider.workdir.manifest import EXACT_FORM, LOCK, differing, identity_of, shortened
 from larmspider.workdir.restricted import restricted_hosts
 
@@ -262,31 +261,21 @@ class SharedCrawl:
         )
         return bool(found or now) if begun else None
 
-    def adopt(self, root: Path) -> None:
-        """Take the records of visits that earlier versions have made from the directories of the
-        workers in ``root``, where none runs."""
-        if not self.living() and (number := adopt(self.link, self.keys, worker_dirs(root))):
-            logger.info(
-                "The crawl in Redis at %s was made by an earlier version: it has now what became of"
-                " %s, as far as their workers' directories are in %s",
-                self.where,
-                counted(number, "URL"),
-                root,
-            )
-
     def urls(self) -> Iterator[str]:
         """URLs that may be visited again, in no order."""
         for partition in range(self.keys.partitions):
             name, cursor = self.keys.partition("visits", partition), b"0"
             while True:
                 ((cursor, found),) = self.link.run([("HSCAN", name, cursor, "COUNT", _AT_ONCE)])
-                yield from (unpack_record(record)[0].url for record in pairs(found).values())
+                yield from (unpack_visit(record).url for record in pairs(found).values())
                 if int(cursor) == 0:
                     break
 
     def refuse_other_partitions(self) -> None:
-        """Raise ConfigError where the crawl has another number of partitions."""
+        """Raise OtherFormatError for a crawl of another format, ConfigError where it has another
+        number of partitions."""
         (known,) = self.link.run([("GET", self.keys.crawl("format"))])
+        refuse_other_format(known, self.where)
         begun = begun_with(known)
         if begun and begun != self.keys.partitions:
             raise ConfigError(

@@ -14,8 +14,7 @@ from larmspider.frontier.storage.records import host_prefix
 class Keys:
     """``prefix`` is the spider's name. Raises ConfigError for a name with braces.
 
-    What stands in braces is the hash tag of Redis Cluster: all keys of a partition lie on one node,
-    so that a script may change them together. The partition is the host's part of a URL key scaled
+    The number of a partition stands in braces. The partition is the host's part of a URL key scaled
     to the number of partitions, so the URL keys of a partition are neighbours. The host counts as
     it stands in the canonical URL: two names of one host never have two owners.
     """

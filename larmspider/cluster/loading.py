@@ -26,7 +26,7 @@ from larmspider.cluster.owned import Loaded
 from larmspider.cluster.redis_client import OWN, REBUILD, Command, RedisLink, call, pairs
 from larmspider.cluster.redis_records import buckets, unpack_pages, unpack_queued, unpack_visits
 from larmspider.cluster.visited_table import members
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, OtherFormatError
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced, FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -34,8 +34,10 @@ from larmspider.frontier.storage.records import COMPACTED, FORGOTTEN, Counts
 
 logger = logging.getLogger(__name__)
 
-FORMAT = "larmspider frontier in Redis 1, {blocks} blocks"
-REBUILDING = "larmspider rebuild 1, {blocks} blocks"
+FORMAT = "larmspider frontier in Redis 2, {blocks} blocks"
+"""Raise it with every change of keys or values but a field that is added at the end of a record
+(docs/internals/formats.md)."""
+REBUILDING = "larmspider rebuild 2, {blocks} blocks"
 """The format of a crawl in Redis that no worker may join: rebuild.py fills it."""
 _BLOCKS = re.compile(rb"(\d+) blocks$")
 _AT_ONCE = 64
@@ -49,6 +51,14 @@ def partitions_of(link: RedisLink, prefix: str, wanted: int) -> int:
     Raises ConfigError while the crawl is being rebuilt."""
     begun = begun_with(refuse_rebuilding(link, prefix))
     return wanted or begun or PARTITIONS
+
+
+def refuse_other_format(known: bytes | None, where: str) -> None:
+    """Raise OtherFormatError for a crawl in Redis whose format is another one than ours."""
+    ours = (FORMAT.partition(",")[0].encode(), REBUILDING.partition(",")[0].encode())
+    if known is not None and known.partition(b",")[0] not in ours:
+        found = repr(known.decode("utf-8", "replace"))
+        raise OtherFormatError(f"the crawl in Redis at {where}", found, repr(ours[0].decode()))
 
 
 def refuse_rebuilding(link: RedisLink, prefix: str) -> bytes | None:
@@ -125,9 +135,8 @@ class Loading:
                 loaded.untouched.discard(partition)  # from the try before this one
                 if not before:
                     loaded.untouched.add(partition)
-                owner, records = self._key("owner", partition), []
-                if not self._link.is_cluster:
-                    records = [self._keys.commit(name) for name in (worker, before or worker)]
+                owner = self._key("owner", partition)
+                records = [self._keys.commit(name) for name in (worker, before or worker)]
                 token = loaded.tokens[partition]
                 commands.append(call(OWN, [owner, *records], [token, worker, before, partition]))
                 commands.append(("HGET", owner, "visited"))
@@ -181,11 +190,7 @@ class Loading:
 
     def _report(self, lost: Sequence[str]) -> None:
         more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
-        error = _lost(self._link, f"{lost[0]}{more}")
-        if not self._link.is_cluster:
-            raise error
-        # a node that came back without its last second may lack some steps of a commit
-        logger.warning("%s", error)
+        raise _lost(self._link, f"{lost[0]}{more}")
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
         """The workers that these partitions had last, "" for nobody."""
@@ -312,7 +317,7 @@ def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
     crawl, _, serial = (local.files.get(b"redis", local.files.meta) or b"").decode().partition(" ")
     link, committer.crawl_id = committer.link, _crawl_id(committer, local, crawl)
     on_disk = int(serial or 0)
-    if on_disk and not link.is_cluster:
+    if on_disk:
         _refuse_lost_commit(committer)
     committer.replay(committer.worker)
     record = committer.read(committer.worker)
@@ -400,6 +405,7 @@ def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
             ("GET", keys.crawl("id")),
         ]
     )
+    refuse_other_format(found, name)
     if found.decode("utf-8", "replace") != wanted:
         raise FormatError(
             f"Redis at {name} holds a crawl of format {found!r} under {keys.prefix!r},"

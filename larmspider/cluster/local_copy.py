@@ -29,7 +29,6 @@ from larmspider.cluster.redis_records import (
     compact,
     compact_of,
     state_of,
-    unpack_record,
 )
 from larmspider.errors import InvalidURL
 from larmspider.frontier.storage import records
@@ -194,10 +193,11 @@ class LocalCopy:
         files = self.files
         changes: list[Row] = []
         for key, packed in found.items():
-            visit, inlinks = unpack_record(packed)
+            visit, kept = records.unpack_visit(packed), packed
             if visit.shard == worker:
                 visit.shard = ""
-            changes.append((files.urls, key, records.pack_visit(visit, inlinks)))
+                kept = records.pack_visit(visit, visit.inlinks)
+            changes.append((files.urls, key, kept))
             if visit.due:
                 place = records.revisit_key(records.host_of(visit.url), visit.due, key)
                 changes.append((files.revisits, place, b""))
@@ -231,7 +231,7 @@ class LocalCopy:
                     gone = fingerprint == GONE
                     if visit.stands if gone else visit.missing_as == _ELSEWHERE:
                         visit.missing_as = _ELSEWHERE if gone else ""
-                        packed = records.pack_visit(visit, records.inlinks_of(own))
+                        packed = records.pack_visit(visit, visit.inlinks)
                         changes.append((files.urls, key, packed))
                 if not state or state[0] != UrlState.STORED:
                     continue

@@ -13,7 +13,7 @@ worker is known by its epoch, new each time it joins; with an older one it is fe
 was started again, or has heard of nobody for half a lease, nobody expires for a lease; after a
 start no partition is given out for as long, and workers tell in their beats what they hold.
 
-Times are those of Redis. All keys have one hash tag, so they lie together in a cluster.
+Times are those of Redis.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ commit record of a worker too."""
 PARTITIONS = 4_096
 """Those of a new crawl, where LARM_BLOCKS is 0."""
 MAX_PARTITIONS = 16_384
-"""The largest LARM_BLOCKS: the number of slots of a Redis Cluster."""
+"""The largest LARM_BLOCKS."""
 NOTHING_KNOWN = "0 "
 """Committer.known of a worker without a commit."""
 WORKERS_NOTE = "workers"
@@ -183,8 +183,8 @@ class Beat:
 
 
 class Membership:
-    """``crawl`` is the spider's name, with which the keys begin. ``connection``, a redis.Redis or
-    RedisCluster, belongs to this object.
+    """``crawl`` is the spider's name, with which the keys begin. ``connection``, a
+    redis.Redis, belongs to this object.
 
     ``server`` gives the time in milliseconds and the run of Redis, for tests; None: Redis does.
     Methods may be called from any thread, one at a time. They raise redis.RedisError where Redis

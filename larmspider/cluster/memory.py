@@ -26,7 +26,7 @@ import math
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -102,10 +102,9 @@ class MemoryWatch:
         """Ask Redis. ``committed`` bytes of this worker were in Redis before, ``pending`` ones wait
         for its next commit, and of the other ``workers`` as many. Raises redis.RedisError,
         OSError, and BackendError where Redis deletes keys."""
-        infos = self._link.infos("memory", "stats")
-        self._refuse_eviction(infos)
-        nodes = [_used_of(info) for info in infos]
-        used, limit = max(nodes, key=_part, default=(0, 0))
+        info = self._link.info("memory", "stats")
+        self._refuse_eviction(info)
+        used, limit = _used_of(info)
         self.judge(_part((used, limit)), _part((used + pending * workers, limit)), limit)
         if not self._committing.acquire(blocking=False):
             self._next_look = math.inf  # until the commit is over, which has the claim
@@ -114,7 +113,7 @@ class MemoryWatch:
             self._claim = part = math.inf
             if limit:
                 waits = self.full or self._others()[1]
-                part = 0.0 if waits else _left(nodes, FULL_AT) / max(1, workers)
+                part = 0.0 if waits else _left(used, limit, FULL_AT) / max(1, workers)
                 part = self._claim_of(max(pending, part), FULL_AT) - pending
         finally:
             self._committing.release()
@@ -129,7 +128,7 @@ class MemoryWatch:
             began = warned = 0.0
             while self._claim < need:
                 try:
-                    if not any(limit for _, limit in self._nodes()):
+                    if not self._used()[1]:
                         self._claim = math.inf
                     elif self._claim_of(need, COMMIT_AT) < need:
                         self._claim = 0.0
@@ -170,7 +169,7 @@ class MemoryWatch:
         if not self._set(wish):
             return 0.0
         others, _ = self._others()
-        claim = min(wish, max(0.0, _left(self._nodes(), at) - others))
+        claim = min(wish, max(0.0, _left(*self._used(), at) - others))
         if claim < wish:
             self._set(claim)
         self._claim = claim
@@ -196,13 +195,13 @@ class MemoryWatch:
         found = [int(claim) for who, claim in claims.items() if who in alive]
         return sum(claim for claim in found if claim > 0), any(claim < 0 for claim in found)
 
-    def _nodes(self) -> list[tuple[int, int]]:
-        """Bytes used and allowed, of each node."""
-        return [_used_of(info) for info in self._link.infos("memory")]
+    def _used(self) -> tuple[int, int]:
+        """Bytes used and allowed."""
+        return _used_of(self._link.info("memory"))
 
-    def _refuse_eviction(self, infos: list[dict[str, Any]]) -> None:
+    def _refuse_eviction(self, info: Mapping[str, Any]) -> None:
         """Raise BackendError where Redis has deleted keys since the first look."""
-        evicted = sum(int(info.get("evicted_keys", 0)) for info in infos)
+        evicted = int(info.get("evicted_keys", 0))
         if self._evicted is None or evicted < self._evicted:  # Redis was started again
             self._evicted = evicted
         if evicted > self._evicted:
@@ -216,7 +215,7 @@ class MemoryWatch:
     def explained(self, fenced: Fenced) -> Fenced:
         """The error, with its cause where Redis has deleted keys, such as this worker's lease."""
         try:
-            self._refuse_eviction(self._link.infos("stats"))
+            self._refuse_eviction(self._link.info("stats"))
         except BackendError as error:
             return Fenced(f"{fenced}: {error}")
         except UNREACHABLE:
@@ -246,12 +245,12 @@ class MemoryWatch:
             logger.warning("Redis at %s has room again: the crawl goes on", name)
 
 
-def _used_of(info: dict[str, Any]) -> tuple[int, int]:
+def _used_of(info: Mapping[str, Any]) -> tuple[int, int]:
     return int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
 
 
-def _left(nodes: list[tuple[int, int]], at: float) -> float:
-    return min((at * limit - used for used, limit in nodes if limit), default=math.inf)
+def _left(used: int, limit: int, at: float) -> float:
+    return at * limit - used if limit else math.inf
 
 
 def _part(used: tuple[int, int]) -> float:

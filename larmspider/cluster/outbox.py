@@ -1,23 +1,17 @@
 """URLs that other workers own, on their way out, and those that others found, on their way in.
 
     outbox.forward(entries)     # with the next commit into the inboxes of their partitions
-    outbox.links.add(keys)      # so do counts of links to URLs that were forwarded before
     outbox.take()               # what the last commit read from the inboxes of own partitions
-    outbox.take_links()         # and the counts that came with that
 
 A message is trimmed from its inbox by the commit that makes it durable elsewhere; the trim names
 what was read, so that an inbox which has gone back keeps what it got since, and is read again. A
-link that is on
-each of a site's pages is forwarded once in a while, not each time: the last URLs are remembered.
-Under an order that counts links, each link to such a URL is counted all the same. Counts are
-messages of many URLs each: 20 bytes a URL, however many links there are.
+link that is on each of a site's pages is forwarded once in a while, not each time: the last URLs
+are remembered.
 """
 
 from __future__ import annotations
 
-import struct
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha1
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,15 +25,9 @@ REMEMBERED = 65_536
 """At least so many forwarded URLs, at most twice as many, 16 bytes of key each: some 10 MB."""
 FETCHED = 1_000
 """Messages that a commit reads of one inbox."""
-MAX_LINKS = 0xFFFFFFFF
-"""What four bytes count to."""
-Links: TypeAlias = dict[bytes, int]
-"""URL key -> number of links."""
-_MARK = b"\xff" * 16  # where an entry has the key of its URL; a key is this with odds of 2^-128
+# where an entry has the key of its URL; a key is this with odds of 2^-128
 _AGAIN = b"\xff" * 15 + b"\xfe"  # so begins an entry that is queued again where it was refused
 _DOUBTED = b"\xff" * 15 + b"\xfd"  # and one that is stored anew at its next visit
-_URLS = 500  # in one message: 10 KB
-_COUNT = struct.Struct(">16sI")
 
 
 class Part(NamedTuple):
@@ -50,66 +38,7 @@ class Part(NamedTuple):
     digest: bytes
 
 
-class LinkCounts:
-    """Counts of links to URLs of other workers, by URL key, until a commit has them in Redis."""
-
-    def __init__(self) -> None:
-        self._new: Links = {}
-        self._sealed: Links = {}
-        self._tried: Links = {}  # what a commit tried to write of the sealed ones
-
-    def __len__(self) -> int:
-        """URLs whose counts wait for a commit."""
-        return len(self._new) + len(self._sealed)
-
-    @property
-    def sealed(self) -> int:
-        """Those of them that are in the batch that seal() ended."""
-        return len(self._sealed)
-
-    def add(self, keys: Iterable[bytes]) -> None:
-        """One more link to each."""
-        _add(self._new, ((key, 1) for key in keys))
-
-    def seal(self) -> None:
-        """End the batch."""
-        _add(self._sealed, self._new.items())
-        self._new = {}
-
-    def of_batch(self) -> Mapping[bytes, int]:
-        """The sealed counts."""
-        self._tried = dict(self._sealed)
-        return self._tried
-
-    def committed(self) -> None:
-        """What of_batch() gave last is in Redis."""
-        for key, number in self._tried.items():
-            left = self._sealed.pop(key) - number
-            if left:
-                self._sealed[key] = left
-        self._tried = {}
-
-
-def _add(to: Links, more: Iterable[tuple[bytes, int]]) -> None:
-    for key, number in more:
-        to[key] = min(to.get(key, 0) + number, MAX_LINKS)
-
-
-def pack_links(counts: Mapping[bytes, int]) -> Iterator[bytes]:
-    """As messages for an inbox."""
-    packed = [_COUNT.pack(key, number) for key, number in counts.items()]
-    for at in range(0, len(packed), _URLS):
-        yield b"".join((_MARK, *packed[at : at + _URLS]))
-
-
-def unpack_links(message: bytes) -> Links | None:
-    """None: the message is an entry."""
-    if not message.startswith(_MARK):
-        return None
-    return dict(_COUNT.iter_unpack(message[len(_MARK) :]))
-
-
-_Read: TypeAlias = tuple[int, Part, list[QueuedUrl | Links]]
+_Read: TypeAlias = tuple[int, Part, list[QueuedUrl]]
 
 
 def _pack(entry: QueuedUrl) -> bytes:
@@ -117,10 +46,7 @@ def _pack(entry: QueuedUrl) -> bytes:
     return (_AGAIN if entry.again else _DOUBTED if entry.doubted else b"") + packed
 
 
-def _unpack(message: bytes) -> QueuedUrl | Links:
-    links = unpack_links(message)
-    if links is not None:
-        return links
+def _unpack(message: bytes) -> QueuedUrl:
     again, doubted = message.startswith(_AGAIN), message.startswith(_DOUBTED)
     entry = records.unpack_entry(message[16 if again or doubted else 0 :])
     entry.again, entry.doubted = again, doubted
@@ -144,10 +70,8 @@ class Outbox:
         self._old: set[bytes] = set()
         self._new: list[QueuedUrl] = []
         self._sealed: list[QueuedUrl] = []
-        self.links = LinkCounts()
         self._received: list[_Read] = []  # by a thread, until deliver()
         self._delivered: list[_Read] = []
-        self._counted: list[Links] = []
         self._fetched: dict[int, int] = {}  # messages in the inboxes in Redis that were read
         self._trim_new: dict[int, list[Part]] = {}
         self._trim_sealed: dict[int, list[Part]] = {}
@@ -158,28 +82,20 @@ class Outbox:
         self._all_marked = False
 
     def __len__(self) -> int:
-        """Entries that wait for a commit, and URLs whose counts of links do."""
-        return self.entries + len(self.links)
-
-    @property
-    def entries(self) -> int:
         """Entries that wait for a commit."""
         return len(self._new) + len(self._sealed) + _number(self._trim_new)
 
     @property
     def sealed(self) -> int:
         """Those of them that are in the batch that seal() ended."""
-        return len(self._sealed) + self.links.sealed
+        return len(self._sealed)
 
     # out
 
-    def forward(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
-        """How many of the entries were not forwarded lately. ``count``: a link to each of the
-        others is counted."""
+    def forward(self, entries: Iterable[QueuedUrl]) -> int:
+        """How many of the entries were not forwarded lately."""
         before = len(self._new)
         for entry in entries:
-            if count and self.forwarded_lately(entry.key):
-                self.links.add((entry.key,))
             if entry.key not in self._young:
                 if entry.key not in self._old:
                     self._new.append(entry)
@@ -205,7 +121,6 @@ class Outbox:
         """End the batch."""
         self._sealed += self._new
         self._new = []
-        self.links.seal()
         for partition, parts in self._trim_new.items():
             self._trim_sealed.setdefault(partition, []).extend(parts)
         self._trim_new = {}
@@ -217,11 +132,6 @@ class Outbox:
         for entry in self._sealed:
             partition = self._keys.partition_of_key(entry.key)
             messages.setdefault(partition, []).append(_pack(entry))
-        links: dict[int, Links] = {}
-        for key, number in self.links.of_batch().items():
-            links.setdefault(self._keys.partition_of_key(key), {})[key] = number
-        for partition, counts in links.items():  # behind the entries that they may be of
-            messages.setdefault(partition, []).extend(pack_links(counts))
         steps: list[Step] = []
         for partition, packed_messages in messages.items():
             changes = PartitionChanges(self._keys.partition("owner", partition))
@@ -242,7 +152,6 @@ class Outbox:
         """What steps() and trims() gave last is in Redis."""
         forwarded, trims = self._tried
         del self._sealed[:forwarded]
-        self.links.committed()
         for partition, parts in trims.items():
             if partition in self._fetched:
                 self._fetched[partition] -= sum(part.number for part in parts)
@@ -317,17 +226,8 @@ class Outbox:
         entries: list[QueuedUrl] = []
         for partition, part, messages in delivered:
             self._trim_new.setdefault(partition, []).append(part)
-            self._counted += [message for message in messages if isinstance(message, dict)]
-            entries += [message for message in messages if isinstance(message, QueuedUrl)]
+            entries += messages
         return entries
-
-    def take_links(self) -> Links:
-        """How many links others have found to which URLs; to be called after each take()."""
-        total: Counter[bytes] = Counter()
-        for counts in self._counted:
-            total.update(counts)
-        self._counted = []
-        return total
 
     def give_up(self, partitions: frozenset[int]) -> None:
         """What came for these partitions stays in Redis for the next owner."""

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from larmspider import options
 from larmspider.cluster.keys import Keys
-from larmspider.cluster.loading import begun_with
+from larmspider.cluster.loading import begun_with, refuse_other_format
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import UNREACHABLE, pairs
 from larmspider.cluster.redis_records import buckets, member, unpack_queued
@@ -82,9 +82,10 @@ class RedisReader:
     @classmethod
     def of(cls, client: Any, spider: str) -> Self:
         """With as many partitions as the crawl has. Raises CrawlDirError where Redis does not
-        answer."""
+        answer, or has a crawl of another format."""
         keys = Keys(spider, PARTITIONS)
         (known,) = cls(client, keys)._run([("GET", keys.crawl("format"))])
+        refuse_other_format(known, "REDIS_URL")
         return cls(client, Keys(spider, begun_with(known) or PARTITIONS))
 
     def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:

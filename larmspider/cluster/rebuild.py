@@ -24,12 +24,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
 from typing import Any, TypeVar
 
 import msgpack
+from msgspec.structs import replace
 
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
@@ -45,12 +46,10 @@ from larmspider.cluster.redis_records import (
     pack_outdated,
     pack_pages,
     pack_queued,
-    pack_record,
     score,
     spread,
     unpack_outdated,
     unpack_queued,
-    unpack_record,
 )
 from larmspider.errors import ConfigError, InvalidURL, TemporaryError
 from larmspider.frontier.storage import records
@@ -225,12 +224,12 @@ class Rebuild:
                     continue  # the state of a URL that another worker fetched
                 self._learn(elsewhere, records.host_of(visit.url), at)
                 visit = replace(visit, shard=visit.shard or worker, stored=_stored(visit))
-                inlinks = records.inlinks_of(packed)
+                inlinks = visit.inlinks
                 if before is not None:
-                    other, more = unpack_record(before)
+                    other = records.unpack_visit(before)
                     newer = _rank(visit, is_removed) >= _rank(other, is_removed)
                     winner, loser = (visit, other) if newer else (other, visit)
-                    inlinks = max(inlinks, more)
+                    inlinks = max(inlinks, other.inlinks)
                     if loser.has_page and loser.shard != winner.shard:
                         outdated = Outdated(key, loser.url, _stored(winner) or inf)
                         name = loser.shard.encode() + b" " + key
@@ -238,7 +237,7 @@ class Rebuild:
                         commands.append(("HSET", stale, name, pack_outdated([outdated])))
                     visit = winner
                 commands.append(
-                    ("HSET", self._staged("visits", at), key, pack_record(visit, inlinks))
+                    ("HSET", self._staged("visits", at), key, records.pack_visit(visit, inlinks))
                 )
         self._link.run(commands)
 
@@ -348,7 +347,7 @@ class Rebuild:
         for key, value in self._rows("entries", partition):
             made.entries[key] = unpack_queued(value)
         for key, value in self._rows("visits", partition):
-            made.visit(key, *unpack_record(value))
+            made.visit(key, records.unpack_visit(value))
         for name, value in self._rows("hosts", partition):
             _, record, notes = msgpack.unpackb(value)
             made.hosts[name.decode()] = record, notes
@@ -402,7 +401,7 @@ class _Partition:
         self._known: set[bytes] = set()
         self._again: list[tuple[bytes, int, bytes]] = []
 
-    def visit(self, key: bytes, visit: FetchRecord, inlinks: int) -> None:
+    def visit(self, key: bytes, visit: FetchRecord) -> None:
         """A URL that is done, unless the worker that has its page has not brought its directory.
         It is done whatever else is known of it: no page is fetched for an old place in a queue."""
         self.entries.pop(key, None)
@@ -410,7 +409,7 @@ class _Partition:
         if visit.has_page and visit.shard not in self._report.workers:
             again = self._report.again
             again[visit.shard] = again.get(visit.shard, 0) + 1
-            self._again.append((key, inlinks, self._entry(key, visit)))
+            self._again.append((key, visit.inlinks, self._entry(key, visit)))
             return
         host = self._counts[records.host_of(visit.url)]
         name = visit.state.name.lower()
@@ -419,7 +418,7 @@ class _Partition:
         self._members.append(member(key, visit.state))
         self._known.add(compact(key))
         if visit.state is not UrlState.REFUSED or visit.due:
-            self._visits[key] = pack_record(visit, inlinks)
+            self._visits[key] = records.pack_visit(visit, visit.inlinks)
         fingerprint = visit.digest[BODY_DIGEST:]
         if self._forms is not None and visit.stands and len(fingerprint) == 8:
             try:

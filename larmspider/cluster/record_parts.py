@@ -41,11 +41,8 @@ class Split:
 
 
 def part_names(record: Mapping[bytes, bytes]) -> dict[bytes, list[bytes]]:
-    """The names of the parts of each long value. A list of parts that a commit of an earlier
-    version has left in the record names another commit, and does not count."""
+    """The names of the parts of each long value."""
     commit_id, *counts = record.get(PARTS, b"").split() or [b""]
-    if not counts or commit_id != record.get(b"id"):
-        return {}
     split = [one.partition(b"=") for one in counts]
     return {name: list(_names(commit_id, name, int(count))) for name, _, count in split}
 

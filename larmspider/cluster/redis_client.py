@@ -4,13 +4,13 @@
     link.run([("GET", b"a"), ("SET", b"b", 1)])   # one round trip; waits where Redis is away
 
 What is sent must be safe to send twice, for an answer may be lost. run() waits while Redis is away,
-slow, loading, out of memory, a replica or without its cluster, and warns at once and then every
+slow, loading, out of memory or a replica, and warns at once and then every
 30 s. It ends with BackendError when ``stop`` is set, and at once for an answer that waiting does
 not change. A missing permission is such an answer at the start only: in mid-crawl somebody has
 changed what the user may do, and may change it again.
 
 REDIS_URL names the server, or REDIS_HOST, REDIS_PORT and REDIS_DB, with REDIS_PARAMS for everything
-else, as in scrapy-redis; ``redis_cls``: "redis.cluster.RedisCluster" is for a cluster.
+else, as in scrapy-redis.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha1
 from importlib.resources import files
@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
 from scrapy_redis.connection import get_redis_from_settings
 
 from larmspider.cluster.sentinel import SentinelRedis, is_sentinel, name_of
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-UNREACHABLE = (redis.RedisError, RedisClusterException, OSError)
+UNREACHABLE = (redis.RedisError, OSError)
 """What a client raises where Redis does not answer, or refuses."""
 SAY_AGAIN_SECS = 30.0
 _PASSING = (
@@ -54,14 +54,10 @@ _PASSING = (
     redis.TimeoutError,
     redis.OutOfMemoryError,
     redis.ReadOnlyError,
-    redis.exceptions.ClusterError,
-    redis.exceptions.TryAgainError,
-    redis.exceptions.AskError,
     redis.exceptions.NoScriptError,
-    RedisClusterException,
     OSError,
 )
-_PASSING_WORDS = ("MISCONF", "LOADING", "BUSY", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "OOM")
+_PASSING_WORDS = ("MISCONF", "LOADING", "BUSY", "NOREPLICAS", "MASTERDOWN", "OOM")
 _REFUSED_WORDS = ("NOPERM", "NOAUTH", "WRONGPASS")
 _CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"
 
@@ -116,8 +112,7 @@ Command: TypeAlias = tuple[Argument, ...]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A file of lua/, which changes the keys of one hash slot, wholly or not at all; ``digest`` is
-    for EVALSHA."""
+    """A file of lua/, which changes keys wholly or not at all; ``digest`` is for EVALSHA."""
 
     text: bytes
     digest: str
@@ -160,6 +155,7 @@ REBUILD = (
     " (docs/redis.md, Rebuild)"
 )
 NO_EVICTION = "noeviction"
+_NO_CLUSTER = "a Redis Cluster, which holds no crawl: expected one Redis server"
 SET_NO_EVICTION = (
     "run CONFIG SET maxmemory-policy noeviction, or write maxmemory-policy noeviction in redis.conf"
 )
@@ -199,22 +195,20 @@ class RedisLink:
         self.gave_up = True
         return BackendError(f"Redis at {self.name} {why}")
 
-    @property
-    def is_cluster(self) -> bool:
-        """Keys of several hash tags lie apart: no script has them all."""
-        return isinstance(self.client, redis.RedisCluster)
-
     def check(self) -> None:
         """Raise ConfigError where this Redis cannot hold a frontier, TemporaryError where it cannot
         do so now. Loads the scripts."""
         try:
-            info = self._info()
+            self.round_trips += 1
+            info = self.client.info()
             version = str(info.get("redis_version", "0"))
             if tuple(int(part) for part in version.split(".")[:2]) < NEEDED:
                 wanted = ".".join(map(str, NEEDED))
                 raise ConfigError(f"Redis at {self.name} is {version}: {wanted} or newer is needed")
             if info.get("role") in ("slave", "replica"):
                 raise TemporaryError(f"Redis at {self.name} is a replica: name its master")
+            if info.get("cluster_enabled"):
+                raise ConfigError(f"Redis at {self.name} is a node of {_NO_CLUSTER}")
             self._refuse_eviction()
             self._load_scripts()
             limits = self._config(*_SIZE_LIMITS).values()
@@ -236,40 +230,26 @@ class RedisLink:
             return "; rediss:// is for a port that speaks TLS"
         return ""
 
-    def _info(self) -> dict[str, Any]:
-        self.round_trips += 1
-        if self.is_cluster:
-            node = self.client.get_random_primary_node()
-            return dict(self.client.info(target_nodes=node))
-        return dict(self.client.info())
-
     def _refuse_eviction(self) -> None:
         """Raise ConfigError where Redis deletes keys when it is full, whether it has a maxmemory by
         now or not."""
-        for info in self.infos("memory"):
-            policy = info.get("maxmemory_policy")
-            if policy is None:  # a server that is no Redis to the letter
-                policy = self._config("maxmemory-policy").get("maxmemory-policy", NO_EVICTION)
-            if policy != NO_EVICTION:
-                raise ConfigError(
-                    f"Redis at {self.name} has maxmemory-policy {policy}, which deletes parts of"
-                    f" the crawl when memory is short: {SET_NO_EVICTION}"
-                )
+        policy = self.info("memory").get("maxmemory_policy")
+        if policy is None:  # a server that is no Redis to the letter
+            policy = self._config("maxmemory-policy").get("maxmemory-policy", NO_EVICTION)
+        if policy != NO_EVICTION:
+            raise ConfigError(
+                f"Redis at {self.name} has maxmemory-policy {policy}, which deletes parts of"
+                f" the crawl when memory is short: {SET_NO_EVICTION}"
+            )
 
-    def infos(self, *sections: str) -> list[dict[str, Any]]:
-        """These sections of INFO, of each node. Raises what UNREACHABLE lists."""
-        if not self.is_cluster:
-            return [self.client.info(*sections)]
-        found = self.client.info(*sections, target_nodes=redis.RedisCluster.PRIMARIES)
-        return list(found.values()) if "used_memory" not in found else [found]
+    def info(self, *sections: str) -> dict[str, Any]:
+        """These sections of INFO. Raises what UNREACHABLE lists."""
+        return dict(self.client.info(*sections))
 
     def _config(self, *names: str) -> dict[str, str]:
         """Settings of Redis, {} where this user may not ask. Raises what UNREACHABLE lists."""
         self.round_trips += 1
         try:
-            if self.is_cluster:
-                node = self.client.get_random_primary_node()
-                return dict(self.client.config_get(*names, target_nodes=node))
             return dict(self.client.config_get(*names))
         except redis.ResponseError as error:
             if passing(error):
@@ -408,7 +388,7 @@ def connect(
 ) -> tuple[Any, str]:
     """A client, and how messages call its server: never with user or password.
 
-    Sends nothing yet, unless to a cluster. It waits for a connection or an answer as long as
+    Sends nothing yet. It waits for a connection or an answer as long as
     REDIS_PARAMS says, and no longer than ``answer_secs``. ``overrides`` are arguments of the
     client. Raises ConfigError.
     """
@@ -417,6 +397,8 @@ def connect(
         params = settings.getdict("REDIS_PARAMS")
     except (TypeError, ValueError):
         raise ConfigError("REDIS_PARAMS: expected a mapping (JSON on the command line)") from None
+    if _is_cluster_client(params.get("redis_cls")):
+        raise ConfigError(f"REDIS_PARAMS: redis_cls={params['redis_cls']} is for {_NO_CLUSTER}")
     params |= {"decode_responses": False, "retry": Retry(NoBackoff(), 1), **overrides}
     if answer_secs is not None:
         params |= {name: _at_most(params.get(name), answer_secs) for name in _TIMEOUTS}
@@ -441,6 +423,14 @@ def connect(
             " redis+sentinel://host:26379,host2:26379/mymaster/0, and arguments of redis.Redis"
         ) from None
     return client, _name(client)
+
+
+def _is_cluster_client(name: object) -> bool:
+    """Whether REDIS_PARAMS asks for a client of Redis Cluster, by class or import path."""
+    with suppress(Exception):  # whatever is wrong with the name, the client's maker says it
+        kind = load_object(name) if isinstance(name, str) else name
+        return isinstance(kind, type) and issubclass(kind, redis.RedisCluster)
+    return False
 
 
 def link_to(settings: Settings) -> RedisLink:
@@ -530,9 +520,6 @@ def _at_most(seconds: Any, most: float) -> float:
 
 
 def _name(client: Any) -> str:
-    if isinstance(client, redis.RedisCluster):
-        node = client.get_primaries()[0]  # type: ignore[no-untyped-call]
-        return f"{node.host}:{node.port} (a cluster)"
     with_what = client.connection_pool.connection_kwargs
     if isinstance(client.connection_pool, SentinelConnectionPool):
         return f"{name_of(client.connection_pool)}/{with_what.get('db', 0)}"

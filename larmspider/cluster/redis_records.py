@@ -3,7 +3,6 @@
     pack_queued(links, place, packed)         # a value of the hash ``entries``
     member(key, UrlState.STORED)              # a member of the visited table
     pack_pages([("http://wiki/FAQ.html", 2, fingerprint)])    # an element of the list ``pages``
-    pack_record(visit, inlinks)               # a value of the hash ``visits``
 
 The visited table is what every owner must know of a URL that is done, in 8.5 bytes: an integer of
 64 bits, 62 of the URL key and 2 of the state. Members fill sets of 500, one after another, which
@@ -21,10 +20,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from calendar import timegm
 from collections.abc import Iterable, Iterator, Sequence
-from email.utils import formatdate
-from time import gmtime
 from typing import NamedTuple, TypeAlias
 
 import msgpack
@@ -125,73 +121,6 @@ def unpack_visits(data: bytes) -> list[tuple[bytes, bytes]]:
         visits.append((data[at : at + 16], data[at + 20 : at + 20 + length]))
         at += 20 + length
     return visits
-
-
-_ARRAY = 0xDC
-"""So begins a record; those of earlier versions, which disks have too, begin with their state."""
-_RATES = struct.Struct(">ff")
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-
-
-def pack_record(visit: FetchRecord, inlinks: int) -> bytes:
-    """What the next owner of a URL needs to visit it again: 70 bytes less than on disk."""
-    shared = _shared(visit.url, visit.from_page)
-    packed: bytes = msgpack.packb(
-        (
-            visit.state, inlinks, visit.time, visit.status, visit.depth, visit.url, visit.etag,
-            _seconds_of(visit.last_modified), visit.digest, visit.reason, visit.link_type,
-            visit.signature, visit.link_signature,
-            _RATES.pack(visit.a, visit.b) if visit.a or visit.b else None,
-            visit.due or 0, visit.missing_since or 0, visit.confirmations, visit.missing_as,
-            None if visit.stored == visit.time else visit.stored, visit.shard,
-            shared, visit.from_page[shared:],
-        ),
-        unicode_errors="surrogatepass",
-    )  # fmt: skip
-    return packed
-
-
-def unpack_record(data: bytes) -> tuple[FetchRecord, int]:
-    """The record and the number of links to the URL."""
-    if data[0] != _ARRAY:
-        return records.unpack_visit(data), records.inlinks_of(data)
-    (
-        state, inlinks, time, status, depth, url, etag, last_modified, digest, reason, link_type,
-        signature, link_signature, rates, due, missing_since, confirmations, missing_as,
-        stored, shard, shared, from_page,
-    ) = msgpack.unpackb(data, unicode_errors="surrogatepass")  # fmt: skip
-    a, b = _RATES.unpack(rates) if rates else (0.0, 0.0)
-    if isinstance(last_modified, int):
-        last_modified = formatdate(last_modified, usegmt=True)
-    visit = FetchRecord(
-        UrlState(state), time, status, etag, last_modified, digest, reason, url, depth,
-        url[:shared] + from_page, link_type, signature, link_signature, a, b, due, missing_since,
-        confirmations, missing_as, time if stored is None else stored, shard,
-    )  # fmt: skip
-    return visit, inlinks
-
-
-def _shared(url: str, page: str) -> int:
-    """The length of a common beginning: most pages are found in their own folder, or host."""
-    ends = url.rfind("/") + 1, url.find("/", 8) + 1
-    return next((end for end in ends if page.startswith(url[:end])), 0)
-
-
-def _seconds_of(date: str) -> int | str:
-    """A date as servers write it (RFC 9110 5.6.7), in seconds since the epoch; another one as it
-    is. 3 us."""
-    try:
-        at = int(date[12:16]), _MONTHS.index(date[8:11]) + 1, int(date[5:7])
-        seconds = timegm((*at, int(date[17:19]), int(date[20:22]), int(date[23:25])))
-        year, month, day, hour, minute, second, weekday = gmtime(seconds)[:7]
-    except (ValueError, OverflowError):
-        return date
-    written = (
-        f"{_DAYS[weekday]}, {day:02} {_MONTHS[month - 1]} {year:04}"
-        f" {hour:02}:{minute:02}:{second:02} GMT"
-    )
-    return seconds if written == date else date
 
 
 def pack_outdated(pages: Iterable[Outdated]) -> bytes:

@@ -5,8 +5,7 @@
     loaded = backend.load({17: token})              # among others: in a thread, ...
     hosts = backend.take(loaded)                    # ... and then on the event loop
     backend.forward(entries)                        # URLs of partitions that it does not own
-    backend.forward_links(keys)                     # links to URLs that were forwarded before
-    backend.add(backend.take_inbox())               # what others found for it; take_links()
+    backend.add(backend.take_inbox())               # what others found for it
 
 Hosts are divided into partitions, and a partition has one owner (docs/internals/workers.md). The
 owner has a copy of its partitions on its own disk, the same files as without Redis, and asks only
@@ -17,17 +16,18 @@ they differ.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import compress
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from larmspider.cluster.commit import Committer
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import Loading, take_up
 from larmspider.cluster.local_copy import LocalCopy, SharedFiles, SharedWriteOverlay
 from larmspider.cluster.memory import MemoryWatch, change_bytes
-from larmspider.cluster.outbox import Links, Outbox
+from larmspider.cluster.outbox import Outbox
 from larmspider.cluster.owned import Loaded, Owned
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_records import Outdated, compact, unpack_outdated
@@ -249,21 +249,17 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     # what goes to other workers, and comes from them
 
-    def forward(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
+    def forward(self, entries: Iterable[QueuedUrl]) -> int:
         """Forward URLs to the owners of their partitions, with the next commit: how many were not
-        forwarded lately. ``count``: the others are counted as by forward_links()."""
+        forwarded lately."""
         entries = list(entries)
         self._url_bytes_new += _url_bytes(entries)
-        return self._outbox.forward(entries, count=count)
+        return self._outbox.forward(entries)
 
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
         """Forward URLs to the owners of their partitions, whether they were forwarded lately or
         not."""
         self._outbox.forward_again(entries)
-
-    def forward_links(self, keys: Iterable[bytes]) -> None:
-        """Count one more link to each of these URLs of other workers."""
-        self._outbox.links.add(keys)
 
     def forwarded_lately(self, key: bytes) -> bool:
         """Whether a URL was forwarded lately; at least the last 65,536 are remembered."""
@@ -287,10 +283,6 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """What others found for this worker's partitions, as read by the last commit. To be added
         in the same batch, which takes it out of the inbox."""
         return self._outbox.take()
-
-    def take_links(self) -> Links:
-        """How many links others have found to which URLs; to be called after take_inbox()."""
-        return self._outbox.take_links()
 
     def has_outdated(self) -> bool:
         """Whether Redis has lists of such pages; in any thread, while no commit() runs."""
@@ -394,7 +386,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     @property
     def pending(self) -> int:
-        many = MANY if self._outbox.entries >= self._batch_urls else 0
+        many = MANY if len(self._outbox) >= self._batch_urls else 0
         return max(self.uncommitted, many)
 
     @property

@@ -145,7 +145,7 @@ class StartUrls:
         """The batch that holds the seeds queued so far ends."""
         self._sealed, self._queued = self._queued, []
 
-    async def committed(self, record: bytes = b"", serial: int = 0) -> None:
+    async def committed(self, record: bytes, serial: int) -> None:
         """Take them out of Redis. By value: others may have pushed more to either end. ``record``:
         only if this commit record has this serial; what it lacks is fetched again."""
         if self._sealed:
@@ -154,7 +154,7 @@ class StartUrls:
             self._next = 0.0
 
     def _remove(self, values: Sequence[bytes], record: bytes, serial: int) -> None:
-        keys = [self.key, record] if record else [self.key]
+        keys = [self.key, record]
         for start in range(0, len(values), SLICE):
             some = values[start : start + SLICE]
             self._take_out(keys=keys, args=[serial, _REMOVE[self._kind], *some])

@@ -358,7 +358,7 @@ class ClusterWorker:
         """After each commit, while no other can begin: idle partitions are given up, and what other
         workers forwarded is taken in."""
         self._to_release |= self.partitions.committed()
-        self.frontier.add_forwarded(self.backend.take_inbox(), self.backend.take_links())
+        self.frontier.add_forwarded(self.backend.take_inbox())
         self._commit_wanted = False
         assert self._budget is not None
         try:
@@ -367,8 +367,7 @@ class ClusterWorker:
                 await asyncio.to_thread(self.membership.release, self._to_release)
                 self._to_release.clear()
             await self._budget.committed()
-            record = b"" if self.link.is_cluster else self.keys.commit(self.name)
-            await self.start_urls.committed(record, self.backend.serial)
+            await self.start_urls.committed(self.keys.commit(self.name), self.backend.serial)
         except UNREACHABLE as error:
             self._log_unreachable(error)  # tried again after the next commit
         self._wake()

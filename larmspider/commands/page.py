@@ -1,5 +1,5 @@
 """scrapy page URL: the stored body of a page, or of a part of it, to standard output; or of an
-earlier version (--at), its history (--versions), and what changed (--diff)."""
+older version (--at), its history (--versions), and what changed (--diff)."""
 
 from __future__ import annotations
 

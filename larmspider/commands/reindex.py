@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
-from larmspider.control.reindex import reindex
+from larmspider.control.reindex import RebuildLog, reindex
 from larmspider.crawl.reader import check_bodies
 from larmspider.formatting import counted, doing
 from larmspider.index.rebuild import Progress
-from larmspider.index.schema import SCHEMA_VERSION
-from larmspider.pipelines.search_index import RebuildLog
+from larmspider.index.schema import INDEX_FORMAT
 from larmspider.workdir.directory import locked, write_manifest
 from larmspider.workdir.manifest import LOCK
 from larmspider.workdir.restricted import note_restricted
@@ -56,7 +55,7 @@ class Command(LarmCommand):
         restricted = crawl.restricted(self.settings)
         made = {str(part.path): self._rebuild(part, restricted) for part in crawl.parts}
         if opts.json:
-            print_json({"version": SCHEMA_VERSION, "pages": made})
+            print_json({"version": INDEX_FORMAT, "pages": made})
             return
         for path, pages in made.items():
             print(f"{path}: the search index is new, {counted(pages, 'page')}")

@@ -253,17 +253,13 @@ def shown_in(path: Path) -> dict[str, str]:
 
 def approved_in(path: Path) -> dict[str, dict[bytes, float]]:
     """The keys that are approved, by host, and since when their pages wait: one that comes back,
-    and is gone again, has to be approved anew. 0.0 in a file of an earlier version. WHOLE_HOST
-    stands for all pages of a host that does not answer since then."""
+    and is gone again, has to be approved anew. WHOLE_HOST stands for all pages of a host that does
+    not answer since then."""
     try:
         found = json.loads((path / APPROVED).read_bytes())
-        rows = {
-            host: keys if isinstance(keys, dict) else dict.fromkeys(keys, 0.0)
-            for host, keys in found.items()
-        }
         return {
             host: {bytes.fromhex(key): float(since) for key, since in keys.items()}
-            for host, keys in rows.items()
+            for host, keys in found.items()
         }
     except (OSError, ValueError, AttributeError, TypeError):
         return {}

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import options
 from larmspider.extraction.language import Languages, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.extraction.simhasher import Simhasher
+from larmspider.formatting import counted, duration
 from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import STEMMERS
 from larmspider.index.unreached import UnreachedLog
+from larmspider.index.version import has_index
 from larmspider.index.writer import heap_bytes_of
 from larmspider.pipelines.reextract import link_texts, linking_pages, missed_pages, reextracted
+
+_PROGRESS_SECS = 5.0
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -44,10 +50,9 @@ def reindex(
         again = reextracted(crawl.path, crawl.forms, readers, speaking, only, wanted)
         number = rebuild(
             crawl.index_dir,
-            lambda: again,
+            again,
             partial(link_texts, crawl.path, crawl.forms),
             stemmer=options.choice(settings, "LARM_INDEX_STEMMER", STEMMERS),
-            from_old=False,
             heap_bytes=heap_bytes_of(settings),
             simhashes=simhasher.submit,
             progress=progress,
@@ -60,3 +65,23 @@ def reindex(
             marks.missed(*missed)
         marks.write()
     return number
+
+
+class RebuildLog:
+    """Says how far a rebuild is, every 5 s."""
+
+    def __init__(self, directory: Path, say: Callable[[str], object]) -> None:
+        self._say = say
+        self._began = self._said = time.monotonic()
+        beside = ", beside the old one" if has_index(directory) else ""
+        say(f"The search index {directory} is made anew{beside}")
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._said >= _PROGRESS_SECS:
+            self._said = now
+            left = (now - self._began) / done * max(0, total - done)
+            self._say(
+                f"Making the search index anew: {done:,} of {counted(total, 'page')},"
+                f" about {duration(left)} left"
+            )

@@ -5,7 +5,7 @@
 
 A receiver gets each page as it did in the crawl, read again from the page files, with the time at
 which the page was fetched for a stamp. That stamp is before the crawl's own one of this version and
-behind those of earlier versions: a receiver that has the version already keeps it, and what comes
+behind those of older versions: a receiver that has the version already keeps it, and what comes
 twice changes nothing. The crawl may run meanwhile. A killed fill goes on where it was.
 """
 

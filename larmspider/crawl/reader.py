@@ -38,7 +38,6 @@ from larmspider.urls.canonical import Forms
 from larmspider.urls.normalizer import forms_from_settings
 from larmspider.workdir.frames import note_damage, present, stored_size
 from larmspider.workdir.manifest import (
-    EARLIER_RULES,
     MANIFEST,
     RULES,
     RULES_DIR,
@@ -150,7 +149,7 @@ class CrawlDir:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that decided about URLs in this crawl."""
-        return EARLIER_RULES | dict(self.manifest.get("settings", {}))
+        return dict(self.manifest.get("settings", {}))
 
     def forms(self, url: str) -> Forms:
         """The forms of a URL by the rules of this crawl; those of an invalid one are the URL."""
@@ -187,7 +186,7 @@ class CrawlDir:
             yield reader
 
     def searcher(self) -> Searcher:
-        """The search index. Raises CrawlDirError where there is none, or one of another version."""
+        """The search index. Raises CrawlDirError where there is none, or one of another format."""
         return Searcher.open(self.index_dir, self.settings.get("LARM_FACETS", ()))
 
     def robots(self, url: str) -> bytes | None:

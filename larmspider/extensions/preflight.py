@@ -18,7 +18,13 @@ from larmspider.cluster.membership import cluster_settings
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
 from larmspider.crawl.verify.check import check_seals, quick_check
-from larmspider.errors import MEND, ConfigError, CrawlDirError, TemporaryError
+from larmspider.errors import (
+    MEND,
+    ConfigError,
+    CrawlDirError,
+    OtherFormatError,
+    TemporaryError,
+)
 from larmspider.extraction.helper_process import origin, shadowed
 from larmspider.fetch.browser import RenderLimits, check_browser
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
@@ -30,7 +36,7 @@ from larmspider.frontier.factory import INDEX, REFRESH_WORDS, check_settings, re
 from larmspider.frontier.revisiting import NOTE_ENDED
 from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.index.version import has_index, open_index, outdated
+from larmspider.index.version import has_index, open_index
 from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.outbox.outbox import tried
@@ -53,7 +59,7 @@ from larmspider.workdir.directory import (
     worker_dirs,
 )
 from larmspider.workdir.frames import present
-from larmspider.workdir.manifest import EARLIER_RULES, EXACT_FORM, earlier_rules_in
+from larmspider.workdir.manifest import EXACT_FORM
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -114,7 +120,7 @@ def name_unused(settings: BaseSettings) -> None:
 
 
 def name_unproven(settings: BaseSettings) -> None:
-    """Warn where nothing compares pages, as in a SPIDER_MIDDLEWARES of an earlier version."""
+    """Warn where nothing compares pages, as in a SPIDER_MIDDLEWARES of the user's own."""
     if not _is_a(load_object(settings["SCHEDULER"]), FrontierScheduler):
         return
     components = map(load_object, _components(settings, "SPIDER_MIDDLEWARES"))
@@ -183,37 +189,18 @@ def _components(settings: BaseSettings, name: str) -> list[Any]:
 
 
 def settle_canonical_rules(settings: BaseSettings) -> None:
-    """A crawl that an earlier version has begun goes on by the rules of then."""
-    path = options.crawl_root(settings)
-    if asked_fresh(settings):
+    """With -a resume=anyway a crawl goes on by the rules that made its keys."""
+    if asked_fresh(settings) or settings.get("LARM_RESUME") != "anyway":
         return
     with suppress(CrawlDirError, OSError):  # none, or whoever opens it says what is wrong
-        manifest = read_manifest(path)
-        earlier = earlier_rules_in(manifest)
-        for name, value in earlier.items():
-            settings.set(name, value, priority="cmdline")
-        if "LARM_CANONICAL_RULES" in earlier:
-            logger.info(
-                "The crawl in %s was begun by an earlier version: paths that differ in case, index"
-                " files, double slashes and session ids stay merged without proof"
-                " (LARM_CANONICAL_RULES=always); other rules need a new crawl",
-                path,
-            )
-            return
-        if earlier:
-            logger.info(
-                "The crawl in %s was begun by an earlier version: 100%% and 100%%25 stay one URL"
-                " (LARM_BARE_PERCENT=always); another rule needs a new crawl",
-                path,
-            )
-        if settings.get("LARM_RESUME") == "anyway":
-            _keep_canonical_rules(settings, EARLIER_RULES | manifest.get("settings", {}))
+        manifest = read_manifest(options.crawl_root(settings))
+        _keep_canonical_rules(settings, manifest.get("settings", {}))
 
 
 def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any]) -> None:
     """Keep the settings that make keys: with others the frontier would know no URL any more."""
     for name in EXACT_FORM:
-        if options.typed(settings, name) != began_with.get(name):
+        if name in began_with and options.typed(settings, name) != began_with[name]:
             logger.warning(
                 "%s stays %r, by which the crawl was begun: another value needs a new crawl",
                 name,
@@ -289,20 +276,19 @@ class PreflightExtension:
 def check_files(path: Path) -> None:
     """The cheap half of `scrapy verify`. Raises CrawlDirError for a frontier or an index that a run
     would write on in; damaged lines of logs are passed over by all, and named here."""
-    frontier = path / "frontier"
+    frontier, index = path / "frontier", path / "index"
+    if has_index(index):
+        open_index(index)
     if not (frontier / "data.mdb").exists():
         return
     try:
         with FrontierReader(frontier) as reader:
             positions = reader.positions()
-    except FormatError:
+    except (FormatError, OtherFormatError):
         raise
     except CrawlDirError:
         return  # left by a kill while it was made, or the scheduler will complain
     check_seals(path)
-    index = path / "index"
-    if has_index(index) and not outdated(index):
-        open_index(index)
     for damage in quick_check(path, positions):
         logger.error("%s; %s", damage, MEND)
 
@@ -366,13 +352,6 @@ def check_shared_refresh(crawler: Crawler) -> None:
     for path in worker_dirs(root):
         with suppress(CrawlDirError), FrontierReader(path / "frontier") as reader:
             _refuse_without_files(asked, path, reader.positions())
-    shared.adopt(root)
-    if next(shared.urls(), None) is None:
-        raise ConfigError(
-            f"refresh={asked}: the crawl in Redis at {shared.where} was made by an earlier version,"
-            f" which kept there nothing to visit again, and LARM_DIR={root} has no directories of"
-            " its workers: begin where these are"
-        )
     normalize = UrlForms.from_settings(crawler.settings)
     if pattern is not None:
         _refuse_unmatched(asked, pattern, map(normalize, shared.urls()), shared.where)

@@ -468,11 +468,10 @@ class Volatile:
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
-        """None: nothing is known of the host. A note of an earlier version ends after the pairs."""
+        """None: nothing is known of the host."""
         if data is None:
             return cls()
-        joined, pairs, *more = msgpack.unpackb(data, strict_map_key=False)
-        variants, exchanged, restless = more or ((), b"", {})
+        joined, pairs, variants, exchanged, restless = msgpack.unpackb(data, strict_map_key=False)
         return cls(_parted(joined), pairs, variants, _parted(exchanged), restless)
 
 

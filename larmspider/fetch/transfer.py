@@ -194,7 +194,7 @@ def _ip_address(text: str) -> IPv4Address | IPv6Address:
 
 
 _PARTS = frozenset({206, 226})
-"""Partial content (RFC 9110 15.3.7), and a difference to an earlier version (RFC 3229)."""
+"""Partial content (RFC 9110 15.3.7), and a difference to another version (RFC 3229)."""
 _RANGE = re.compile(rb"bytes\s+0+-(\d{1,18})/(\d{1,18})", re.IGNORECASE)
 
 

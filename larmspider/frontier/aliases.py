@@ -271,9 +271,11 @@ class HostAliases:
             for t in self.trials
         ]
         packed: bytes = msgpack.packb(
-            [rules, trials, self.undo, self.changing, list(self.equal.items()), self.gone]
-            + ([self.sessions, list(self.early.items())] if self.sessions else [])
-        )
+            [
+                rules, trials, self.undo, self.changing, list(self.equal.items()), self.gone,
+                self.sessions, list(self.early.items()) if self.sessions else [],
+            ]
+        )  # fmt: skip
         return packed
 
     @classmethod
@@ -282,11 +284,11 @@ class HostAliases:
         aliases = cls(proofs)
         if data is None:
             return aliases
-        rules, trials, aliases.undo, aliases.changing, *gained = msgpack.unpackb(data)
-        aliases.equal = dict(gained[0]) if gained else {}
-        aliases.gone = gained[1] if len(gained) > 1 else []
-        if len(gained) > 3:
-            aliases.sessions, aliases.early = gained[2], dict(gained[3])
+        (
+            rules, trials, aliases.undo, aliases.changing, equal, aliases.gone, aliases.sessions,
+            early,
+        ) = msgpack.unpackb(data)  # fmt: skip
+        aliases.equal, aliases.early = dict(equal), dict(early)
         for bit, state, *rest in rules:
             aliases.rules[bit] = RuleRecord(RuleState(state), *rest)
         for rule, key, into, stage, look, second, again, first in trials:

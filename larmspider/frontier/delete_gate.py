@@ -215,9 +215,6 @@ class DeleteGate:
         """What somebody should be told; whoever does empties the list."""
         self.take_out: Callable[[str, float], None] | None = None
         """Called for a host that does not answer, and since when, if its removal is approved."""
-        self.careful_until = 0.0
-        """Until then nothing leaves that an earlier version, which has begun the crawl, would have
-        kept: no host counts as moved, and the brake counts all pages of all hosts."""
         self.leaving: set[str] = set()
         """Hosts all of whose pages are being taken out."""
 
@@ -440,14 +437,12 @@ class DeleteGate:
                 return why
             counts = self._backend.counts
             lately = self.brake.lately
-            is_careful = now < self.careful_until
-            if not has_successor or is_careful:
+            if not has_successor:
                 why = self.brake.check(
                     host,
                     pages=counts(host).stored + lately(now, host),
                     index=counts().stored + lately(now),
                     now=now,
-                    all_count=is_careful,
                 )
                 if why:
                     self._wait(host, entry, seen, reason, why, now)
@@ -564,7 +559,7 @@ class DeleteGate:
             self._changed.add(host)
             self.notices.append(Notice(MOVED, host, f"{mine.move.in_words()}."))
             self._schedule(host, self._all_of(host, mine), _SOON)
-        return now >= self.careful_until
+        return True
 
     def _all_of(self, host: str, mine: _Host) -> list[bytes]:
         """The pages of a host that were not visited in this run, and are not due before others."""

@@ -29,11 +29,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Self
 
 import msgpack
+from msgspec.structs import replace
 
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import FetchRecord
@@ -258,14 +259,12 @@ class Brake:
         some = [one for name, one in self._taken.items() if host in ("", name)]
         return sum(one.within(now) for one in some)
 
-    def check(
-        self, host: str, *, pages: int, index: int, now: float, all_count: bool = False
-    ) -> str:
+    def check(self, host: str, *, pages: int, index: int, now: float) -> str:
         """Why a page of a host may not be taken out now, "" if it may. ``pages`` of the host and
         ``index`` of all hosts, both with what was taken out lately. Of the other hosts the one with
-        most does not count, unless ``all_count``: one host alone never stops the others."""
+        most does not count: one host alone never stops the others."""
         others = (one.within(now) for name, one in self._taken.items() if name != host)
-        most = 0 if all_count else max(others, default=0)
+        most = max(others, default=0)
         for number, whole, share, what in (
             (self.lately(now, host), pages, HOST_SHARE, "this host"),
             (self.lately(now) - most, index, INDEX_SHARE, "the index"),

@@ -48,7 +48,7 @@ REFRESH_WORDS = (DUE, WATCH, ALL)
 """LARM_REFRESH, but for patterns."""
 INDEX = "index"
 """The word for which no crawl runs (commands/reindex.py)."""
-REFRESH_ORDERS = ("value", "even")
+REFRESH_ORDERS = ("value",)
 """LARM_REFRESH_ORDER."""
 
 GROUP_BY = ("host", "address")
@@ -88,7 +88,7 @@ def build_frontier(
     frontier = Frontier(
         backend,
         politeness_from(settings),
-        STRATEGIES[options.choice(settings, "LARM_STRATEGY", STRATEGIES)](),
+        STRATEGIES[strategy_name(settings)](),
         slots(settings),
         robots=robots,
         limits=crawl_limits(settings),
@@ -137,10 +137,23 @@ def revisiting(
         forms,
         mode=mode,
         per_day=visits_a_day(settings),
-        even=options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS) == "even",
         matches=None if pattern is None else pattern.fullmatch,
         is_removed=is_removed,
     )
+
+
+def strategy_name(settings: Settings) -> str:
+    """LARM_STRATEGY. Raises ConfigError for one that cannot be, or not where workers share the
+    crawl: none sees the links that the others find."""
+    shared = options.many_workers(settings)
+    accepted = [name for name, kind in STRATEGIES.items() if not (shared and kind.counts_links)]
+    name = options.choice(settings, "LARM_STRATEGY", STRATEGIES)
+    if name not in accepted:
+        raise ConfigError(
+            f"LARM_STRATEGY={name}: expected one of {', '.join(sorted(accepted))} where workers"
+            " share the crawl (REDIS_URL)"
+        )
+    return name
 
 
 def refresh_pattern(text: str) -> Pattern:
@@ -174,7 +187,7 @@ def check_settings(settings: Settings) -> None:
     options.boolean(settings, "LARM_SITEMAPS")
     visits_a_day(settings)
     options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS)
-    options.choice(settings, "LARM_STRATEGY", STRATEGIES)
+    strategy_name(settings)
     options.choice(settings, "LARM_GROUP_BY", GROUP_BY)
     options.choice(settings, "LARM_TRAPS", MODES)
     budgets(settings)

@@ -46,7 +46,6 @@ from larmspider.frontier.links import (
     Added,
     CrawlLimits,
     RecentlySeen,
-    count_forwarded,
     count_links,
 )
 from larmspider.frontier.merging import Merger
@@ -175,8 +174,8 @@ class Frontier:
             normalized=normalized,
             key=url_key(exact),
             host=host_of(url),
-            depth=depth,
-            link_type=link_type,
+            depth=int(depth),  # of Requests of others it may be True
+            link_type=int(link_type),
             redirects=redirects,
             priority=self.strategy.priority(normalized, depth, 1),
             from_page=from_page,
@@ -190,15 +189,15 @@ class Frontier:
         """
         if self.partitions is None:
             return self._add_own(entries)
-        own, foreign = self.partitions.split(entries, count=self.strategy.counts_links)
+        own, foreign = self.partitions.split(entries)
         added = self._add_own(own)
         added.forwarded = len(foreign)
         for entry in foreign:
             self.seen.add(entry.exact)
         return added
 
-    def add_forwarded(self, entries: Sequence[QueuedUrl], links: Mapping[bytes, int]) -> None:
-        """What other workers forwarded, and how many links they found to URLs forwarded before."""
+    def add_forwarded(self, entries: Sequence[QueuedUrl]) -> None:
+        """What other workers forwarded."""
         assert self.partitions is not None
         if again := [entry for entry in entries if entry.again]:
             self.control.reopen(again)
@@ -207,9 +206,7 @@ class Frontier:
             if self.refresh is not None:
                 self.refresh.doubted(doubted)
             entries = [entry for entry in entries if not entry.doubted]
-        new = self._add_own(entries).new
-        self.partitions.arrived(new)
-        count_forwarded(self, entries, new, links)
+        self.partitions.arrived(self._add_own(entries).new)
 
     def _add_own(self, entries: Sequence[QueuedUrl]) -> Added:
         added, wanted = Added(), []

@@ -6,10 +6,8 @@ how many links lead to each, for the strategies that count them.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 from typing import TYPE_CHECKING
 
 from larmspider.frontier.storage.records import QueuedUrl, url_key
@@ -94,9 +92,6 @@ def count_links(frontier: Frontier, exact: Sequence[str]) -> None:
     """One more link to each of these known URLs, whose priority may change with it."""
     priority = frontier.strategy.priority
     by_key = [(url, url_key(url)) for url in exact]
-    if frontier.partitions is not None:
-        own = frontier.partitions.forward_links([key for _, key in by_key])
-        by_key = list(compress(by_key, own))
     changes = []
     counted = frontier.backend.count_links([key for _, key in by_key])
     for (url, key), links in zip(by_key, counted, strict=True):
@@ -105,25 +100,3 @@ def count_links(frontier: Frontier, exact: Sequence[str]) -> None:
             changes.append((key, rank))
     if changes:
         frontier.backend.reprioritize(changes)
-
-
-def count_forwarded(
-    frontier: Frontier,
-    entries: Sequence[QueuedUrl],
-    new: Iterable[QueuedUrl],
-    links: Mapping[bytes, int],
-) -> None:
-    """The links that other workers found: one by each entry except the ``new`` ones, whose first
-    link it was, and ``links`` by URL key."""
-    if not frontier.strategy.counts_links:
-        return
-    more = Counter(links)
-    more.update(entry.key for entry in entries)
-    more.subtract(entry.key for entry in new)
-    more = +more
-    backend = frontier.backend
-    changes = []
-    for key, total in zip(more, backend.count_links(list(more), list(more.values())), strict=True):
-        if total and (entry := backend.entry(key)):
-            changes.append((key, frontier.strategy.priority(entry.normalized, 0, total)))
-    frontier.reprioritize(changes)

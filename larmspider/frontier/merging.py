@@ -214,14 +214,14 @@ class Merger:
 
     def _party(self, host: str, key: bytes) -> Party | None:
         """A URL that is waiting, or stored as a 200; of one that is merged the one that stands for
-        it. None for all others, and for what a worker of an earlier version has fetched."""
+        it. None for all others."""
         backend = self._frontier.backend
         merged = backend.merged(key)
         key = key if merged is None else merged.into
         if (entry := backend.entry(key)) is not None:
             return Party(key, entry.url, None)
         visit = self.first(host, key)
-        return Party(key, visit.url, visit.digest) if visit is not None and visit.url else None
+        return None if visit is None else Party(key, visit.url, visit.digest)
 
     def first(self, host: str, key: bytes) -> FetchRecord | None:
         """The record of a URL that others may be merged into."""

@@ -57,9 +57,9 @@ class SharedBackend(Backend):
         """Own these partitions no more."""
 
     @abstractmethod
-    def forward(self, entries: Iterable[QueuedUrl], *, count: bool = False) -> int:
-        """Forward URLs to their owners; with ``count``, one that was forwarded lately is a link to
-        it that counts. Returns how many were forwarded."""
+    def forward(self, entries: Iterable[QueuedUrl]) -> int:
+        """Forward URLs to their owners, but for those that were forwarded lately; returns how many
+        were forwarded."""
 
     @abstractmethod
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
@@ -73,10 +73,6 @@ class SharedBackend(Backend):
     @abstractmethod
     def uncounted_visits(self) -> int:
         """Those that no commit has yet."""
-
-    @abstractmethod
-    def forward_links(self, keys: Iterable[bytes]) -> None:
-        """Forward one more link to each URL."""
 
 
 class Partitions:
@@ -95,15 +91,12 @@ class Partitions:
 
     # links
 
-    def split(
-        self, entries: Sequence[QueuedUrl], *, count: bool = False
-    ) -> tuple[Sequence[QueuedUrl], list[QueuedUrl]]:
-        """The entries that this worker is to add, and those that were forwarded to others.
-        ``count``: a URL that was forwarded lately is a link that counts."""
+    def split(self, entries: Sequence[QueuedUrl]) -> tuple[Sequence[QueuedUrl], list[QueuedUrl]]:
+        """The entries that this worker is to add, and those that were forwarded to others."""
         foreign = [entry for entry in entries if not self._stays(entry.key)]
         if not foreign:
             return entries, foreign
-        self._backend.forward(foreign, count=count)
+        self._backend.forward(foreign)
         forwarded = {id(entry) for entry in foreign}
         return [entry for entry in entries if id(entry) not in forwarded], foreign
 
@@ -118,13 +111,6 @@ class Partitions:
             entry.again, entry.doubted = not doubted, doubted
         self._backend.forward_again(foreign)
         return own
-
-    def forward_links(self, keys: Sequence[bytes]) -> list[bool]:
-        """One more link to each URL: whether this worker is to count it. The others are
-        forwarded."""
-        stay = [self._stays(key) for key in keys]
-        self._backend.forward_links([key for key, own in zip(keys, stay, strict=True) if not own])
-        return stay
 
     def owns(self, key: bytes) -> bool:
         """As SharedBackend.owns()."""

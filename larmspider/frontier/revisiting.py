@@ -21,21 +21,22 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush, heappushpop
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgpack
+import msgspec
+from msgspec.structs import replace
 
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.formatting import counted, utc
 from larmspider.frontier import dispatch
 from larmspider.frontier.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
 from larmspider.frontier.deletes import (
-    EARLY_SECS,
     PRESENT,
     TABLE,
     Decision,
@@ -68,6 +69,7 @@ from larmspider.frontier.storage.records import (
     QueuedUrl,
     UrlState,
     host_of,
+    packed,
     url_key,
 )
 from larmspider.frontier.validators import Validators
@@ -118,9 +120,6 @@ OVERDUE = 1.5
 """After 1.5 rounds without a visit a page comes before all that are worth more."""
 PLAN_SHARE = 0.01
 """Of the time, for planning."""
-CAREFUL_SECS = DAY - EARLY_SECS
-"""How long nothing leaves by rules that an earlier version, which has begun the crawl, did not
-have: for its first refresh, however often that is killed."""
 FAILED_WEIGHT = 0.1
 """Of a URL that had no page at its last visit."""
 AGAIN_SECS = DAY
@@ -136,6 +135,16 @@ _MAY_BE_BACK = frozenset(
 )
 """What shows again, of a new URL, that there is no page; an error page with 200 would be one."""
 _VARIANTS = 10
+
+
+class _Learned(msgspec.Struct, array_like=True):
+    """The note ``refresh`` of a host. New fields go to the end, with a default."""
+
+    changes: float = 0.0
+    exposure: float = 0.0
+    checks: dict[int, list[int]] = {}
+    gone: list[tuple[float, str, int]] = []
+    pace: list[Any] = []
 
 
 @dataclass(slots=True)
@@ -157,16 +166,15 @@ class HostKnowledge:
     def pack(self) -> bytes:
         """What the note ``refresh`` of the host has."""
         gone, pace = self.gone[-MAX_GONE:], self.pace.pack()
-        packed: bytes = msgpack.packb([self.changes, self.exposure, self.checks.days, gone, pace])
-        return packed
+        return packed(_Learned(self.changes, self.exposure, self.checks.days, gone, pace))
 
     def unpack(self, note: bytes | None) -> None:
-        """None: nothing is known. A note of an earlier version ends after the exposure."""
+        """None: nothing is known."""
         if note:
-            self.changes, self.exposure, *more = msgpack.unpackb(note, strict_map_key=False)
-            self.checks = Checks(*more[:1])
-            self.gone = [(at, url, depth) for at, url, depth in (more[1] if more[1:] else ())]
-            self.pace = Pace.unpack(more[2]) if more[2:] else Pace()
+            known = msgspec.msgpack.decode(note, type=_Learned)
+            self.changes, self.exposure, self.gone = known.changes, known.exposure, known.gone
+            self.checks = Checks(known.checks)
+            self.pace = Pace.unpack(known.pace) if known.pace else Pace()
 
     @property
     def rate(self) -> float:
@@ -178,9 +186,8 @@ _RATE_OF_ANY = HostKnowledge().rate
 
 
 class Revisiting:
-    """``per_day``: visits a day, 0: a thirtieth of the pages. ``even``: one page after the other,
-    whatever is known of its changes. ``matches`` decides in a run by pattern, ``is_removed`` which
-    URLs the operator has taken out."""
+    """``per_day``: visits a day, 0: a thirtieth of the pages. ``matches`` decides in a run by
+    pattern, ``is_removed`` which URLs the operator has taken out."""
 
     def __init__(
         self,
@@ -189,13 +196,12 @@ class Revisiting:
         *,
         mode: str = "",
         per_day: float = 0.0,
-        even: bool = False,
         matches: Callable[[str], bool] | None = None,
         random: Callable[[], float] = random.random,
         is_removed: Callable[[Forms], bool] = lambda _: False,
     ) -> None:
         self._frontier, self._forms = frontier, forms
-        self.mode, self.even, self.matches = mode, even, matches
+        self.mode, self.matches = mode, matches
         self._per_day = per_day
         self.visited = 0
         """Pages that this run has visited again, or found for the first time."""
@@ -242,12 +248,6 @@ class Revisiting:
         self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
         self._theta = kept.get("theta", 0.0)
         self._confirming.left, self._confirming.at = kept.get("confirming", (0.0, 0.0))
-        is_older = bool(kept) and "confirming" not in kept
-        careful = kept.get("careful", now + CAREFUL_SECS if is_older else 0.0)
-        self.gate.careful_until = min(careful, now + CAREFUL_SECS)  # the clock may be set back
-        for key in kept.get("doubtful", ()):  # of an earlier version
-            if (visit := backend.visit(key)) is not None:
-                self._doubt(host_of(visit.url), key)
         if self.mode and kept.get("clock", 0.0) - now > DAY:
             self._clock_was_set_back(kept["clock"], now)
         goes_on = self.mode and kept.get("mode") == self.mode
@@ -303,7 +303,6 @@ class Revisiting:
             "theta": self._theta,
             "clock": self.clock(),
             "confirming": (self._confirming.left, self._confirming.at),
-            "careful": self.gate.careful_until,
         }
         if self._visits_all and not self._frontier.finished:
             kept |= {"mode": self.mode, "since": self._since}
@@ -548,17 +547,14 @@ class Revisiting:
 
     def _worth(self, visit: FetchRecord, now: float) -> float:
         passed = self._age(visit, now)
-        if self.even:
-            return passed
         known = self.known(host_of(visit.url))
         a, b = (visit.a, visit.b) if visit.b else prior(known.rate)
         return value(known.pace.elapsed(now - passed, now), a, b, _weight(visit))
 
     def _end_plan(self, now: float) -> None:
-        if self._best and len(self._best) == self._room and not self.even:
+        if self._best and len(self._best) == self._room:
             self._theta = self._best[0][0]
-        if not self.even:
-            self._add_oldest()
+        self._add_oldest()
         self._add_sample(now)
         best, self._best = self._best, []
         missing, self._missing = self._missing, []
@@ -723,8 +719,6 @@ class Revisiting:
 
     def _interval(self, visit: FetchRecord) -> float:
         """Seconds between the last visit of a page and its next one."""
-        if self.even:
-            return max(SOONEST, self._round)
         a, b = (visit.a, visit.b) if visit.b else prior(self.known(host_of(visit.url)).rate)
         return until_worth(self.theta, a, b, _weight(visit))
 

@@ -704,17 +704,17 @@ class HostTraps:
         traps = cls(budgets or Budgets(), host)
         if data is None:
             return traps
-        literals, rows, opened, *more = msgpack.unpackb(data)
+        literals, rows, opened, ways = msgpack.unpackb(data)
         traps.classes, traps.opened = UrlClasses.unpack(literals), set(opened)
         for number, *fields in rows:
             record = traps.records[number] = _record(*fields)
             traps.views += record.pages if record.params and not record.wide else 0
             if not record.wide:
                 traps._note_fewest(record)
-        for number, tally, credit, *counts in more[0] if more else ():
+        for number, tally, credit, found, opened in ways:
             record = traps.records[number]
             record.tally, record.credit = bytearray(tally) or None, credit
-            record.found, record.opened = (*counts, 0, 0)[:2]
+            record.found, record.opened = found, opened
         return traps
 
 

@@ -67,10 +67,6 @@ class Trials:
         """Go on with what was begun on a host."""
         for trial in aliases.trials:
             self._register(host, trial)
-        for trial in [*aliases.trials]:  # earlier versions forgot some
-            waits_for = {Stage.WAITING: trial.into, Stage.FETCHING: trial.key}.get(trial.stage)
-            if waits_for and self._frontier.backend.entry(waits_for) is None:
-                self.judge(host, trial, Outcome.NONE)
 
     def begin(self, host: str, aliases: HostAliases, trial: Trial) -> None:
         aliases.trials.append(trial)

@@ -38,7 +38,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
@@ -70,8 +70,6 @@ _PAGES_AT_ONCE = 1_000  # whose texts are taken out in one transaction
 
 _COUNT = struct.Struct("<I")
 _ID, _TARGET = 12, 8
-_EARLIER = b"targets"
-_EARLIER_HEADER = struct.Struct("<BH")
 
 
 class LinkTexts(NamedTuple):
@@ -98,7 +96,7 @@ class AnchorTable:
         shutil.rmtree(directory / _ANEW, ignore_errors=True)  # of a process that was killed
         try:
             # metasync stays on: the frontier counts as stored what the last commit has
-            self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=7)
+            self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=6)
             sync_folder(directory)  # LMDB syncs the file, and not its name
             self._env.reader_check()  # forget readers that were killed
             self._pairs = self._env.open_db(b"pairs")
@@ -110,7 +108,6 @@ class AnchorTable:
                 DIRTY: self._env.open_db(b"dirty"),
                 DUE: self._env.open_db(b"due"),
             }
-            self._take_earlier()
         except lmdb.Error as error:
             raise CrawlDirError(
                 f"{directory}: the anchor table cannot be opened: {in_words(error, directory)};"
@@ -379,28 +376,7 @@ class AnchorTable:
         hidden += [(key, "") for key in unknown]
         for start in range(0, len(hidden), _PAGES_AT_ONCE):
             done += self._withdraw(access, hidden[start : start + _PAGES_AT_ONCE])
-        self._drop_unattributed()
         return done
-
-    def _drop_unattributed(self) -> None:
-        """Drop the texts of a table of an earlier version, which did not know what each page
-        gave."""
-        with self._env.begin() as txn:
-            given = sum(len(row) // _ID for _, row in txn.cursor(self._pages))
-            counted = sum(_COUNT.unpack_from(row)[0] for _, row in txn.cursor(self._pairs))
-        if given == counted:
-            return
-
-        def write(txn: Any) -> None:
-            known = Counter(
-                self._now(one) for _, row in txn.cursor(self._pages) for one in _split(row)
-            )
-            rows = {one: _COUNT.unpack_from(row)[0] for one, row in txn.cursor(self._pairs)}
-            counts = Counter({one: known[one] - count for one, count in rows.items()})
-            self._add(txn, counts, {}, {}, {})
-
-        self._in_transaction(write)
-        self.unlinked = []
 
     def _pages_beside(self, known: array[int]) -> set[bytes]:
         """The keys of pages that are none of these."""
@@ -450,10 +426,10 @@ class AnchorTable:
             return
         try:
             with (
-                lmdb.open(str(directory), readonly=True, lock=False, max_dbs=7) as env,
+                lmdb.open(str(directory), readonly=True, lock=False, max_dbs=6) as env,
                 env.begin() as reading,
             ):
-                other = _earlier(env, reading) or _Content.of(env, reading)
+                other = _Content.of(env, reading)
 
                 def write(txn: Any) -> None:
                     left = other.counts.copy()
@@ -468,21 +444,6 @@ class AnchorTable:
                 self._in_transaction(write)
         except lmdb.Error as error:
             raise CrawlDirError(f"{directory}: the anchor table cannot be read: {error}") from error
-
-    def _take_earlier(self) -> None:
-        """Bring a table of an earlier version, which did not know what each page gave, into this
-        form."""
-
-        def write(txn: Any) -> None:
-            earlier = _earlier(self._env, txn)
-            if earlier is not None:
-                for state in self._states.values():
-                    txn.drop(state, delete=False)
-                self._add(txn, earlier.counts, earlier.texts, earlier.urls, {})
-                self._add(txn, Counter(), {}, {}, earlier.indexed)
-                txn.drop(self._env.open_db(_EARLIER, txn, create=False))
-
-        self._in_transaction(write)
 
     def sizes(self) -> dict[str, int]:
         """How many pairs, pages and targets there are."""
@@ -522,7 +483,7 @@ class AnchorTable:
         full, for one."""
         try:
             size = self._env.info()["map_size"]
-            with lmdb.open(str(directory), map_size=size, max_dbs=7, sync=False) as copy:
+            with lmdb.open(str(directory), map_size=size, max_dbs=6, sync=False) as copy:
                 for name, db in self._tables().items():
                     with self._env.begin() as txn, copy.begin(write=True) as writing:
                         there = copy.open_db(name, writing)
@@ -585,9 +546,8 @@ class _Content:
     counts: Counter[bytes]
     texts: Mapping[bytes, bytes]
     urls: Mapping[bytes, str]
-    indexed: Mapping[str, int | None] = field(default_factory=dict)
-    pages: Callable[[], Iterable[tuple[bytes, bytes]]] = tuple
-    moved: Mapping[bytes, bytes] = field(default_factory=dict)
+    pages: Callable[[], Iterable[tuple[bytes, bytes]]]
+    moved: Mapping[bytes, bytes]
 
     def now(self, one: bytes) -> bytes:
         """A pair that a page gave, of the URL to which its target has moved."""
@@ -595,8 +555,9 @@ class _Content:
 
     @classmethod
     def of(cls, env: Any, txn: Any) -> _Content:
-        pairs, pages, heads = (
-            env.open_db(name, txn, create=False) for name in (b"pairs", b"pages", b"heads")
+        pairs, pages, heads, moved = (
+            env.open_db(name, txn, create=False)
+            for name in (b"pairs", b"pages", b"heads", b"moved")
         )
         rows = dict(txn.cursor(pairs))
         return cls(
@@ -604,39 +565,13 @@ class _Content:
             {one: row[_COUNT.size :] for one, row in rows.items()},
             {key: _Head.decode(record).url for key, record in txn.cursor(heads)},
             pages=lambda: txn.cursor(pages),
-            moved=_rows_of(env, txn, b"moved"),
+            moved=dict(txn.cursor(moved)),
         )
-
-
-def _rows_of(env: Any, txn: Any, name: bytes) -> dict[bytes, bytes]:
-    """All rows of a table; none where an earlier version did not have it."""
-    try:
-        return dict(txn.cursor(env.open_db(name, txn, create=False)))
-    except lmdb.NotFoundError:
-        return {}
 
 
 def _moved_in(env: Any, db: Any) -> dict[bytes, bytes]:
     with env.begin(db=db) as txn:
         return dict(txn.cursor())
-
-
-def _earlier(env: Any, txn: Any) -> _Content | None:
-    """What a table of an earlier version has; None for one of this version."""
-    try:
-        targets = env.open_db(_EARLIER, txn, create=False)
-    except lmdb.NotFoundError:
-        return None
-    ids, counts, indexed = _Ids(), Counter[bytes](), dict[str, int | None]()
-    for _, record in txn.cursor(targets):
-        _, copies = _EARLIER_HEADER.unpack_from(record)
-        url, *lines = record[_EARLIER_HEADER.size :].decode().split("\n")
-        for text, number in zip(lines[::2], lines[1::2], strict=True):
-            counts[ids[_written([(url, text)])]] += int(number)
-        if copies != 0xFFFF:
-            indexed[url] = copies
-    counts.pop(b"", None)
-    return _Content(counts, ids.texts, ids.urls, indexed)
 
 
 class _Ids(dict[str, bytes]):

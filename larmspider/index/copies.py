@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import combinations
 from typing import Any
 
 import tantivy
@@ -39,10 +38,6 @@ _LOOKED_AT = 3  # blocks that are looked for with one bit changed
 _ONE_BIT = tuple(1 << bit for bit in range(_BLOCK))
 _FEW = 100  # copies of a page, as a rule
 _SEVENTHS = tuple((number, 9 * number, 0x3FF if number == NEAR else 0x1FF) for number in range(7))
-_PAIRS = tuple(
-    (chr(ord("A") + number), 2 * one, 2 * other)
-    for number, (one, other) in enumerate(combinations(range(8), 2))
-)
 
 
 def near(one: int, other: int) -> bool:
@@ -61,13 +56,6 @@ def like(likeness: int) -> list[str]:
     return blocks(likeness) + [
         f"{mark}{part ^ bit:04x}" for mark, part in parts[:_LOOKED_AT] for bit in _ONE_BIT
     ]
-
-
-def pairs(likeness: int) -> list[str]:
-    """A term for each pair of eight blocks of 8 bits, of which copies share at least one: those of
-    an index of version 6."""
-    digits = f"{likeness & _BITS:016x}"
-    return [mark + digits[a : a + 2] + digits[b : b + 2] for mark, a, b in _PAIRS]
 
 
 def of_bytes(digest: str) -> int:
@@ -128,21 +116,19 @@ def copies_in(
     likeness: int,
     pages: int,
     *,
-    paired: bool = False,
     quickly: bool = False,
     among: Query | None = None,
 ) -> list[DocAddress]:
     """Where the copies of a page are, that page among them; at most `MOST`. ``pages`` are those of
-    the index, about; ``paired``: it is of version 6. ``quickly``: among many pages none is found of
+    the index, about. ``quickly``: among many pages none is found of
     a page whose copies all differ from it in each of the four blocks. ``among``: of the pages that
     this query finds. 0.1 ms with 10,000 pages, 0.7
     with a million, quickly 0.1; with a set of terms in place of a query for each 0.5 and 1.2."""
-    terms = pairs(likeness) if paired else like(likeness)
-    if quickly and not paired and pages > MANY_PAGES:
+    if quickly and pages > MANY_PAGES:
         found = _near(searcher, schema, blocks(likeness), likeness, pages, among)
         if len(found) < 2:
             return found
-    return _near(searcher, schema, terms, likeness, pages, among)
+    return _near(searcher, schema, like(likeness), likeness, pages, among)
 
 
 def _near(

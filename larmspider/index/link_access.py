@@ -41,6 +41,6 @@ class LinkAccess:
 
 def covered(restricted: Collection[str], noted: Collection[str] | None) -> bool:
     """Whether link texts were taken in with all of these hosts restricted, by what the index has
-    ``noted``. None: an earlier version wrote them, which restricted files alone for certain."""
+    ``noted``. None: nothing was noted yet; files alone are restricted for certain."""
     known = {FILES} if noted is None else {*noted}
     return EVERY_HOST in known or known.issuperset(restricted)

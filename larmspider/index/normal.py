@@ -78,14 +78,12 @@ FOLDED = MappingProxyType(
     {"\u0130": "I", "\u0451": "\u0435", "\u0401": "\u0415", "\u0640": ""}
     | dict.fromkeys("\u0622\u0623\u0625\u0671", "\u0627")
     | dict.fromkeys(map(chr, (*range(0x64B, 0x653), 0x670)), "")
-)
-"""Letters written either way."""
-FOLDED_PERSIAN = MappingProxyType(
-    dict.fromkeys("\u06a9\u06aa", "\u0643")
+    # kaf, yeh and heh of Persian and Urdu
+    | dict.fromkeys("\u06a9\u06aa", "\u0643")
     | dict.fromkeys("\u06cc\u06d2", "\u064a")
     | dict.fromkeys("\u06c0\u06c1", "\u0647")
 )
-"""Kaf, yeh and heh of Persian and Urdu."""
+"""Letters written either way."""
 _ZEROS = (
     0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6,
     0xD66, 0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0,
@@ -107,18 +105,12 @@ def _plain(text: str) -> str:
     return normalize("NFKC", _SIGN.sub(lambda sign: _SIGNS[sign[0]], text))
 
 
-def normalized(text: str, *, digits: bool = True) -> str:
-    """``text`` as words are compared; ``text`` itself where it is so already. Without ``digits``
-    those of other scripts stay, and so do Persian letters: as in indexes before DIGITS_VERSION."""
+def normalized(text: str) -> str:
+    """``text`` as words are compared; ``text`` itself where it is so already."""
     if text.isascii():
         return text
     text = _composed(text)
     for char, plain in FOLDED.items():
-        if char in text:
-            text = text.replace(char, plain)
-    if not digits:
-        return text
-    for char, plain in FOLDED_PERSIAN.items():
         if char in text:
             text = text.replace(char, plain)
     coded = text.encode("utf-8", "surrogatepass")

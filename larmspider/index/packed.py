@@ -217,8 +217,6 @@ def _beginning_of(data: bytes) -> dict[str, Any] | None:
     try:
         for _ in range(reader.read_map_header() - 1):
             name = reader.unpack()
-            if name == _TEXT:  # of an earlier version
-                return {}
             fields[name] = reader.unpack()
         name, start = reader.unpack(), reader.tell()
     except msgpack.OutOfData:

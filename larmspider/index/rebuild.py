@@ -1,12 +1,10 @@
-"""Makes an index of an earlier version anew, beside the old one, and swaps it in by rename.
+"""Makes an index anew, beside the old one, and swaps it in by rename.
 
-    if outdated(Path("crawl/index")):
-        rebuild(Path("crawl/index"), progress=lambda done, total: print(done, total))
+    rebuild(Path("crawl/index"), reextracted(...))     # from the stored pages (reextract.py)
+    rebuild(Path("crawl/index"))                       # from what the old index has stored
 
-The pages come from what the old index has stored, their texts as the crawl read them; where it
-cannot be read, or they are to be read again by the readers of today, ``instead`` gives them
-(pipelines/reextract.py). Link texts are taken over. A rebuild that is killed begins again; a crash
-between the renames is mended by `finish`.
+Link texts are taken over where the old index has this format. A rebuild that is killed begins
+again; a crash between the renames is mended by `finish`.
 """
 
 from __future__ import annotations
@@ -25,7 +23,14 @@ from larmspider.index.link_access import LinkAccess
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
 from larmspider.index.unreached import carry_over
-from larmspider.index.version import META_NAME, note_restricted_of, restricted_of, stemmer_of
+from larmspider.index.version import (
+    META_NAME,
+    check_format,
+    is_readable,
+    note_restricted_of,
+    restricted_of,
+    stemmer_of,
+)
 from larmspider.index.waiting import waiting_in
 from larmspider.index.writer import IndexWriter, Simhashes
 
@@ -38,11 +43,6 @@ Progress: TypeAlias = Callable[[int, int], object]
 
 _COMPLETE = "complete"
 _CHUNK = 10_000
-_NEEDED = ("key", "url", "host", "title", "description", "body", "mime", "language", "fetched")
-
-
-class RebuildStoppedError(CrawlDirError):
-    """``progress`` returned False; the old index stands."""
 
 
 def files_of(directory: Path) -> tuple[Path, Path]:
@@ -54,41 +54,33 @@ def files_of(directory: Path) -> tuple[Path, Path]:
 
 def rebuild(
     directory: Path,
-    instead: Callable[[], tuple[int, Documents]] | None = None,
+    documents: tuple[int, Documents] | None = None,
     links: Callable[[LinkAccess], LinkTexts] = lambda _access: iter(()),
     *,
     stemmer: str = "",
-    from_old: bool = True,
     heap_bytes: int = 64_000_000,
     simhashes: Simhashes | None = None,
     progress: Progress = lambda _done, _total: None,
     restricted: Collection[str] = (),
     pages: Callable[[], Iterable[tuple[str, str]]] = tuple,
 ) -> int:
-    """Replace the index in ``directory`` by one of this version; its number of pages.
+    """Replace the index in ``directory``, and return the number of pages of the new one.
 
-    ``instead`` gives the number of pages and the pages, where the old index cannot be read, and
-    ``links`` the link texts where it has none. ``stemmer`` is that of the old index by default;
-    without ``from_old`` the old index is not read but for its link texts. ``simhashes`` as in
-    IndexWriter. Link texts of pages on ``restricted`` hosts, or on those that the old index has
-    restricted, are for their own host alone; ``pages`` gives URL and exact form of all pages with
-    links. Raises CrawlDirError,
-    RebuildStoppedError; the old index then stands as it was.
+    ``documents``: the number of pages and the pages; None: those of the old index. ``links`` gives
+    the link texts where the old index has none, or another format. ``stemmer`` is that of the old
+    index by default. ``simhashes`` as in IndexWriter. Link texts of pages on ``restricted`` hosts,
+    or on those that the old index has restricted, are for their own host alone; ``pages`` gives URL
+    and exact form of all pages with links. Raises CrawlDirError; the old index then stands as it
+    was.
     """
     finish(directory)
     draft, _ = files_of(directory)
     stemmer = stemmer or stemmer_of(directory) or "english"
-    try:
-        if not from_old and instead is not None:
-            raise CrawlDirError("not to be read")
-        total, documents = stored_documents(directory)
-    except CrawlDirError:
-        if instead is None:
-            raise
-        total, documents = instead()
+    total, found = stored_documents(directory) if documents is None else documents
     access = LinkAccess((*restricted, *(restricted_of(directory) or ())))
     anchors = directory / "anchors" / "data.mdb"
-    if anchors.exists():
+    has_anchors = anchors.exists() and is_readable(directory)
+    if has_anchors:
         (draft / "anchors").mkdir(parents=True)
         shutil.copyfile(anchors, draft / "anchors" / anchors.name)
         sync_file(draft / "anchors" / anchors.name)
@@ -97,7 +89,7 @@ def rebuild(
         with IndexWriter(
             draft, heap_bytes=heap_bytes, stemmer=stemmer, simhashes=simhashes
         ) as writer:
-            if anchors.exists():
+            if has_anchors:
                 if (noted := restricted_of(directory)) is not None:
                     note_restricted_of(draft, noted)
                 writer.withdraw_link_texts(access, pages)
@@ -108,17 +100,14 @@ def rebuild(
                     if number % _CHUNK == 0:
                         writer.commit()
                 writer.commit()
-            for done, (key, stored) in enumerate(documents, 1):
+            for done, (key, stored) in enumerate(found, 1):
                 if stored is None:
                     writer.remove(key)
                 else:
-                    if simhashes is not None:
-                        stored.pop("likeness", None)  # an earlier version took it otherwise
                     writer.add_stored(stored)
                 if done % _CHUNK == 0:
                     writer.commit()
-                if progress(done, total) is False:
-                    raise RebuildStoppedError(f"{directory}: the index was not made anew")
+                progress(done, total)
             writer.commit()
             count = writer.count()
     except BaseException:
@@ -176,18 +165,14 @@ def _state_of(directory: Path) -> str:
 
 
 def stored_documents(directory: Path) -> tuple[int, Documents]:
-    """What an index, perhaps of another version, has stored, with what waits: the number of
-    pages, about, and the pages. Raises CrawlDirError if it cannot be read."""
+    """What an index has stored, with what waits: the number of pages, about, and the pages. Raises
+    CrawlDirError if it cannot be read, or has another format."""
+    check_format(directory)
     try:
         searcher = tantivy.Index.open(str(directory)).searcher()
         packed = PackedPages(directory)
         waiting = waiting_in(directory, packed)
         every, total = tantivy.Query.all_query(), searcher.num_docs
-        first = searcher.search(every, 1, count=False).hits
-        for _, address in first:
-            lacking = set(_NEEDED) - stored_fields(searcher.doc(address), packed).keys()
-            if lacking:
-                raise CrawlDirError(f"{directory}: the index has not stored {', '.join(lacking)}")
     except CrawlDirError:
         raise
     except BaseException as error:

@@ -43,24 +43,10 @@ if TYPE_CHECKING:
     from larmspider.index.packed import PackedPages
     from larmspider.index.stems import Stems
 
-SCHEMA_VERSION = 9
-"""Raise it with every change of fields, analyzers or Tantivy's format (0.27 writes v7); version.py
-refuses an index of another version, rebuild.py makes it anew."""
-
-FORMS_VERSION = 5
-"""Since which other forms of a word are looked up, and pages have signs, labels and a ``rest``."""
-
-COPIES_VERSION = 6
-"""Since which pages have a likeness."""
-
-OWN_VERSION = 7
-"""Since which pages have own fields (LARM_FIELDS)."""
-
-PRIOR_VERSION = 8
-"""Since which the priors of pages that programs make of others count."""
-
-DIGITS_VERSION = 9
-"""Since this version the digits of all scripts are one, and Persian letters are Arabic ones."""
+INDEX_FORMAT = 10
+"""Raise it with every change of fields, analyzers, what is kept of a page, the anchor table, or
+Tantivy's format (0.27 writes v7). version.py refuses an index of another format; `scrapy reindex`
+makes it anew (docs/internals/formats.md)."""
 
 PRIOR_WEIGHT = 0.03
 """Share of a score that each doubling of the links to a page adds."""
@@ -119,23 +105,18 @@ _CLOCKS_DIFFER_SECS = 86_400.0
 SEARCHED = ("title", "description", "body", "rest")
 """Texts that are kept as they were, beside the words that they are searched by."""
 _PAGE = "page"
-_EARLIER = "stored_{}"
-"""The fields of a text of its own, in an index before version 7."""
 _VALUE_MARK = "="
 _SHOWN = "\t"  # no label has one
 _FOLDING = TextAnalyzerBuilder(Tokenizer.raw()).filter(Filter.ascii_fold()).build()
 _STEMMED = "larm_stemmed"
 _EXACT = "larm_exact"
 
-# Scripts without spaces: there each character is a word, and a run of them a phrase.
-_CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_EXACT_WORD = rf"[{_CJK}]|[A-Za-z](?:\+\+|#)|[\w--[{_CJK}]]+"
-"""Of version 3: a single letter keeps what makes it a language."""
 _SPACELESS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-"""The same scripts by their blocks."""
+"""Scripts without spaces, by their blocks: there each character is a word, and a run of them a
+phrase."""
 _SPACELESS_BYTES = (0xE0, 0xE1, *range(0xE3, 0xEA), 0xEF, 0xF0)
 """With which they begin in UTF-8; quotes and dashes begin with 0xE2."""
 
@@ -193,12 +174,11 @@ KINDS = (*_MEMBERS, *_FAMILIES, OTHER)
 class ExactAnalyzer:
     """Cuts normalized text into words: ``Éclair.__init__()`` is ``eclair``, ``init``."""
 
-    def __init__(self, version: int = SCHEMA_VERSION) -> None:
-        self._words = _exact_words(version)
-        self._spaced = spaced if version >= FORMS_VERSION else str
+    def __init__(self) -> None:
+        self._words = _exact_words()
 
     def analyze(self, text: str) -> list[str]:
-        return self._words.analyze(self._spaced(text))
+        return self._words.analyze(spaced(text))
 
 
 def spaced(text: str) -> str:
@@ -211,11 +191,10 @@ def spaced(text: str) -> str:
     return _SPACELESS.sub(r" \g<0> ", text)
 
 
-def _exact_words(version: int) -> tantivy.TextAnalyzer:
+def _exact_words() -> tantivy.TextAnalyzer:
     """A pattern in place of the simple tokenizer takes 0.7 ms for 10 KB of text, this 0.25 ms."""
-    simple = version >= FORMS_VERSION
     return (
-        TextAnalyzerBuilder(Tokenizer.simple() if simple else Tokenizer.regex(_EXACT_WORD))
+        TextAnalyzerBuilder(Tokenizer.simple())
         .filter(Filter.remove_long(WORD_LIMIT_BYTES))
         .filter(Filter.lowercase())
         .filter(Filter.ascii_fold())
@@ -239,10 +218,10 @@ def stemmed_analyzer(stemmer: str) -> tantivy.TextAnalyzer:
     )
 
 
-def register_analyzers(index: tantivy.Index, stemmer: str, version: int) -> None:
+def register_analyzers(index: tantivy.Index, stemmer: str) -> None:
     """For each index that is opened: Tantivy stores only the names of analyzers."""
     index.register_tokenizer(_STEMMED, stemmed_analyzer(stemmer))
-    index.register_tokenizer(_EXACT, _exact_words(version))
+    index.register_tokenizer(_EXACT, _exact_words())
 
 
 def build_schema() -> tantivy.Schema:
@@ -395,7 +374,7 @@ def to_document(
     """The document of ``stored`` (`page_fields`, or what the index gave back, where it is
     ``as_packed``) and links to it, without its parts."""
     given = {name: value for name, value in stored.items() if name != "parts"}
-    kept = {"rest": "", **given}  # an index before version 5 has none
+    kept = dict(given)
     kept.pop("named", None)
     kept.pop("outside", None)  # nobody asked for simhashes
     plain = {name: normalized(kept[name]) for name in SEARCHED}
@@ -494,16 +473,11 @@ def shown_label(term: str) -> str:
 def prior(url: str, links: int) -> float:
     """The field ``prior`` of a page with so many links: Tantivy multiplies a score by
     log2(2 + prior), by 1 where it is negative. So what a score is to be multiplied by is divided by
-    the least (`prior_unit`)."""
+    the least: what Tantivy makes of a prior is to be multiplied by `MACHINE_MADE_FACTOR`."""
     factor = 1 + PRIOR_WEIGHT * log2(1 + links)
     if not _MACHINE_MADE.search(url):
         factor /= MACHINE_MADE_FACTOR
     return float(2**factor - 2)
-
-
-def prior_unit(version: int) -> float:
-    """By this what Tantivy makes of the priors in an index of this version is to be multiplied."""
-    return MACHINE_MADE_FACTOR if version >= PRIOR_VERSION else 1.0
 
 
 def shown_title(stored: dict[str, Any]) -> str:
@@ -522,20 +496,13 @@ def stored_fields(
 ) -> dict[str, Any]:
     """What `page_fields` gave, of a document that the index gave back; ``named`` is the text of
     most links to a page without a title. ``beginning``: of a long text (`PackedPages.unpack`)."""
-    fields = {name: values[0] for name, values in document.to_dict().items()}
-    if _PAGE in fields:
-        return packed.unpack(fields[_PAGE], beginning=beginning)
-    for name in (*SEARCHED, "named"):
-        text = fields.pop(_EARLIER.format(name), None)
-        if text is not None:  # an index of version 2 stored it under its name
-            fields[name] = text.decode()
-    return fields
+    return packed.unpack(packed_page(document), beginning=beginning)
 
 
-def packed_page(document: tantivy.Document) -> bytes | None:
+def packed_page(document: tantivy.Document) -> bytes:
     """What is kept of a page, as a document that the index gave back has it."""
-    page: bytes | None = document.get_first(_PAGE)
-    return page
+    page: Any = document.get_first(_PAGE)
+    return bytes(page)
 
 
 def url_words(url: str) -> str:

@@ -1,30 +1,27 @@
-"""Records which schema an index was written with, so that no program misreads it.
+"""Records which format an index was written in, so that no program misreads it.
 
-``larmspider-index.json`` stands beside the index: ``{"schema": 1, "stemmer": "english"}``, and
-which hosts were restricted when its link texts were taken in (link_access.py). An index
-of another version is refused with a message that says what to do; rebuild.py makes it anew::
+``larmspider-index.json`` stands beside the index: ``{"format": 10, "stemmer": "english"}``, and
+which hosts were restricted when its link texts were taken in (link_access.py). An index of another
+format is refused; `scrapy reindex` makes it anew from the stored pages::
 
     open_index(Path("crawl/index"))
-    # CrawlDirError: crawl/index: the search index has version 1, this larmspider needs 9: ...
+    # OtherFormatError: crawl/index: the search index has format 9, this larmspider reads 10: ...
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import tantivy
 
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, OtherFormatError
 from larmspider.files import make_folder, replace_file, why_no_lock
-from larmspider.index.schema import SCHEMA_VERSION, STEMMERS, build_schema, register_analyzers
+from larmspider.index.schema import INDEX_FORMAT, STEMMERS, build_schema, register_analyzers
 
 META_NAME = "larmspider-index.json"
-_SEARCHED = frozenset((2, 3, 5, 6, 7, 8, SCHEMA_VERSION))
-"""Versions that can be searched; only the newest is written. The words of version 2 are not
-normalized."""
 
 
 def has_index(directory: Path) -> bool:
@@ -32,20 +29,18 @@ def has_index(directory: Path) -> bool:
     return (directory / META_NAME).exists() and (directory / "meta.json").exists()
 
 
-def outdated(directory: Path) -> bool:
-    """Whether ``directory`` has an index of an earlier version, which is to be made anew."""
-    version = version_of(directory)
-    return version is not None and version < SCHEMA_VERSION
+def check_format(directory: Path) -> None:
+    """Raise CrawlDirError for no index, OtherFormatError for one of another format."""
+    _read_meta(directory / META_NAME)
 
 
-def version_of(directory: Path) -> int | None:
-    """The version of an index; None where there is none, or its record cannot be read."""
-    version = _meta(directory).get("schema")
-    return version if isinstance(version, int) else None
+def is_readable(directory: Path) -> bool:
+    """Whether ``directory`` has an index of this format."""
+    return has_index(directory) and _meta(directory).get("format") == INDEX_FORMAT
 
 
 def stemmer_of(directory: Path) -> str | None:
-    """The stemmer of an index; None as in `version_of`."""
+    """The stemmer of an index; None where there is none, or its record cannot be read."""
     stemmer = _meta(directory).get("stemmer")
     return stemmer if stemmer in STEMMERS else None
 
@@ -75,14 +70,13 @@ def _meta(directory: Path) -> dict[str, Any]:
 
 
 def open_index(directory: Path) -> tuple[tantivy.Index, str]:
-    """An existing index and its stemmer. Raises CrawlDirError for none, or another version."""
-    stemmer = _read_meta(directory / META_NAME, _SEARCHED)
-    version = version_of(directory) or SCHEMA_VERSION
+    """An existing index and its stemmer. Raises CrawlDirError for none, or another format."""
+    stemmer = _read_meta(directory / META_NAME)
     try:
         index = tantivy.Index.open(str(directory))
     except (ValueError, OSError) as error:
         raise _unopened(directory, error) from error
-    return _prepare(index, stemmer, version), stemmer
+    return _prepare(index, stemmer), stemmer
 
 
 def create_index(directory: Path, stemmer: str) -> tantivy.Index:
@@ -105,7 +99,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
             )
     else:
         # synced before the index exists, for an index without it is refused
-        record = {"schema": SCHEMA_VERSION, "stemmer": stemmer}
+        record = {"format": INDEX_FORMAT, "stemmer": stemmer}
         replace_file(meta, json.dumps(record).encode())
     try:
         if not tantivy.Index.exists(str(directory)):
@@ -113,7 +107,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
         index = tantivy.Index(build_schema(), path=str(directory))
     except (ValueError, OSError) as error:
         raise _unopened(directory, error) from error
-    return _prepare(index, stemmer, SCHEMA_VERSION)
+    return _prepare(index, stemmer)
 
 
 def _unopened(directory: Path, error: Exception) -> CrawlDirError:
@@ -138,32 +132,28 @@ def _create(directory: Path) -> None:
     replace_file(path, json.dumps(meta).encode())
 
 
-def _prepare(index: tantivy.Index, stemmer: str, version: int) -> tantivy.Index:
-    register_analyzers(index, stemmer, version)
+def _prepare(index: tantivy.Index, stemmer: str) -> tantivy.Index:
+    register_analyzers(index, stemmer)
     # the other policy watches the files in a thread; Searcher looks at them when it searches
     index.config_reader("manual")
     return index
 
 
-def _read_meta(path: Path, versions: Container[int] = (SCHEMA_VERSION,)) -> str:
+def _read_meta(path: Path) -> str:
     """The stemmer of the index."""
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
-        version, stemmer = meta["schema"], meta["stemmer"]
+        number, stemmer = meta.get("format", meta.get("schema")), meta["stemmer"]
     except FileNotFoundError:
         raise CrawlDirError(f"{path.parent}: there is no search index of larmspider here") from None
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, AttributeError, KeyError) as error:
         raise CrawlDirError(
             f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
         ) from error
-    if version not in versions:
-        advice = "use the larmspider that wrote it"
-        if isinstance(version, int) and version < SCHEMA_VERSION:
-            advice = "scrapy reindex makes it anew, and so does a crawl that goes on"
-        raise CrawlDirError(
-            f"{path.parent}: the search index has version {version}, this larmspider needs "
-            f"{SCHEMA_VERSION}: {advice}"
-        )
+    if number != INDEX_FORMAT:
+        mend = "scrapy reindex makes it anew from the stored pages"
+        what = f"{path.parent}: the search index"
+        raise OtherFormatError(what, number, INDEX_FORMAT, mend=mend)
     if stemmer not in STEMMERS:
         raise CrawlDirError(f"{path}: unknown stemmer {stemmer!r}")
     return str(stemmer)

@@ -154,13 +154,10 @@ def _pages_in(directory: Path, packed: PackedPages) -> dict[str, WaitingPage]:
     for number in _files_in(directory):
         path = directory / f"{_NAME}{number}"
         try:
-            for key, record in msgpack.unpackb(path.read_bytes()):
+            for key, pieces in msgpack.unpackb(path.read_bytes()):
                 found.pop(key, None)
-                if record is not None:  # as an earlier version said that a page waits no more
-                    # whose pages had no parts
-                    pieces = [record] if isinstance(record, bytes) else record
-                    stored = _unpacked(pieces, packed)
-                    found[key] = WaitingPage(key, stored, pieces, chars=_chars(stored))
+                stored = _unpacked(pieces, packed)
+                found[key] = WaitingPage(key, stored, pieces, chars=_chars(stored))
         except Exception as error:  # whatever a damaged file makes of three formats
             raise CrawlDirError(
                 f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"

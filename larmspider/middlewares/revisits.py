@@ -17,11 +17,11 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from msgspec.structs import replace
 from scrapy.http import Response
 
 from larmspider import options, stats
@@ -491,8 +491,7 @@ def _is_login(path: str) -> bool:
 
 
 def _was_hidden(visit: FetchRecord) -> bool:
-    """Whether the page was not to be indexed; of one that an earlier version has visited this is
-    not known, and it may have been."""
+    """Whether the page was not to be indexed; without a link signature it may have been."""
     return not visit.link_signature or was_noindex(visit.link_signature)
 
 

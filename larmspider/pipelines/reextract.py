@@ -1,8 +1,7 @@
 """What the search index would have of each stored page, read again from the page files by the
 readers and rules of today. No request is made.
 
-    total, documents = reextracted(Path("crawl"), forms, readers, languages)
-    rebuild(Path("crawl/index"), lambda: (total, documents), from_old=False)
+    rebuild(Path("crawl/index"), reextracted(Path("crawl"), forms, readers, languages))
 
 Page files have bodies only. What servers said is in fetch.log (noindex, a charset, why a document
 was not read) and, with depth and Last-Modified, in the frontier.
@@ -89,7 +88,7 @@ def _documents(
     last = {hash(fields[1]): number for number, (fields, _) in enumerate(stored_pages(directory))}
     with ExitStack() as stack:
         frontier = None
-        with suppress(CrawlDirError):  # another scheduler's, or of an earlier version
+        with suppress(CrawlDirError):  # another scheduler's
             frontier = stack.enter_context(FrontierReader(directory / "frontier"))
         for number, (fields, body) in enumerate(stored_pages(directory)):
             from_page, url, normalized, link_type, status, mime, size, title, place, blob = fields
@@ -129,7 +128,7 @@ def missed_pages(directory: Path, forms: FormsOf) -> Iterator[tuple[str, str, fl
     with ExitStack() as stack:
         frontier = None
         if (directory / "frontier" / "data.mdb").exists():
-            with suppress(CrawlDirError):  # another scheduler's, or of an earlier version
+            with suppress(CrawlDirError):  # another scheduler's
                 frontier = stack.enter_context(FrontierReader(directory / "frontier"))
         for _, visit in frontier.visits() if frontier is not None else ():
             if visit.missing_as and visit.state is UrlState.STORED:

@@ -20,7 +20,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -31,23 +31,21 @@ from scrapy.exceptions import DontCloseSpider
 
 from larmspider import options, signals, stats
 from larmspider.errors import CrawlDirError
-from larmspider.extraction.language import Languages, in_languages, languages_in
-from larmspider.extraction.process import Readers
+from larmspider.extraction.language import in_languages, languages_in
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.files import replace_file
 from larmspider.formatting import counted, duration
 from larmspider.index.link_access import LinkAccess, covered
-from larmspider.index.rebuild import finish, rebuild
-from larmspider.index.schema import SCHEMA_VERSION, STEMMERS
+from larmspider.index.rebuild import finish
+from larmspider.index.schema import STEMMERS
 from larmspider.index.unreached import UnreachedLog
-from larmspider.index.version import META_NAME, outdated, restricted_of, version_of
+from larmspider.index.version import META_NAME, restricted_of
 from larmspider.index.writer import IndexWriter, heap_bytes_of
 from larmspider.items import Kept, Page, Removed
 from larmspider.pipelines.reextract import (
     is_for_readers,
     linking_pages,
     missed_pages,
-    reextracted,
 )
 from larmspider.pipelines.store import Store
 from larmspider.workdir.restricted import restricted_of_run
@@ -84,8 +82,6 @@ class SearchIndexPipeline(Store):
         wake: Callable[[], object] = lambda: None,
         stopping: Callable[[], bool] = lambda: False,
         given_up: Callable[[], bool] = lambda: False,
-        readers: Callable[[], Readers] = Readers,
-        speaking: Callable[[], Languages] = lambda: Languages(()),
         languages: Collection[str] = (),
         restricted: Callable[[], Collection[str]] = tuple,
         unknown: Callable[[Sequence[str]], Iterable[str]] = lambda _: (),
@@ -107,7 +103,6 @@ class SearchIndexPipeline(Store):
         self.languages = languages
         self._restricted, self._access = restricted, LinkAccess()
         self.wake, self.stopping, self.given_up = wake, stopping, given_up
-        self._readers, self._speaking = readers, speaking
         self._simhasher = Simhasher()
         self._ahead = _Ahead(directory / "ahead")
         self._in_doubt: Sequence[str] = ()
@@ -133,8 +128,6 @@ class SearchIndexPipeline(Store):
             wake=partial(crawler.signals.send_catch_log, signals.wake),
             stopping=lambda: not (crawler.crawling and crawler.engine.running),
             given_up=lambda: not crawler.crawling,
-            readers=partial(Readers.from_settings, settings),
-            speaking=partial(Languages.from_settings, settings),
             languages=languages_in(settings, "LARM_INDEX_LANGUAGES"),
             restricted=partial(restricted_of_run, settings),
             unknown=partial(_unknown, crawler),
@@ -150,8 +143,6 @@ class SearchIndexPipeline(Store):
         finish(self.directory)
         noted = restricted_of(self.directory)
         self._access = LinkAccess((*self._restricted(), *(noted or ())))
-        if outdated(self.directory):
-            return self._open_anew()
         self._open()
         assert self._writer is not None
         if not covered(self._access.restricted, noted) and self._writer.anchors.sizes()["pairs"]:
@@ -205,26 +196,6 @@ class SearchIndexPipeline(Store):
                 self._marks.missed(*missed)
         for name in self._unknown(self._in_doubt) if self._in_doubt else ():
             self._take_out(name)
-
-    async def _open_anew(self) -> None:
-        """Rebuild the index while the crawl waits, and keep its lease."""
-        await asyncio.to_thread(self._rebuild)
-        self._open()
-
-    def _rebuild(self) -> None:
-        telling = RebuildLog(self.directory, self.given_up)
-        with self._readers() as readers, closing(self._speaking()) as speaking:
-            again = self.directory.parent, self._forms, readers, speaking, self.languages
-            rebuild(
-                self.directory,
-                partial(reextracted, *again),
-                heap_bytes=self.heap_bytes,
-                simhashes=self._simhasher.submit,
-                progress=telling,
-                restricted=self._access.restricted,
-                pages=self._linking_pages,
-            )
-        telling.end()
 
     def links_to(self, names: Sequence[str]) -> list[int]:
         """See signals.links_to."""
@@ -453,43 +424,3 @@ def _unknown(crawler: Crawler, names: Sequence[str]) -> Iterable[str]:
 def _answers(crawler: Crawler, signal: object, names: list[str]) -> list[Unreachable]:
     answers = crawler.signals.send_catch_log(signal, names=names)
     return [found for _, found in answers if isinstance(found, tuple)]
-
-
-class RebuildLog:
-    """Says how far a rebuild is, every 5 s; False ends it when the crawl stops."""
-
-    def __init__(
-        self,
-        directory: Path,
-        stopping: Callable[[], bool] = lambda: False,
-        say: Callable[[str], object] = logger.info,
-    ) -> None:
-        self.stopping, self._say = stopping, say
-        self._began = self._said = time.monotonic()
-        self._done = 0
-        version, how = (
-            version_of(directory),
-            f"anew in version {SCHEMA_VERSION}, beside the old one",
-        )
-        if version is None:
-            say(f"There is no search index in {directory}: it is made in version {SCHEMA_VERSION}")
-        elif version == SCHEMA_VERSION:
-            say(f"The search index {directory} is made {how}, as asked")
-        else:
-            say(f"The search index {directory} has version {version}: it is made {how}")
-
-    def __call__(self, done: int, total: int) -> bool:
-        self._done = done
-        now = time.monotonic()
-        if now - self._said >= _PROGRESS_SECS:
-            self._said = now
-            left = (now - self._began) / done * max(0, total - done)
-            self._say(
-                f"Making the search index anew: {done:,} of {counted(total, 'page')},"
-                f" about {duration(left)} left"
-            )
-        return not self.stopping()
-
-    def end(self) -> None:
-        took = duration(time.monotonic() - self._began)
-        self._say(f"The search index is new: {counted(self._done, 'page')} in {took}")

@@ -109,11 +109,9 @@ def straight(query: str) -> str:
     return query if query.isascii() else _PAIRED.sub(lambda found: f'"{found[0][1:-1]}"', query)
 
 
-def parse_query(
-    query: str, is_own: Callable[[str], bool] = lambda _: False, *, digits: bool = True
-) -> list[Clause]:
+def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> list[Clause]:
     """The clauses in their order, at least one. ``is_own`` tells whether a name is an own field of
-    the index (LARM_FIELDS); ``digits`` as for normalized().
+    the index (LARM_FIELDS).
 
     Raises QueryError for a query that is empty or too long, or a field without a value.
     """
@@ -122,7 +120,7 @@ def parse_query(
         raise QueryError("the query is empty")
     if len(query) <= MAX_QUERY_CHARS:
         # a lone surrogate (an argument in a foreign encoding) is no word, and Tantivy refuses it
-        query = straight(normalized(query.encode("utf-8", "replace").decode(), digits=digits))
+        query = straight(normalized(query.encode("utf-8", "replace").decode()))
     if len(query) > MAX_QUERY_CHARS:  # a character may become eighteen
         raise QueryError(
             "the query is too long: {most} characters are the most", most=MAX_QUERY_CHARS

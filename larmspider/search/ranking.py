@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from ctypes import c_float
-from functools import partial
 from itertools import pairwise
 from math import log, sqrt
 from typing import NamedTuple, Self
@@ -27,14 +26,9 @@ from larmspider.errors import QueryError
 from larmspider.index.access import Limited
 from larmspider.index.normal import normalized
 from larmspider.index.schema import (
-    COPIES_VERSION,
-    DIGITS_VERSION,
-    FORMS_VERSION,
-    SCHEMA_VERSION,
     ExactAnalyzer,
     label,
     own_word,
-    tongue_of,
     typed_host,
 )
 from larmspider.index.signs import operator_sign, signs
@@ -149,23 +143,18 @@ class Ranking:
         schema: tantivy.Schema,
         stems: Stems,
         boosts: Boosts = Boosts(),  # noqa: B008 - a tuple
-        version: int = SCHEMA_VERSION,
         *,
         link_texts: bool = True,
         unreached: Callable[[], Query | None] = lambda: None,
     ) -> None:
-        """``version``: an index of an older version has no forms, signs, labels. Without
-        ``link_texts`` nothing is found or ranked by texts of links. ``unreached`` gives all pages
-        that were not reached at their last visit."""
+        """Without ``link_texts`` nothing is found or ranked by texts of links. ``unreached`` gives
+        all pages that were not reached at their last visit."""
         self._unreached = unreached
         self._schema = schema
         self._boosts = boosts
-        self._exact = ExactAnalyzer(version)
+        self._exact = ExactAnalyzer()
         self._stems = stems
-        self._version, self._current = version, version >= FORMS_VERSION
-        self._normalized = partial(normalized, digits=version >= DIGITS_VERSION)
-        missing = {"rest"} if not self._current else set()
-        missing |= {"anchors"} if not link_texts else set()
+        missing = {"anchors"} if not link_texts else set()
         self._link_texts = link_texts
         self._form_fields = tuple(field for field in FORM_FIELDS if field not in missing)
         self._exact_weights = {f: w for f, w in EXACT_WEIGHTS.items() if f not in missing}
@@ -266,7 +255,7 @@ class Ranking:
         clauses = [c for c in clauses if not (c.excluded or c.field or c.fuzzy)]
         typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
         searcher = self._stems.searcher
-        if self._current and searcher is not None:
+        if searcher is not None:
             for text, counts in zip(typed, matter(typed), strict=True):
                 share = BARE_WEIGHT if self._is_sign(text) else 1.0
                 for word in self._exact.analyze(text) if counts else ():
@@ -283,7 +272,7 @@ class Ranking:
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""
-        return self._exact.analyze(self._normalized(text.encode("utf-8", "replace").decode()))
+        return self._exact.analyze(normalized(text.encode("utf-8", "replace").decode()))
 
     def terms(self, word: str) -> list[tuple[str, str]]:
         """The fields and terms in which a plain word is searched, at least one."""
@@ -293,30 +282,23 @@ class Ranking:
 
     def more_like_this(self, document: Document, searcher: tantivy.Searcher) -> Query:
         """Pages that share the salient words of this one."""
-        text = self._normalized(f"{document.title} {document.text[:_LIKE_CHARS]}")
-        fields = ("exact",) if self._current else ("body", "title")
+        text = normalized(f"{document.title} {document.text[:_LIKE_CHARS]}")
         words = salient_words(
-            self._exact.analyze(text)
-            if self._current
-            else self._stems.in_body(text, tongue_of(document.language)),
-            lambda word: searcher.doc_freq(fields[0], word),
+            self._exact.analyze(text),
+            lambda word: searcher.doc_freq("exact", word),
             searcher.num_docs,
         )
         if not words:
             return Query.empty_query()
-        alike = [self._term(field, word) for word in words for field in fields]
-        unwanted = [self._term("key", document.normalized)]
-        if document.digest and self._version < COPIES_VERSION:  # copies of the page
-            unwanted.append(self._term("digest", document.digest))
-        return Query.boolean_query(
-            [(Occur.Must, _any(alike)), *((Occur.MustNot, query) for query in unwanted)]
-        )
+        alike = [self._term("exact", word) for word in words]
+        itself = self._term("key", document.normalized)
+        return Query.boolean_query([(Occur.Must, _any(alike)), (Occur.MustNot, itself)])
 
     def _words(self, clauses: Sequence[Clause]) -> Built | None:
         """Plain and fuzzy words: OR, with a bonus for all words and for neighbours. Tantivy adds up
         terms side by side much faster than groups of them."""
         words = [clause.text.lower().strip("?!.,;:") for clause in clauses]
-        full = matter(words) if self._current else [True] * len(words)
+        full = matter(words)
         found = list(self._terms_and_synonyms(clauses, full))
         if not found:
             return self._operators(clauses)
@@ -324,7 +306,7 @@ class Ranking:
         needed = [query for each in found for query in each.needed]
         beside = [query for each in found for query in each.beside]
         beside += self._pairs(clauses, full)
-        if self._current and self._link_texts:
+        if self._link_texts:
             beside += self._labels(clauses, full)
         every = _every(needed) if needed else matching
         if self._pages() >= MANY_PAGES:
@@ -340,7 +322,7 @@ class Ranking:
         each = [
             self._whole("signs", sign, SIGN_WEIGHT) for sign in dict.fromkeys(filter(None, typed))
         ]
-        return Built((_any(each),), _any(each), _every(each)) if each and self._current else None
+        return Built((_any(each),), _any(each), _every(each)) if each else None
 
     def _pairs(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
         """Neighbours in the query."""
@@ -370,7 +352,7 @@ class Ranking:
             needed, enough, pages = list[Query](), list[Query](), 0
             for number in range(at, at + clauses[at].covers):
                 text, fuzzy = clauses[number].text.lower(), clauses[number].fuzzy
-                if self._current and (text, fuzzy) in known:
+                if (text, fuzzy) in known:
                     continue
                 known.add((text, fuzzy))
                 terms, more = self._word(clauses[number], 1.0 if full[number] else STOP_WEIGHT)
@@ -460,7 +442,7 @@ class Ranking:
         """What a word earns in each field, and its forms, times ``weight``; [] where it has no
         letter. And what its pages earn beside that. ``has_parts``: these are looked for already."""
         exact = self._exact.analyze(clause.text)
-        typed = signs(clause.text) if self._current else []
+        typed = signs(clause.text)
         if clause.fuzzy and exact:
             fuzzy = Query.fuzzy_term_query
             return [
@@ -475,7 +457,7 @@ class Ranking:
         share = weight
         if self._is_sign(clause.text):
             share *= BARE_WEIGHT
-        elif self._current and len(exact) > 1 and "_" in clause.text:
+        elif len(exact) > 1 and "_" in clause.text:
             share *= NAME_PART_WEIGHT
         spellings = [clause.text, *self._stems.spellings(clause.text)]
         stems = [stem for text in spellings for stem in self._stems.analyze(text)]
@@ -489,10 +471,9 @@ class Ranking:
             for token in dict.fromkeys(tokens)
             if field == "exact" or self._has(field, token)
         ]
-        if self._current:
-            fields = ("anchors",) if widespread else self._form_fields
-            for token in exact if self._link_texts or not widespread else ():
-                earned += self._forms(token, fields, share)
+        fields = ("anchors",) if widespread else self._form_fields
+        for token in exact if self._link_texts or not widespread else ():
+            earned += self._forms(token, fields, share)
         for text in spellings if not has_parts else ():
             if compounds := self._compounds(text):
                 earned += [self._found_by("body", term) for term in compounds]
@@ -504,14 +485,14 @@ class Ranking:
 
     def _is_sign(self, text: str) -> bool:
         """Whether pages have ``--prefix``, typed so, as it is."""
-        found = signs(text) if self._current else []
+        found = signs(text)
         return bool(found) and self._stems.having("signs", found[0]) > 0
 
     def _flags(self, text: str) -> list[str]:
         """Flags and key chords that pages have, as they are typed."""
         return [
             text[at : at + len(sign)]
-            for sign in (signs(text) if self._current and "-" in text else ())
+            for sign in (signs(text) if "-" in text else ())
             if not sign.startswith("operator") and (at := text.lower().find(sign)) >= 0
             if self._stems.having("signs", sign)
         ]
@@ -601,7 +582,7 @@ class Ranking:
             Query.boost_query(self._sequence(field, tokens), self._exact_weights[field])
             for field in fields
         ]
-        whole = "" if clause.excluded or not self._current else label(clause.text)
+        whole = "" if clause.excluded else label(clause.text)
         if whole:
             if self._link_texts:
                 found.append(self._label(whole))

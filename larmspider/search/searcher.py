@@ -36,14 +36,9 @@ from larmspider.index.link_access import covered
 from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
-    COPIES_VERSION,
-    DIGITS_VERSION,
     FILES,
-    FORMS_VERSION,
-    OWN_VERSION,
-    SCHEMA_VERSION,
+    MACHINE_MADE_FACTOR,
     kind_of,
-    prior_unit,
     shown_label,
     shown_title,
     stored_fields,
@@ -54,7 +49,7 @@ from larmspider.index.signs import signs
 from larmspider.index.stems import Stems
 from larmspider.index.unreached import ALL_REACHED, UNREACHED_FACTOR, Unreached
 from larmspider.index.unreached import NAME as UNREACHED_FILE
-from larmspider.index.version import open_index, restricted_of, version_of
+from larmspider.index.version import open_index, restricted_of
 from larmspider.items import Section, split_part
 from larmspider.search.best_bets import BestBet
 from larmspider.search.completions import (
@@ -119,6 +114,8 @@ MOST_EVEN = LOOKED_AT
 looked at, for with fewer the rounding decides which of them come first."""
 EQUAL = 0.99  # of the best copy's score, from which on another one may stand for them
 TITLES = 30
+PRIOR = "prior"
+"""The field that scores are multiplied by, in units of MACHINE_MADE_FACTOR."""
 """Pages whose titles are read where labels are not looked through in time: 0.1 ms each."""
 FLAG_SHARE = 100
 """``-x`` is a flag where at least one in so many of the pages with "x" has it."""
@@ -149,18 +146,9 @@ class Searcher:
         self._meta = directory / "meta.json"
         self._clock = clock
         self._index, self._stems = index, Stems(stemmer)
-        version = version_of(directory) or SCHEMA_VERSION
-        self._version, self._current = version, version >= FORMS_VERSION
-        self._unit = prior_unit(version)
         self._packed = PackedPages(directory)
-        self.knows_copies = version >= COPIES_VERSION
-        """Whether pages have a likeness."""
-        self.knows_fields = version >= OWN_VERSION
-        """Whether pages have own fields (LARM_FIELDS)."""
-        self.own_facets = own_facets if self.knows_fields else ()
-        self._of_all = Ranking(
-            index.schema, self._stems, version=version, unreached=self.unreached_query
-        )
+        self.own_facets = own_facets
+        self._of_all = Ranking(index.schema, self._stems, unreached=self.unreached_query)
         self._access, self._newest = EVERYTHING, _Newest()
         self._labels, self._crowded = Labels(), dict[tuple[Access, str, int], int]()
         self._synonyms = NO_SYNONYMS
@@ -267,16 +255,11 @@ class Searcher:
 
     def clauses(self, query: str) -> list[Clause]:
         """The query taken apart (query.py). Raises QueryError."""
-        return parse_query(query, self.has_field, digits=self.knows_digits)
-
-    @property
-    def knows_digits(self) -> bool:
-        """Whether the digits of all scripts are one."""
-        return self._version >= DIGITS_VERSION
+        return parse_query(query, self.has_field)
 
     def has_field(self, name: str) -> bool:
         """Whether a page has this own field (LARM_FIELDS)."""
-        return self.knows_fields and bool(self.frequencies([name], "own_words"))
+        return bool(self.frequencies([name], "own_words"))
 
     def _better(
         self, query: str, clauses: Sequence[Clause], found: Results, filters: Filters
@@ -295,7 +278,7 @@ class Searcher:
 
     def _corrected(self, query: str, total: int, total_all: int, filters: Filters) -> str | None:
         """The query, which finds so much, without a mistake; None where that is not sure."""
-        suggestion = self.suggestion(query, filters) if self.corrects else None
+        suggestion = self.suggestion(query, filters)
         if (
             suggestion is not None
             and suggestion.total_all >= max(1, BETTER * total_all)
@@ -358,20 +341,20 @@ class Searcher:
         best, *others = (narrowed(query, narrowing) for query in built.ranked)
         all_words = hits = None
         if others:
-            found: Any = searcher.search(best, size, count=True, weight_by_field=self.prior)
+            found: Any = searcher.search(best, size, count=True, weight_by_field=PRIOR)
             all_words, hits = int(found.count), found.hits
-        first = self._in_portions(searcher, best, size, hits, weight_by_field=self.prior)
-        rest = [self.by_score(searcher, query, size, self.prior) for query in others]
+        first = self._in_portions(searcher, best, size, hits, weight_by_field=PRIOR)
+        rest = [self.by_score(searcher, query, size, PRIOR) for query in others]
         among, behind = rest, list[Iterator[Match]]()
         if all_words is not None and all_words > MANY:
             among, behind = [], rest
         elif all_words is not None and all_words > SOME and built.nearly is not None:
             nearly = narrowed(built.nearly, narrowing)
-            among, behind = [self.by_score(searcher, nearly, size, self.prior)], rest
+            among, behind = [self.by_score(searcher, nearly, size, PRIOR)], rest
         stream = chain(merge(first, *among, key=lambda match: -match.score), *behind)
         if built.behind is not None:
             everything = narrowed(built.behind, narrowing)
-            stream = chain(stream, self.by_score(searcher, everything, size, self.prior))
+            stream = chain(stream, self.by_score(searcher, everything, size, PRIOR))
         return _each_once(stream), all_words
 
     def by_score(
@@ -409,13 +392,13 @@ class Searcher:
         **by: Any,
     ) -> Iterator[Match]:
         start, found = 0, first
-        unit = self._unit if by.get("weight_by_field") else 1.0
+        unit = MACHINE_MADE_FACTOR if by.get("weight_by_field") else 1.0
         while True:
             if found is None:
                 found = searcher.search(wanted, size, count=False, offset=start, **by).hits
-            alike: Sequence[Any] = [None] * len(found)
-            if self.knows_copies:
-                alike = searcher.fast_field_values("likeness", [address for _, address in found])
+            alike: Sequence[Any] = searcher.fast_field_values(
+                "likeness", [address for _, address in found]
+            )
             for (score, address), likeness in zip(found, alike, strict=True):
                 yield Match(unit * score, address, likeness)
             if len(found) < size:
@@ -515,7 +498,7 @@ class Searcher:
         filters: Filters,
     ) -> dict[str, Examined]:
         fields, factors = field_names(self.directory), dict[str, float]()
-        prior = (self.prior, self._unit) if self.prior else None
+        prior = PRIOR, MACHINE_MADE_FACTOR
         if reranker := ranking.reranker(clauses, self.documents()):
             narrowing = self.narrowing(filters).values()
             stream, _ = self.matches(reader, ranking.build(clauses), narrowing, RERANKED)
@@ -574,20 +557,17 @@ class Searcher:
         quickly: bool = False,
         among: Query | None = None,
     ) -> list[DocAddress]:
-        """Where a page and its copies are (`copies_in`); nothing in an index that does not know."""
-        if not self.knows_copies or likeness is None:
+        """Where a page and its copies are (`copies_in`)."""
+        if likeness is None:
             return []
         pages = self.documents()
-        paired = self._version == COPIES_VERSION
-        return copies_in(
-            searcher, self.schema, likeness, pages, paired=paired, quickly=quickly, among=among
-        )
+        return copies_in(searcher, self.schema, likeness, pages, quickly=quickly, among=among)
 
     def _number_of_copies(self, searcher: tantivy.Searcher, group: Sequence[Match]) -> int:
         """Looked up once a commit; with the likenesses of all pages, once so many were looked up
         that reading these takes no longer."""
         likeness = group[0].likeness
-        if likeness is None or not self.knows_copies:
+        if likeness is None:
             return 0
         newest, pages = self._newest, self.documents()
         known = newest.copies.setdefault(self._access, {})
@@ -696,7 +676,7 @@ class Searcher:
 
     def _beginnings(self, searcher: tantivy.Searcher, typed: str, limit: int) -> list[Asked]:
         head = typed_head(typed)
-        if len(head) < SHORTEST_HEAD or not (self._current and self._link_texts):
+        if len(head) < SHORTEST_HEAD or not self._link_texts:
             return []
 
         def pages(label: str) -> int:
@@ -723,7 +703,7 @@ class Searcher:
         """Labels that begin with ``head``, of pages with the first of these in the alphabet, 50 of
         each segment of the index; and whether there are other pages."""
         first = Query.phrase_prefix_query(self.schema, "labels", [head])
-        hits = searcher.search(first, TITLES, count=False, weight_by_field="prior").hits
+        hits = searcher.search(first, TITLES, count=False, weight_by_field=PRIOR).hits
         labels = (title_label(self.stored_of(searcher, address)["title"]) for _, address in hits)
         of_head = (
             one for one in labels if one.startswith(head) or without_accents(one).startswith(head)
@@ -744,8 +724,6 @@ class Searcher:
 
     def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
         """Pages with each exact word; words without pages are left out."""
-        if field == "signs" and not self._current:
-            return {}
         with self.reading() as searcher:
             counted = {word: searcher.doc_freq(field, word) for word in words}
         return {word: count for word, count in counted.items() if count}
@@ -829,16 +807,6 @@ class Searcher:
         return self._ranking.snippet_maker([])
 
     @property
-    def prior(self) -> str | None:
-        """The field that scores are multiplied by."""
-        return "prior" if self._current else None
-
-    @property
-    def corrects(self) -> bool:
-        """Whether mistakes are corrected without being asked: an older index answers as before."""
-        return self._current
-
-    @property
     def schema(self) -> tantivy.Schema:
         return self._index.schema
 
@@ -858,12 +826,10 @@ class Searcher:
 
     def ranking(self, boosts: Boosts) -> Ranking:
         """For this index as one of several."""
-        schema, version = self._index.schema, self._version
         return Ranking(
-            schema,
+            self._index.schema,
             self._seen_stems,
             boosts,
-            version,
             link_texts=self._link_texts,
             unreached=self.unreached_query,
         )
@@ -892,8 +858,7 @@ class Searcher:
             seen = (meta.st_mtime_ns, meta.st_ino)  # each commit renames a new file into place
             if seen != self._newest.seen:
                 self._index.reload()
-                if self._current:
-                    self._stems.look_in(self._index.searcher())
+                self._stems.look_in(self._index.searcher())
                 self._newest.renew(seen)
             marks = [_stamp(path / UNREACHED_FILE) for path in self.beside]
             if marks != self._newest.marks:

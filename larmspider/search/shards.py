@@ -346,17 +346,8 @@ class WorkersSearcher(Searcher):
     def marker(self, query: str) -> SnippetMaker:
         return self._shards[0].marker(query)
 
-    @property
-    def corrects(self) -> bool:
-        return all(shard.corrects for shard in self._shards)
-
-    @property
-    def knows_digits(self) -> bool:
-        return any(shard.knows_digits for shard in self._shards)
-
     def has_field(self, name: str) -> bool:
-        known = all(shard.knows_fields for shard in self._shards)
-        return known and any(shard.has_field(name) for shard in self._shards)
+        return any(shard.has_field(name) for shard in self._shards)
 
     def examined(
         self,

@@ -40,15 +40,15 @@ def read_server_file(directory: Path) -> tuple[str, str] | None:
 
 def own_access(directory: Path) -> tuple[str, str] | None:
     """Address, and what a command of the crawl's user sends in place of the token: no wrong token
-    of others stands in its way. A crawl of an earlier version takes the token."""
+    of others stands in its way."""
     found = _server_file(directory)
-    return None if found is None else (found["url"], found.get("key") or found["token"])
+    return None if found is None else (found["url"], found["key"])
 
 
 def _server_file(directory: Path) -> dict[str, str] | None:
     try:
         found = json.loads((directory / SERVER_FILE).read_text("utf-8"))
-        url, known = found["url"], (found["token"], found.get("key", ""))
+        url, known = found["url"], (found["token"], found["key"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     is_one = isinstance(url, str) and url.startswith("http://")

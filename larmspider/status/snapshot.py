@@ -82,13 +82,10 @@ class Gauges:
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
         """The reverse of as_json(). Raises TypeError or KeyError for anything else."""
-        names = [one.name for one in fields(cls) if one.name not in LATER or one.name in found]
-        named = {name: found[name] for name in names}
+        named = {one.name: found[one.name] for one in fields(cls)}
         return cls(**{**named, "orders": Overrides.from_json(found["orders"])})
 
 
-LATER = ("threads", "hosts")
-"""Fields that gauges of an earlier version lack."""
 _SUMS = ("pages", "bytes", "links", "in_flight", "failures", "memory", "hosts")
 
 

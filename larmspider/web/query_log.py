@@ -194,23 +194,11 @@ def _opened(path: Path) -> sqlite3.Connection:
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute("PRAGMA secure_delete = ON")
         database.execute(_TABLE)
-        _add_plain(database)
         database.execute(_INDEX)
     except BaseException:
         database.close()
         raise
     return database
-
-
-def _add_plain(database: sqlite3.Connection) -> None:
-    """The column ``plain`` for a file of an earlier version."""
-    database.execute("BEGIN IMMEDIATE")  # another process may be about to do so, too
-    if "plain" not in (row[1] for row in database.execute("PRAGMA table_info(queries)")):
-        database.execute("ALTER TABLE queries ADD COLUMN plain TEXT")
-        queries = database.execute("SELECT DISTINCT query FROM queries").fetchall()
-        accented = [(plain, query) for (query,) in queries if (plain := _plain(query))]
-        database.executemany("UPDATE queries SET plain = ? WHERE query = ?", accented)
-    database.execute("COMMIT")
 
 
 def _plain(query: str) -> str | None:

@@ -35,7 +35,6 @@ from larmspider.workdir.frames import open_stored
 from larmspider.workdir.manifest import (
     CHECKSUMS,
     CUT_BACK,
-    EARLIER,
     FORMAT,
     LOCK,
     MANIFEST,
@@ -47,7 +46,6 @@ from larmspider.workdir.manifest import (
     SHARED,
     WORKER_LOG,
     differing,
-    earlier_rules_in,
     files_in,
     is_shared,
     manifest_of,
@@ -139,8 +137,6 @@ class CrawlDirectory:
             if earlier is not None:
                 self.manifest["began"] = earlier.get("began")
                 self._note_other_rules(earlier)
-                if names := list(earlier_rules_in(earlier)):
-                    self.manifest[EARLIER] = names
                 if earlier.get(CUT_BACK) or earlier.get("end") in (None, "broken"):
                     self.manifest[CUT_BACK] = True
                 note_restricted(self.manifest, restricted_hosts([earlier]))
@@ -216,8 +212,10 @@ class CrawlDirectory:
 
     def _say_where_from(self) -> None:
         """Log in one line that crawl.json cannot be used, and what stands in for it."""
+        if self.fresh:
+            return
         found = read_or_copy(self.path)
-        if not found.trouble or self.fresh:
+        if not found.trouble:
             return
         if found.copied:
             logger.warning("%s: it is made anew from its copy in the frontier", found.trouble)
@@ -236,18 +234,26 @@ class CrawlDirectory:
 
     def _refuse_if_taken(self) -> None:
         present = [path for path in self.path.iterdir() if not self._may_lie_there(path)]
-        described = (self.path / MANIFEST).exists() or read_or_copy(self.path).copied
+        described = (self.path / MANIFEST).exists() or self._has_copy()
         if present and not described:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds other files ({present[0].name}): name an empty"
                 " directory, or one that does not exist yet, with -s LARM_DIR=DIR"
             )
+        if described and not self.fresh:
+            read_or_copy(self.path)  # raises for another format
         if described:
             self._refuse_other_kind(self._earlier_if_any())
         if self.fresh:
             self._refuse_to_delete()
         elif described and not self.anyway and (earlier := self._earlier()) is not None:
             self._refuse_another(earlier)
+
+    def _has_copy(self) -> bool:
+        try:
+            return read_or_copy(self.path).copied
+        except CrawlDirError:  # of another format
+            return True
 
     def _refuse_other_kind(self, earlier: dict[str, Any]) -> None:
         if earlier.get(MERGED) and not self.fresh:

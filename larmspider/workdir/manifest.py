@@ -39,7 +39,9 @@ WORKER_LOG = "worker.log"
 """The output of a worker that ``scrapy workers`` has started."""
 _KEPT = (MANIFEST, LOCK)
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS")
-FORMAT = 1
+FORMAT = 2
+"""Of the directory and its text files: raise it with every change after which this larmspider
+cannot go on with, or read, what an earlier release wrote (docs/internals/formats.md)."""
 SHARED = "workers"
 """The key that a manifest has where each worker of the crawl has a directory in LARM_DIR."""
 
@@ -68,10 +70,6 @@ EXACT_FORM = (
     "LARM_LOWERCASE_PATH_EXCEPTIONS", "LARM_SESSION_IDS",
 )  # fmt: skip
 """Settings that make the exact form of a URL, and so its key in the frontier."""
-EARLIER_RULES: dict[str, Any] = {"LARM_CANONICAL_RULES": "always", "LARM_BARE_PERCENT": "always"}
-"""The settings of a crawl whose manifest does not name them: LARM's rules."""
-EARLIER = "earlier_rules"
-"""The key that a manifest has where a version without some of these has begun: their names."""
 
 _DECIDE_NOTHING = (
     "larmspider.middlewares.copies.CopiesMiddleware",
@@ -93,11 +91,9 @@ _DECIDE = (
     "LARM_LOWERCASE_PATH", "LARM_BARE_PERCENT", "LARM_LOWERCASE_PATH_EXCEPTIONS",
     "LARM_SESSION_IDS", "LARM_PATH_DEPTH_LIMIT", "LARM_PATH_REPEATS_LIMIT",
     "LARM_CALENDAR_HORIZON_MONTHS", "LARM_MAX_REDIRECTS",
-    "URLLENGTH_LIMIT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY",
+    "URLLENGTH_LIMIT", "DEPTH_LIMIT", "ROBOTSTXT_OBEY", "LARM_FOLLOW_LANGUAGES",
 )  # fmt: skip
 """Settings that decide which URLs a crawl takes: a part of its identity."""
-_DECIDE_IF_SET = ("LARM_FOLLOW_LANGUAGES",)
-"""Such settings that earlier versions did not have: no part of it while they are empty."""
 
 
 def manifest_of(crawler: Crawler) -> dict[str, Any]:
@@ -114,14 +110,6 @@ def manifest_of(crawler: Crawler) -> dict[str, Any]:
         "stores": files_of_stores(crawler.settings),
         "files": files_of_others(crawler.settings),
         "began": now(),
-    }
-
-
-def earlier_rules_in(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a crawl goes on with whatever is set: there were none when it began."""
-    known, noted = manifest.get("settings", {}), manifest.get(EARLIER, ())
-    return {
-        name: value for name, value in EARLIER_RULES.items() if name not in known or name in noted
     }
 
 
@@ -188,9 +176,6 @@ def identity_of(crawler: Crawler) -> dict[str, Any]:
         if name.endswith("_FILE") and value:
             value = _digest(Path(value).expanduser())
         identity[name] = value
-    for name in _DECIDE_IF_SET:
-        if value := options.typed(settings, name):
-            identity[name] = value
     return identity
 
 
@@ -204,20 +189,14 @@ def filters_of(settings: BaseSettings) -> list[str]:
 def class_name(path: str) -> str:
     """The last part of an import path: a later version may move a class, but keeps its name.
 
-    >>> class_name("larmspider.middlewares.seen.SeenFilter")
+    >>> class_name("larmspider.middlewares.visited.SeenFilter")
     'SeenFilter'
     """
-    return path.rpartition(".")[2].rstrip("'>")  # "<class 'seen.SeenFilter'>" was written as well
+    return path.rpartition(".")[2]
 
 
 def differing(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The first part in which two identities differ, filters by class name; "": one crawl."""
-    earlier = {name: value for name, value in EARLIER_RULES.items() if name in now}
-    if "LARM_CANONICAL_RULES" in earlier and "LARM_CANONICAL_RULES" not in was:
-        lowercase = was.get("LARM_LOWERCASE_PATH")  # was True unless set otherwise
-        if lowercase is True and now.get("LARM_LOWERCASE_PATH") is None:
-            was = dict(was) | {"LARM_LOWERCASE_PATH": None}
-    was = earlier | dict(was)
     return next(
         (part for part in (*now, *was) if _comparable(was, part) != _comparable(now, part)), ""
     )

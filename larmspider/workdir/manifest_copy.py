@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from larmspider.errors import CrawlDirError
+from larmspider.errors import CrawlDirError, OtherFormatError
 from larmspider.formatting import json_escaped
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.workdir.manifest import FORMAT, MANIFEST
@@ -48,13 +48,10 @@ def packed(manifest: Mapping[str, Any]) -> bytes:
     return _dumped({**kept, SUM: _sum(kept)})
 
 
-def is_as_written(content: bytes, copy: bytes = b"") -> bool:
-    """Whether the content of a crawl.json fits its checksum. Earlier versions wrote none, neither
-    here nor into ``copy``, the one in the frontier."""
+def is_as_written(content: bytes) -> bool:
+    """Whether the content of a crawl.json fits its checksum."""
     manifest = json.loads(content)
-    if SUM not in manifest:
-        return SUM.encode() not in copy
-    return bool(manifest.pop(SUM) == _sum(manifest))
+    return bool(manifest.pop(SUM, "") == _sum(manifest))
 
 
 def _sum(manifest: Mapping[str, Any]) -> str:
@@ -68,7 +65,7 @@ def _dumped(manifest: Mapping[str, Any]) -> bytes:
 
 def read_or_copy(path: Path) -> Found:
     """The manifest of a directory, or the copy of one that cannot be read. Raises CrawlDirError
-    for a manifest of a later version."""
+    for a manifest of another format."""
     manifest, trouble = _read(path / MANIFEST)
     if manifest is not None:
         return Found(manifest)
@@ -89,12 +86,13 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, str]:
         return None, f"{file} cannot be read: {error.strerror}"
     if not content.strip(b"\0 \n"):
         return None, f"{file} is empty"
-    manifest, why = unpacked(content)
+    manifest, why = unpacked(content, file)
     return manifest, f"{file} {why}" if why else ""
 
 
-def unpacked(content: bytes) -> tuple[dict[str, Any] | None, str]:
-    """A manifest, or why ``content`` is none."""
+def unpacked(content: bytes, file: Path) -> tuple[dict[str, Any] | None, str]:
+    """A manifest, or why the ``content`` of ``file`` is none. Raises CrawlDirError for a manifest
+    of another format."""
     try:
         manifest = json.loads(content.decode())
     except RecursionError:
@@ -109,11 +107,9 @@ def unpacked(content: bytes) -> tuple[dict[str, Any] | None, str]:
     manifest.pop(SUM, None)
     if version == FORMAT:
         return manifest, ""
-    if isinstance(version, int) and version > FORMAT:
-        raise CrawlDirError(
-            f"{MANIFEST} is not of format {FORMAT}, the one this version reads, but of {version}"
-        )
-    return None, f"is not of format {FORMAT}, the one this version reads"
+    if isinstance(version, int):
+        raise OtherFormatError(str(file), version, FORMAT)
+    return None, "has no format"
 
 
 def _copy_in(path: Path) -> tuple[dict[str, Any] | None, bool]:
@@ -130,7 +126,7 @@ def _copy_in(path: Path) -> tuple[dict[str, Any] | None, bool]:
             committed |= _is_used(frontier / "data.mdb")
             continue
         if note:
-            manifest, _ = unpacked(note)
+            manifest, _ = unpacked(note, frontier)
             if manifest is not None:
                 return manifest, True
     return None, committed

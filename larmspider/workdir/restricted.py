@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 EVERY_HOST = "*"
 """The pattern of all hosts: what a crawl of unknown hosts restricts."""
 _CREDENTIALS = "credentials"
-"""The key of crawl.json that has the patterns of restricted hosts; earlier versions wrote true."""
+"""The key of crawl.json that has the patterns of restricted hosts."""
 _PAGES = ("store.log", "store.log.zst", "index/meta.json")
 """Files that only a directory with pages has."""
 
@@ -118,8 +118,8 @@ def _by_manifest(manifest: Mapping[str, Any]) -> Iterator[str]:
             yield from (host if host == FILES else str(HostPattern.parse(host)) for host in kept)
         except (ConfigError, TypeError) as error:
             raise CrawlDirError(f"{MANIFEST}: {_CREDENTIALS}: {error}") from None
-    elif kept:
-        yield EVERY_HOST  # an earlier version did not note which
+    elif kept is not None:
+        raise CrawlDirError(f"{MANIFEST}: {_CREDENTIALS}: expected a list of hosts")
     seeds = manifest.get("seeds")
     if any(str(seed).startswith("file:") for seed in (seeds if isinstance(seeds, list) else ())):
         yield FILES

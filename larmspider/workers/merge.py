@@ -14,13 +14,15 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import merge as merge_sorted
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from larmspider.crawl.reader import WorkerDirectory
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, latest_wins
@@ -40,9 +42,9 @@ from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.rebuild import stored_documents
 from larmspider.index.unreached import carry_over
 from larmspider.index.version import (
+    check_format,
     has_index,
     note_restricted_of,
-    outdated,
     restricted_of,
     stemmer_of,
 )
@@ -116,10 +118,8 @@ def merge(
         _check_frames(worker)
         if worker.logs.size("store.log") and not has_index(worker.index_dir) and indexed:
             raise CrawlDirError(f"{worker.index_dir} is missing or broken, other workers have one")
-        if has_index(worker.index_dir) and outdated(worker.index_dir):
-            raise CrawlDirError(
-                f"{worker.index_dir} is of an earlier version: 'scrapy reindex' makes it anew"
-            )
+        if has_index(worker.index_dir):
+            check_format(worker.index_dir)
     if restricted is None:
         restricted = crawl.restricted()
     draft = target.with_name(f"{target.name}{_DRAFT}")

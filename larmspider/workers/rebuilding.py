@@ -196,7 +196,7 @@ def _redis_of(
     """A link to the Redis of the crawl, and its keys: the one that REDIS_URL names, or the private
     one, which runs meanwhile. ``begun``: the number of partitions, 0 where it is not known."""
     from larmspider.cluster.keys import Keys
-    from larmspider.cluster.loading import begun_with
+    from larmspider.cluster.loading import begun_with, refuse_other_format
     from larmspider.cluster.membership import PARTITIONS, cluster_settings
     from larmspider.cluster.redis_client import link_to
     from larmspider.cluster.redis_server import PrivateRedis
@@ -209,5 +209,6 @@ def _redis_of(
         link = link_to(wanted)
         stack.callback(link.client.close)
         (known,) = link.run([("GET", Keys(spider, 1).crawl("format"))])
+        refuse_other_format(known, link.name)
         partitions = cluster_settings(wanted).partitions or begun or begun_with(known) or PARTITIONS
         yield link, Keys(spider, partitions)

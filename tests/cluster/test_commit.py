@@ -189,17 +189,6 @@ def test_no_argument_of_a_commit_is_longer_than_redis_takes(redis_server, tmp_pa
         backend.close()
 
 
-def test_a_part_list_of_another_commit_does_not_count(store):
-    """A worker of an earlier version writes its record without one, over a record that had one."""
-    backend = store.join("w1", MINE)
-    backend.link.part_bytes = 10
-    backend.add([page for h in HOSTS if backend.owns((page := entry(f"http://{h}/0")).key)])
-    backend.checkpoint({})
-    store.client.hset(store.keys.commit("w1"), mapping={"id": "0123456789abcdef", "visits": b""})
-    assert backend._committer.read("w1").visits == b""
-    backend.close()
-
-
 def test_killed_after_redis_and_before_its_own_disk(store):
     """Its visits come from the commit record."""
     scene = Scene(store)

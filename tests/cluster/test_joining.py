@@ -35,8 +35,8 @@ def membership(server, name):
     return Membership(server.client(), "test", name, lease_secs=15, partitions=8)
 
 
-def written_by_an_earlier_version(crawler):
-    """The description that a version wrote in which the filters had other modules."""
+def written_before_the_filters_moved(crawler):
+    """The description of a version in which the filters had other modules."""
     described = description(crawler)
     paths = described["crawl"]["filters"]
     described["crawl"]["filters"] = [f"larm.older.{path.rpartition('.')[2]}" for path in paths]
@@ -45,8 +45,8 @@ def written_by_an_earlier_version(crawler):
 
 @pytest.mark.parametrize("at_work", [False, True])
 def test_filters_are_compared_by_class_name(server, crawler, at_work):
-    """A crawl of an earlier version is gone on with, beside its workers or after they have left."""
-    text = written_by_an_earlier_version(crawler(LENGTH, TRAPS))
+    """A class that has moved is the same filter, beside its workers or after they have left."""
+    text = written_before_the_filters_moved(crawler(LENGTH, TRAPS))
     first, second = membership(server, "w1"), membership(server, "w2")
     first.join(text)
     if not at_work:

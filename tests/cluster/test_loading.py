@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from math import inf
@@ -14,14 +13,15 @@ from typing import Any
 
 import pytest
 import redis
+from msgspec.structs import replace
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import partitions_of
 from larmspider.cluster.membership import PARTITIONS
 from larmspider.cluster.redis_client import RedisLink
-from larmspider.cluster.redis_records import pack_outdated, pack_record, unpack_record
+from larmspider.cluster.redis_records import pack_outdated
 from larmspider.cluster.shared_backend import RedisBackend
-from larmspider.cluster.shared_refresh import SharedRefresh, adopt
+from larmspider.cluster.shared_refresh import SharedRefresh
 from larmspider.errors import ConfigError
 from larmspider.frontier.delete_gate import DeleteGate
 from larmspider.frontier.deletes import Observation
@@ -40,6 +40,7 @@ from larmspider.frontier.storage.records import (
     UrlState,
     pack_visit,
     unpack_positions,
+    unpack_visit,
     url_key,
 )
 from larmspider.pipelines.compaction import DONE, PLAN, finish
@@ -778,40 +779,11 @@ def test_a_note_that_is_of_no_host_stays_with_its_worker(store, workers):
         replace(OK, url="http://a/", last_modified="Sun, 06 Nov 1994 08:49:97 GMT", stored=1.0),
     ],
 )
-def test_records_in_redis_are_as_they_were(visit: FetchRecord) -> None:
-    """Of this version, and of earlier ones, which had them there as disks have."""
-    packed = pack_record(visit, 7)
-    assert unpack_record(packed) == unpack_record(pack_visit(visit, 7)) == (visit, 7)
-    found, _ = unpack_record(packed)
-    assert (found.stored, found.shard) == (visit.stored, visit.shard)
-    assert len(packed) <= len(pack_visit(visit, 7)) - 30
-
-
-def test_visits_of_an_earlier_version_come_from_the_directories_of_its_workers(store, workers):
-    """Redis had no records then. What it does not know any more is left out, and of two versions of
-    a page the later one counts."""
-    one, two = workers("w1", "w2")
-    store.assign(one, BLOCKS)
-    one.add(entries(*"1234"))
-    one.acknowledge([(e.key, replace(OK, due=9.0)) for e in one.pop("a:80", 0.0, 4)])
-    one.checkpoint({})
-    pass_on(store, one, two)
-    gone, again, *others = [e.key for e in entries(*"1234")]
-    two.forget([gone])
-    two.schedule([(again, 1.0)])
-    two.due("a:80", 9.0, until=1.0)
-    two.acknowledge([(again, replace(OK, time=OK.time + 5))])
-    two.checkpoint({})
-    folders = [worker.files.path.parent for worker in (one, two)]
-    assert not adopt(one.link, store.keys, folders), "all are there"
-    for at in BLOCKS:
-        store.client.delete(store.keys.partition("visits", at))
-    assert adopt(one.link, store.keys, folders) == 3
-    (three,) = workers("w3")
-    pass_on(store, two, three)
-    assert three.visit(gone) is None
-    assert [three.visit(key).shard for key in (again, *others)] == ["w2", "w1", "w1"]
-    assert three.visit(again).time == OK.time + 5
+def test_records_come_back_as_they_were(visit: FetchRecord) -> None:
+    packed = pack_visit(visit, 7)
+    found = unpack_visit(packed)
+    assert found == visit
+    assert (found.stored, found.shard, found.inlinks) == (visit.stored, visit.shard, 7)
 
 
 def test_a_page_that_leaves_while_its_visit_is_committed_is_known_no_more(store, workers):
@@ -908,7 +880,7 @@ class Worker:
         """Blocks that were given up with it."""
         self.frontier.checkpoint({})
         gone = self.blocks.committed()
-        self.frontier.add_forwarded(self.backend.take_inbox(), self.backend.take_links())
+        self.frontier.add_forwarded(self.backend.take_inbox())
         return gone
 
     def pop(self) -> Lease | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from scrapy.settings import Settings
 
-from larmspider.cluster.reader import RedisReader, waiting_of
+from larmspider.cluster.reader import RedisReader
 from larmspider.crawl.worker_dirs import WorkersFrontierReader
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -123,14 +122,3 @@ def test_a_redis_that_has_gone_is_said_in_one_line(store):
     store.client.connection_pool.disconnect()
     with pytest.raises(CrawlDirError, match="Redis cannot be asked: Error"):
         RedisReader(store.client, store.keys).hosts()
-
-
-def test_a_cluster_that_is_away_is_said_in_one_line(tmp_path):
-    """Its client connects when it is made."""
-    params = {"redis_cls": "redis.cluster.RedisCluster"}
-    settings = Settings({"REDIS_URL": "redis://127.31.0.1:9/0", "REDIS_PARAMS": params})
-    manifest = {"spider": "test", "workers": {"redis": "redis://127.31.0.1:9/0"}}
-    with waiting_of(tmp_path, manifest, settings) as (reader, why):
-        assert reader is None
-    assert "which does not answer" in why
-    assert "\n" not in why

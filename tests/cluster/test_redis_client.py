@@ -264,6 +264,16 @@ def test_a_server_that_is_too_old_is_refused(monkeypatch, redis_server):
     client.close()
 
 
+def test_a_redis_cluster_is_refused(redis_server):
+    """By the client that is asked for, before anything is sent, and by what a node says."""
+    params = {"redis_cls": "redis.cluster.RedisCluster"}
+    said = refusal(REDIS_URL="redis://127.0.0.1:9/0", REDIS_PARAMS=params)
+    assert said.startswith("REDIS_PARAMS: redis_cls=redis.cluster.RedisCluster is for a Redis Clus")
+    node = redis_server(cluster_enabled="yes", appendfsync="no")
+    said = refusal(REDIS_URL=node.url)
+    assert "is a node of a Redis Cluster, which holds no crawl: expected one Redis server" in said
+
+
 def test_what_is_no_redis_is_refused():
     """A web server, say."""
     with socket.create_server(("127.31.0.1", 0)) as listening:
@@ -361,7 +371,7 @@ def until(true):
         time.sleep(0.01)
 
 
-# Keys of one block lie on one node of a cluster, and blocks are even parts of all hosts.
+# Blocks are even parts of all hosts.
 
 
 @pytest.mark.parametrize("blocks", [1, 3, 256, 16_384])

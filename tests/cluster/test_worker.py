@@ -380,7 +380,7 @@ class Waiting:
     def commit(self):
         """A checkpoint."""
         self.seeds.seal()
-        asyncio.run(self.seeds.committed())
+        asyncio.run(self.seeds.committed(b"commit", 0))
 
     def read(self, times=1):
         """So many ticks; each queues a slice."""

@@ -57,18 +57,18 @@ def test_page_prints_the_bytes_that_were_served(server: DemoServer, folder: Path
     "command", [("reindex",), ("crawl", "intranet", "-a", "refresh=index")], ids="+".join
 )
 def test_the_index_is_made_anew(folder: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
-    """By either word: one of an earlier version, of this one, or one that is gone."""
+    """By either word: one of another format, of this one, or one that is gone."""
     crawl = shutil.copytree(folder / "crawl", tmp_path / "crawl")
     meta = crawl / "index" / "larmspider-index.json"
-    meta.write_text('{"schema": 1, "stemmer": "english"}')
+    meta.write_text('{"format": 2, "stemmer": "english"}')
     ran = scrapy("search", "Reisekosten", cwd=tmp_path)
-    assert ran.status == 1
+    assert ran.status == 2
     assert "scrapy reindex makes it anew" in ran.err
     for _ in range(2):
         ran = scrapy(*command, cwd=tmp_path)
         assert ran.status == 0, ran.err
         assert f"{crawl}: the search index is new, " in ran.out
-        assert ": it is made" in ran.err
+        assert " is made anew" in ran.err
         assert scrapy("search", "Reisekosten", "--json", cwd=tmp_path).json["total"] == 1
         shutil.rmtree(crawl / "index")
     with lock(crawl / "lock"):
@@ -87,9 +87,9 @@ def test_reindex_makes_the_indexes_of_all_workers_anew(folder: Path, tmp_path: P
     manifest = json.loads((folder / "crawl" / "crawl.json").read_text()) | {"workers": {}}
     (tmp_path / "crawl" / "crawl.json").write_text(json.dumps(manifest))
     meta = tmp_path / "crawl" / "w1" / "index" / "larmspider-index.json"
-    meta.write_text('{"schema": 1, "stemmer": "english"}')
+    meta.write_text('{"format": 2, "stemmer": "english"}')
     ran = scrapy("search", "Reisekosten", cwd=tmp_path)
-    assert (ran.status, "w1/index: the search index has version 1" in ran.err) == (1, True)
+    assert (ran.status, "w1/index: the search index has format 2" in ran.err) == (2, True)
     ran = scrapy("reindex", "--json", cwd=tmp_path)
     assert ran.status == 0, ran.err
     assert set(ran.json["pages"]) == {str(tmp_path / "crawl" / worker) for worker in ("w1", "w2")}
@@ -263,7 +263,11 @@ def test_explain_knows_what_was_fetched_when(server: DemoServer, folder: Path) -
         (["page", "http://a/", "http://b/"], 2, "exactly one URL"),
         (["explain"], 2, "exactly one URL"),
         (["explain", "http://h/", "--dir", "broken"], 1, "crawl.json cannot be read"),
-        (["explain", "http://h/", "--dir", "future"], 1, "is not of format 1"),
+        (
+            ["explain", "http://h/", "--dir", "future"],
+            2,
+            "crawl.json has format 99, this larmspider reads 2",
+        ),
     ],
 )
 def test_what_cannot_be_answered_is_one_clear_line(
@@ -468,7 +472,7 @@ def test_a_directory_without_links_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "crawl").mkdir()
     ran = scrapy("links", cwd=tmp_path)
     assert (ran.status, len(ran.err.splitlines())) == (1, 1)
-    (tmp_path / "crawl" / "crawl.json").write_text('{"format": 1}')
+    (tmp_path / "crawl" / "crawl.json").write_text('{"format": 2}')
     ran = scrapy("links", cwd=tmp_path)
     assert (ran.status, len(ran.err.splitlines())) == (1, 1)
 

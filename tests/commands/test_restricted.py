@@ -89,7 +89,7 @@ def of_workers(tmp_path: Path) -> Path:
     other.store("http://pay/", Page("http://pay/", mime="text/plain", body=b"y", text="y"))
     other.end()
     other.make_frontier(["http://pay/"])
-    manifest = {"format": 1, "began": "b", "workers": {"redis": "redis://127.0.0.1:1/0"}}
+    manifest = {"format": 2, "began": "b", "workers": {"redis": "redis://127.0.0.1:1/0"}}
     (root / "crawl.json").write_text(json.dumps(manifest))
     return root
 

@@ -138,7 +138,7 @@ def test_pages_that_left_by_themselves_are_queued_again(
 def test_a_crawl_of_workers_whose_redis_nobody_names_is_not_changed(
     tmp_path: Path, crawler_for: Callable[..., Crawler]
 ) -> None:
-    manifest = {"format": 1, "spider": "intranet", "workers": {"redis": "redis://other:6379/0"}}
+    manifest = {"format": 2, "spider": "intranet", "workers": {"redis": "redis://other:6379/0"}}
     (tmp_path / "crawl.json").write_text(json.dumps(manifest))
     rule = Rule("host", "wiki")
     with pytest.raises(ConfigError, match=r"Redis \(redis://other:6379/0\): expected -s REDIS_URL"):
@@ -150,7 +150,7 @@ def test_a_crawl_whose_workers_are_starting_is_not_changed(
     tmp_path: Path, crawler_for: Callable[..., Crawler]
 ) -> None:
     """Not even for a moment: each of them is to find its directory free."""
-    manifest = {"format": 1, "spider": "intranet", "workers": {}}
+    manifest = {"format": 2, "spider": "intranet", "workers": {}}
     (tmp_path / "redis").mkdir()
     (tmp_path / "crawl.json").write_text(json.dumps(manifest))
     (tmp_path / "vm-1").mkdir()

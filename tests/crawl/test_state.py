@@ -18,7 +18,7 @@ BEGAN, ENDED = "2026-01-31T12:00:00Z", "2026-01-31T13:00:00Z"
 
 def crawl(path: Path, **more: Any) -> Path:
     path.mkdir(parents=True, exist_ok=True)
-    (path / "crawl.json").write_text(json.dumps({"format": 1, "began": BEGAN, **more}))
+    (path / "crawl.json").write_text(json.dumps({"format": 2, "began": BEGAN, **more}))
     (path / "lock").touch()
     return path
 

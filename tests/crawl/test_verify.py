@@ -350,17 +350,8 @@ def test_each_flipped_byte_of_the_manifest_is_named(crawl: CrawlDir) -> None:
     assert unnamed == []
 
 
-def test_a_manifest_without_a_checksum_is_not_damaged(crawl: CrawlDir) -> None:
-    """An earlier version wrote it."""
-    file = crawl.path / "crawl.json"
-    manifest = json.loads(file.read_text())
-    del manifest["crc32"]
-    file.write_text(json.dumps(manifest))
-    assert of_files(checked(crawl)) == set()
-
-
 def test_a_crawl_without_checksums_misses_none(crawl: CrawlDir) -> None:
-    """It was killed, or an earlier version made it."""
+    """It was killed."""
     shutil.rmtree(crawl.path / "sums")
     (crawl.path / "frontier" / "sealed.json").unlink(missing_ok=True)
     (crawl.path / "index" / "sealed.json").unlink(missing_ok=True)

@@ -96,7 +96,7 @@ def test_settings_of_scrapy_redis_that_mean_nothing_are_named_once(
 def test_a_crawl_that_compares_no_pages_is_warned(
     changed: dict[str, str], warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SPIDER_MIDDLEWARES of an earlier version has no CopiesMiddleware."""
+    """SPIDER_MIDDLEWARES of the user's own may have no CopiesMiddleware."""
     settings = Settings()
     settings.setmodule("larmspider.settings")
     name_unproven(settings)
@@ -131,7 +131,6 @@ def test_the_log_level_is_a_name_or_a_number(said: str, level: int | str) -> Non
 @pytest.mark.parametrize(
     "began_with, asked, resume, expected",
     [
-        ({}, "proven", "", "always"),
         ({"LARM_CANONICAL_RULES": "proven"}, "always", "", "always"),
         ({"LARM_CANONICAL_RULES": "proven"}, "always", "anyway", "proven"),
         ({"LARM_CANONICAL_RULES": "never"}, "proven", "anyway", "never"),
@@ -140,39 +139,13 @@ def test_the_log_level_is_a_name_or_a_number(said: str, level: int | str) -> Non
 def test_a_crawl_keeps_the_rules_that_make_its_keys(
     tmp_path: Path, began_with: dict[str, object], asked: str, resume: str, expected: str
 ) -> None:
-    """One of an earlier version those of LARM; without resume=anyway another rule is refused."""
+    """Without resume=anyway another rule is refused."""
     manifest = {"format": FORMAT, "settings": began_with}
     (tmp_path / "crawl.json").write_text(json.dumps(manifest))
     settings = Settings({"LARM_DIR": str(tmp_path), "LARM_CANONICAL_RULES": asked})
     settings.set("LARM_RESUME", resume)
     settle_canonical_rules(settings)
     assert settings["LARM_CANONICAL_RULES"] == expected
-
-
-@pytest.mark.parametrize(
-    "began_with, expected",
-    [
-        ({}, "always"),
-        ({"LARM_CANONICAL_RULES": "proven"}, "always"),
-        ({"LARM_CANONICAL_RULES": "proven", "LARM_BARE_PERCENT": None}, None),
-    ],
-)
-def test_a_crawl_that_is_older_than_a_rule_goes_on_without_it(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    began_with: dict[str, object],
-    expected: str | None,
-) -> None:
-    """100% and 100%25 have one key in its frontier and stores, and it says so; a new one tells them
-    apart."""
-    caplog.set_level("INFO")
-    manifest = {"format": FORMAT, "settings": began_with}
-    (tmp_path / "crawl.json").write_text(json.dumps(manifest))
-    for resume in ("", "anyway"):
-        settings = Settings({"LARM_DIR": str(tmp_path), "LARM_RESUME": resume})
-        settle_canonical_rules(settings)
-        assert settings.get("LARM_BARE_PERCENT") == expected
-    assert ("=always); " in caplog.text) == (expected == "always")
 
 
 def test_a_new_crawl_has_the_rules_that_are_asked_for(tmp_path: Path) -> None:

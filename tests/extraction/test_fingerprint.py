@@ -180,7 +180,7 @@ def test_what_changes_from_fetch_to_fetch_is_learned_and_all_else_is_news() -> N
 
 
 def test_a_signature_is_the_fingerprint_while_nothing_is_volatile() -> None:
-    """So the first visits, and those of earlier versions, can be compared."""
+    """So the first visits can be compared."""
     assert signature(page(LONG)) == fingerprint(page(LONG)) == signature(page(LONG), Volatile())
 
 

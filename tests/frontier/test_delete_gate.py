@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from larmspider.extraction.fingerprint import link_signature, signature
 from larmspider.extraction.html import extract

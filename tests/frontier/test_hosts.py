@@ -36,16 +36,12 @@ def test_states_that_cannot_follow(before, after):
         HostRecord("wiki:80", state=before).change(after)
 
 
-def test_a_record_of_before_has_nothing_to_tell_of_failures():
-    """Its texts end with the reason."""
+def test_whether_a_host_is_on_probation_is_not_kept():
     told = HostRecord("h:80", state=S, reason="dns", last_kind="dns", robots_answer="404")
     told.robots_time, told.silent_since = 1_700_000_000.0, 1_700_000_001.0
-    packed = pack_host(told)
-    assert unpack_host(packed) == told
-    before = packed[: packed.index(b"dns\0") + 3]
-    assert unpack_host(before) == HostRecord("h:80", state=S, reason="dns")
-    told.silent_since = 0.0
-    assert unpack_host(packed[: packed.rindex(b"\0")]) == told, "of a version that did not know it"
+    assert unpack_host(pack_host(told)) == told
+    told.on_probation = True
+    assert not unpack_host(pack_host(told)).on_probation
 
 
 def test_without_rules_it_wakes_as_new():

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from larmspider.extraction.fingerprint import RecentPages
-from larmspider.frontier.aliases import HostAliases, Stage, Trial
+from larmspider.frontier.aliases import Stage
 from larmspider.frontier.deletes import Observation, decide
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
@@ -584,23 +584,6 @@ def test_a_crash_while_the_only_pair_is_compared(site) -> None:
     here.run()
     assert here.counts.merged == 10
     assert len(here.stored) == 10
-
-
-def test_a_trial_whose_url_is_done_is_ended_on_load(site) -> None:
-    """Earlier versions left some behind: their rule would wait for them, and nothing end."""
-    here = site(with_case)
-    here.add("/Page1", "/page1")
-    here.run()
-    first, second = (url_key(f"http://h{target}") for target in here.stored)
-    orphan = HostAliases()
-    orphan.trials.append(Trial(PATH_CASE, second, first, Stage.FETCHING))
-    here.frontier.backend.put_note("aliases h:80", orphan.pack())
-    here.frontier.checkpoint({})
-    here.start()
-    assert here.merger.of("h:80").trials == []
-    here.add(*twins(6))
-    here.run()
-    assert sorted(here.stored) == sorted(twins(6))
 
 
 def test_what_was_merged_into_a_copy_goes_to_its_page(site) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgpack
 import pytest
 
 from larmspider.frontier.delete_gate import (
@@ -32,7 +31,6 @@ from larmspider.frontier.moves import (
     pack_move,
     same_place,
 )
-from larmspider.frontier.revisiting import NOTE
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import Kept, Removed
 from tests.middlewares.test_revisits import HOST, World, page
@@ -94,20 +92,6 @@ def test_pages_of_a_host_that_has_moved_leave_after_two_confirmations(to: str) -
     assert found.left == len(world.names)
     assert world.left(3.2) == set()
     assert world.said == []
-
-
-def test_the_first_refresh_of_a_directory_of_before_keeps_what_its_version_kept() -> None:
-    """Its visits have confirmed the redirects; it knew no hosts that move."""
-    world = Moving()
-    world.move()
-    world.run(1)
-    backend = MemoryBackend(world.disk)
-    kept = msgpack.unpackb(backend.note(NOTE) or b"")
-    backend.put_note(NOTE, msgpack.packb({name: kept[name] for name in ("left", "at", "theta")}))
-    backend.checkpoint({})
-    assert world.left(2.1) == set()
-    assert world.left(2.2) == set(), "killed, and gone on with"
-    assert world.left(3.2) == {f"http://h/{name}" for name in world.names}
 
 
 def test_a_host_that_became_two_hosts_has_moved_to_both() -> None:

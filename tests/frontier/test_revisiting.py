@@ -197,11 +197,9 @@ def test_a_page_that_waited_to_be_taken_out_when_the_run_was_killed_is_not_forgo
     ],
     ids=lambda known: str(len(known)),
 )
-def test_notes_of_other_versions_are_gone_on_with(world: World, known: list[Any]) -> None:
-    """Of the run, and of what a host has taught; what is not in them is not known."""
+def test_a_note_without_later_fields_is_gone_on_with(world: World, known: list[Any]) -> None:
+    """What is not in it is not known; what a later release added is passed over."""
     frontier = world.begin("")
-    run = {"left": 2.0, "at": world.clock.now, "theta": 9.0, "adjusted": 0.0, "swept": True}
-    frontier.backend.put_note("refresh", msgpack.packb(run | {"doubtful": [url_key(PAGES[0])]}))
     frontier.backend.put_note("refresh a:80", msgpack.packb(known))
     frontier.backend.seal()
     frontier.backend.commit({})

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
@@ -342,15 +341,6 @@ def test_a_withdrawal_that_is_stopped_goes_on(told: AnchorTable) -> None:
     told.withdraw(LinkAccess(["hr"]), pages, stop=lambda: True)
     assert given(told) == {OWN: ["canary", "robin"], OTHER: ["canary", "robin"]}
     told.withdraw(LinkAccess(["hr"]), pages)
-    assert given(told) == {OWN: ["canary", "robin"], OTHER: ["robin"]}
-
-
-def test_texts_that_no_page_is_known_to_have_given_are_withdrawn(told: AnchorTable) -> None:
-    """An earlier version did not note what each page gave."""
-    one = page_key(OTHER) + b"\0\0\0\1"
-    told._in_transaction(lambda txn: told._add(txn, Counter([one]), {one: b"x"}, {}, {}))
-    assert "x" in told.texts(OTHER)
-    told.withdraw(LinkAccess(["hr"]), [("http://wiki/b", "http://wiki/b"), (SECRET, SECRET)])
     assert given(told) == {OWN: ["canary", "robin"], OTHER: ["robin"]}
 
 

@@ -19,7 +19,7 @@ from larmspider.extraction.html import extract
 from larmspider.extraction.simhasher import Compared
 from larmspider.index import copies
 from larmspider.index.access import Access
-from larmspider.index.copies import NEAR, Groups, blocks, like, near, pairs
+from larmspider.index.copies import NEAR, Groups, blocks, like, near
 from larmspider.index.outside_links import outside_links
 from larmspider.index.rebuild import rebuild
 from larmspider.index.writer import IndexWriter
@@ -68,7 +68,6 @@ def test_likenesses_that_are_near_share_a_term(differing: int) -> None:
             other ^= 1 << bit
         assert near(one, other)
         assert not set(like(one)).isdisjoint(blocks(other))
-        assert not set(pairs(one)).isdisjoint(pairs(other))
 
 
 def test_a_group_is_what_is_near_its_first_page() -> None:

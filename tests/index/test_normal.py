@@ -13,7 +13,6 @@ from larmspider.index.normal import (
     _SIGNS,
     DIGITS,
     FOLDED,
-    FOLDED_PERSIAN,
     IGNORED,
     Offsets,
     normalized,
@@ -34,7 +33,7 @@ def test_is_nfkc_but_for_signs_and_what_is_not_shown(text: str) -> None:
     for char in (*_SIGNS, *IGNORED):
         text = text.replace(char, "")
     expected = normalize("NFKC", text)
-    for char, plain in (*FOLDED.items(), *FOLDED_PERSIAN.items(), *DIGITS.items()):
+    for char, plain in (*FOLDED.items(), *DIGITS.items()):
         expected = expected.replace(char, plain)
     assert normalized(text) == expected
 

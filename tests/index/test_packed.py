@@ -18,7 +18,6 @@ from larmspider.index.packed import (
     _BEGINNING_BYTES,
     BEGINNING_CHARS,
     PackedPages,
-    ZstdCompressor,
     text_of,
 )
 from larmspider.index.writer import IndexWriter
@@ -56,7 +55,7 @@ def test_pages_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_of_a_very_long_page_the_beginning_is_enough(tmp_path: Path) -> None:
-    """Unless it has pages; and what an earlier version wrote comes as a whole."""
+    """Unless it has pages."""
     pages = PackedPages(tmp_path)
     page = fields(1) | {"body": "é" + "word " * 200_000, "mime": "text/html", "sections": []}
 
@@ -85,8 +84,6 @@ def test_of_a_very_long_page_the_beginning_is_enough(tmp_path: Path) -> None:
     before = len(packb({name: value for name, value in page.items() if name != "body"}))
     padding = "x" * (_BEGINNING_BYTES - before - len(packb("body")) - len(packb("rest")) - 5)
     assert BEGINNING_CHARS < lengths(page | {"rest": padding}) < whole  # the text begins behind it
-    earlier = ZstdCompressor(3).compress(packb(page), ZstdCompressor.FLUSH_FRAME)
-    assert pages.unpack(earlier, beginning=True) == page | {"sections": ()}
 
 
 def test_a_page_that_a_search_looked_at_is_remembered(tmp_path: Path, monkeypatch) -> None:

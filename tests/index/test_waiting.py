@@ -11,14 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgpack
 import pytest
 
 from larmspider.errors import CrawlDirError
 from larmspider.index import waiting, writer
 from larmspider.index.packed import PackedPages
 from larmspider.index.rebuild import rebuild, stored_documents
-from larmspider.index.schema import page_fields
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page, Part, part_url
 from larmspider.search.searcher import Searcher
@@ -258,17 +256,6 @@ def test_an_index_that_is_made_anew_has_what_waits(
         ["a"],
         ["part.txt"],
     ]
-
-
-def test_files_of_an_earlier_version_are_read(slow: IndexWriter, make_page: MakePage) -> None:
-    """It kept no parts, and wrote nothing in place of a page that waited no more."""
-    packed = PackedPages(slow.directory)
-    pages = [(name, page_fields(make_page(name, "word"), "")) for name in "ab"]
-    for _, fields in pages:
-        del fields["parts"]
-    records = [[fields["key"], packed.pack(fields)] for _, fields in pages] + [[URL, None]]
-    (slow.directory / "waiting-7").write_bytes(msgpack.packb(records))
-    assert after_a_kill(slow.directory, "word") == ["b"]
 
 
 def test_a_file_that_cannot_be_read_is_named(slow: IndexWriter, add: Callable[..., None]) -> None:

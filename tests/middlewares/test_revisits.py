@@ -385,7 +385,7 @@ def test_hosts_of_earlier_runs_count_as_not_for_everybody(
     crawler = crawler_for()
     directory = options.larm_dir(crawler.settings)
     directory.mkdir()
-    manifest = {"format": 1, "seeds": ["file:///srv/"], "credentials": ["http://hr"]}
+    manifest = {"format": 2, "seeds": ["file:///srv/"], "credentials": ["http://hr"]}
     (directory / "crawl.json").write_text(json.dumps(manifest))
     seen = RevisitsMiddleware(crawler)._access.page
     assert [seen(url) for url in ("http://hr/a", "http://wiki/", "file:///srv/a")] == [

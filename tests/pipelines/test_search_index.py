@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DontCloseSpider
 from scrapy.settings import Settings
 
 from larmspider.control.reindex import reindex
 from larmspider.crawl.reader import CrawlDir
+from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, url_key
 from larmspider.index import writer
 from larmspider.index.access import Access
 from larmspider.index.link_access import LinkAccess
-from larmspider.index.schema import FILES, SCHEMA_VERSION
+from larmspider.index.schema import FILES
 from larmspider.index.unreached import Unreached
 from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
-from larmspider.pipelines.search_index import RebuildLog, SearchIndexPipeline
+from larmspider.pipelines.search_index import SearchIndexPipeline
 from larmspider.search.searcher import Searcher
 from tests.support.stored_crawl import StoredCrawl, linked, restrict
 
-EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone"
 ELSEWHERE = Link("http://h/b", "http://h/b", REDIRECT)
 RELOAD = Link("http://h/?sid=2", "http://h/", REDIRECT)
 
@@ -229,44 +228,19 @@ def test_what_came_after_the_last_checkpoint_is_in_doubt(
     assert Searcher.open(store.directory).search("zebra").total == 2
 
 
-@pytest.mark.parametrize(
-    ("version", "said"),
-    [
-        (SCHEMA_VERSION - 1, "has version {before}: it is made anew in version {now}, beside the"),
-        (SCHEMA_VERSION, "is made anew in version {now}, beside the old one, as asked"),
-        (None, "There is no search index in {index}: it is made in version {now}"),
-    ],
-)
-def test_a_rebuild_says_why(version: int | None, said: str, tmp_path: Path) -> None:
-    if version is not None:
-        (tmp_path / META_NAME).write_text(json.dumps({"schema": version, "stemmer": "english"}))
-    told: list[str] = []
-    RebuildLog(tmp_path, say=told.append)
-    (line,) = told
-    assert said.format(before=version, now=SCHEMA_VERSION, index=tmp_path) in line
-
-
-def test_an_index_of_an_earlier_version_is_made_anew(
-    crawler_for: Callable[..., Crawler], tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_an_index_of_another_format_is_refused(
+    crawler_for: Callable[..., Crawler], tmp_path: Path
 ) -> None:
-    """When the crawl goes on; the log says so."""
-    caplog.set_level("INFO")
-    shutil.copytree(EARLIER, tmp_path / "crawl")
-    before = Searcher.open(tmp_path / "crawl" / "index").count()
+    """And stays as it is."""
     store = SearchIndexPipeline.from_crawler(crawler_for())
-    store.given_up = store.stopping = lambda: False
-    opening = store.open_spider()
-    assert opening is not None
-    asyncio.run(opening)
-    store.write(Page("http://h/", "http://h/", text="zebra"))
+    store.open_spider()
     asyncio.run(store.close_spider())
-    searcher = Searcher.open(store.directory)
-    assert (searcher.count(), searcher.search("zebra").total) == (before + 1, 1)
-    told = [record.getMessage() for record in caplog.records]
-    assert any(
-        f"has version 2: it is made anew in version {SCHEMA_VERSION}" in line for line in told
-    )
-    assert any(line.startswith(f"The search index is new: {before} pages") for line in told)
+    meta = store.directory / META_NAME
+    meta.write_text('{"schema": 9, "stemmer": "english"}')
+    again = SearchIndexPipeline.from_crawler(crawler_for())
+    with pytest.raises(CrawlDirError, match=r"has format 9, .*: scrapy reindex makes it anew"):
+        again.open_spider()
+    assert meta.read_text() == '{"schema": 9, "stemmer": "english"}'
 
 
 def test_a_crawl_that_is_stopped_says_how_many_pages_wait_for_the_index(
@@ -347,7 +321,6 @@ def test_a_page_that_was_missed_is_marked_until_it_answers_or_leaves(tmp_path: P
 
 @pytest.mark.parametrize("lost", ["marks", "index"])
 def test_marks_that_are_lost_come_from_the_frontier(tmp_path: Path, lost: str) -> None:
-    """A directory of an earlier version has no marks either."""
     crawl = StoredCrawl(tmp_path / "crawl", refresh=True)
     crawl.store("http://h/a", Page("http://h/a", "http://h/a", text="zebra", mime="text/html"))
     crawl.checkpoint()

@@ -27,7 +27,7 @@ DEPTH = "larmspider.middlewares.depth.DepthFilter"
 @pytest.mark.parametrize("url", ["http://[::1]/", "http://[::1]:81/", "http://www.h/"])
 def test_the_host_rules_that_apply_are_named(tmp_path: Path, url: str) -> None:
     """Of addresses too, whose colons are no port's."""
-    (tmp_path / "crawl.json").write_text(json.dumps({"format": 1, "seeds": ["http://h/"]}))
+    (tmp_path / "crawl.json").write_text(json.dumps({"format": 2, "seeds": ["http://h/"]}))
     rules = tmp_path / "hosts.properties"
     rules.write_text("synonym([\\:\\:1])=h\nstartsWith(www.)=\n")
     settings = Settings({"LARM_HOST_RESOLVER_FILE": str(rules)})
@@ -77,18 +77,18 @@ def test_filters_that_are_not_the_crawls_are_told(
     """Verdicts are of the filters in the settings as they are now."""
     listed = {DEPTH: 630, "larmspider.middlewares.length.LengthFilter": 680}
     filters = filters_of(Settings({"SPIDER_MIDDLEWARES": listed}))
-    description = {"format": 1, "seeds": ["http://h/"], "identity": {"filters": filters}}
+    description = {"format": 2, "seeds": ["http://h/"], "identity": {"filters": filters}}
     (tmp_path / "crawl.json").write_text(json.dumps(description))
     settings = Settings({"SPIDER_MIDDLEWARES": listed | changes})
     assert list(changed_filters(settings, CrawlDir(tmp_path))) == note
 
 
 def test_a_filter_whose_module_moved_is_the_crawls_own(tmp_path: Path) -> None:
-    """An import path of an earlier version names the class that today's path names."""
+    """Its class keeps its name."""
     settings = Settings({"SPIDER_MIDDLEWARES": {DEPTH: 630}})
     older = [path.replace(DEPTH, "larmspider.older.DepthFilter") for path in filters_of(settings)]
     assert "larmspider.older.DepthFilter" in older
-    description = {"format": 1, "identity": {"filters": older}}
+    description = {"format": 2, "identity": {"filters": older}}
     (tmp_path / "crawl.json").write_text(json.dumps(description))
     assert list(changed_filters(settings, CrawlDir(tmp_path))) == []
 

@@ -9,7 +9,6 @@ import pytest
 
 from larmspider.index.access import Access
 from larmspider.index.schema import MACHINE_MADE_FACTOR
-from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import Filters
@@ -114,15 +113,3 @@ def test_an_index_made_of_other_pages_comes_behind_them(writer, make_page, monke
         assert found.score == pytest.approx(hit.score, rel=1e-3)
         assert found.prior == pytest.approx(1.0 if hit is hits[0] else MACHINE_MADE_FACTOR)
     assert found.because == "for an index or source code made of others"
-
-
-def test_the_scores_of_an_earlier_index_are_as_they_were(writer, make_page) -> None:
-    """In version 7 priors are not divided by the least."""
-    writer.add(make_page("queues.html", "what a queue is"))
-    writer.commit()
-    score = Searcher.open(writer.directory).search("queue").hits[0].score
-    (writer.directory / META_NAME).write_text('{"schema": 7, "stemmer": "english"}')
-    earlier = Searcher.open(writer.directory)
-    assert earlier.search("queue").hits[0].score == pytest.approx(score / MACHINE_MADE_FACTOR)
-    found = earlier.examined("queue", ["http://wiki.example/queues.html"])
-    assert [one.score for one in found.values()] == pytest.approx([score / MACHINE_MADE_FACTOR])

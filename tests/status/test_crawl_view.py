@@ -15,7 +15,7 @@ from larmspider.status.crawl_view import Source
 
 def a_crawl(directory: Path, **more: object) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
-    manifest = {"format": 1, "began": "b", "seeds": ["http://wiki/"], "settings": {}, **more}
+    manifest = {"format": 2, "began": "b", "seeds": ["http://wiki/"], "settings": {}, **more}
     (directory / "crawl.json").write_text(json.dumps(manifest))
     return directory
 

@@ -27,7 +27,7 @@ def _frontier(path: Path, visits: dict[str, FetchRecord], *, known: bool) -> Fre
     if known:
         # one in 10 days; of 100 pages chosen at random 95 were as stored, others are too old
         checks = {999: [60, 58], 990: [40, 37], 960: [50, 1]}
-        backend.put_note("refresh h:80", msgpack.packb([39.0, 340 * DAY, checks]))
+        backend.put_note("refresh h:80", msgpack.packb([39.0, 340 * DAY, checks, [], [0]]))
     backend.checkpoint({})
     backend.close()
     with FrontierReader(path) as reader:

@@ -162,7 +162,7 @@ def served(folder: Path, *, hidden: bool) -> Served:
     folder.mkdir(exist_ok=True)
     write(folder / "index", hidden=hidden)
     manifest = {
-        "format": 1, "began": "2026", "seeds": [f"http://{PUBLIC}/"],
+        "format": 2, "began": "2026", "seeds": [f"http://{PUBLIC}/"],
         "credentials": [f"http://{HIDDEN}", f"http://{TEAM}"], "settings": {},
     }  # fmt: skip
     (folder / "crawl.json").write_text(json.dumps(manifest))

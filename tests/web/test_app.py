@@ -527,7 +527,7 @@ def test_where_the_crawl_lies_is_told_to_the_operator_alone(
     operator = {"Authorization": f"Bearer {SERVED}"}
     worker, none = tmp_path / "worker", tmp_path / "none"
     shutil.copytree(demo_crawl, worker)
-    (tmp_path / MANIFEST).write_text(json.dumps({"format": 1, SHARED: {}}))
+    (tmp_path / MANIFEST).write_text(json.dumps({"format": 2, SHARED: {}}))
     assert "worker</strong> only" in served(worker).get("/hosts").text
     for folder, targets in (
         (demo_crawl, LOOKS.values()), (worker, ("/hosts",)), (none, ("/", "/stats.json")),

@@ -22,7 +22,7 @@ EMPTY = "e4a6a0577479b2b4"  # the digest of a file that is not there
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Served]:
-    manifest = {"format": 1, "began": "2026", "seeds": ["http://wiki.example/"], "settings": {}}
+    manifest = {"format": 2, "began": "2026", "seeds": ["http://wiki.example/"], "settings": {}}
     (tmp_path / "crawl.json").write_text(json.dumps(manifest))
     with IndexWriter(tmp_path / "index") as index:
         index.add(Page("http://wiki.example/vpn", text="the tunnel", title="Far <b>away"))

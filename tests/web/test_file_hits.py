@@ -29,7 +29,7 @@ PLAN = "file:///srv/share/plans/plan.pdf"
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two files and a page of the web, with the word "budget"."""
     folder = tmp_path_factory.mktemp("files")
-    manifest = {"format": 1, "began": "2026", "seeds": ["http://wiki.example/"], "settings": {}}
+    manifest = {"format": 2, "began": "2026", "seeds": ["http://wiki.example/"], "settings": {}}
     (folder / "crawl.json").write_text(json.dumps(manifest))
     with IndexWriter(folder / "index") as index:
         text = "\f".join(("cover", "the budget of the year", "annex with the budget"))

@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
     """A crawl's directory made by hand: 120 broken targets, of which two are on many pages."""
     crawl = tmp_path / "crawl"
     crawl.mkdir()
-    (crawl / "crawl.json").write_text(json.dumps({"format": 1, "began": "2026-01-31T12:00:00Z"}))
+    (crawl / "crawl.json").write_text(json.dumps({"format": 2, "began": "2026-01-31T12:00:00Z"}))
     links = [link_line(f"http://h/p{n}", "http://h/gone") for n in range(80)]
     links += [link_line(f"http://h/p{n}", "http://other/dead") for n in range(30)]
     links += [link_line(f"http://h/p{n}", "http://h/menu") for n in range(100)]
@@ -188,7 +188,7 @@ def test_a_crawl_that_starts_over_is_counted_anew(
     (folder / "links.log").write_text(link_line("http://n/", "http://n/gone"))
     (folder / "fetch.log").write_text(fetch_line("http://n/gone", "404"))
     draft = folder / "draft"
-    draft.write_text(json.dumps({"format": 1, "began": "2026-02-01T12:00:00Z"}))
+    draft.write_text(json.dumps({"format": 2, "began": "2026-02-01T12:00:00Z"}))
     draft.replace(folder / "crawl.json")
     assert "http://h/gone" not in site.get("/links").text
     text = counted(site).text

@@ -24,7 +24,7 @@ VPN = {"query_string": {"query": "vpn"}}
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("opensearch")
     manifest = {
-        "format": 1, "began": "2026", "seeds": ["http://wiki.example/"],
+        "format": 2, "began": "2026", "seeds": ["http://wiki.example/"],
         "credentials": ["https://*.hr.example"], "settings": {},
     }  # fmt: skip
     (folder / "crawl.json").write_text(json.dumps(manifest))
@@ -233,16 +233,16 @@ def test_the_client_of_opensearch_asks(site: Served) -> None:
         client.close()
 
 
-@pytest.mark.parametrize("damaged", ["version", "file", "crawl"])
+@pytest.mark.parametrize("damaged", ["format", "file", "crawl"])
 def test_where_an_index_lies_is_told_to_who_is_signed_in(tmp_path: Path, damaged: str) -> None:
     """What is wrong with it, to all who may read the crawl."""
-    (tmp_path / "crawl.json").write_text('{"format": 1, "began": "1", "settings": {}}')
+    (tmp_path / "crawl.json").write_text('{"format": 2, "began": "1", "settings": {}}')
     with IndexWriter(tmp_path / "index") as index:
         index.add(Page("http://open.example/", text="canteen"))
     says = tmp_path.name
-    if damaged == "version":
-        (tmp_path / "index" / META_NAME).write_text('{"schema": 4, "stemmer": "english"}')
-        says = f"{tmp_path.name}/index: the search index has version 4"
+    if damaged == "format":
+        (tmp_path / "index" / META_NAME).write_text('{"format": 4, "stemmer": "english"}')
+        says = f"{tmp_path.name}/index: the search index has format 4"
     elif damaged == "file":
         (tmp_path / "index" / "meta.json").unlink()
         says = f"{tmp_path.name}/index: "

@@ -131,23 +131,6 @@ def test_accents_need_not_be_typed(make: Make, clock: Clock) -> None:
     assert log.suggested("\u00fcx", 3) == []
 
 
-def test_a_file_of_an_earlier_version_learns_of_accents(
-    make: Make, clock: Clock, tmp_path: Path
-) -> None:
-    log = make()
-    typed_often(log, clock, "\u00fcber uns")
-    typed_often(log, clock, "ubuntu")
-    log.close()
-    database = sqlite3.connect(tmp_path / "queries.sqlite")
-    database.execute("DROP INDEX by_plain")
-    database.execute("ALTER TABLE queries DROP COLUMN plain")
-    database.commit()
-    database.close()
-    for _ in range(2):
-        assert make().suggested("ub", 3) == ["ubuntu", "\u00fcber uns"]
-        assert [row.times for row in make().rows()] == [6, 6]
-
-
 def test_only_its_owner_reads_the_file(make: Make) -> None:
     log = make()
     log.note("vpn", 1)
@@ -193,7 +176,7 @@ def test_a_bad_setting_is_refused(name: str, value: str) -> None:
 @pytest.fixture
 def site(tmp_path: Path, make: Make) -> Iterator[Served]:
     manifest = {
-        "format": 1, "began": "2026", "seeds": ["http://wiki.example/"],
+        "format": 2, "began": "2026", "seeds": ["http://wiki.example/"],
         "credentials": ["https://*.hr.example"], "settings": {},
     }  # fmt: skip
     (tmp_path / "crawl.json").write_text(json.dumps(manifest))

@@ -32,7 +32,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("restricted")
     manifest = {
-        "format": 1, "began": "2026", "seeds": ["http://wiki.example/"],
+        "format": 2, "began": "2026", "seeds": ["http://wiki.example/"],
         "credentials": ["https://*.hr.example"], "settings": {},
     }  # fmt: skip
     (folder / "crawl.json").write_text(json.dumps(manifest))
@@ -206,7 +206,7 @@ def test_a_header_that_comes_twice_is_not_believed(site: Served) -> None:
 
 
 def test_a_manifest_without_hosts_restricts_all(directory: Path, tmp_path: Path) -> None:
-    """Earlier versions wrote only that there were credentials."""
+    """Nobody can know which hosts had credentials."""
     shutil.copytree(directory, tmp_path / "crawl")
     manifest = json.loads((directory / "crawl.json").read_text()) | {"credentials": True}
     (tmp_path / "crawl" / "crawl.json").write_text(json.dumps(manifest))
@@ -216,7 +216,7 @@ def test_a_manifest_without_hosts_restricts_all(directory: Path, tmp_path: Path)
 
 def test_several_crawls_each_by_its_own_rules(directory: Path, tmp_path: Path) -> None:
     """A host behind a login in one crawl and open in another: what is open is found."""
-    (tmp_path / "crawl.json").write_text('{"format": 1, "began": "1", "settings": {}}')
+    (tmp_path / "crawl.json").write_text('{"format": 2, "began": "1", "settings": {}}')
     with IndexWriter(tmp_path / "index") as index:
         index.add(Page("http://open.example/", text="canteen of another crawl"))
         index.add(Page("http://pay.hr.example/open", text="canteen, all may read this"))
@@ -251,7 +251,7 @@ def test_a_cached_copy_is_for_those_whom_all_crawls_show_its_host(
     """As /copy and /view are, whichever crawl's copy is asked for; no link leads to what is not
     there."""
     url = "http://pay.hr.example/open"
-    (tmp_path / "crawl.json").write_text('{"format": 1, "began": "1", "settings": {}}')
+    (tmp_path / "crawl.json").write_text('{"format": 2, "began": "1", "settings": {}}')
     with IndexWriter(tmp_path / "index") as index:
         index.add(Page("http://open.example/", text="canteen of another crawl"))
         index.add(Page(url, text="canteen, all may read this"))

@@ -218,7 +218,7 @@ def test_a_name_for_a_directory_that_is_not_served_is_told(tmp_path: Path) -> No
 
 def test_where_nobody_can_sign_in_it_is_told(tmp_path: Path) -> None:
     """The search is open, and a crawl with credentials left no token; groups need none."""
-    manifest = {"format": 1, "seeds": [], "credentials": ["https://hr.example"], "settings": {}}
+    manifest = {"format": 2, "seeds": [], "credentials": ["https://hr.example"], "settings": {}}
     (tmp_path / "crawl.json").write_text(json.dumps(manifest))
     groups = [
         'LARM_SEARCH_GROUPS={"staff": ["hr.example"]}',
@@ -269,7 +269,7 @@ def test_one_of_several_crawls_cannot_be_searched(demo_crawl: Path, tmp_path: Pa
     """It is said at the start, with what to do, and on the operator's pages."""
     other = tmp_path / "other"
     shutil.copytree(demo_crawl, other)
-    (other / "index" / META_NAME).write_text('{"schema": 4, "stemmer": "english"}')
+    (other / "index" / META_NAME).write_text('{"format": 4, "stemmer": "english"}')
     token = "a-token-of-both-crawls-32-letters"
     settings = ("-s", f"LARM_WEB_TOKEN={token}")
     with (

@@ -46,7 +46,7 @@ def stored(tmp_path: Path) -> Path:
     """A crawl's directory made by hand: what the pages above are, was stored."""
     folder = tmp_path / "crawl"
     folder.mkdir()
-    (folder / "crawl.json").write_text(json.dumps({"format": 1, "began": "2026-01-31T12:00:00Z"}))
+    (folder / "crawl.json").write_text(json.dumps({"format": 2, "began": "2026-01-31T12:00:00Z"}))
     bodies, lines = b"", ""
     for url, (mime, body) in PAGES.items():
         mime = " ".join(mime.split())

@@ -158,7 +158,7 @@ def test_the_search_says_which_pages_were_not_reached(crawl: Crawl) -> None:
     assert _unreached(crawl) == {"/a", "/b"}
     said = scrapy("search", "second text", "--dir", "crawl", cwd=crawl.folder).out
     assert "(not reached since 20" in said
-    (crawl.folder / "crawl/index/unreached").unlink()  # as in a directory of an earlier version
+    (crawl.folder / "crawl/index/unreached").unlink()  # lost
     crawl.days, crawl.site.pages["/a"] = 2, "first text"
     crawl.run("all")
     assert _unreached(crawl) == {"/b"}

@@ -80,7 +80,8 @@ def test_the_umask_follows_credentials_and_mode(
     keep_private(settings(tmp_path, sites, LARM_DIR_MODE=mode))
     assert the_umask() == umask
     os.umask(0o022)
-    manifest = {"credentials": sites is CREDENTIALS, "settings": {"LARM_DIR_MODE": mode}}
+    hosts = ["127.0.0.1"] if sites is CREDENTIALS else []
+    manifest = {"credentials": hosts, "settings": {"LARM_DIR_MODE": mode}}
     follow_mode(manifest)
     assert the_umask() == umask
 
@@ -88,7 +89,7 @@ def test_the_umask_follows_credentials_and_mode(
 def test_a_crawl_that_had_credentials_stays_private(tmp_path: Path) -> None:
     """Without them in a later run; a fresh start forgets it."""
     (tmp_path / "crawl").mkdir(mode=0o700)
-    (tmp_path / "crawl" / "crawl.json").write_text('{"credentials": true}')
+    (tmp_path / "crawl" / "crawl.json").write_text('{"credentials": ["wiki.example"]}')
     keep_private(settings(tmp_path, NONE, LARM_FRESH="force"))
     assert the_umask() == 0o022
     keep_private(settings(tmp_path, NONE, LARM_FRESH="no"))
@@ -151,15 +152,14 @@ def test_all_that_a_crawl_with_credentials_makes(
 
 
 @pytest.mark.parametrize(("earlier", "now", "kept"), [
-    (None, None, None), (True, None, ["*"]), (["a"], None, ["a"]), (None, ["b"], ["b"]),
-    (["a"], ["b"], ["a", "b"]), (True, ["b"], ["*", "b"]),
+    (None, None, None), (["a"], None, ["a"]), (None, ["b"], ["b"]), (["a"], ["b"], ["a", "b"]),
 ])  # fmt: skip
 def test_hosts_that_were_asked_with_credentials_are_kept(
     tmp_path: Path, earlier: object, now: object, kept: object
 ) -> None:
-    """Over all runs; all hosts where an earlier version has not kept which."""
+    """Over all runs."""
     for value in (earlier, now):
-        manifest = {"format": 1, "identity": {}, "settings": {}, "stores": {}, "files": []}
+        manifest = {"format": 2, "identity": {}, "settings": {}, "stores": {}, "files": []}
         manifest |= {"credentials": value} if value else {}
         directory = CrawlDirectory(tmp_path / "crawl", manifest)
         directory.claim()
@@ -192,7 +192,7 @@ def test_pages_of_a_crawl_with_credentials_ask_for_the_token(
 def test_who_has_no_token_cannot_serve_it(tmp_path: Path) -> None:
     """Nobody could see anything; a token of the settings will do."""
     (tmp_path / "crawl").mkdir()
-    manifest = {"format": 1, "credentials": True, "settings": {}}
+    manifest = {"format": 2, "credentials": ["wiki.example"], "settings": {}}
     (tmp_path / "crawl" / "crawl.json").write_text(json.dumps(manifest))
     refused = scrapy("serve", cwd=tmp_path)
     assert refused.status == 2

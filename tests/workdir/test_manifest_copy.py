@@ -17,6 +17,7 @@ from larmspider.crawl.state import RunState, State
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.workdir.directory import CrawlDirectory, worker_dirs
+from larmspider.workdir.manifest import FORMAT
 from larmspider.workdir.manifest_copy import NOTE, packed, read_or_copy
 from larmspider.workdir.restricted import restricted_hosts
 
@@ -26,7 +27,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "zeros": lambda file: file.write_bytes(bytes(300)),
     "cut": lambda file: os.truncate(file, file.stat().st_size // 2),
     "flipped": lambda file: file.write_bytes(b"\xff" + file.read_bytes()[1:]),
-    "another format": lambda file: file.write_bytes(b'{"format": 0}'),
+    "no format": lambda file: file.write_bytes(b'{"seeds": []}'),
     "a list": lambda file: file.write_bytes(b"[]"),
     "gone": lambda file: file.unlink(),
 }
@@ -100,8 +101,8 @@ def test_a_crawl_that_had_committed_nothing_begins(
 def test_without_a_copy_nothing_is_guessed(
     claimed: Callable[..., CrawlDirectory], crawler_for: CrawlerFor
 ) -> None:
-    """An earlier version kept none: the operator says that it is this crawl, and until somebody
-    knows better no page is for everybody."""
+    """The operator says that it is this crawl, and until somebody knows better no page is for
+    everybody."""
     earlier = claimed(copied=False)
     (earlier.path / "crawl.json").write_bytes(b"")
     with pytest.raises(CrawlDirError, match=r"crawl.json is empty, .* -a resume=anyway"):
@@ -115,12 +116,13 @@ def test_without_a_copy_nothing_is_guessed(
     assert restricted_hosts([manifest]) == ("*",)
 
 
-def test_a_manifest_of_a_later_version_is_not_replaced(
-    claimed: Callable[..., CrawlDirectory],
+@pytest.mark.parametrize("number", [1, 99])
+def test_a_manifest_of_another_format_is_not_replaced(
+    claimed: Callable[..., CrawlDirectory], number: int
 ) -> None:
     earlier = claimed()
-    (earlier.path / "crawl.json").write_bytes(b'{"format": 99}')
-    with pytest.raises(CrawlDirError, match=r"not of format 1, .* but of 99"):
+    (earlier.path / "crawl.json").write_bytes(b'{"format": %d}' % number)
+    with pytest.raises(CrawlDirError, match=rf"crawl.json has format {number}, .* reads {FORMAT}"):
         read_or_copy(earlier.path)
 
 

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import redis
 
 from larmspider.cluster.redis_server import PrivateRedis
 from larmspider.frontier.storage.records import UrlState
@@ -204,28 +203,6 @@ def test_workers_that_start_wait_for_a_command_that_changes_the_crawl(crew: Crew
         done = scrapy("remove", "http://127.60.0.1.*", "--yes", cwd=crew.folder)
     assert (done.status, "is starting or ending" in done.err) == (1, True), done.err
     assert not crew.deleted()
-
-
-def test_a_crawl_of_an_earlier_version_is_visited_again(crew: Crew) -> None:
-    """Redis has nothing of its visits; whose directories are elsewhere is told so."""
-    assert crew.run().status == 0
-    crew.sites.asked()
-    with PrivateRedis(crew.path / "redis") as server, redis.Redis.from_url(server.url) as client:
-        for key in [*client.scan_iter("intranet:visits:*", count=1000)]:
-            client.delete(key)
-    crew.days = 1
-    folders = [(path, crew.folder / path.name) for path in crew.path.glob("*-*")]
-    for path, away in folders:
-        path.rename(away)
-    refused = crew.run("all")
-    assert (refused.status, "begin where these are" in refused.err) == (2, True), refused.err
-    for path, away in folders:
-        away.rename(path)
-    done = crew.run("all", number=3)
-    assert done.status == 0, done.err
-    assert crew.sites.asked() == Counter(crew.sites.urls)
-    assert "refresh     0 changed, 0 new, 36 as before" in done.out
-    assert len(crew.held()[0]) == 36
 
 
 def test_a_refresh_of_workers_that_cannot_be_is_one_line(crew: Crew) -> None:

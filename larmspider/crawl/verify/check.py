@@ -307,7 +307,7 @@ def _is_of_another(
 ) -> bool:
     """Whether the frontier is another crawl's, and not crawl.json: they name two crawls, and the
     frontier lacks pages of store.log, or is not the one that the last run left."""
-    copy, _ = unpacked(frontier.note(NOTE) or b"")
+    copy, _ = unpacked(frontier.note(NOTE) or b"", found.path)
     path = found.path
     if copy is None or copy.get("began") == manifest.get("began"):
         return False

@@ -15,7 +15,7 @@ from typing import Any
 import lmdb
 
 from larmspider.checksums import crc_of, read_seal
-from larmspider.errors import LarmspiderError
+from larmspider.errors import LarmspiderError, OtherFormatError
 from larmspider.frontier.hosts import unpack_host
 from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
@@ -147,7 +147,7 @@ def open_reader(path: Path) -> FrontierReader | None:
     """None where there is none."""
     try:
         return FrontierReader(path)
-    except (FormatError, OSError):
+    except (FormatError, OtherFormatError, OSError):
         raise
     except LarmspiderError:
         return None

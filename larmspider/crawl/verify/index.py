@@ -22,7 +22,7 @@ from larmspider.files import why_no_lock
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import url_key
 from larmspider.index.rebuild import files_of, stored_documents
-from larmspider.index.version import has_index, open_index, outdated
+from larmspider.index.version import check_format, has_index, open_index
 
 _OF_TANTIVY = re.compile(r"[0-9a-f]{32}\..+")
 Missing = Callable[[Collection[bytes]], Collection[str]]
@@ -47,8 +47,11 @@ def check_index(
             found.add(directory, "the search index is gone")
             found.index_lost = found.anchors_lost = True
         return
-    if outdated(directory):
-        found.notes.append(f"{directory} is of an earlier version: the next run makes it anew")
+    try:
+        check_format(directory)
+    except CrawlDirError as refusal:
+        found.add(directory, str(refusal).removeprefix(f"{directory}: "))
+        found.index_lost = found.anchors_lost = True
         return
     _check_files(found, directory, say)
     anchors = directory / "anchors"

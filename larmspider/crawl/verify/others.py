@@ -71,11 +71,11 @@ def check_manifest(found: Findings, frontier: FrontierReader | None) -> None:
         found.manifest = _mended(path, read.manifest)
     else:
         note = frontier.note(NOTE) if frontier is not None and not found.frontier_lost else None
-        copy = (unpacked(note)[0] if note else None) or {}
+        copy = (unpacked(note, path)[0] if note else None) or {}
         why = ""
         if part := _other_part(copy, read.manifest):
             why = f"has another {part!r} than its copy in the frontier"
-        elif not is_as_written(path.read_bytes(), note or b""):
+        elif not is_as_written(path.read_bytes()):
             why = "does not fit its checksum"
         if why:
             found.add(path, why)
@@ -137,7 +137,7 @@ def check_checksums(found: Findings, manifest: Mapping[str, Any]) -> None:
     """The checksums that the last run has left."""
     names = manifest.get(CHECKSUMS)
     if not isinstance(names, list):
-        return  # it was killed, or an earlier version
+        return  # it was killed
     for path in lost_checksums(found.path, [name for name in names if isinstance(name, str)]):
         found.add(path, "is empty" if path.exists() else "is gone")
         if path.name != SEAL:

@@ -11,7 +11,8 @@ _NO_BASE64 = bytes(byte for byte in range(256) if byte not in _ALPHABET)
 _FOOTER = re.compile(rb"^--|[^\s][ \t]+[^\s]", re.MULTILINE)
 """Where a mailing list has added its own text behind base64."""
 _HEAD, _FEW, _LONG = 2_000, 20, 20
-"""The first 2,000 bytes may have 1 in 20 outside base64. A word of a line has at most 20 bytes."""
+"""The first 2,000 bytes may have 1 in 20 outside base64. Words but the last have 20 bytes
+or more."""
 _UU_BEGIN = re.compile(rb"^begin [0-7]{3,4} [^\r\n]*\r?\n", re.MULTILINE)
 
 

@@ -46,7 +46,7 @@ _MAX_LINES = 500
 """Lines of a page whose first letter is looked at."""
 _LEAST_ANGLE = 0.02  # radians
 _GAP, _WIDEST = 0.15, 3
-"""A gap over 0.15 of a letter's height is a space; a gap over 3 heights ends the line."""
+"""A gap over 0.15 of a letter's height is a space; a gap over 3 heights begins another line."""
 
 
 def text_of(text_page: Any, *, is_sheet: bool = False) -> str:

@@ -84,7 +84,7 @@ class Fenced(BackendError, TemporaryError):  # noqa: N818 - named for what happe
 
 
 class FormatError(CrawlDirError):
-    """The backend's files were written by another version, or are not a frontier."""
+    """The backend's files are damaged, or are not a frontier."""
 
 
 class Backend(ABC):
@@ -189,9 +189,9 @@ class Backend(ABC):
         """Keys of the URLs that a URL stands for."""
 
     @abstractmethod
-    def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
-        """Count one more link to each key, or as many as ``more`` says: the new counts, 0 for a key
-        that is not queued. add() was the first link. Only for orders that count. 3-5 us each."""
+    def count_links(self, keys: Sequence[bytes]) -> list[int]:
+        """Count one more link to each key: the new counts, 0 for a key that is not queued. add()
+        was the first link. Only for orders that count. 3-5 us each."""
 
     @abstractmethod
     def reprioritize(self, changes: Sequence[tuple[bytes, int]]) -> None:

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
-from itertools import repeat
 from math import inf
 from pathlib import Path
 from typing import TypeGuard
@@ -331,16 +331,15 @@ class LmdbBackend(Backend):
     def _is_queued(self, record: bytes | None, key: bytes) -> TypeGuard[bytes]:
         return record is not None and record[0] == UrlState.QUEUED and key not in self._leases
 
-    def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
+    def count_links(self, keys: Sequence[bytes]) -> list[int]:
         counted, urls = [], self._overlay.new.urls
-        steps = repeat(1, len(keys)) if more is None else more
-        for key, known, step in zip(keys, self._overlay.urls(keys), steps, strict=True):
+        for key, known in zip(keys, self._overlay.urls(keys), strict=True):
             record = urls.get(key, known)  # a key may come twice
             if not self._is_queued(record, key):
                 counted.append(0)
                 continue
             state, inlinks, place = records.unpack_waiting(record)
-            inlinks = min(inlinks + step, 0xFFFFFFFF)
+            inlinks = min(inlinks + 1, 0xFFFFFFFF)
             urls[key] = records.pack_waiting(state, inlinks, place)
             counted.append(inlinks)
         return counted
@@ -375,8 +374,8 @@ class LmdbBackend(Backend):
         return records.unpack_visit(record) if record and records.is_final(record) else None
 
     def leases(self) -> list[QueuedUrl]:
-        new = [replace(entry) for _, entry in self._leases.values()]
-        return new + [replace(entry) for entry in self._revisits.leased.values()]
+        new = [copy(entry) for _, entry in self._leases.values()]
+        return new + [copy(entry) for entry in self._revisits.leased.values()]
 
     # visits again
 

@@ -27,7 +27,7 @@ from typing import IO, Any
 import lmdb
 
 from larmspider.checksums import break_seal, seal
-from larmspider.errors import MEND, CrawlDirError
+from larmspider.errors import MEND, CrawlDirError, OtherFormatError
 from larmspider.files import in_words, lock, make_folder, sync_folder
 from larmspider.frontier.storage.backend import BackendError, FormatError
 from larmspider.frontier.storage.records import FORGOTTEN, guess_rows
@@ -66,9 +66,11 @@ class WriteBatch:
         return older
 
 
-FORMAT = b"larmspider frontier 1"
+FORMAT = b"larmspider frontier 2"
+"""Raise it with every change of databases, keys or records but a field that is added at the end of
+a record (docs/internals/formats.md)."""
 FIRST_MAP_BYTES = 64 << 20
-_NAMES = ("urls", "queue", "hosts", "meta")
+_NAMES = ("urls", "queue", "hosts", "meta", "aliases", "revisits")
 
 
 class BeingMade(CrawlDirError):  # noqa: N818 - named for what happens
@@ -78,8 +80,9 @@ class BeingMade(CrawlDirError):  # noqa: N818 - named for what happens
 class LmdbFiles:
     """The environment. ``readonly`` opens it beside the crawl of another process.
 
-    A process may have one for a directory, and not over a fork (LMDB's rule). Raises FormatError
-    for files of another version or program, CrawlDirError where they cannot be opened.
+    A process may have one for a directory, and not over a fork (LMDB's rule). Raises
+    OtherFormatError for files of another format, FormatError for those of another program,
+    CrawlDirError where they cannot be opened.
     """
 
     def __init__(
@@ -105,7 +108,7 @@ class LmdbFiles:
                 str(path),
                 # 0: as the file says; LMDB itself raises a map that is smaller than the file
                 map_size=0 if readonly else map_bytes,
-                max_dbs=len(_NAMES) + 4,  # aliases, revisits; a subclass may have two more
+                max_dbs=len(_NAMES) + 2,  # a subclass may have two more
                 readonly=readonly,
                 create=not readonly,
                 readahead=False,
@@ -149,27 +152,20 @@ class LmdbFiles:
                     made = {name: self.env.open_db(name, txn=txn) for name in names}
                     txn.put(b"format", FORMAT, db=made[b"meta"])
                 sync_folder(self.path)  # LMDB syncs the file, and not its name
+            self._check_format()
             dbs = [self.env.open_db(name, create=False) for name in names]
-            self.urls, self.queue, self.hosts, self.meta = dbs
-            self.aliases = self._later(b"aliases", readonly)
-            self.revisits = self._later(b"revisits", readonly)
-            with self.env.begin() as txn:
-                found = txn.get(b"format", db=self.meta)
+            self.urls, self.queue, self.hosts, self.meta, self.aliases, self.revisits = dbs
         except lmdb.Error as error:
             said = in_words(error, self.path)
             raise FormatError(f"{self.path} is not a frontier: {said}; {MEND}") from error
-        if found != FORMAT:
-            has = "of no known format" if found is None else repr(found.decode("utf-8", "replace"))
-            raise FormatError(
-                f"the frontier in {self.path} is {has}, this version reads {FORMAT.decode()!r}"
-            )
 
-    def _later(self, name: bytes, readonly: bool) -> Any:
-        """Frontiers of earlier versions have no such database; None where it cannot be made."""
-        try:
-            return self.env.open_db(name, create=not readonly)
-        except lmdb.NotFoundError:
-            return None
+    def _check_format(self) -> None:
+        meta = self.env.open_db(b"meta", create=False)
+        with self.env.begin() as txn:
+            found = txn.get(b"format", db=meta)
+        if found != FORMAT:
+            has = repr((found or b"").decode("utf-8", "replace"))
+            raise OtherFormatError(f"the frontier in {self.path}", has, repr(FORMAT.decode()))
 
     @contextmanager
     def read(self) -> Iterator[Any]:

@@ -29,7 +29,7 @@ SLICE = 500
 
 
 class FrontierReader(AbstractContextManager["FrontierReader"]):
-    """Read-only view. CrawlDirError: no frontier there; FormatError: another version's."""
+    """Read-only view. CrawlDirError: no frontier there, or another format."""
 
     def __init__(self, path: Path) -> None:
         if not (path / "data.mdb").exists():
@@ -58,7 +58,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
     def all_merged(self) -> Iterator[MergedUrl]:
         """Every merged URL, host by host."""
         after: bytes | None = records.OF_HOST
-        while self._files.aliases is not None and after is not None:
+        while after is not None:
             rows, after = self._slice(self._files.aliases, after)
             for row, _ in rows:
                 if not row.startswith(records.OF_HOST):

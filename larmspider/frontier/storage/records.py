@@ -4,21 +4,26 @@
     ready_key("wiki:80", 3, 17)       # a place in the host's queue: sorts by priority, then serial
 
 A queued URL is two records: 22 bytes in ``urls`` (its state and its place in the queue) and its
-entry in ``queue``, for example 130 bytes for a URL of 60 characters found on a page of 60. When the
-URL is fetched the entry is deleted, and a FetchRecord replaces the record in ``urls``. Packing
-takes a few microseconds, and unpacking never runs code, as pickle would.
+entry in ``queue``, for example 165 bytes for a URL of 60 characters found on a page of 60. When the
+URL is fetched the entry is deleted, and a FetchRecord replaces the record in ``urls``. Both are
+msgpack arrays of a Struct's fields (msgspec): packing and unpacking take 1 us each and run no code
+of the data, as pickle would.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from calendar import timegm
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any
+from time import gmtime
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import msgspec
 
 from larmspider.formatting import counted
 from larmspider.urls.file_urls import FILES, SCHEME
@@ -129,11 +134,6 @@ def earliest_of(queue_key: bytes) -> float:
     return int.from_bytes(queue_key[9:15], "big") / 1000
 
 
-def revisit_prefix(host: str) -> bytes:
-    """What all revisit_key() of a host begin with."""
-    return host_prefix(host)
-
-
 def revisit_key(host: str, due: float, key: bytes) -> bytes:
     """30 bytes: a place in the revisits of a host, by the time (whole milliseconds, rounded up),
     then the key of the URL."""
@@ -162,20 +162,9 @@ class UrlState(IntEnum):
     MERGED = 6
 
 
-@dataclass(slots=True)
-class QueuedUrl:
-    """A URL that is to be fetched.
-
-    ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` the
-    url_key() of its exact form. ``exact`` is that, or "", and ``guess`` the url_key() of
-    ``normalized`` where that is another one; neither is kept. ``host`` names its queue. ``depth``
-    and ``redirects`` (in a row) are at most 65535, ``link_type`` as in items.py. ``priority`` is
-    0..65535, 0 first. ``payload`` is bytes of the caller, for example a packed Request.
-    ``attempts`` counts the fetches that failed. ``visit`` is what became of the URL before, where
-    it is visited again, and None for a new URL; ``again``: where it was refused it is
-    queued again; ``doubted``: where it is stored it is stored anew at its next visit. ``met`` is
-    what the URL belongs to (frontier/traps.py). None of these is kept.
-    """
+class _KeptUrl(msgspec.Struct, array_like=True, eq=False):
+    """What is kept of a QueuedUrl; its key stands before it. New fields go to the end, with a
+    default."""
 
     url: str
     normalized: str
@@ -188,35 +177,50 @@ class QueuedUrl:
     from_page: str = ""
     payload: bytes = b""
     attempts: int = 0
-    exact: str = field(default="", compare=False)
-    guess: bytes = field(default=b"", compare=False)
-    visit: FetchRecord | None = field(default=None, compare=False)
-    again: bool = field(default=False, compare=False)
-    doubted: bool = field(default=False, compare=False)
-    met: Any = field(default=None, compare=False)
 
 
-@dataclass(slots=True)
-class FetchRecord:
-    """What became of a URL, and what its next visit needs to know.
+class QueuedUrl(_KeptUrl, eq=False):
+    """A URL that is to be fetched.
 
-    ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the last fetch, 0.0 for none;
-    ``status`` is 0 when there was no response; ``digest`` is of the content, at most 64 bytes.
-
-    Of visits again: ``signature`` of the text and ``link_signature`` of the links, 8 bytes or none
-    (extraction/fingerprint.py). ``a`` and ``b`` are what is known of its changes (refresh.py), 0.0
-    for nothing yet. ``due`` is when it is visited again, 0.0 for never. Since ``missing_since`` the
-    page was not as it should be, ``confirmations`` times in a row, the last time ``missing_as``.
-
-    Where workers share a crawl: ``stored`` is the ``time`` of the version that counts, ``shard``
-    the worker that has it, and its line in fetch.log, in its directory, "" for this one.
+    ``url`` is as found and as it will be fetched, ``normalized`` its canonical form, ``key`` the
+    url_key() of its exact form. ``exact`` is that, or "", and ``guess`` the url_key() of
+    ``normalized`` where that is another one; neither is kept. ``host`` names its queue.
+    ``redirects`` are those in a row, ``link_type`` is as in items.py. ``priority`` is 0..65535, 0
+    first. ``payload`` is bytes of the caller, for example a packed Request.
+    ``attempts`` counts the fetches that failed. ``visit`` is what became of the URL before, where
+    it is visited again, and None for a new URL; ``again``: where it was refused it is
+    queued again; ``doubted``: where it is stored it is stored anew at its next visit. ``met`` is
+    what the URL belongs to (frontier/traps.py). None of these is kept, or compared.
     """
+
+    exact: str = ""
+    guess: bytes = b""
+    visit: FetchRecord | None = None
+    again: bool = False
+    doubted: bool = False
+    met: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, QueuedUrl) and _kept_of(self) == _kept_of(other)
+
+
+_kept_of = attrgetter(*_KeptUrl.__struct_fields__)
+
+
+if TYPE_CHECKING:
+    _Date: TypeAlias = str
+else:
+    _Date = str | int  # as packed
+
+
+class _FirstVisit(msgspec.Struct, array_like=True, eq=False):
+    """What is kept of a page of which only its first visit is known: the record ends here."""
 
     state: UrlState
     time: float = 0.0
     status: int = 0
     etag: str = ""
-    last_modified: str = ""
+    last_modified: _Date = ""
     digest: bytes = b""
     reason: str = ""
     url: str = ""
@@ -225,14 +229,49 @@ class FetchRecord:
     link_type: int = 0
     signature: bytes = b""
     link_signature: bytes = b""
-    a: float = 0.0
-    b: float = 0.0
     due: float = 0.0
+    stored: float = 0.0
+    shard: str = ""
+    inlinks: int = 1
+    shared: int = 0
+
+
+class _Visits(_FirstVisit, eq=False):
+    """What is kept of a page that was visited again, or not found. New fields go to the end, with a
+    default."""
+
+    rates: bytes = b""
     missing_since: float = 0.0
     confirmations: int = 0
     missing_as: str = ""
-    stored: float = field(default=0.0, compare=False)
-    shard: str = field(default="", compare=False)
+
+
+class FetchRecord(_Visits, eq=False):
+    """What became of a URL, and what its next visit needs to know.
+
+    ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the last fetch, 0.0 for none;
+    ``status`` is 0 when there was no response; ``digest`` is of the content, at most 64 bytes.
+    ``inlinks``: the links to the URL that were counted.
+
+    Of visits again: ``signature`` of the text and ``link_signature`` of the links, 8 bytes or none
+    (extraction/fingerprint.py). ``a`` and ``b`` are what is known of its changes (refresh.py), 0.0
+    for nothing yet. ``due`` is when it is visited again, 0.0 for never. Since ``missing_since`` the
+    page was not as it should be, ``confirmations`` times in a row, the last time ``missing_as``.
+
+    Where workers share a crawl: ``stored`` is the ``time`` of the version that counts, ``shard``
+    the worker that has it, and its line in fetch.log, in its directory, "" for this one.
+
+    As packed, ``last_modified`` is in seconds where it is a date, ``stored`` _AS_TIME where it is
+    ``time``, ``from_page`` lacks the ``shared`` characters with which ``url`` begins, too, and
+    ``rates`` are ``a`` and ``b`` in 4 bytes each.
+    """
+
+    a: float = 0.0
+    b: float = 0.0
+
+    def __eq__(self, other: object) -> bool:
+        """But for ``inlinks``, and who has the page."""
+        return isinstance(other, FetchRecord) and _compared(self) == _compared(other)
 
     @property
     def has_page(self) -> bool:
@@ -244,6 +283,15 @@ class FetchRecord:
         """Whether others may be merged into the URL (merging.py): only two 200s count, and no page
         that a visit again has found missing, though it is kept for now."""
         return self.state is UrlState.STORED and self.status == 200 and not self.missing_as
+
+
+_compared = attrgetter(
+    *(
+        name
+        for name in FetchRecord.__struct_fields__
+        if name not in ("stored", "shard", "inlinks", "shared", "rates")
+    )
+)
 
 
 @dataclass(slots=True)
@@ -306,175 +354,151 @@ follows."""
 NO_DIGEST = bytes(BODY_DIGEST)
 """In their place where the stored body may be another one than that of the last fetch."""
 
-_WAITING = struct.Struct(">BI")
-_VISIT = struct.Struct(">BIdHH")
-_REVISIT = struct.Struct(">dffdH8s8sBBH")
-_SHARED = struct.Struct(">dB")
-_IS_SHARED = 0x8000
-"""In the last field of _REVISIT: _SHARED and the name of the shard follow."""
-_ENTRY = struct.Struct(">HBHHH")
+_HEAD = struct.Struct(">BI")
 _COUNTS = struct.Struct(">9Q")
-_EARLIER_COUNTS = {size.size: size for size in map(struct.Struct, (">7Q", ">8Q"))}
 _MERGED = struct.Struct(">BIB16s")
-_NO_SIGNATURE = bytes(8)
+_RATES = struct.Struct(">ff")
+_AS_TIME = -1
 _FIELDS = attrgetter(*Counts.__slots__)
-_LENGTHS = struct.Struct(">5I")
 _LENGTH = struct.Struct(">I")
+_encode = msgspec.msgpack.Encoder().encode
+_STATES = tuple(bytes((state,)) for state in UrlState)
+_decode_url = msgspec.msgpack.Decoder(QueuedUrl).decode
+_decode_visit = msgspec.msgpack.Decoder(FetchRecord).decode
+T = TypeVar("T", bound=msgspec.Struct)
 
 
-def _texts(a: bytes, b: bytes, c: bytes, d: bytes, e: bytes) -> bytes:
-    return b"".join((_LENGTHS.pack(len(a), len(b), len(c), len(d), len(e)), a, b, c, d, e))
+def packed(record: msgspec.Struct) -> bytes:
+    """A Struct with ``array_like`` as msgpack. msgspec refuses texts with lone surrogates and
+    subclasses of str: where a record has one, its texts are packed as bytes."""
+    try:
+        return _encode(record)
+    except (UnicodeEncodeError, TypeError):
+        values = msgspec.structs.astuple(record)
+        return _encode([_bytes_of(one) if isinstance(one, str) else one for one in values])
 
 
-def _untexts(data: bytes, at: int) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-    a, b, c, d, e = _LENGTHS.unpack_from(data, at)
-    a += at + 20  # _LENGTHS.size; from here on each is the end of its text
-    b += a
-    c += b
-    d += c
-    return data[at + 20 : a], data[a:b], data[b:c], data[c:d], data[d : d + e]
+def unpacked(kind: type[T], decode: Callable[[bytes], T], data: bytes) -> T:
+    """The reverse. Fields that ``data`` does not have yet get their defaults."""
+    try:
+        return decode(data)
+    except msgspec.ValidationError:
+        types = [field.type for field in msgspec.structs.fields(kind)]
+        values = [
+            _text_of(one) if isinstance(one, bytes) and wanted is not bytes else one
+            for one, wanted in zip(msgspec.msgpack.decode(data), types, strict=False)
+        ]
+        return msgspec.convert(values, kind)
 
 
-def _encode(text: str) -> bytes:
+def _bytes_of(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _decode(data: bytes) -> str:
+def _text_of(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
 def pack_waiting(state: UrlState, inlinks: int, queue_key: bytes) -> bytes:
     """The record in ``urls`` of a queued or leased URL."""
-    return _WAITING.pack(state, inlinks) + queue_key
+    return _HEAD.pack(state, inlinks) + queue_key
 
 
 def unpack_waiting(data: bytes) -> tuple[UrlState, int, bytes]:
     """State, number of links to the URL, queue key."""
-    state, inlinks = _WAITING.unpack_from(data)
-    return UrlState(state), inlinks, data[_WAITING.size :]
+    state, inlinks = _HEAD.unpack_from(data)
+    return UrlState(state), inlinks, data[_HEAD.size :]
 
 
 def inlinks_of(data: bytes) -> int:
-    """The number of links to a URL, from either kind of record in ``urls``."""
-    return int.from_bytes(data[1:5], "big")
+    """The number of links to a URL, from any record in ``urls``."""
+    return unpack_visit(data).inlinks if is_final(data) else int.from_bytes(data[1:5], "big")
 
 
 def pack_entry(entry: QueuedUrl) -> bytes:
-    """The entry in ``queue``; it has the priority too, which the key of a delayed entry lacks."""
-    head = _ENTRY.pack(
-        min(entry.depth, 0xFFFF),
-        entry.link_type,
-        min(entry.redirects, 0xFFFF),
-        min(entry.attempts, 0xFFFF),
-        min(max(entry.priority, 0), 0xFFFF),
-    )
-    normalized = b"" if entry.normalized == entry.url else _encode(entry.normalized)
-    texts = _texts(
-        _encode(entry.url), normalized, _encode(entry.host), _encode(entry.from_page), entry.payload
-    )
-    return b"".join((entry.key, head, texts))
+    """The entry in ``queue``, which begins with the key of its URL; it has the priority too, which
+    the key of a delayed entry lacks."""
+    url, normalized = entry.url, entry.normalized
+    kept = _KeptUrl(
+        url, "" if normalized == url else normalized, b"", entry.host, entry.depth,
+        entry.link_type, entry.redirects, entry.priority, entry.from_page, entry.payload,
+        entry.attempts,
+    )  # fmt: skip
+    return entry.key + packed(kept)
 
 
 def unpack_entry(data: bytes) -> QueuedUrl:
-    depth, link_type, redirects, attempts, priority = _ENTRY.unpack_from(data, 16)
-    raw_url, raw_normalized, host, from_page, payload = _untexts(data, 16 + _ENTRY.size)
-    url = _decode(raw_url)
-    return QueuedUrl(
-        url=url,
-        normalized=_decode(raw_normalized) if raw_normalized else url,
-        key=data[:16],
-        host=_decode(host),
-        depth=depth,
-        link_type=link_type,
-        redirects=redirects,
-        priority=priority,
-        from_page=_decode(from_page),
-        payload=payload,
-        attempts=attempts,
-    )
+    entry = unpacked(QueuedUrl, _decode_url, data[16:])
+    entry.key = data[:16]
+    if not entry.normalized:
+        entry.normalized = entry.url
+    return entry
 
 
 def pack_visit(visit: FetchRecord, inlinks: int, entry: QueuedUrl | None = None) -> bytes:
-    """The record in ``urls`` of a URL in a final state. URL, depth and where it was found are its
-    entry's, if there is one."""
+    """The record of a URL in a final state, on disk and in Redis: its state, then the FetchRecord.
+    URL, depth and where it was found are its entry's, if there is one."""
     of = entry or visit
-    url = of.url
-    head = _VISIT.pack(visit.state, inlinks, visit.time, visit.status, min(of.depth, 0xFFFF))
-    texts = _texts(
-        _encode(url),
-        _encode(visit.etag),
-        _encode(visit.last_modified),
-        visit.digest,
-        _encode(visit.reason),
-    )
-    shared = url.find("/", 8) + 1  # most pages are found on their own host
-    shared = shared if shared < _IS_SHARED and of.from_page.startswith(url[:shared]) else 0
-    missing_as = _encode(visit.missing_as)[:0xFF]
-    again = _REVISIT.pack(
-        visit.due,
-        visit.a,
-        visit.b,
-        visit.missing_since,
-        min(visit.confirmations, 0xFFFF),
-        visit.signature,
-        visit.link_signature,
-        of.link_type,
-        len(missing_as),
-        shared | (_IS_SHARED if visit.stored or visit.shard else 0),
-    )
-    version = b""
-    if visit.stored or visit.shard:
-        shard = _encode(visit.shard)[:0xFF]
-        version = _SHARED.pack(visit.stored, len(shard)) + shard
-    return b"".join((head, texts, again, version, missing_as, _encode(of.from_page[shared:])))
+    url, page, time, stored = of.url, of.from_page, visit.time, visit.stored
+    if stored:
+        stored = _AS_TIME if stored == time else stored
+    shared = url.rfind("/") + 1  # most pages are found in their own folder, or host
+    if not page.startswith(url[:shared]):
+        shared = url.find("/", 8) + 1
+        if not page.startswith(url[:shared]):
+            shared = 0
+    first = (
+        visit.state, time or 0, visit.status, visit.etag, _seconds_of(visit.last_modified),
+        visit.digest, visit.reason, url, of.depth, page[shared:], of.link_type, visit.signature,
+        visit.link_signature, visit.due or 0, stored or 0, visit.shard, inlinks, shared,
+    )  # fmt: skip
+    a, b, since, as_what = visit.a, visit.b, visit.missing_since, visit.missing_as
+    if a or b or since or as_what or visit.confirmations:
+        rates = _RATES.pack(a, b) if a or b else b""
+        visits = _Visits(*first, rates, since or 0, visit.confirmations, as_what)
+        return _STATES[visit.state] + packed(visits)
+    return _STATES[visit.state] + packed(_FirstVisit(*first))
 
 
 def unpack_visit(data: bytes) -> FetchRecord:
-    """Records of earlier versions end before what a visit again needs."""
-    state, _, time, status, depth = _VISIT.unpack_from(data)
-    texts = _untexts(data, _VISIT.size)
-    url, etag, last_modified, digest, reason = texts
-    visit = FetchRecord(
-        state=UrlState(state),
-        time=time,
-        status=status,
-        etag=_decode(etag),
-        last_modified=_decode(last_modified),
-        digest=digest,
-        reason=_decode(reason),
-        url=_decode(url),
-        depth=depth,
-    )
-    at = _VISIT.size + _LENGTHS.size + sum(map(len, texts))
-    if at < len(data):
-        _unpack_revisit(visit, data, at)
+    visit = unpacked(FetchRecord, _decode_visit, data[1:])
+    if visit.shared:
+        visit.from_page = visit.url[: visit.shared] + visit.from_page
+        visit.shared = 0
+    date: object = visit.last_modified
+    if isinstance(date, int):
+        visit.last_modified = _date_of(date)
+    if visit.rates:
+        visit.a, visit.b = _RATES.unpack(visit.rates)
+        visit.rates = b""
+    if visit.stored == _AS_TIME:
+        visit.stored = visit.time
     return visit
 
 
-def _unpack_revisit(visit: FetchRecord, data: bytes, at: int) -> None:
-    due, a, b, since, confirmations, text, links, link_type, length, shared = _REVISIT.unpack_from(
-        data, at
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+@lru_cache(maxsize=4_096)  # files that were installed together have one date: 3 us
+def _seconds_of(date: str) -> Any:
+    """A date as servers write it (RFC 9110 5.6.7), in seconds since the epoch; another text as it
+    is."""
+    try:
+        at = int(date[12:16]), _MONTHS.index(date[8:11]) + 1, int(date[5:7])
+        seconds = timegm((*at, int(date[17:19]), int(date[20:22]), int(date[23:25])))
+        return seconds if _date_of(seconds) == date else date
+    except (ValueError, OverflowError):
+        return date
+
+
+@lru_cache(maxsize=4_096)
+def _date_of(seconds: int) -> str:
+    year, month, day, hour, minute, second, weekday = gmtime(seconds)[:7]
+    return (
+        f"{_DAYS[weekday]}, {day:02} {_MONTHS[month - 1]} {year:04}"
+        f" {hour:02}:{minute:02}:{second:02} GMT"
     )
-    at += _REVISIT.size
-    if shared & _IS_SHARED:
-        shared -= _IS_SHARED
-        visit.stored, width = _SHARED.unpack_from(data, at)
-        at += _SHARED.size
-        visit.shard = _decode(data[at : at + width])
-        at += width
-    visit.due, visit.a, visit.b, visit.missing_since = due, a, b, since
-    visit.confirmations, visit.link_type = confirmations, link_type
-    visit.signature = b"" if text == _NO_SIGNATURE else text
-    visit.link_signature = b"" if links == _NO_SIGNATURE else links
-    visit.missing_as = _decode(data[at : at + length])
-    visit.from_page = visit.url[:shared] + _decode(data[at + length :])
-
-
-def with_due(data: bytes, due: float) -> bytes:
-    """The record with another time of its next visit."""
-    visit = unpack_visit(data)
-    visit.due = due
-    return pack_visit(visit, inlinks_of(data))
 
 
 FORGOTTEN = b"\0"
@@ -487,10 +511,8 @@ def is_final(record: bytes) -> bool:
 
 
 def is_elsewhere(record: bytes) -> bool:
-    """Whether a FetchRecord is of a page that another worker has in its directory. 0.5 us."""
-    at = _VISIT.size + _LENGTHS.size + sum(_LENGTHS.unpack_from(record, _VISIT.size))
-    at += _REVISIT.size
-    return at < len(record) and bool(record[at - 2] > 0x7F and record[at + _SHARED.size - 1])
+    """Whether a FetchRecord is of a page that another worker has in its directory."""
+    return bool(unpack_visit(record).shard)
 
 
 def is_waiting(record: bytes) -> bool:
@@ -559,13 +581,12 @@ def pack_counts(counts: Counts) -> bytes:
 
 
 def unpack_counts(data: bytes) -> Counts:
-    """Records of earlier versions end before ``merged``, or before ``held``."""
-    return Counts(*_EARLIER_COUNTS.get(len(data), _COUNTS).unpack(data))
+    return Counts(*_COUNTS.unpack(data))
 
 
 def pack_positions(positions: Mapping[str, bytes]) -> bytes:
     """Names and positions of the stores, each behind its length."""
-    parts = (part for name in sorted(positions) for part in (_encode(name), positions[name]))
+    parts = (part for name in sorted(positions) for part in (_bytes_of(name), positions[name]))
     return b"".join([_LENGTH.pack(len(part)) + part for part in parts])
 
 
@@ -575,4 +596,4 @@ def unpack_positions(data: bytes) -> dict[str, bytes]:
         (length,) = _LENGTH.unpack_from(data, at)
         parts.append(data[at + 4 : at + 4 + length])
         at += 4 + length
-    return {_decode(name): value for name, value in zip(parts[::2], parts[1::2], strict=True)}
+    return {_text_of(name): value for name, value in zip(parts[::2], parts[1::2], strict=True)}

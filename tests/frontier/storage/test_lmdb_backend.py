@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import lmdb
 import pytest
 
-from larmspider.errors import CrawlDirError
+from larmspider.errors import CrawlDirError, OtherFormatError
 from larmspider.frontier.storage.backend import BackendError, FormatError
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_env import LmdbFiles, WriteBatch
@@ -182,7 +182,7 @@ def test_another_version_is_refused(path):
         txn.put(b"format", b"larmspider frontier 99", db=backend.files.meta)
     backend.close()
     for kind in (LmdbBackend, FrontierReader):
-        with pytest.raises(FormatError, match=r"frontier 99.*reads 'larmspider frontier 1'"):
+        with pytest.raises(OtherFormatError, match=r"frontier 99.*reads 'larmspider frontier 2'"):
             kind(path)
 
 

@@ -28,7 +28,7 @@ def test_a_crawl_names_receivers_that_get_restricted_pages(
     crawler = crawler_for()
     directory = options.larm_dir(crawler.settings)
     directory.mkdir()
-    manifest = {"format": 1, "seeds": [], "credentials": credentials}
+    manifest = {"format": 2, "seeds": [], "credentials": credentials}
     (directory / "crawl.json").write_text(json.dumps(manifest))
     outbox = Outbox.of(crawler)
     outbox.add(DummyReceiver)

@@ -7,10 +7,10 @@ would.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import pytest
+from msgspec.structs import replace
 
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
@@ -361,7 +361,6 @@ class BackendConformance:
         backend.checkpoint({})
         again = self.restart(store, backend)
         assert again.count_links([two.key]) == [4]
-        assert again.count_links([one.key, two.key, two.key], [7, 3, 9]) == [8, 7, 16]
         again.close()
 
     @pytest.mark.parametrize("committed", [False, True])

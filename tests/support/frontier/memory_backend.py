@@ -9,8 +9,10 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
@@ -224,12 +226,12 @@ class MemoryBackend(Backend):
         items = self.now.merged.items()
         return sorted(k for k, item in items if item.into == key and item.rules)[:limit]
 
-    def count_links(self, keys: Sequence[bytes], more: Sequence[int] | None = None) -> list[int]:
+    def count_links(self, keys: Sequence[bytes]) -> list[int]:
         counted = []
-        for key, step in zip(keys, more or [1] * len(keys), strict=True):
+        for key in keys:
             queued = self.now.states.get(key) is UrlState.QUEUED
             if queued:
-                self.now.inlinks[key] += step
+                self.now.inlinks[key] += 1
             counted.append(self.now.inlinks[key] if queued else 0)
         return counted
 
