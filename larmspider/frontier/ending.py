@@ -29,7 +29,7 @@ class LookAgain:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The ``page`` is that of another URL, and is not stored. ``merged``: its URL from now on."""
+    """Another URL has the same ``page``, which is not stored. ``merged``: its URL from now on."""
 
     page: Page
     message: str
@@ -49,8 +49,8 @@ Ending = GiveBack | LookAgain | Merge | Revisited
 
 @dataclass(slots=True)
 class Output:
-    """What a spider made of one response: items not yet through the stores, and how the worst of
-    the others ended."""
+    """The items that a spider made of one response: the number not yet through the stores, and the
+    end of the worst of the others."""
 
     items: int = 0
     complete: bool = False
