@@ -99,11 +99,12 @@ class ClusterWorker:
         checkpointing: asyncio.Lock,
         busy: Callable[[], bool],
         running: Callable[[], bool],
+        stores_open: Callable[[], bool],
         break_off: Callable[[str], None],
         wake: Callable[[], None],
     ) -> None:
         self._checkpointing, self._busy, self._running = checkpointing, busy, running
-        self._break_off, self._wake = break_off, wake
+        self._stores_open, self._break_off, self._wake = stores_open, break_off, wake
         settings = crawler.settings
         assert crawler.spider is not None
         self.name = options.text(settings, "LARM_WORKER")
@@ -136,12 +137,9 @@ class ClusterWorker:
         self.heart = Heartbeat(self.membership, self.lease, self._on_beat, self._on_fenced)
         self.fenced = False
         self.start_urls = StartUrls(own_client, crawler)
-        self.stores_open = False
-        """Seeds from Redis are queued from then on."""
         self.ended = False
         """The crawl is at its end, for all workers."""
-        self.engine_idle = False
-        """Scrapy has asked whether there is more: all that the spider starts with was queued."""
+        self._engine_was_idle = False
         self._keep_alive = shared.keep_alive  # LARM_KEEP_ALIVE: the crawl has no end
         self._commit_wanted = False  # to see the end there is something to commit, or to bring
         self._next_end_look = 0.0
@@ -298,8 +296,14 @@ class ClusterWorker:
         return True
 
     def explained(self, error: Fenced) -> Fenced:
-        """Not on the event loop: it asks Redis whether evicted keys are the cause."""
+        """The reason for which others have taken over. Not on the event loop: it asks Redis whether
+        evicted keys are the cause."""
+        self.fenced = True
         return self._memory.explained(error)
+
+    def engine_is_idle(self) -> None:
+        """Scrapy asks whether there is more: all that the spider starts with was queued."""
+        self._engine_was_idle = True
 
     # the heartbeat's thread
 
@@ -415,7 +419,7 @@ class ClusterWorker:
         await self._budget.look()
         await self._fill_refresh()
         owns_seeds = self.backend.owns_partition(0) and 0 not in partitions.leaving
-        await self.start_urls.read(mine=owns_seeds and self.stores_open)
+        await self.start_urls.read(mine=owns_seeds and self._stores_open())
         await self._look_for_end()
         await self._look_at_memory()
 
@@ -536,7 +540,7 @@ class ClusterWorker:
         """Raises Fenced, and what UNREACHABLE lists."""
         if not self._quiescent() or self._loop.time() < self._next_end_look:
             return
-        if not self.engine_idle:
+        if not self._engine_was_idle:
             self._wake()
             return
         if self.backend.pending:

@@ -126,7 +126,7 @@ class CheckpointExtension:
         scheduler = self.crawler.engine.scheduler
         if not isinstance(scheduler, FrontierScheduler):
             return self._failure
-        scheduler.broken = scheduler.broken or self._failure
+        scheduler.break_off(self._failure)
         return scheduler.broken
 
     async def _watch(self) -> None:

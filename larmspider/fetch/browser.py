@@ -236,6 +236,11 @@ class Browser:
         if self.stopped:
             raise Stopped("the crawl stops") from None
 
+    def stop(self) -> asyncio.Future[None]:
+        """Render no further page, and close()."""
+        self.stopped = True
+        return asyncio.ensure_future(self.close())
+
     async def close(self) -> None:
         """End the processes; the next page starts another."""
         for chromium in (self._shared, *self._own):

@@ -29,7 +29,7 @@ class LookAgain:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Another URL has the ``page``, which is not stored. ``merged``: the URL that keeps it."""
+    """Another URL has the same ``page``, which is not stored. ``merged``: its URL from now on."""
 
     page: Page
     message: str
@@ -49,8 +49,8 @@ Ending = GiveBack | LookAgain | Merge | Revisited
 
 @dataclass(slots=True)
 class Output:
-    """Items of one response that are not yet through the stores, and how the worst of the others
-    ended."""
+    """The items that a spider made of one response: the number not yet through the stores, and the
+    end of the worst of the others."""
 
     items: int = 0
     complete: bool = False

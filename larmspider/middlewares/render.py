@@ -114,8 +114,7 @@ class RenderMiddleware(WithScheduler):
 
     def let_go(self) -> None:
         """The crawl stops: pages that are being rendered go back to their queues."""
-        self.browser.stopped = True
-        self._closing = asyncio.ensure_future(self.browser.close())
+        self._closing = self.browser.stop()
 
     async def _answer(
         self, asking: Asking, headers: dict[str, str], bytes_left: Callable[[], int]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Of a step's answer."""
+"""The limit of a step's answer."""
 SHOWN = 10
 """Hosts that the summary names."""
 
@@ -58,7 +58,7 @@ class LoginSteps:
 
 
 class LoginFetch(OwnFetches):
-    """Also tells which pages were turned away because the login is gone."""
+    """Also tells which pages the host did not show, as the crawl is not signed in."""
 
     meta: ClassVar[Mapping[str, Any]] = {"download_maxsize": MAX_BYTES}
 
@@ -133,7 +133,7 @@ class LoginFetch(OwnFetches):
     # pages
 
     def turned_away(self, request: Request, response: Response) -> bool | SignedOut:
-        """Whether a page has to be asked again, when the login was made; SignedOut for one that is
+        """Whether a page is to be fetched again, when the login was made; SignedOut for one that is
         not for this user."""
         session, lease = self.sessions.of_url(request.url), lease_of(request)
         if session is None or lease is None or lease.proof is None:

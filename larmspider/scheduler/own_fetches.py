@@ -54,7 +54,7 @@ _SHOWN = 300
 def cut_at(max_bytes: int) -> dict[str, int | bool]:
     """Request.meta for a body of which no more than ``max_bytes`` are read."""
     return {
-        CUT_BYTES: max_bytes + 1,  # one more byte shows that the body was cut
+        CUT_BYTES: max_bytes + 1,  # one more shows that it was cut
         "download_maxsize": MAX_NAMED_BYTES,
         "download_fail_on_dataloss": True,
     }
@@ -73,7 +73,7 @@ class OwnFetches:
     answer_key: ClassVar[str] = ""
     """The stats key that counts fetches, by ``answer``; "" for none."""
     name: ClassVar[str] = ""
-    """The name of the file for the log; "" where no redirect is followed."""
+    """The name for the log; "" where no redirect is followed."""
     unless_followed: ClassVar[str] = ""
     """The consequence of a redirect that is not followed, for the log."""
 

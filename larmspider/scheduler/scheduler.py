@@ -261,6 +261,7 @@ class FrontierScheduler:
                 checkpointing=self.checkpointing,
                 busy=lambda: self.busy,
                 running=lambda: not (self.closed or self.broken),
+                stores_open=lambda: self.opened,
                 break_off=self.break_off,
                 wake=self.wake,
             )
@@ -309,8 +310,6 @@ class FrontierScheduler:
 
     def spider_opened(self) -> None:
         self.opened = True
-        if self.worker is not None:
-            self.worker.stores_open = True
 
     def break_off(self, reason: str) -> None:
         """Nothing may be committed any more."""
@@ -393,7 +392,6 @@ class FrontierScheduler:
             self.frontier.commit(positions)
         except Fenced as error:
             assert self.worker is not None
-            self.worker.fenced = True
             raise self.worker.explained(error) from None
 
     async def discard(self, positions: Mapping[str, bytes]) -> None:
@@ -434,7 +432,7 @@ class FrontierScheduler:
         more = self.busy or not self.frontier.finished
         if self.worker is None:
             return more
-        self.worker.engine_idle = True  # Scrapy asks this last
+        self.worker.engine_is_idle()  # Scrapy asks this last
         return more or not self.worker.ended
 
     @property

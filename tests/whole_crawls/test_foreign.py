@@ -419,7 +419,7 @@ def test_requests_with_the_meta_of_their_parent_are_pages_of_their_own(
         server.url("/a/1"): server.url("/a"),
     }
     assert "'larm/frontier/stored': 4" in ran.err
-    assert "\nstored    4 pages, " in ran.out
+    assert "\nstored      4 pages, " in ran.out
     assert "(HTTP 200 4)" in ran.out
     assert "fetch.log" not in ran.out, "it is not kept"
     assert "'larm/frontier/failed': 0" in ran.err
