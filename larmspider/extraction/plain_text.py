@@ -1,7 +1,8 @@
 """Plain text: the body is the text, its first line the title. The Page has no links.
 
 What is for a printer or a terminal is no text: letters that are struck twice, as in manual pages,
-and the codes of colours, as in logs (ECMA-48 5.4).
+and the codes of colours, as in logs (ECMA-48 5.4). In the source of a manual page neither are the
+changes of font within a line: ``\\fBword\\fP`` is "word" (groff(7)).
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ _CODE = re.compile(
     r"\x1b(?:\[[0-?]{0,99}[ -/]{0,9}[@-~]|\][^\x07\x1b\n]{0,999}(?:\x07|\x1b\\)|[()][0-9A-Z])"
 )
 
+_ROFF = re.compile(r"(?:^['.]\\\"|^\.(?:TH|Dd|so)\s)", re.MULTILINE)
+_ROFF_WITHIN = 2_000  # characters before the first such line end
+_ROFF_FONT = re.compile(r"\\(?:f(?:\[[^\]\n]{0,30}\]|\([^\n]{2}|[A-Z0-9])|[&%/,])")
+
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     text, charset = decode(body, content_type)
@@ -25,6 +30,8 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
         text = _STRUCK.sub("", text)
     if "\x1b" in text:
         text = _CODE.sub("", text)
+    if "\\f" in text and _ROFF.search(text, 0, _ROFF_WITHIN):
+        text = _ROFF_FONT.sub("", text).replace("\\-", "-")
     page = Page(url, body=body, charset=charset, text=page_text([text]))
     page.title = first_line(text)
     return page

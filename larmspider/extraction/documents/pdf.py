@@ -29,8 +29,6 @@ from larmspider.items import Outcome, Page
 
 _FIRST_CHARS = 2_000
 """Characters of the first page among which the title is looked for."""
-_SHEETS = re.compile(r"(?i)\b(?:calc|excel)\b")
-"""Programs for spreadsheets."""
 _MADE_UP = re.compile(r"(?i)^(?:microsoft (?:word|powerpoint|excel) - |untitled|\W*$)")
 _ANCHOR = 512
 _MAX_LOOKS = 1_000
@@ -61,7 +59,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     builder = DocumentBuilder()
     _metadata(document, builder)
     builder.note()
-    is_sheet = _SHEETS.search(document.get_metadata_value("Creator")) is not None
+    creator = document.get_metadata_value("Creator")
     pages: list[str] = []
     drawing: list[int] = []
     size = bad = 0
@@ -74,7 +72,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
             pages.append("")
             progress.page("")
             continue
-        text = _text(text_page, is_sheet=is_sheet)
+        text = _text(text_page, creator)
         if not builder.title and not number:
             builder.title = _largest_text(text_page)
         _links(document, page, text_page, builder)
@@ -89,7 +87,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
         if size > MAX_TEXT:
             break
     for number in drawing:
-        pages[number] = _with_looks(document, number, pages[number], is_sheet=is_sheet)
+        pages[number] = _with_looks(document, number, pages[number], creator)
     unread = _add_notes(document, body, pages, builder)
     size = sum(map(len, pages))
     made = builder.page(url)
@@ -103,8 +101,8 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     return made
 
 
-def _text(text_page: Any, *, is_sheet: bool) -> str:
-    return page_text([text_of(text_page, is_sheet=is_sheet).replace("\f", " ")])
+def _text(text_page: Any, creator: str) -> str:
+    return page_text([text_of(text_page, creator).replace("\f", " ")])
 
 
 def _draws_annotations(page: Any) -> bool:
@@ -127,13 +125,13 @@ def _is_drawn(page: Any, index: int) -> bool:
     return drawn
 
 
-def _with_looks(document: Any, number: int, text: str, *, is_sheet: bool) -> str:
+def _with_looks(document: Any, number: int, text: str, creator: str) -> str:
     """The text of a page, and behind it the text that its annotations draw."""
     try:
         with closing(document[number]) as page:
             pdfium_c.FPDFPage_Flatten(page, pdfium_c.FLAT_NORMALDISPLAY)
         with closing(document[number]) as flat, closing(flat.get_textpage()) as text_page:
-            drawn = _text(text_page, is_sheet=is_sheet)
+            drawn = _text(text_page, creator)
     except pdfium.PdfiumError:
         return text
     if drawn.startswith(text):

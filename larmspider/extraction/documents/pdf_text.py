@@ -6,6 +6,7 @@
 - Of text that is turned against its page (sideways headings of a table, stamps) PDFium puts single
   letters on lines of their own, or joins lines. Words and lines are found by the gaps there.
 - Cells of a spreadsheet that are cut off at their border stand apart.
+- Words of groff stand apart, which PDFium joins where the gap between them is small.
 - Letters that are spaced out make words again.
 - Arabic by Chromium has the letters of each word from left to right; they are turned round.
 
@@ -40,6 +41,12 @@ _WIDER, _WIDEST_SPACED = 1.7, 0.5
 """Between spaced words the gap is 1.7 times the gap between letters, which is below half of a
 letter's height."""
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]{2,}")
+_SHEETS = re.compile(r"(?i)\b(?:calc|excel)\b")
+"""Programs for spreadsheets."""
+_TIGHT, _WORD = re.compile(r"(?i)\bg?roff\b"), re.compile(r"[^\W\d_]{8,}")
+"""PDFium takes some gaps of groff, which writes no spaces, for none. Looked at are words of this
+length, which may be two."""
+_SPACE = 0.2  # of the font's size: the least gap between words; letters have 0.15 at most
 _LETTERS = re.compile(r"(?<=[^\W\u2e80-\U0010ffff])[^\W\u2e80-\U0010ffff]")
 """Letters behind a letter, but Chinese and the like, which are drawn one by one."""
 _MAX_LINES = 500
@@ -49,10 +56,10 @@ _GAP, _WIDEST = 0.15, 3
 """A gap over 0.15 of a letter's height is a space; a gap over 3 heights begins another line."""
 
 
-def text_of(text_page: Any, *, is_sheet: bool = False) -> str:
-    """The text, without the hyphens that end lines. ``is_sheet``: of a spreadsheet."""
+def text_of(text_page: Any, creator: str = "") -> str:
+    """The text, without the hyphens that end lines. ``creator``: the program that wrote it."""
     text: str = text_page.get_text_bounded() if text_page.count_chars() > 0 else ""
-    if changes := _changes(text_page, text, is_sheet=is_sheet):
+    if changes := _changes(text_page, text, creator):
         pieces, done = list[str](), 0
         for at in sorted(changes):
             end, new = changes[at]
@@ -64,12 +71,14 @@ def text_of(text_page: Any, *, is_sheet: bool = False) -> str:
     return text
 
 
-def _changes(text_page: Any, text: str, *, is_sheet: bool) -> dict[int, tuple[int, str]]:
+def _changes(text_page: Any, text: str, creator: str) -> dict[int, tuple[int, str]]:
     """Where text is to be replaced: start -> (end, new)."""
     letters = _Letters(text_page, text)
     changes = {at: (at, " ") for at in _notes(letters, text)}
-    if is_sheet:
+    if _SHEETS.search(creator):
         changes |= {at: (at, " ") for at in _cells(letters, text)}
+    elif _TIGHT.search(creator):
+        changes |= {at: (at, " ") for at in _lost_spaces(letters, text)}
     if _begins_turned(letters, text):
         changes |= _joined(letters, text)
     for spaced in _SPACED.finditer(text):
@@ -105,6 +114,11 @@ class _Letters:
                 at += 1
         return numbers
 
+    @property
+    def count(self) -> int:
+        """Letters whose places are known."""
+        return len(self._numbers)
+
     def origin(self, at: int) -> tuple[float, float]:
         pdfium_c.FPDFText_GetCharOrigin(self._page, self._numbers[at], self._x, self._y)
         return self._x.value, self._y.value
@@ -113,6 +127,10 @@ class _Letters:
         """Left, right, bottom, top."""
         pdfium_c.FPDFText_GetCharBox(self._page, self._numbers[at], *self._box)
         return [side.value for side in self._box]
+
+    def size(self, at: int) -> float:
+        """Of the letter's font."""
+        return float(pdfium_c.FPDFText_GetFontSize(self._page, self._numbers[at]))
 
     def angle(self, at: int) -> float:
         """Clockwise, in radians."""
@@ -208,6 +226,20 @@ def _cells(letters: _Letters, text: str) -> Iterator[int]:
         for at in map(re.Match.start, _LETTERS.finditer(text))
         if letters.is_of_another(at, at - 1)
     )
+
+
+def _lost_spaces(letters: _Letters, text: str) -> Iterator[int]:
+    """Where two words stand apart, and PDFium has joined them."""
+    for word in _WORD.finditer(text):
+        if word.end() > letters.count or letters.is_turned(word.start()):
+            continue
+        least = _SPACE * letters.size(word.start())
+        right = math.inf
+        for at in range(*word.span()):
+            left, next_right, *_ = letters.box(at)
+            if left - right > least:
+                yield at
+            right = next_right
 
 
 def _begins_turned(letters: _Letters, text: str) -> bool:

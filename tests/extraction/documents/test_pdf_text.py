@@ -68,6 +68,16 @@ def test_cells_that_are_cut_off_stand_apart(program: bytes, found: str) -> None:
     assert pdf.extract(body, "http://h/a.pdf", None).text == found
 
 
+@pytest.mark.parametrize(
+    ("creator", "found"), [(b"groff version 1.22.4", "farm most all"), (b"x", "farmmost all")]
+)
+def test_words_of_groff_that_pdfium_joins_stand_apart(creator: bytes, found: str) -> None:
+    place = b"60 300 Td (farm) Tj 25.6 0 Td (most) Tj ( all) Tj ET BT /F1 12 Tf 0 0 Td ("
+    body = one_page(b") Tj ET BT /F1 12 Tf " + place, o6=b"<</Creator(%b)>>" % creator)
+    body = body.replace(b"/Root 1 0 R", b"/Root 1 0 R/Info 6 0 R")
+    assert pdf.extract(body, "http://h/a.pdf", None).text == found
+
+
 def test_letters_that_are_spaced_out_make_words() -> None:
     assert text(b") Tj 4 Tc (spaced words) Tj 0 Tc ( here") == "spaced words here"
     assert text(b"a b c d e f g") == "a b c d e f g"

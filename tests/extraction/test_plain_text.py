@@ -1,0 +1,24 @@
+"""Plain text: what is for a printer or a terminal is no text."""
+
+from __future__ import annotations
+
+import pytest
+
+from larmspider.extraction.plain_text import extract
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (
+            ".TH X 1\n\\fBword\\fP(1) \\f[CW]code\\f[] \\f(CWmore\\fR a\\-b \\&.x",
+            "word(1) code more a-b .x",
+        ),
+        ('.\\" remark\n.Dd today\n\\fBword\\fP', "word"),
+        ("C:\\fBfolder\n", "C:\\fBfolder"),
+        ("a\bab\bb", "ab"),
+        ("\x1b[31mred\x1b[0m", "red"),
+    ],
+)
+def test_marks_of_a_printer_are_left_out(source: str, text: str) -> None:
+    assert extract(source.encode(), "http://h/x.1", None).text.endswith(text)
