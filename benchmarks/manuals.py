@@ -32,7 +32,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from larmspider.errors import InvalidURL
 from larmspider.extraction.html import extract
 from larmspider.items import REDIRECT, Page
-from larmspider.urls.canonical import exact_form
+from larmspider.urls.canonical import Canonicalizer
+
+_exact = Canonicalizer().exact
 
 
 @dataclass(frozen=True)
@@ -214,10 +216,10 @@ class Manual:
                 continue
             body = path.read_bytes()
             page = extract(body, f"{self.base}{name}.html", "text/html")
-            page.body, page.mime, page.exact = body, "text/html", exact_form(page.url)
+            page.body, page.mime, page.exact = body, "text/html", _exact(page.url)
             for link in page.links:
                 try:
-                    link.exact = exact_form(link.url)
+                    link.exact = _exact(link.url)
                 except InvalidURL:
                     link.exact = None
             if not any(link.type == REDIRECT for link in page.links):

@@ -55,9 +55,10 @@ from larmspider.items import Page
 from larmspider.search.query import Filters, since_time, until_time
 from larmspider.search.searcher import Searcher, results_json
 from larmspider.search.synonyms import parse_synonyms
-from larmspider.urls.canonical import exact_form
+from larmspider.urls.canonical import Canonicalizer
 from tests.support.servers.nginx import NGINX, Nginx
 
+_exact = Canonicalizer().exact
 SEED = 42
 QUERIES = 1_000
 NOW = 1_790_000_000.0
@@ -131,11 +132,11 @@ def read_pages(manuals: Iterable[Manual]) -> list[Page]:
             body = path.read_bytes()
             url = f"http://{manual.name}.example/{path.relative_to(manual.folder).as_posix()}"
             page = extract(body, url, "text/html")
-            page.body, page.mime, page.exact = body, "text/html", exact_form(url)
+            page.body, page.mime, page.exact = body, "text/html", _exact(url)
             page.status, page.fetched = 200, NOW - 86_400.0 * (number % 400)
             for link in page.links:
                 try:
-                    link.exact = exact_form(link.url)
+                    link.exact = _exact(link.url)
                 except InvalidURL:
                     link.exact = None
             pages.append(page)

@@ -59,7 +59,7 @@ LARM_REFRESH = ""
 LARM_REFRESH_PER_DAY = 0
 
 # Which pages come first: `value`: those whose visit is worth most, by what is known of their
-# changes; `even`: those whose last visit is longest ago.
+# changes.
 LARM_REFRESH_ORDER = "value"
 
 # A name for the run of `refresh=all`, or of a pattern, that this worker belongs to: workers of the

@@ -202,11 +202,9 @@ def url_report(
     key: bytes,
     now: float,
     *,
-    even: bool = False,
     learning: Learning = Learning(),
 ) -> list[str]:
-    """What became of a URL, or where it waits and for what; a line each. ``even``: as in
-    LARM_REFRESH_ORDER."""
+    """What became of a URL, or where it waits and for what; a line each."""
     politeness.overrides = Overrides.unpack(reader.note(NOTE))
     state = reader.state(key)
     lines = [f"URL: {state.name.lower()}"]
@@ -217,7 +215,7 @@ def url_report(
         lines[0] += f", {visit.reason}" if visit.reason else ""
         if visit.status:
             lines.append(f"HTTP status {visit.status}, fetched {utc(visit.time)}")
-        lines += again_in_words(visit, now, even=even)
+        lines += again_in_words(visit, now)
         if visit.state is UrlState.STORED and visit.url:
             lines += silent_in_words(reader.host(host_of(visit.url))[0], now)
         if visit.state is UrlState.FAILED and visit.url:
@@ -322,7 +320,7 @@ def held_in_words(reader: FrontierReader, entry: QueuedUrl) -> Iterator[str]:
         yield f"not new: {url}, found on {found_on}"
 
 
-def again_in_words(visit: FetchRecord, now: float, *, even: bool = False) -> Iterator[str]:
+def again_in_words(visit: FetchRecord, now: float) -> Iterator[str]:
     """When a URL is visited again, and why then.
 
     >>> [*again_in_words(FetchRecord(UrlState.STORED, due=1.8e9, a=2.0, b=1_728_000.0), 1.79e9)]
@@ -341,15 +339,15 @@ def again_in_words(visit: FetchRecord, now: float, *, even: bool = False) -> Ite
     elif visit.state is UrlState.REFUSED:
         yield f"robots.txt is looked at again about {utc(visit.due)[:19]}Z, without a request"
     elif visit.due <= PLANNED:
-        why = "its last visit is longest ago" if even else "its visit is worth most now"
-        yield f"visited again in this run of the refresh, or with the next one: {why}"
+        yield (
+            "visited again in this run of the refresh, or with the next one: its visit is worth"
+            " most now"
+        )
     else:
         days = f"{visit.b / visit.a / DAY:.3g}" if visit.a else ""
         what = f"it changes once in {days} days, as far as is known"
         at = "with the next refresh, due since" if visit.due <= now else "about"
         why = what if days else "nothing is known of its changes yet"
-        if even:
-            why = "one page after the other (LARM_REFRESH_ORDER=even)"
         if visit.missing_as:
             why = "to see whether it is still so"
         yield f"visited again {at} {utc(visit.due)[:19]}Z: {why}"

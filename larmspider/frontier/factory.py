@@ -46,7 +46,7 @@ REFRESH_WORDS = (DUE, WATCH, ALL)
 """LARM_REFRESH, but for patterns."""
 INDEX = "index"
 """The word for which no crawl runs (commands/reindex.py)."""
-REFRESH_ORDERS = ("value", "even")
+REFRESH_ORDERS = ("value",)
 """LARM_REFRESH_ORDER."""
 
 GROUP_BY = ("host", "address")
@@ -125,7 +125,6 @@ def revisiting(settings: Settings, frontier: Frontier, forms: UrlForms) -> Revis
         forms,
         mode=mode,
         per_day=visits_a_day(settings),
-        even=options.choice(settings, "LARM_REFRESH_ORDER", REFRESH_ORDERS) == "even",
         matches=None if pattern is None else pattern.fullmatch,
     )
 

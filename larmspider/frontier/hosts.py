@@ -380,10 +380,6 @@ class Lease:
 
     disallowed: bool = field(default=False, repr=False)
 
-    @property
-    def is_robots(self) -> bool:
-        return self.entry is None and not (self.is_source or self.is_login)
-
 
 def name_of(host: str) -> str:
     """The name that is looked up: ``wiki`` for wiki:80, ``[::1]`` for [::1]:80."""

@@ -177,9 +177,8 @@ _RATE_OF_ANY = HostKnowledge().rate
 
 
 class Revisiting:
-    """``per_day``: visits a day, 0: a thirtieth of the pages. ``even``: one page after the other,
-    whatever is known of its changes. ``matches`` decides in a run by pattern, ``is_removed`` which
-    URLs the operator has taken out."""
+    """``per_day``: visits a day, 0: a thirtieth of the pages. ``matches`` decides in a run by
+    pattern, ``is_removed`` which URLs the operator has taken out."""
 
     def __init__(
         self,
@@ -188,13 +187,12 @@ class Revisiting:
         *,
         mode: str = "",
         per_day: float = 0.0,
-        even: bool = False,
         matches: Callable[[str], bool] | None = None,
         random: Callable[[], float] = random.random,
         is_removed: Callable[[Forms], bool] = lambda _: False,
     ) -> None:
         self._frontier, self._forms = frontier, forms
-        self.mode, self.even, self.matches = mode, even, matches
+        self.mode, self.matches = mode, matches
         self._per_day = per_day
         self.visited = 0
         """Pages that this run has visited again, or found for the first time."""
@@ -547,17 +545,14 @@ class Revisiting:
 
     def _worth(self, visit: FetchRecord, now: float) -> float:
         passed = self._age(visit, now)
-        if self.even:
-            return passed
         known = self.known(host_of(visit.url))
         a, b = (visit.a, visit.b) if visit.b else prior(known.rate)
         return value(known.pace.elapsed(now - passed, now), a, b, _weight(visit))
 
     def _end_plan(self, now: float) -> None:
-        if self._best and len(self._best) == self._room and not self.even:
+        if self._best and len(self._best) == self._room:
             self._theta = self._best[0][0]
-        if not self.even:
-            self._add_oldest()
+        self._add_oldest()
         self._add_sample(now)
         best, self._best = self._best, []
         missing, self._missing = self._missing, []
@@ -723,8 +718,6 @@ class Revisiting:
 
     def _interval(self, visit: FetchRecord) -> float:
         """Seconds between the last visit of a page and its next one."""
-        if self.even:
-            return max(SOONEST, self._round)
         a, b = (visit.a, visit.b) if visit.b else prior(self.known(host_of(visit.url)).rate)
         return until_worth(self.theta, a, b, _weight(visit))
 

@@ -142,10 +142,9 @@ def explain(
         if frontier is not None:
             key = url_key(exact)
             explanation.state = frontier.state(key).name.lower()
-            even = settings.get("LARM_REFRESH_ORDER") == "even"
             learning = _learning(settings)
             explanation.frontier = url_report(
-                frontier, politeness, key, options.clock(settings)(), even=even, learning=learning
+                frontier, politeness, key, options.clock(settings)(), learning=learning
             )
             if (merged := frontier.merged(key)) is not None:
                 explanation.merged = merged_in_words(frontier, merged)

@@ -208,11 +208,6 @@ def canonicalize(url: str) -> str:
     return _default(url)
 
 
-def exact_form(url: str) -> str:
-    """The exact form with the default options, which merge no guess."""
-    return _default.exact(url)
-
-
 class _Parts(NamedTuple):
     """The parts of a can_ada.URL that are used."""
 

@@ -204,7 +204,7 @@ def filters_of(settings: BaseSettings) -> list[str]:
 def class_name(path: str) -> str:
     """The last part of an import path: a later version may move a class, but keeps its name.
 
-    >>> class_name("larmspider.middlewares.seen.SeenFilter")
+    >>> class_name("larmspider.middlewares.visited.SeenFilter")
     'SeenFilter'
     """
     return path.rpartition(".")[2].rstrip("'>")  # "<class 'seen.SeenFilter'>" was written as well

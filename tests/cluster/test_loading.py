@@ -48,7 +48,7 @@ from larmspider.urls.host_resolver import HostResolver
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.conformance import OK, entries, entry, urls
 from tests.support.frontier.redis_store import DyingLink, Killed, RedisStore
-from tests.support.frontier.simulation import AllowAll, Clock, build
+from tests.support.frontier.simulation import AllowAll, Clock, asks_robots, build
 from tests.support.frontier.site import Answer, Handler, Site, twins
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 
@@ -912,7 +912,7 @@ class Worker:
 
     def pop(self) -> Lease | None:
         lease = self.frontier.pop()
-        if lease is not None and lease.is_robots:
+        if lease is not None and asks_robots(lease):
             self.frontier.robots_loaded(lease, b"", 0.0)
             self.clock.now += DELAY
             return self.pop()

@@ -14,7 +14,7 @@ from larmspider.frontier.strategies import Backlinks
 from larmspider.frontier.trap_watch import TrapWatch
 from larmspider.frontier.traps import Budgets
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
-from tests.support.frontier.simulation import Clock, build
+from tests.support.frontier.simulation import Clock, asks_robots, build
 
 LIMITS = Limits(response_factor=0.0, backoff=10.0, jitter=0.0, park=600.0)
 
@@ -59,7 +59,7 @@ class Server:
 
     def answer(self, lease, links):
         frontier = self.frontier
-        if lease.is_robots:
+        if asks_robots(lease):
             frontier.robots_loaded(lease, b"", 0.0)
             return
         self.asked.append(lease.url)

@@ -184,19 +184,18 @@ def test_why_a_host_is_left_alone(state: HostState, reason: str, words: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("due", "even", "words"),
+    ("due", "words"),
     [
-        (1.0, False, "with the next refresh: somebody asked for it"),
-        (2.0, False, "with the next refresh: the site says that it has changed"),
-        (3.0, False, "or with the next one: its visit is worth most now"),
-        (3.0, True, "or with the next one: its last visit is longest ago"),
-        (NOW - 1, False, "due since 1970-01-12T13:46:39Z: it changes once in 10 days, as far as is known"),  # noqa: E501
-        (NOW + 1, True, "about 1970-01-12T13:46:41Z: one page after the other (LARM_REFRESH_ORDER=even)"),  # noqa: E501
+        (1.0, "with the next refresh: somebody asked for it"),
+        (2.0, "with the next refresh: the site says that it has changed"),
+        (3.0, "or with the next one: its visit is worth most now"),
+        (NOW - 1, "due since 1970-01-12T13:46:39Z: it changes once in 10 days, as far as is known"),
+        (NOW + 1, "about 1970-01-12T13:46:41Z: it changes once in 10 days, as far as is known"),
     ],
 )  # fmt: skip
-def test_when_a_page_is_visited_again_and_why_then(due: float, even: bool, words: str) -> None:
+def test_when_a_page_is_visited_again_and_why_then(due: float, words: str) -> None:
     visit = FetchRecord(UrlState.STORED, due=due, a=2.0, b=1_728_000.0)
-    (line,) = again_in_words(visit, NOW, even=even)
+    (line,) = again_in_words(visit, NOW)
     assert line.startswith("visited again ")
     assert line.endswith(words)
 

@@ -20,7 +20,7 @@ from larmspider.frontier.strategies import Backlinks, PathWords
 from larmspider.items import REQUISITE
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
-from tests.support.frontier.simulation import AllowAll, Clock, Simulation, build
+from tests.support.frontier.simulation import AllowAll, Clock, Simulation, asks_robots, build
 
 STORED = UrlState.STORED
 EXACT = Limits(response_factor=0.0, backoff=10.0, jitter=0.0, park=100.0, max_parks=1)
@@ -62,7 +62,7 @@ class World:
     def robots(self, body=b"", seconds=0.0):
         """Let the one host that is due load its rules."""
         lease = self.pop()
-        assert lease.is_robots, lease
+        assert asks_robots(lease), lease
         self.frontier.robots_loaded(lease, body, seconds)
         self.wait(2.0)
 
@@ -115,7 +115,7 @@ def test_a_failed_fetch_is_evidence_why_little_of_its_host_is_stored(of_robots):
     world = World(robots=of_robots)
     world.add("http://a/1")
     lease = world.pop()
-    assert lease.is_robots is of_robots
+    assert asks_robots(lease) is of_robots
     while not of_robots and world.fail(lease, "bad-response"):
         world.wait(1e4)
         lease = world.pop()
@@ -279,7 +279,7 @@ def test_unreachable_rules_allow_nothing_until_they_load(world):
     assert world.pop() is None
     assert world.frontier.next_ready_time() == world.clock.now + 30.0
     world.wait(30.0)
-    assert world.pop().is_robots
+    assert asks_robots(world.pop())
 
 
 def test_expired_rules_are_renewed_and_old_ones_serve_while_they_cannot_be():
@@ -289,7 +289,7 @@ def test_expired_rules_are_renewed_and_old_ones_serve_while_they_cannot_be():
     world.store(world.pop())
     world.wait(100.0)
     lease = world.pop()
-    assert lease.is_robots
+    assert asks_robots(lease)
     world.fail(lease, "timeout")
     world.wait(10.0)
     assert world.pop().url == "http://a/2"
@@ -303,7 +303,7 @@ def test_rules_that_expire_while_a_page_is_fetched_are_renewed_after_it():
     world.wait(200.0)
     assert world.pop() is None
     world.store(lease)
-    assert world.pop().is_robots
+    assert asks_robots(world.pop())
 
 
 def test_a_share_that_is_away_costs_no_file_its_attempts():
@@ -383,7 +383,7 @@ def test_a_host_that_was_given_up_is_tried_again_by_the_next_run():
     world.frontier.checkpoint({})
     world.start()
     world.wait(2.0)
-    assert world.pop().is_robots
+    assert asks_robots(world.pop())
 
 
 def test_a_dead_host_does_not_hold_up_the_others(world):
@@ -537,7 +537,7 @@ def test_a_host_is_left_alone_outside_its_window():
     assert world.pop() is None
     assert world.frontier.next_ready_time() == 22 * 3600.0
     world.clock.now = 22 * 3600.0
-    assert world.pop().is_robots
+    assert asks_robots(world.pop())
 
 
 def test_health_and_rules_survive_a_restart(world):
@@ -735,7 +735,7 @@ def nightly(world, mode, latency):
             world.clock.now += 0.1
             if latency(name) is None:
                 world.frontier.failed(lease, "timeout", 0.1)
-            elif lease.is_robots:
+            elif asks_robots(lease):
                 world.frontier.robots_loaded(lease, b"", 0.1)
             else:
                 world.frontier.answered(lease, 0.1)

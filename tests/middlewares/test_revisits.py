@@ -36,7 +36,7 @@ from larmspider.requests import LEASE, LOOK_AGAIN, REVISITED
 from larmspider.scheduler.counters import end_of_refresh
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
-from tests.support.frontier.simulation import Clock, build
+from tests.support.frontier.simulation import Clock, asks_robots, build
 
 DAY = 86_400.0
 HOST = "h:80"
@@ -110,7 +110,7 @@ class World:
     def answer(self, frontier: Frontier, lease: Lease) -> None:
         path = lease.url.removeprefix("http://h/")
         self.asked.append(path)
-        if lease.is_robots:
+        if asks_robots(lease):
             frontier.robots_loaded(lease, b"", 0.0)
             return
         if lease.is_source:

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from larmspider.errors import ConfigError, InvalidURL
-from larmspider.urls.canonical import Canonicalizer, canonicalize, exact_form
+from larmspider.urls.canonical import Canonicalizer, canonicalize
 from larmspider.urls.equivalence import (
     BARE_PERCENT,
     DOUBLE_SLASH,
@@ -228,7 +228,8 @@ def test_session_ids_are_dropped(rest: str, expected: str) -> None:
 )
 def test_the_exact_form_has_what_the_standards_call_equal(url: str, expected: str) -> None:
     """RFC 3986 6.2 and the URL Standard; no guess: case, folder files, double slashes, sessions."""
-    assert exact_form(url) == exact_form(expected) == expected
+    exact = Canonicalizer().exact
+    assert exact(url) == exact(expected) == expected
     assert canonicalize(expected) == canonicalize(url)
 
 

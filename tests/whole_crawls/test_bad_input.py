@@ -61,6 +61,7 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"REACTOR_THREADPOOL_MAXSIZE": "1.5"}, ["MAXSIZE=1.5", "an integer >= "]),
         (SEED, {"STATS_DUMP": "perhaps"}, ["STATS_DUMP=perhaps: expected yes or no"]),
         (SEED, {"CLOSESPIDER_TIMEOUT": "-1"}, ["CLOSESPIDER_TIMEOUT=-1", ">= 0"]),
+        (SEED, {"LARM_REFRESH_ORDER": "even"}, ["LARM_REFRESH_ORDER=even: expected value"]),
         (SEED, {"LARM_GROUP_BY": "domain"}, ["LARM_GROUP_BY=domain", "expected address or host"]),
         (SEED, {"LARM_LEASE_SECS": "0.5"}, ["LARM_LEASE_SECS=0.5: expected", ">= 1"]),
         (SEED, {"LARM_KEEP_ALIVE": "perhaps"}, ["LARM_KEEP_ALIVE=perhaps: expected"]),

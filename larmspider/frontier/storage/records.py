@@ -129,11 +129,6 @@ def earliest_of(queue_key: bytes) -> float:
     return int.from_bytes(queue_key[9:15], "big") / 1000
 
 
-def revisit_prefix(host: str) -> bytes:
-    """What all revisit_key() of a host begin with."""
-    return host_prefix(host)
-
-
 def revisit_key(host: str, due: float, key: bytes) -> bytes:
     """30 bytes: a place in the revisits of a host, by the time (whole milliseconds, rounded up),
     then the key of the URL."""
@@ -468,13 +463,6 @@ def _unpack_revisit(visit: FetchRecord, data: bytes, at: int) -> None:
     visit.link_signature = b"" if links == _NO_SIGNATURE else links
     visit.missing_as = _decode(data[at : at + length])
     visit.from_page = visit.url[:shared] + _decode(data[at + length :])
-
-
-def with_due(data: bytes, due: float) -> bytes:
-    """The record with another time of its next visit."""
-    visit = unpack_visit(data)
-    visit.due = due
-    return pack_visit(visit, inlinks_of(data))
 
 
 FORGOTTEN = b"\0"

@@ -127,15 +127,6 @@ def test_priorities_out_of_range_are_cut(priority, kept):
     assert k.ready_key("a:80", priority, 1) == k.ready_key("a:80", kept, 1)
 
 
-def test_a_visit_of_an_earlier_version_has_nothing_to_say_about_the_next_one():
-    visit = r.FetchRecord(r.UrlState.STORED, 1.5, 200, "e", "m", b"d", "", "http://wiki/a", 3)
-    earlier = r.pack_visit(visit, 7)[: -r._REVISIT.size]
-    assert r.unpack_visit(earlier) == visit
-    again = r.with_due(earlier, 99.5)
-    assert r.unpack_visit(again).due == 99.5
-    assert r.inlinks_of(again) == 7
-
-
 def test_where_a_page_was_found_is_kept_beside_its_own_origin():
     visit = r.FetchRecord(r.UrlState.STORED, url="http://wiki/a", from_page="http://wiki/ä/list")
     packed = r.pack_visit(visit, 1)

@@ -18,6 +18,11 @@ from larmspider.frontier.strategies import BreadthFirst
 TIMEOUT = 30.0
 
 
+def asks_robots(lease):
+    """Whether a lease is for robots.txt."""
+    return lease.is_own and not (lease.is_source or lease.is_login)
+
+
 class AllowAll:
     crawl_delay = None
     sitemaps = ()
@@ -133,7 +138,7 @@ class Simulation:
         self.open[lease.host.record.host] -= 1
         if failed:
             self.frontier.failed(lease, "timeout", seconds)
-        elif lease.is_robots:
+        elif asks_robots(lease):
             self.frontier.robots_loaded(lease, b"", seconds)
         else:
             self.frontier.answered(lease, seconds)
