@@ -1,12 +1,12 @@
 """The pages, in the order of the navigation: one module each."""
 
+from larmspider import plugin
 from larmspider.web.views import (
     control,
     curated,
     deletes,
     hosts,
     links,
-    mirrors,
     overview,
     queries,
     search,
@@ -25,7 +25,7 @@ PAGES = (
     *curated.PAGES,
     *queries.PAGES,
     *deletes.PAGES,
-    *mirrors.PAGES,
+    *(_of_plugin.PAGES if (_of_plugin := plugin.find("mirrors.view")) else ()),
     *traps.PAGES,
     *service.PAGES,
 )
