@@ -11,14 +11,12 @@ from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import TYPE_CHECKING, Any
 
 from larmspider.errors import ConfigError
+from larmspider.extensions.notify import TIMEOUT_SECS
 from larmspider.pipelines.outbox.replies import reply_within
 from larmspider.redaction import keep_secrets_of
 
 if TYPE_CHECKING:
     from larmspider.frontier.delete_gate import Notice
-
-TIMEOUT_SECS = 30.0
-"""For the answer of a webhook."""
 
 
 def check(target: str) -> None:

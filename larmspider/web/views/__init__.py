@@ -15,6 +15,7 @@ from larmspider.web.views import (
     url,
 )
 
+_mirrors = plugin.find("mirrors.view")
 PAGES = (
     *overview.PAGES,
     *search.PAGES,
@@ -25,7 +26,7 @@ PAGES = (
     *curated.PAGES,
     *queries.PAGES,
     *deletes.PAGES,
-    *(_of_plugin.PAGES if (_of_plugin := plugin.find("mirrors.view")) else ()),
+    *(_mirrors.PAGES if _mirrors else ()),
     *traps.PAGES,
     *service.PAGES,
 )

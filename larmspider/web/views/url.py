@@ -84,21 +84,21 @@ def _text_of(request: WebRequest, page: StoredPage) -> str:
 def diff(request: WebRequest) -> WebResponse:
     """What changed in a page's text from the version before ``at`` to that."""
     asked, page = _stored(request)
-    crawl, at, plug = request.source.crawl, request.text("at"), plugin.load(_VERSIONS)
+    crawl, at, versions = request.source.crawl, request.text("at"), plugin.load(_VERSIONS)
     within = crawl.within(SEARCH_SECS)
-    versions = plug.history(within, page.exact, may_see=request.access.page).versions
-    times = [version.time for version in versions]
+    seen = versions.history(within, page.exact, may_see=request.access.page).versions
+    times = [version.time for version in seen]
     number = times.index(at) if at in times else len(times) - 1
-    before = versions[number - 1] if number > 0 else None
+    before = seen[number - 1] if number > 0 else None
     lines: list[tuple[str, str]] = []
     left = ""
     if before is not None and before.page is not None:
         settings = request.source.settings
-        lines, left = plug.changes(
-            *(plug.text_of(crawl, one, settings) for one in (before.page, page))
+        lines, left = versions.changes(
+            *(versions.text_of(crawl, one, settings) for one in (before.page, page))
         )
     return request.render(
-        "diff.html", asked=asked, after=versions[number] if versions else None, before=before,
+        "diff.html", asked=asked, after=seen[number] if seen else None, before=before,
         lines=lines, left=left,
     )  # fmt: skip
 
