@@ -3,7 +3,7 @@
 # make crawl WORKERS=4                    with so many processes, which share it through Redis
 # make web LARM_DIR=crawl-demo            the web pages of a crawl, running or not
 # make egg                                for scrapyd: dist/larmspider.egg, dist/requirements.txt
-# make test / acceptance / check / docs / bench / serve / soak / screenshots
+# make test / acceptance / core / check / docs / bench / serve / soak / screenshots
 
 START    ?=
 RESTRICT ?=
@@ -23,7 +23,7 @@ BIN  := $(VENV)/bin
 UV   := $(shell command -v uv 2>/dev/null)
 PYTHON ?= python3
 
-.PHONY: crawl egg test acceptance soak check docs bench serve web screenshots clean
+.PHONY: crawl egg test acceptance core soak check docs bench serve web screenshots clean
 
 # .venv is made anew when pyproject.toml changes; with uv where it is installed, else with venv
 $(VENV)/ready: pyproject.toml
@@ -65,6 +65,21 @@ endif
 
 acceptance: $(VENV)/ready
 	$(BIN)/python -m pytest $(PARALLEL) -m acceptance
+
+# without any extra, in an environment of its own (.core): by default that the core crawls and
+# searches, names what is missing, and finds plugins; make core ARGS=tests/search: other tests of it
+CORE_TESTS = tests/test_without_plugins.py tests/test_plugin.py tests/test_moved.py
+core: export PYTHONDONTWRITEBYTECODE =
+core:
+ifdef UV
+	@$(UV) venv --quiet --allow-existing .core
+	@$(UV) pip install --quiet --python .core/bin/python '.[core-test]'
+else
+	@$(PYTHON) -m venv .core
+	@.core/bin/python -m pip install --quiet --disable-pip-version-check '.[core-test]'
+endif
+	@rm -rf build  # pip has left it
+	.core/bin/python -m pytest -n 2 -m "not acceptance" $(if $(strip $(ARGS)),$(ARGS),$(CORE_TESTS))
 
 # kill -9 again and again, a minute for 40 kills; then three workers and whatever happens to them
 # and to Redis, 25 s a crawl, and a Redis that loses its last second, 7 s each time.
@@ -117,4 +132,4 @@ screenshots: $(VENV)/ready
 	$(BIN)/python examples/screenshots.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .core build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -98,7 +98,7 @@ def larmspider_without_index(task: Task) -> Command:
 
 
 def larmspider_to_warc(task: Task) -> Command:
-    warc = 'ITEM_PIPELINES["larmspider.pipelines.warc.WarcPipeline"] = 150'
+    warc = 'ITEM_PIPELINES["larmspider.plugins.warc.pipeline.WarcPipeline"] = 150'
     return _larmspider_with(task, warc, 'LARM_BODIES = "warc"')
 
 

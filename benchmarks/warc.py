@@ -38,13 +38,13 @@ from larmspider.extraction.formats import extractor_for
 from larmspider.items import Page
 from larmspider.pipelines.outbox.receiver import OutboxStore
 from larmspider.pipelines.page_files import PageFilesPipeline
-from larmspider.pipelines.warc import WarcPipeline, warc_files
+from larmspider.plugins.warc.pipeline import WarcPipeline, warc_files
 from larmspider.settings import ITEM_PIPELINES
 from tests.support.servers.nginx import Nginx
 from tests.support.warcs import check
 
 ADDRESS = "127.21.0.3"
-WARC = {"larmspider.pipelines.warc.WarcPipeline": 150}
+WARC = {"larmspider.plugins.warc.pipeline.WarcPipeline": 150}
 
 
 def crawl(site: DocsSite, folder: Path, pages: int, bodies: str) -> CrawlDir:

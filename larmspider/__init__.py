@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
+from larmspider.moved import MovedModules
+
 __version__ = "0.1.0"
+
+sys.meta_path.append(MovedModules())
 
 
 def __getattr__(name: str) -> Any:

@@ -526,7 +526,7 @@ DOWNLOADER_MIDDLEWARES = {
     "larmspider.middlewares.last_check.LastCheckMiddleware": 90,  # is it really in scope?
     "larmspider.middlewares.default_headers.DefaultHeadersMiddleware": 400,
     "larmspider.middlewares.fetch_outcome.AnswersMiddleware": 550,  # tells the frontier how it went
-    "larmspider.middlewares.render.RenderMiddleware": 560,  # pages of sites with render = true
+    "larmspider.middlewares.rendering.RenderMiddleware": 560,  # pages of sites with render = true
     # Scrapy's, with ports and networks in no_proxy
     "larmspider.middlewares.environment_proxies.EnvironmentProxiesMiddleware": 750,
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
@@ -569,7 +569,8 @@ LARM_COMPRESSION = ""
 LARM_BODIES = "page-files"
 
 # The size of a WARC file, at most; a page that is larger has one of its own. For
-# `larmspider.pipelines.warc.WarcPipeline`, where it is added to `ITEM_PIPELINES` (docs/warc.md).
+# `larmspider.plugins.warc.pipeline.WarcPipeline`, where it is added to `ITEM_PIPELINES`
+# (docs/warc.md).
 LARM_WARC_BYTES = 1_000_000_000
 
 # Fetch what pages need to be shown as well: their images, styles and scripts, for WARC files

@@ -112,7 +112,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/markdown.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/msg.py": row(DOCUMENTS, _LIMITS, "olefile", "extraction.documents"),
     "extraction/documents/number_formats.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
-    "extraction/documents/ocr.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
+    "plugins/ocr/tesseract.py": row(DOCUMENTS, _LIMITS, "pypdfium2"),
     "extraction/documents/office.py": row(
         DOCUMENTS, _LIMITS, "extraction.documents", "extractor_for"
     ),
@@ -159,8 +159,8 @@ WHERE: Mapping[str, Row] = {
     ),
     "extraction/process.py": row(
         CRAWL,
-        f"{_APART}; of documents/ it asks a Page, already read, for scans",
-        *("extractor_for", "extraction.documents"),
+        f"{_APART}; the plugin ocr asks a Page, already read, for scans",
+        "extractor_for",
     ),
     "extraction/notes.py": row(
         CRAWL,
@@ -217,7 +217,7 @@ WHERE: Mapping[str, Row] = {
         *("brotli", "zlib.decompressobj", "compression.zstd.ZstdDecompressor"),
     ),
     # archives that the operator names
-    "fetch/archives.py": row(
+    "plugins/warc/archives.py": row(
         f"{CRAWL} of scrapy import",
         "record by record, each body to its limit",
         *("warcio", "zipfile", "zlib.decompressobj"),
@@ -227,7 +227,7 @@ WHERE: Mapping[str, Row] = {
     "pipelines/outbox/replies.py": row(
         SENDER, "a reply of the operator's server: 4 MB, 60 s, 50 levels", "json.loads"
     ),
-    "web/opensearch.py": row("web server", "a request's body, 1 MB", "json.loads"),
+    "plugins/search_api/api.py": row("web server", "a request's body, 1 MB", "json.loads"),
     "control/controller.py": row("web server", "the answer of a crawl of this user", "json.loads"),
     # what is ours
     "urls/backtracking.py": row(OWN, "the answer of a process of ours", "json.loads"),
@@ -245,7 +245,7 @@ STATE: Mapping[str, frozenset[str]] = {
     parser: frozenset(f"{name}.py" for name in names.split())
     for parser, names in {
         "json.loads": "extensions/notify pipelines/compaction pipelines/outbox/spool"
-        " pipelines/warc search/why search/searcher frontier/overrides"
+        " plugins/warc/pipeline plugins/warc/verify search/why search/searcher frontier/overrides"
         " crawl/log_index/index control/deletes status/totals status/crawl_workers"
         " index/writer index/version cluster/worker cluster/joining checksums"
         " crawl/verify/frontier crawl/verify/index crawl/verify/others crawl/fill"
@@ -260,7 +260,7 @@ STATE: Mapping[str, frozenset[str]] = {
         "msgspec.msgpack.decode": "frontier/revisiting frontier/storage/records",
         "msgspec.msgpack.Decoder": "frontier/hosts frontier/storage/records",
         "zlib.decompress": "cluster/redis_records",
-        "zlib.decompressobj": "pipelines/page_files crawl/verify/others",
+        "zlib.decompressobj": "pipelines/page_files plugins/warc/verify",
         "compression.zstd.ZstdDecompressor": "index/packed workdir/frames",
         "compression.zstd.decompress": "workdir/frames",
     }.items()

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.exceptions import UsageError
 
-from larmspider import options
+from larmspider import options, plugin
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.formatting import printable
 from larmspider.frontier.factory import INDEX
-from larmspider.spiders.archived import ArchiveSpider, archives_of
 from larmspider.spiders.intranet import IntranetSpider
 from larmspider.status.summary import Summary
+from larmspider.urls.file_urls import is_archive
+from larmspider.urls.seeds import read_seeds
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -65,11 +66,14 @@ class Command(CrawlCommand):
         assert self.settings is not None
         try:
             options.settle_scrapys(self.settings)
+            plugin.check(self.settings.getdict("EXTENSIONS"))
             crawler = self.crawler = self._create_crawler(args[0])
             if crawler.spidercls is IntranetSpider:
                 start = opts.spargs.get("start") or self.settings.get("LARM_START") or ""
-                if paths := archives_of(start, self.settings):
-                    crawler = self.crawler = self._create_crawler(ArchiveSpider)
+                if any(map(is_archive, read_seeds(start))):
+                    archives = plugin.load("warc.spider")
+                    paths = archives.archives_of(start, self.settings)
+                    crawler = self.crawler = self._create_crawler(archives.ArchiveSpider)
                     opts.spargs.pop("start", None)
                     opts.spargs["paths"] = paths
         except ConfigError as refused:

@@ -6,16 +6,16 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
+from larmspider import plugin
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.api import Crawl
 from larmspider.errors import ConfigError
 from larmspider.formatting import counted, doing, printable, size
-from larmspider.reports.export import COLUMNS, HOSTS, LINKS, REMOVED, export, format_of
 
 
 class Command(LarmCommand):
     def syntax(self) -> str:
-        return f"[options] {'|'.join(COLUMNS)} FILE"
+        return "[options] pages|text|links|hosts|removed FILE"
 
     def short_desc(self) -> str:
         return "Write a crawl's pages, text, links or host graph into a file"
@@ -40,10 +40,10 @@ class Command(LarmCommand):
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 2:
             raise ConfigError(f"expected what to export and a file: {self.syntax()}")
-        what, path = args[0], Path(args[1])
-        format_of(what, path.name)
+        what, path, exporting = args[0], Path(args[1]), plugin.load("export.export")
+        exporting.format_of(what, path.name)
         with closing(Crawl(self.open_crawl())) as crawl, doing(f"Exporting {what}") as progress:
-            done = export(
+            done = exporting.export(
                 crawl,
                 what,
                 path,
@@ -56,6 +56,6 @@ class Command(LarmCommand):
         if opts.json:
             print_json({"what": what, "file": str(path), **done._asdict()})
             return
-        unit = {LINKS: "link", HOSTS: "pair", REMOVED: "record"}.get(what, "page")
-        rows = counted(done.rows, unit) + (" of hosts" if what == HOSTS else "")
+        unit = {"links": "link", "hosts": "pair", "removed": "record"}.get(what, "page")
+        rows = counted(done.rows, unit) + (" of hosts" if what == "hosts" else "")
         print(f"{rows} in {printable(str(path))}, {size(done.bytes)}")

@@ -8,13 +8,12 @@ from dataclasses import asdict
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from larmspider import options
+from larmspider import options, plugin
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, printable
 from larmspider.frontier.describe import HOST_COLUMNS, HostRow, host_rows, sorted_rows
 from larmspider.frontier.factory import politeness_from
-from larmspider.reports.mirrors import accept, mirrors_in, resolver_file, rules_in
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
@@ -89,16 +88,18 @@ class Command(LarmCommand):
 
     def _mirrors(self, crawl: CrawlDir, opts: argparse.Namespace) -> None:
         assert self.settings is not None
-        path = resolver_file(self.settings, crawl)
-        known = rules_in(path)
-        found = [mirror for mirror in mirrors_in(crawl) if not mirror.is_known(known)][: opts.n]
+        mirrors = plugin.load("mirrors.mirrors")
+        path = mirrors.resolver_file(self.settings, crawl)
+        known = mirrors.rules_in(path)
+        new = [mirror for mirror in mirrors.mirrors_in(crawl) if not mirror.is_known(known)]
+        found = new[: opts.n]
         by_host = {mirror.host: mirror for mirror in found}
         for host in opts.accept:
             if host not in by_host:
                 listed = ", ".join(by_host) or "none is one"
                 raise ConfigError(f"--accept {host}: expected a mirror ({listed})")
         for host in opts.accept:
-            accept(by_host[host], path)
+            mirrors.accept(by_host[host], path)
         if opts.json:
             rows = [asdict(m) | {"line": m.line, "accepted": m.host in opts.accept} for m in found]
             print_json({"mirrors": rows})

@@ -6,8 +6,9 @@ import argparse
 
 from scrapy.exceptions import UsageError
 
+from larmspider import plugin
 from larmspider.commands.crawl import Command as CrawlCommand
-from larmspider.spiders.archived import ArchiveSpider
+from larmspider.errors import ConfigError
 
 
 class Command(CrawlCommand):
@@ -30,4 +31,10 @@ class Command(CrawlCommand):
         if not args:
             raise UsageError("expected WARC files, or folders of mirrors by HTTrack or wget")
         opts.spargs["paths"] = args
-        super().run([ArchiveSpider], opts)  # type: ignore[list-item]
+        try:
+            spider = plugin.load("warc.spider").ArchiveSpider
+        except ConfigError as refused:
+            self.complain(str(refused))
+            self.exitcode = 2
+            return
+        super().run([spider], opts)

@@ -7,9 +7,9 @@ import argparse
 import shutil
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from larmspider import options
+from larmspider import options, plugin
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.crawl.reader import StoredPage, check_bodies
 from larmspider.errors import CrawlDirError
@@ -20,7 +20,8 @@ from larmspider.urls.normalizer import forms_from_settings
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
-    from larmspider.reports.versions import History
+
+_VERSIONS = "versions.versions"
 
 
 class Command(LarmCommand):
@@ -58,9 +59,8 @@ class Command(LarmCommand):
             )
         found = None
         if opts.versions or opts.diff or opts.at is not None:
-            from larmspider.reports.versions import history, moment
-
-            found = history(
+            versions = plugin.load(_VERSIONS)
+            found = versions.history(
                 crawl, exact if page is None else page.exact, options.clock(self.settings)()
             )
         if page is None and not (found and found.versions):
@@ -76,7 +76,7 @@ class Command(LarmCommand):
             self._print_changes(crawl, found, opts)
             return
         if found is not None:
-            page = found.at(moment(opts.at))[1]
+            page = found.at(plugin.load(_VERSIONS).moment(opts.at))[1]
         assert page is not None
         if opts.json:
             print_json(asdict(page))
@@ -91,19 +91,18 @@ class Command(LarmCommand):
                 sys.stdout.buffer.write(self._part(page, body, part) if part else body)
             sys.stdout.buffer.flush()
 
-    def _print_changes(self, crawl: CrawlDir, found: History, opts: argparse.Namespace) -> None:
-        from larmspider.reports.versions import changes, moment, text_of
-
+    def _print_changes(self, crawl: CrawlDir, found: Any, opts: argparse.Namespace) -> None:
+        versions = plugin.load(_VERSIONS)
         assert self.settings is not None
         if opts.at is None and len(found.versions) < 2:
             raise CrawlDirError(f"{found.url} has one version")
         new = found.versions[-1]
         before = found.versions[-2].time if opts.at is None else ""
-        old, old_page = found.at(moment(before or opts.at))
+        old, old_page = found.at(versions.moment(before or opts.at))
         if new.page is None:
             raise CrawlDirError(f"{found.url}: the version of {new.time} {new.why}")
-        lines, left = changes(
-            *(text_of(crawl, page, self.settings) for page in (old_page, new.page))
+        lines, left = versions.changes(
+            *(versions.text_of(crawl, page, self.settings) for page in (old_page, new.page))
         )
         if opts.json:
             print_json({"from": old.time, "to": new.time, "changes": lines, "left_out": left})
@@ -124,7 +123,7 @@ class Command(LarmCommand):
                 raise CrawlDirError(f"{page.url}: {refused}") from None
 
 
-def _print_history(found: History, *, as_json: bool) -> None:
+def _print_history(found: Any, *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(found))
         return

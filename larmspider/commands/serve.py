@@ -149,7 +149,7 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
     >>> collection_names([Path("/a/crawl"), Path("/b/crawl")], {"/b/crawl": "Staff"})
     {PosixPath('/a/crawl'): 'crawl', PosixPath('/b/crawl'): 'Staff'}
     """
-    from larmspider.web.opensearch import EVERY_INDEX
+    from larmspider.web.site import EVERY_INDEX
 
     all_crawls = f"{', '.join(EVERY_INDEX)}, which mean all crawls"
     expected = f"a name without commas that is none of {all_crawls}"

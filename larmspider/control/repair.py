@@ -22,6 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from larmspider import plugin
 from larmspider.checksums import Stretch, crc_of, forget_sums, read_sums, sum_anew, sums_path
 from larmspider.control.reindex import reindex
 from larmspider.crawl.reader import CrawlDir
@@ -48,10 +49,8 @@ from larmspider.items import REDIRECT
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.outbox.spool import FOLDER as OUTBOX
 from larmspider.pipelines.outbox.spool import Position, cursors, read_committed, segments
-from larmspider.pipelines.page_files import PageFilesPipeline, page_file_name
+from larmspider.pipelines.page_files import WARC, PageFilesPipeline, page_file_name
 from larmspider.pipelines.records import read_records
-from larmspider.pipelines.warc import FOLDER as WARC
-from larmspider.pipelines.warc import drop_records, fill_up, warc_files
 from larmspider.workdir.directory import write_manifest
 from larmspider.workdir.frames import (
     FRAME_BYTES,
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
 
 _BATCH = 2_000
 _SPELLINGS = 32
+_WARC = "warc.pipeline"
 _NEW, _OLD = "frontier.new", "frontier.old"
 
 
@@ -213,9 +213,9 @@ def _mend_files(found: Findings, say: Say) -> None:
         say("files", number, len(found.short))
         _fill_up(file, size)
     for file, (whole, size) in found.warc_short.items():
-        fill_up(file, whole, size)
+        plugin.load(_WARC).fill_up(file, whole, size)
     for file, starts in found.warc_lost.items():
-        drop_records(file, starts)
+        plugin.load(_WARC).drop_records(file, starts)
     for file, holes in found.holes.items():
         if file.name.endswith(SUFFIX):
             _pack_anew(file)
@@ -353,7 +353,7 @@ def _positions(path: Path, manifest: Mapping[str, object]) -> tuple[dict[str, by
         elif files == [OUTBOX]:
             found[OUTBOX] = read_committed(path / OUTBOX).pack()
         elif files == [WARC]:
-            there = warc_files(path / WARC)
+            there = plugin.load(_WARC).warc_files(path / WARC)
             last = max(there, default=0)
             found[name] = b"%d %d" % (last, there[last].stat().st_size if there else 0)
         elif logs := [file for file in files if file.endswith(".log")]:

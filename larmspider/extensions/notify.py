@@ -15,22 +15,20 @@ import asyncio
 import fcntl
 import json
 import logging
-import shlex
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
 
-from larmspider import options, stats
+from larmspider import options, plugin, stats
 from larmspider import signals as larm_signals
 from larmspider.control.deletes import approved_in, write_approved
 from larmspider.control.remove import take_out_host
-from larmspider.errors import ConfigError, LarmspiderError
+from larmspider.errors import LarmspiderError
 from larmspider.formatting import counted, printable, utc
 from larmspider.frontier.delete_gate import (
     MOVED,
@@ -40,9 +38,8 @@ from larmspider.frontier.delete_gate import (
     is_same_silence,
 )
 from larmspider.frontier.hosts import name_of
-from larmspider.pipelines.outbox.replies import reply_within
 from larmspider.pipelines.store import Store
-from larmspider.redaction import keep_secrets_of, told
+from larmspider.redaction import told
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.urls.normalizer import forms_from_settings
 from larmspider.workdir.restricted import restricted_by_moves, restricted_of_run
@@ -75,7 +72,7 @@ class NotifyExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        extension = cls(crawler, notify_target(crawler), options.crawl_root(crawler.settings))
+        extension = cls(crawler, _target(crawler), options.crawl_root(crawler.settings))
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.look, signal=larm_signals.commit)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
@@ -222,10 +219,7 @@ class NotifyExtension:
         """The crawl goes on whatever becomes of it."""
         try:
             async with asyncio.timeout(TIMEOUT_SECS):
-                if self.target.startswith(("http://", "https://")):
-                    await asyncio.to_thread(_post, self.target, notice)
-                else:
-                    await _run(self.target, notice)
+                await plugin.load("notify.send").send(self.target, notice)
         except (OSError, ValueError, TimeoutError, HTTPException, LarmspiderError) as error:
             logger.error("LARM_NOTIFY could not be told: %s", told(error) or "time-out")
 
@@ -305,80 +299,9 @@ def _told(path: Path) -> Iterator[dict[str, float]]:
                 file.write(json.dumps(told).encode())
 
 
-def notify_target(crawler: Crawler) -> str:
-    """LARM_NOTIFY. Raises ConfigError for a command that cannot be split into words."""
+def _target(crawler: Crawler) -> str:
+    """LARM_NOTIFY. Raises ConfigError."""
     target = options.text(crawler.settings, "LARM_NOTIFY").strip()
-    try:
-        shlex.split(target)
-    except ValueError as error:
-        raise ConfigError(  # a command or a URL may hold a secret
-            f"LARM_NOTIFY={target.split()[0] if '://' not in target else 'http...'} ...: expected a"
-            f" command, or a URL with http or https: {error}"
-        ) from None
-    keep_secrets_of("LARM_NOTIFY", target)
+    if target:
+        plugin.load("notify.send").check(target)
     return target
-
-
-def _post(url: str, notice: Notice) -> None:
-    body = json.dumps(notice._asdict()).encode()
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, body, headers)  # noqa: S310 - http or https
-    opener = urllib.request.build_opener(_NoRedirect, _Http, _Https)
-    with opener.open(request, timeout=TIMEOUT_SECS):
-        pass  # what it answers is not read
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error: it would be followed without the message, and with what the URL
-    holds."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-class _Limited(HTTPConnection):
-    """Its answer is there in time, however slowly it comes: the process waits for this thread."""
-
-    def getresponse(self) -> HTTPResponse:
-        with reply_within(self, TIMEOUT_SECS):
-            return super().getresponse()
-
-
-class _LimitedTls(_Limited, HTTPSConnection): ...
-
-
-class _Http(urllib.request.HTTPHandler):
-    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(_Limited, req)
-
-
-class _Https(urllib.request.HTTPSHandler):
-    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(_LimitedTls, req)
-
-
-async def _run(command: str, notice: Notice) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *shlex.split(command),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stderr is not None
-    try:
-        with suppress(ConnectionError):  # it reads nothing
-            process.stdin.write(notice.message.encode() + b"\n")
-            await process.stdin.drain()
-        process.stdin.close()
-        said = b""
-        while part := await process.stderr.read(65_536):
-            said = said or part[:2_000]
-        await process.wait()
-    except BaseException:
-        process.kill()
-        await process.wait()
-        raise
-    if process.returncode:
-        name = shlex.split(command)[0]  # its arguments may hold a secret
-        raise OSError(f"{name}: status {process.returncode}: {said.decode(errors='replace')}")

@@ -13,7 +13,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from larmspider import __version__, options
+from larmspider import __version__, options, plugin
 from larmspider.cluster.membership import cluster_settings
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
@@ -26,11 +26,10 @@ from larmspider.errors import (
     TemporaryError,
 )
 from larmspider.extraction.helper_process import origin, shadowed
-from larmspider.fetch.browser import RenderLimits, check_browser
 from larmspider.fetch.curl_options import bind_address_from, setup_from_settings
 from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
-from larmspider.fetch.limits import Limits, check_open_files
+from larmspider.fetch.limits import Limits, RenderLimits, check_open_files
 from larmspider.fetch.sites.lookup import Sites
 from larmspider.frontier.factory import INDEX, REFRESH_WORDS, check_settings, refresh_pattern
 from larmspider.frontier.revisiting import NOTE_ENDED
@@ -159,7 +158,7 @@ def check(crawler: Crawler) -> None:
         logger.warning("%s", warning)
     RenderLimits.from_settings(crawler.settings)
     if sites.renders:
-        check_browser()
+        plugin.load("render.browser").check_browser()
     keep_private(crawler.settings)
     asked_refresh(crawler.settings)
     if crawler.settings.get("JOBDIR") and _is_a(

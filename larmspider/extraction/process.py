@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import signal
 import subprocess
 import threading
@@ -25,7 +24,7 @@ from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
-from larmspider import options
+from larmspider import options, plugin
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.extraction.backlog import Backlog
 from larmspider.extraction.formats import extractor_for, media_type, without_text
@@ -202,25 +201,8 @@ def helpers_from_settings(settings: Settings) -> Helpers:
     second = "tika" if second and is_installed else ""
     secs = options.seconds(settings, "LARM_OCR_SECS", minimum=1, maximum=86_400)
     if languages := str(settings.get("LARM_OCR") or ""):
-        _check_tesseract(languages)
+        plugin.load("ocr.tesseract").check(languages)
     return Helpers(second, languages, secs if languages else 0.0)
-
-
-def _check_tesseract(languages: str) -> None:
-    program = shutil.which("tesseract")
-    if program is None:
-        raise ConfigError(f"LARM_OCR={languages}: tesseract is not installed (tesseract-ocr)")
-    listed = subprocess.run(  # noqa: S603 - the program of the system, no shell
-        [program, "--list-langs"], capture_output=True, text=True, check=False, timeout=60
-    )
-    known = (listed.stdout + listed.stderr).splitlines()[1:]
-    for name in languages.split("+"):
-        if name not in known:
-            raise ConfigError(
-                f"LARM_OCR={languages}: expected languages of tesseract ({', '.join(known)})"
-                f" with + between them; {name or 'an empty one'} is not installed"
-                f" (tesseract-ocr-{name or 'deu'})"
-            )
 
 
 class Readers:
@@ -333,9 +315,7 @@ class Readers:
             pdfs.append(page)
         if not self.helpers.ocr or not pdfs:
             return False
-        from larmspider.extraction.documents.ocr import is_wanted
-
-        return any(map(is_wanted, pdfs))
+        return any(map(plugin.load("ocr.tesseract").is_wanted, pdfs))
 
     def read_again(self, mime: str, body: bytes, url: str, charset: str = "") -> Page:
         """The Page of any stored body, in a thread that may wait; without text and links where it

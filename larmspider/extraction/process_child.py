@@ -18,6 +18,7 @@ from dataclasses import astuple
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from larmspider import plugin
 from larmspider.extraction import progress
 from larmspider.extraction.body_type import is_container
 from larmspider.extraction.formats import column_extractor_for, extractor_for, without_text
@@ -148,8 +149,7 @@ def _helped(mime: str, body: bytes, page: Page, helpers: Helpers, ends: float) -
 
         page = tika.helped(mime, body, page)
     if helpers.ocr and mime == PDF:
-        from larmspider.extraction.documents import ocr
-
+        ocr = plugin.load("ocr.tesseract")
         if ocr.is_wanted(page):
             ocr.read_scans(body, page, helpers.ocr, ends)
     return page

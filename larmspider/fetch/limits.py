@@ -124,3 +124,20 @@ def check_open_files(settings: BaseSettings, threads: int, name: str) -> None:
             f" process may have {limit:,}: raise the hard limit (ulimit -n, LimitNOFILE= of"
             f" systemd, --ulimit of containers){instead}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RenderLimits:
+    """Of one page that Chromium renders; ``secs`` include the waits by its host's pace."""
+
+    requests: int = 50
+    secs: float = 20.0
+    max_bytes: int = 20_000_000
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> RenderLimits:
+        return cls(
+            options.integer(settings, "LARM_RENDER_REQUESTS", minimum=0),
+            options.seconds(settings, "LARM_RENDER_SECS", minimum=1),
+            options.integer(settings, "LARM_RENDER_BYTES", minimum=1),
+        )

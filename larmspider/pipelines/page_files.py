@@ -90,8 +90,9 @@ def bodies_in_warc(settings: BaseSettings) -> bool:
     warc, pages = order.get("WarcPipeline"), order.get("PageFilesPipeline")
     if warc is None or pages is None or warc >= pages:
         raise ConfigError(
-            "LARM_BODIES=warc: expected larmspider.pipelines.warc.WarcPipeline in ITEM_PIPELINES,"
-            " with a lower number than PageFilesPipeline (docs/warc.md#without-page-files)"
+            "LARM_BODIES=warc: expected larmspider.plugins.warc.pipeline.WarcPipeline in"
+            " ITEM_PIPELINES, with a lower number than PageFilesPipeline"
+            " (docs/warc.md#without-page-files)"
         )
     return True
 

@@ -213,7 +213,7 @@ def wants_requisites(settings: BaseSettings) -> bool:
     stores = settings.get_component_priority_dict_with_base("ITEM_PIPELINES")
     if not any(getattr(load_object(store), "keeps_requisites", False) for store in stores):
         raise ConfigError(
-            "LARM_REQUISITES=yes: expected larmspider.pipelines.warc.WarcPipeline in"
+            "LARM_REQUISITES=yes: expected larmspider.plugins.warc.pipeline.WarcPipeline in"
             " ITEM_PIPELINES, or another store that keeps them (docs/warc.md#requisites)"
         )
     return True

@@ -12,12 +12,12 @@ from contextlib import nullcontext
 
 from aiohttp import web
 
-from larmspider import options
+from larmspider import options, plugin
 from larmspider.control.deletes import approve, what_waits
 from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
 from larmspider.formatting import printable
-from larmspider.reports import mirrors, traps
+from larmspider.reports import traps
 from larmspider.web.auth import cookie_name
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
@@ -31,7 +31,6 @@ from larmspider.web.site import (
     web_request,
 )
 from larmspider.web.tries import tried_too_often
-from larmspider.web.views.mirrors import mirrors_of
 from larmspider.web.views.traps import traps_of
 
 logger = logging.getLogger(__name__)
@@ -112,7 +111,9 @@ async def act(request: web.Request) -> web.Response:
         elif name == APPROVE_DELETES:
             done = await site.work.run(lambda: _approve_deletes(site, form))
         elif name == ACCEPT_MIRROR:
-            done = await site.work.run(_accept_mirror, site, form.get("host", ""))
+            done = await site.work.run(
+                plugin.load("mirrors.view").accept_mirror, site, form.get("host", "")
+            )
         elif name in (ACCEPT_TRAP, REJECT_TRAP):
             done = await site.work.run(_judge_trap, site, name, form.get("name", ""))
         elif site.source.controller is None:
@@ -147,18 +148,6 @@ def _approve_deletes(site: Site, form: dict[str, str]) -> str:
         waits = what_waits(frontier, options.clock(site.source.settings)())
     parts = [part.path for part in crawl.parts]
     return approve(parts, form.get("name", ""), waits, form.get("shown", ""))
-
-
-def _accept_mirror(site: Site, host: str) -> str:
-    """Add the line of a host to the operator's file. Raises LarmspiderError."""
-    found = {mirror.host: mirror for mirror in mirrors_of(site.source)}
-    if host not in found:
-        raise HttpError(f"{host[:300]!r} is no mirror of another host.", 409)
-    file = mirrors.resolver_file(site.source.settings, site.source.crawl)
-    line = found[host].line
-    path = mirrors.accept(found[host], file)
-    logger.info("Control: %s added to %s", line, path)
-    return f"{line} is in {path}, for crawls that begin"
 
 
 def _judge_trap(site: Site, act: str, name: str) -> str:

@@ -15,13 +15,14 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from larmspider import plugin
 from larmspider.errors import CrawlDirError, HttpError, LarmspiderError, QueryError
 from larmspider.formatting import printable
 from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
 from larmspider.urls.file_urls import NOWHERE, OpenableUrls
-from larmspider.web import actions, opensearch
+from larmspider.web import actions
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.look import Look
@@ -53,6 +54,7 @@ logger = logging.getLogger(__name__)
 
 MAX_BODY = 65_536
 """Bytes of a POST."""
+_SEARCH_API = "search_api.api"
 _TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -88,9 +90,8 @@ def build(
         app.router.add_get(page.path, _handler(page))
     app.router.add_get("/static/{name}", _static)
     app.router.add_get("/events", _events, allow_head=False)
-    for path in (opensearch.PATH, f"{SEARCH}/{{index}}/_search"):
-        app.router.add_get(path, opensearch.search, allow_head=False)
-        app.router.add_post(path, opensearch.search)
+    if api := plugin.find(_SEARCH_API):
+        api.add_routes(app.router)
     app.router.add_post("/login", actions.sign_in)
     app.router.add_post("/logout", actions.sign_out)
     app.router.add_post("/control/{act}", actions.act)
@@ -225,8 +226,8 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
 
 def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
     asked, status = web_request(request), _status(error)
-    if opensearch.is_asked(request.path):
-        return aiohttp_response(opensearch.error_response(error, asked.told(error), status))
+    if (api := plugin.find(_SEARCH_API)) and api.is_asked(request.path):
+        return aiohttp_response(api.error_response(error, asked.told(error), status))
     if "Authorization" in request.headers or request.query.get("format") == "json":
         return aiohttp_response(json_response({"error": asked.told(error)}, status))
     message = _for_searchers(asked, error) if asked.only_searches else asked.told(error)

@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from larmspider import __version__
+from larmspider import __version__, plugin
 from larmspider import formatting as quantities
 from larmspider.formatting import printable, utc
 from larmspider.frontier.describe import failure_in_words
@@ -77,19 +77,22 @@ _PACKAGE = "larmspider.web"
 
 
 @cache
-def _packaged_in(folder: str) -> dict[str, bytes]:
-    found = files(_PACKAGE).joinpath(folder).iterdir()
+def _packaged_in(folder: str, package: str) -> dict[str, bytes]:
+    found = files(package).joinpath(folder).iterdir()
     return {file.name: file.read_bytes() for file in found if file.is_file()}
 
 
-def packaged(folder: str, name: str) -> bytes | None:
+def packaged(folder: str, name: str, package: str = _PACKAGE) -> bytes | None:
     """A file of templates/ or static/; None if there is none of that name. Names are looked up
     among the files of the package, so none leads to another place of the disk."""
-    return _packaged_in(folder).get(name)
+    return _packaged_in(folder, package).get(name)
 
 
 def _source_of(name: str) -> str | None:
-    content = packaged("templates", name)
+    """A template of larmspider.web, or of a plugin: ``mirrors/mirrors.html``."""
+    folder, _, file = name.rpartition("/")
+    package = f"{plugin.PACKAGE}.{folder}" if folder else _PACKAGE
+    content = packaged("templates", file, package)
     return None if content is None else content.decode("utf-8")
 
 

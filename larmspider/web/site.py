@@ -23,6 +23,10 @@ from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
 
 SEARCH = "/search"
+INDEX = "larmspider"
+"""The name of the index in the search API; each of several crawls has a name of its own, too."""
+EVERY_INDEX = (INDEX, "_all", "*")
+"""In the path of the search API these are all crawls, and commas part names."""
 """The page of the search; below it lies all that it needs,"""
 DESCRIPTION = "/opensearch.xml"
 """but for this, by which browsers add the search to their own."""

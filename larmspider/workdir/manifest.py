@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.misc import load_object
 
-from larmspider import __version__, options
+from larmspider import __version__, options, plugin
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.urls.syntax import without_userinfo
 
@@ -251,6 +251,7 @@ def now() -> str:
 
 def components(settings: BaseSettings, name: str) -> dict[Any, Any]:
     """Path and class of those in a list. Raises ConfigError for one that is not there."""
+    plugin.check(settings.getdict(name))
     try:
         listed = settings.get_component_priority_dict_with_base(name)
         return {one: load_object(one) for one, order in listed.items() if order is not None}

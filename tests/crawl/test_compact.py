@@ -17,7 +17,7 @@ from larmspider.items import Link, Page
 from larmspider.pipelines import compaction
 from larmspider.pipelines.compaction import DONE, finish
 from larmspider.pipelines.outbox.spool import FOLDER, Cursor, read_entries, write_committed
-from larmspider.reports.versions import history
+from larmspider.plugins.versions.versions import history
 from larmspider.workdir.removals import Removals, Rule
 from tests.crawl.test_versions import known
 from tests.support.spooled import spooled

@@ -18,12 +18,12 @@ from larmspider.extraction.documents.containers import document_type
 from larmspider.extraction.formats import extractor_for, without_text
 from larmspider.extraction.process import Readers
 from larmspider.extraction.xml_root import root_of
-from larmspider.fetch.archives import Archive
 from larmspider.fetch.blobs import Room
 from larmspider.fetch.file_handler import FileReader
 from larmspider.fetch.limits import Limits
 from larmspider.fetch.response_type import body_type
 from larmspider.items import Page
+from larmspider.plugins.warc.archives import Archive
 from larmspider.urls.file_urls import FileRoots, url_of
 from tests.support.documents import corpus
 from tests.support.documents.corpus import SAMPLES, zipped

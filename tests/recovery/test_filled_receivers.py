@@ -31,9 +31,9 @@ pytestmark = pytest.mark.acceptance
 MODULE = "tests.support.recovery.receivers"
 SQL = "larmspider.pipelines.outbox.sql.SqlReceiver"
 SECOND = f"{MODULE}.SecondReceiver"
-OBJECTS = "larmspider.pipelines.outbox.objects.ObjectsReceiver"
+OBJECTS = "larmspider.plugins.objects.receiver.ObjectsReceiver"
 SECOND_STREAM = f"{MODULE}.SecondStreamReceiver"
-DYNAMODB = "larmspider.pipelines.outbox.dynamodb.DynamoDbReceiver"
+DYNAMODB = "larmspider.plugins.dynamodb.receiver.DynamoDbReceiver"
 LATIN = {"Content-Type": "text/html; charset=iso-8859-2", "ETag": '"7"', "Last-Modified": "x"}
 SITE: dict[str, Any] = {
     "/": "<title>Start</title><a href=/a>to a</a><a href=/gone>gone</a><a href=/move>on</a>"

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.pipelines.outbox.dynamodb import DynamoDbReceiver
-from larmspider.pipelines.outbox.objects import ObjectsReceiver
 from larmspider.pipelines.outbox.outbox import SenderProcess
 from larmspider.pipelines.outbox.receiver import Receiver
 from larmspider.pipelines.outbox.spool import FOLDER, Cursor
 from larmspider.pipelines.outbox.sql import SqlReceiver
-from larmspider.pipelines.outbox.streams import StreamReceiver
+from larmspider.plugins.dynamodb.receiver import DynamoDbReceiver
+from larmspider.plugins.objects.receiver import ObjectsReceiver
+from larmspider.plugins.streams.receiver import StreamReceiver
 from tests.support.recovery.receivers import (
     of_dynamodb,
     of_messages,

@@ -45,11 +45,11 @@ SQL = "larmspider.pipelines.outbox.sql.SqlReceiver"
 SECOND = f"{MODULE}.SecondReceiver"
 GATE = f"{MODULE}.GateReceiver"
 DUMMY = "larmspider.pipelines.outbox.dummy.DummyReceiver"
-OBJECTS = "larmspider.pipelines.outbox.objects.ObjectsReceiver"
-STREAM = "larmspider.pipelines.outbox.streams.StreamReceiver"
+OBJECTS = "larmspider.plugins.objects.receiver.ObjectsReceiver"
+STREAM = "larmspider.plugins.streams.receiver.StreamReceiver"
 SECOND_STREAM = f"{MODULE}.SecondStreamReceiver"
-DYNAMODB = "larmspider.pipelines.outbox.dynamodb.DynamoDbReceiver"
-OPENSEARCH = "larmspider.pipelines.outbox.opensearch.OpenSearchReceiver"
+DYNAMODB = "larmspider.plugins.dynamodb.receiver.DynamoDbReceiver"
+OPENSEARCH = "larmspider.plugins.opensearch.receiver.OpenSearchReceiver"
 NOBODY = {
     "AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_DEFAULT_REGION": "x",
     "AWS_ACCESS_KEY_ID": "larm", "AWS_SECRET_ACCESS_KEY": "s3cr3t",

@@ -20,12 +20,12 @@ from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
 from larmspider.items import Page, Removed
-from larmspider.pipelines.outbox.dynamodb import DynamoDbReceiver
-from larmspider.pipelines.outbox.objects import ObjectsReceiver
 from larmspider.pipelines.outbox.outbox import SenderProcess
 from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError
 from larmspider.pipelines.outbox.spool import FOLDER, Cursor
-from larmspider.pipelines.outbox.streams import StreamReceiver
+from larmspider.plugins.dynamodb.receiver import DynamoDbReceiver
+from larmspider.plugins.objects.receiver import ObjectsReceiver
+from larmspider.plugins.streams.receiver import StreamReceiver
 from tests.support.recovery.receivers import (
     of_dynamodb,
     of_kafka,

@@ -15,7 +15,7 @@ from subprocess import TimeoutExpired
 import pytest
 
 from larmspider import open_crawl
-from larmspider.pipelines.warc import warc_files
+from larmspider.plugins.warc.pipeline import warc_files
 from larmspider.search.searcher import Searcher
 from larmspider.settings import ITEM_PIPELINES
 from tests.support.crawling import FAST, begin, crawl, records, scrapy
@@ -37,7 +37,9 @@ LIMITS = {
     "LARM_BLOB_BYTES": "100000",
 }
 WITH_WARC = {
-    "ITEM_PIPELINES": json.dumps(ITEM_PIPELINES | {"larmspider.pipelines.warc.WarcPipeline": 250})
+    "ITEM_PIPELINES": json.dumps(
+        ITEM_PIPELINES | {"larmspider.plugins.warc.pipeline.WarcPipeline": 250}
+    )
 }
 
 
@@ -186,7 +188,7 @@ def test_files_and_object_stores_have_blobs_too(tmp_path: Path) -> None:
     share, objects = tmp_path / "share", tmp_path / "objects"
     share.mkdir()
     (share / "film.mp4").write_bytes(_body(1))
-    receiver = "larmspider.pipelines.outbox.objects.ObjectsReceiver"
+    receiver = "larmspider.plugins.objects.receiver.ObjectsReceiver"
     ran = crawl(
         f"{share.as_uri()}/",
         tmp_path,

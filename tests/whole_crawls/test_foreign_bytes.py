@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.fetch.archives import Archive
+from larmspider.plugins.warc.archives import Archive
 from tests.support.crawling import FAST, Ran, body_of, records, scrapy
 from tests.support.documents.hostile import (
     ole_of_many_entries,

@@ -13,6 +13,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from larmspider import plugin
 from larmspider.checksums import SEAL, crc_of, read_seal, tantivy_crc
 from larmspider.crawl.logs import STATUS
 from larmspider.crawl.reader import CrawlDir
@@ -35,7 +36,6 @@ from larmspider.crawl.verify.others import (
     check_other_logs,
     check_outbox,
     check_small,
-    check_warc,
 )
 from larmspider.errors import MEND, CrawlDirError, InvalidURL, LarmspiderError
 from larmspider.extraction.language import Languages, languages_in
@@ -137,7 +137,8 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
             check_other_logs(found, ends, say)
             committed = positions.get(OUTBOX)
             check_outbox(found, None if committed is None else Position.unpack(committed), say)
-            check_warc(found, positions.get("WarcPipeline", b""), say)
+            if warc := positions.get("WarcPipeline"):
+                plugin.load("warc.verify").check_warc(found, warc, say)
             if any(name.endswith("SearchIndexPipeline") for name in stores_in(manifest)):
                 check_index(
                     found,

@@ -4,7 +4,7 @@ Pages are parted by form feeds in the Page's text, so that a hit can be named by
 the text that a page draws, and a line end, stands what is not drawn in it: looks of annotations
 and form fields, their contents and values, titles of the outline, names of attached files, each
 passage once. Embedded files are parts. A document that a password of "" opens is read. Left out
-are pictures (ocr.py), alternative texts of the structure tree, scripts and names of layers.
+are pictures (the plugin ocr), alternative texts of the structure tree, scripts and names of layers.
 """
 
 from __future__ import annotations

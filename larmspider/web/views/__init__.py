@@ -1,12 +1,12 @@
 """The pages, in the order of the navigation: one module each."""
 
+from larmspider import plugin
 from larmspider.web.views import (
     control,
     curated,
     deletes,
     hosts,
     links,
-    mirrors,
     overview,
     queries,
     search,
@@ -15,6 +15,7 @@ from larmspider.web.views import (
     url,
 )
 
+_mirrors = plugin.find("mirrors.view")
 PAGES = (
     *overview.PAGES,
     *search.PAGES,
@@ -25,7 +26,7 @@ PAGES = (
     *curated.PAGES,
     *queries.PAGES,
     *deletes.PAGES,
-    *mirrors.PAGES,
+    *(_mirrors.PAGES if _mirrors else ()),
     *traps.PAGES,
     *service.PAGES,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from larmspider import options
+from larmspider import options, plugin
 from larmspider.crawl.reader import StoredPage
 from larmspider.errors import ConfigError, CrawlDirError, HttpError, InvalidURL
 from larmspider.formatting import printable
@@ -14,7 +14,6 @@ from larmspider.frontier.storage.records import host_of
 from larmspider.reports.explain import explain
 from larmspider.reports.links import neighbours
 from larmspider.reports.stored_copy import is_shown, stored_copy
-from larmspider.reports.versions import changes, history, moment, text_of
 from larmspider.urls.normalizer import exact_from_settings
 from larmspider.web.auth import HEADERS
 from larmspider.web.request import PageView, WebRequest, WebResponse
@@ -23,6 +22,7 @@ VISITS = 20
 """That are shown, the last ones."""
 SEARCH_SECS = 2.0
 """How long a page may search the logs that are not indexed yet."""
+_VERSIONS = "versions.versions"
 _FRAMING = HEADERS["Content-Security-Policy"] + "; frame-src 'self'"
 
 
@@ -40,12 +40,13 @@ def url(request: WebRequest) -> WebResponse:
         )
         around = neighbours(crawl, found.exact, fetched_as)
     host = host_of(found.fetched.url if found.fetched else asked)
+    versions = plugin.find(_VERSIONS)
     with crawl.frontier() as frontier:
         now = options.clock(source.settings)()
         row = frontier and host_row(frontier, source.politeness, host, now)
     return request.render(
         "url.html", asked=asked, found=found, around=around, host=row,
-        history=None if found.exact is None else history(
+        history=None if found.exact is None or versions is None else versions.history(
             crawl, found.exact, now, request.access.page
         ), visits=VISITS,
         indexed=source.keep_logs_indexed(), cut_short=crawl.logs.cut_short,
@@ -83,18 +84,21 @@ def _text_of(request: WebRequest, page: StoredPage) -> str:
 def diff(request: WebRequest) -> WebResponse:
     """What changed in a page's text from the version before ``at`` to that."""
     asked, page = _stored(request)
-    crawl, at = request.source.crawl, request.text("at")
-    versions = history(crawl.within(SEARCH_SECS), page.exact, may_see=request.access.page).versions
-    times = [version.time for version in versions]
+    crawl, at, versions = request.source.crawl, request.text("at"), plugin.load(_VERSIONS)
+    within = crawl.within(SEARCH_SECS)
+    seen = versions.history(within, page.exact, may_see=request.access.page).versions
+    times = [version.time for version in seen]
     number = times.index(at) if at in times else len(times) - 1
-    before = versions[number - 1] if number > 0 else None
+    before = seen[number - 1] if number > 0 else None
     lines: list[tuple[str, str]] = []
     left = ""
     if before is not None and before.page is not None:
         settings = request.source.settings
-        lines, left = changes(*(text_of(crawl, one, settings) for one in (before.page, page)))
+        lines, left = versions.changes(
+            *(versions.text_of(crawl, one, settings) for one in (before.page, page))
+        )
     return request.render(
-        "diff.html", asked=asked, after=versions[number] if versions else None, before=before,
+        "diff.html", asked=asked, after=seen[number] if seen else None, before=before,
         lines=lines, left=left,
     )  # fmt: skip
 
@@ -112,7 +116,9 @@ def _stored(request: WebRequest) -> tuple[str, StoredPage]:
         raise HttpError(f"{printable(asked)[:500]} is not stored in this crawl.", 404)
     if at := request.text("at"):
         try:
-            page = history(crawl, exact, may_see=request.access.page).at(moment(at))[1]
+            versions = plugin.load(_VERSIONS)
+            found = versions.history(crawl, exact, may_see=request.access.page)
+            page = found.at(versions.moment(at))[1]
         except (ConfigError, CrawlDirError) as error:
             raise HttpError(printable(str(error)), 404) from None
     return asked, page

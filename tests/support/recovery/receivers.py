@@ -19,7 +19,7 @@ from larmspider.pipelines.outbox import sender
 from larmspider.pipelines.outbox.receiver import AwayError, Receiver, RefusedError, Sent
 from larmspider.pipelines.outbox.spool import Entry
 from larmspider.pipelines.outbox.sql import SqlReceiver
-from larmspider.pipelines.outbox.streams import StreamReceiver
+from larmspider.plugins.streams.receiver import StreamReceiver
 from larmspider.settings import *  # noqa: F403
 from larmspider.settings import ITEM_PIPELINES
 from tests.support.crawling import body_of, records

@@ -1,0 +1,1 @@
+"""Sends pages to DynamoDB."""

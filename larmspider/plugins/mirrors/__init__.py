@@ -1,0 +1,1 @@
+"""Finds hosts that have the same pages."""

@@ -1,0 +1,1 @@
+"""Sends pages to S3, Google Cloud Storage, Azure or a folder."""

@@ -1,0 +1,1 @@
+"""Runs pages through Chromium before they are read."""

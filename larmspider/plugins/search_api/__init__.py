@@ -1,0 +1,1 @@
+"""Answers a part of OpenSearch's search API: /search/_search."""

@@ -1,0 +1,1 @@
+"""Sends pages to a stream of Redis, NATS or Kafka."""

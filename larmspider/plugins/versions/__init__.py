@@ -1,0 +1,1 @@
+"""Shows the versions of a page, and what changed."""

@@ -1,0 +1,1 @@
+"""WARC files: written during a crawl, imported, checked and repaired."""

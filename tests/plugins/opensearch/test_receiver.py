@@ -1,0 +1,190 @@
+"""OpenSearchReceiver against a strict stand-in: each document is there in its last version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.errors import ConfigError
+from larmspider.pipelines.outbox.receiver import AwayError, BatchError, RefusedError
+from larmspider.pipelines.outbox.sender import Sender
+from larmspider.pipelines.outbox.spool import FOLDER
+from larmspider.plugins.opensearch.receiver import OpenSearchReceiver
+from tests.support.servers.opensearch import Index, OpenSearchServer
+from tests.support.spooled import entries, page, removed, spooled
+
+
+@pytest.fixture
+def server() -> Iterator[OpenSearchServer]:
+    with OpenSearchServer() as server:
+        yield server
+
+
+def receiver_for(url: str) -> OpenSearchReceiver:
+    return OpenSearchReceiver.from_settings(Settings({"LARM_OPENSEARCH_URL": url}))
+
+
+@pytest.fixture
+def receiver(server: OpenSearchServer) -> Iterator[OpenSearchReceiver]:
+    found = receiver_for(server.url())
+    found.connect()
+    yield found
+    found.close()
+
+
+def titles(server: OpenSearchServer) -> list[str]:
+    return sorted(found["title"] for found in server.documents("intranet").values())
+
+
+def test_an_index_is_made_once_behind_an_alias(server: OpenSearchServer) -> None:
+    for _ in range(2):
+        receiver = receiver_for(server.url())
+        receiver.connect()
+        receiver.close()
+    assert list(server.indexes) == ["intranet-1"]
+    assert server.indexes["intranet-1"].aliases == {"intranet"}
+
+
+def test_a_document_has_what_the_mapping_says(
+    tmp_path: Path, server: OpenSearchServer, receiver: OpenSearchReceiver
+) -> None:
+    one = page("a", text="t \ud800", fields={"room": ["1"]}, modified=1e15, language="de")
+    assert receiver.send(entries(tmp_path, one)).rejected == {}
+    (found,) = server.documents("intranet").values()
+    assert found["links"] == ["http://h/N", "http://h/next"]
+    assert (found["host"], found["status"], found["fetched"][:19], found["language"]) == (
+        "h", 200, "1970-01-01T00:00:01", "de",
+    )  # fmt: skip
+    assert "modified" not in found
+
+
+def test_only_the_last_version_counts(
+    tmp_path: Path, server: OpenSearchServer, receiver: OpenSearchReceiver
+) -> None:
+    """In whatever order they come, and however often."""
+    first = entries(tmp_path, page("a", title="a1"), page("b"), now=1000.0)
+    second = entries(tmp_path, page("a", title="a2"), removed("b"), page("c"), now=2000.0)
+    for batch in (first + second, first, second, first):
+        sent = receiver.send(batch)
+        assert not sent.rejected
+        assert not sent.again
+        assert titles(server) == ["a2", "c"]
+
+
+def test_each_document_is_judged_by_itself(
+    tmp_path: Path, server: OpenSearchServer, receiver: OpenSearchReceiver
+) -> None:
+    server.indexes["intranet-1"].mappings["properties"].pop("author")
+    batch = entries(tmp_path, page("a"), page("b", author="me"), page("c"))
+    server.faults = ["item-429", "item-full"]
+    sent = receiver.send(batch)
+    assert list(sent.again) == [0]
+    assert sent.rejected[1].startswith("400 mapper_parsing_exception: mapping set to strict")
+    assert list(receiver.send(batch[:1]).again) == [0]
+    assert not receiver.send(batch[:1]).again
+    assert titles(server) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "secs", "said"),
+    [
+        ("429", AwayError, 7, "429 es_rejected_execution_exception"),
+        ("503", AwayError, 7, "503"),
+        ("cut", AwayError, 0, "IncompleteRead|bytes read"),
+        ("html", AwayError, 0, "something else than JSON"),
+    ],
+)
+def test_what_goes_wrong_with_a_batch_is_said_and_tried_again(
+    tmp_path: Path, server: OpenSearchServer, receiver: OpenSearchReceiver,
+    fault: str, kind: type[AwayError], secs: float, said: str,
+) -> None:  # fmt: skip
+    batch = entries(tmp_path, page("a"))
+    server.faults = [fault]
+    with pytest.raises(kind, match=said) as error:
+        receiver.send(batch)
+    assert error.value.secs == secs
+    receiver.connect()
+    receiver.send(batch)
+    assert titles(server) == ["a"]
+
+
+def test_an_answer_about_other_documents_is_none(receiver: OpenSearchReceiver) -> None:
+    for body in ({}, {"items": []}, {"items": [{"index": {"_id": "b", "status": 201}}]}, []):
+        with pytest.raises(AwayError, match="not one about the batch"):
+            receiver._judge(body, ["a"])
+
+
+def test_an_index_that_was_deleted_is_made_again(
+    tmp_path: Path, server: OpenSearchServer, receiver: OpenSearchReceiver
+) -> None:
+    """Ours, and not one that the server makes up."""
+    server.indexes.clear()
+    batch = entries(tmp_path, page("a"))
+    assert list(receiver.send(batch).again) == [0]
+    receiver.connect()
+    receiver.send(batch)
+    assert list(server.indexes) == ["intranet-1"]
+
+
+def test_a_new_mapping_gets_a_new_index(
+    tmp_path: Path, server: OpenSearchServer, receiver: OpenSearchReceiver
+) -> None:
+    """Copied with its versions; then the alias stands for it."""
+    batch = entries(tmp_path, page("a"), page("b"))
+    receiver.send(batch[:1])
+    server.indexes["intranet-1"].mappings["properties"].pop("author")
+    with pytest.raises(RefusedError, match="author is missing"):
+        receiver.connect()
+    assert receiver.reindex() == (
+        "intranet is intranet-2 now, with 1 documents; intranet-1 may be deleted"
+    )
+    receiver.connect()
+    receiver.send(batch)
+    assert titles(server) == ["a", "b"]
+    assert server.indexes["intranet-2"].aliases == {"intranet"}
+    assert len(server.indexes["intranet-1"].documents) == 1
+
+
+def test_all_goes_wrong_and_all_arrives(tmp_path: Path) -> None:
+    """The sender halves what is too large, waits and tries again."""
+    with OpenSearchServer(max_bytes=3_000) as server:
+        end = spooled(tmp_path, *(page(str(number), text="x" * 500) for number in range(20)))
+        server.faults = ["", "429", "cut", "item-429", "html", "503", "item-full", "cut"] * 3
+        receiver = receiver_for(server.url())
+        sender = Sender(receiver, tmp_path / FOLDER, lambda _: True)
+        sender.send_up_to(end.offset)
+        receiver.close()
+        assert len(titles(server)) == sender.cursor.sent == 20
+        assert (sender.cursor.dead, sender.cursor.offset) == (0, end.offset)
+        receiver.connect()
+        batch = entries(tmp_path, page("large", text="x" * 3_000))
+        with pytest.raises(BatchError, match="413"):
+            receiver.send(batch)
+        receiver.close()
+
+
+def test_what_cannot_be_used_is_refused(server: OpenSearchServer) -> None:
+    """In one line, without the password."""
+    server.indexes["other"] = Index({"mappings": {"properties": {"url": {"type": "keyword"}}}})
+    for url, kind, said in (
+        (server.url(password="wrong"), RefusedError, "401 security_exception"),
+        (server.url("other"), RefusedError, "normalized is missing, expected keyword"),
+        (server.url().replace(str(server.port), "1"), AwayError, "127.0.0.1:1: .*refused"),
+    ):
+        receiver = receiver_for(url)
+        with pytest.raises(kind, match=said) as error:
+            receiver.connect()
+        receiver.close()
+        assert "s3cr3t" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "h:9200/x", "http://h:9200/", "http://u:pw@h:x/i", "http://h/A", "http://h/a/b"]
+)
+def test_bad_urls_are_refused_without_saying_them(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"LARM_OPENSEARCH_URL=.*: expected https://") as refused:
+        receiver_for(url)
+    assert "pw" not in str(refused.value)

@@ -1,0 +1,97 @@
+"""What is damaged of WARC files is named, and mended."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+
+from larmspider.control.repair import repair
+from larmspider.crawl.verify.findings import Findings
+from larmspider.plugins.warc.pipeline import cdxj_of, warc_files
+from larmspider.plugins.warc.verify import check_warc
+from tests.crawl.test_verify import flip, say
+
+
+def a_warc(folder: Path) -> tuple[Path, list[int]]:
+    """A file of six pages, and where each one begins, and where the last one ends."""
+    folder.mkdir()
+    path = folder / "crawl-00000.warc.gz"
+    starts, lines = [], []
+    with path.open("wb") as out:
+        for number in range(6):
+            starts.append(out.tell())
+            fields = json.dumps({"url": f"http://h/{number}", "offset": str(out.tell())})
+            lines.append(f"h)/{number} 20260101000000 {fields}\n")
+            text = random.Random(number).randbytes(900).hex()
+            out.write(gzip.compress(b"WARC/1.1\r\nWARC-Type: response\r\n\r\n" + text.encode()))
+        starts.append(out.tell())
+    cdxj_of(path).write_text("".join(lines))
+    return path, starts
+
+
+def warc_found(path: Path, length: int) -> Findings:
+    found = Findings(path)
+    check_warc(found, b"0 %d" % length, say)
+    return found
+
+
+def test_every_damaged_record_of_a_warc_file_is_named(tmp_path: Path) -> None:
+    path, starts = a_warc(tmp_path / "warc")
+    for start in (starts[1] + 40, starts[2], starts[4] + 60):
+        flip(path, start, 0xFF)
+    found = warc_found(tmp_path, starts[6])
+    assert [(one.at, one.url) for one in found.damages] == [
+        (starts[number], f"http://h/{number}") for number in (1, 2, 4)
+    ]
+    assert all("copy the file back" in one.mend for one in found.damages)
+    assert sorted(found.due.values()) == ["http://h/1", "http://h/2", "http://h/4"]
+    list(repair(found, Settings(), say, make_due=len))
+    assert not [one.url for one in warc_found(tmp_path, starts[6]).damages if one.url]
+
+
+@pytest.mark.parametrize("kept", [2.5, 5.5, 3, 0, None, "folder"])
+def test_a_warc_file_that_lacks_its_end_is_filled_up(
+    tmp_path: Path, kept: float | str | None
+) -> None:
+    """Cut in a record, in the last one, between two, to nothing; gone; gone with its folder. The
+    next run found less than was committed, and sent the operator here, for ever."""
+    path, starts = a_warc(tmp_path / "warc")
+    if kept == "folder":
+        shutil.rmtree(path.parent)
+    elif isinstance(kept, float | int):
+        os.truncate(path, starts[int(kept)] + (900 if kept % 1 else 0))
+    else:
+        path.unlink()
+    found = warc_found(tmp_path, starts[6])
+    (damage,) = found.damages
+    assert not damage.mend, "--repair mends it"
+    whole = int(kept) if isinstance(kept, float | int) else 0
+    lost = [] if kept == "folder" else [f"http://h/{number}" for number in range(whole, 6)]
+    assert sorted(found.due.values()) == lost
+    list(repair(found, Settings(), say, make_due=len))
+    assert warc_found(tmp_path, starts[6]).damages == []
+    (path,) = warc_files(tmp_path / "warc").values()
+    assert path.stat().st_size == starts[6]
+    with path.open("ab") as file:
+        file.write(gzip.compress(b"WARC/1.1\r\nWARC-Type: response\r\n\r\n"))
+    with gzip.open(path) as file:
+        assert file.read().count(b"WARC/1.1\r\n") == whole + 2
+
+
+def test_a_full_warc_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    """By its CDXJ, which stays: it may lie in an archive."""
+    path, starts = a_warc(tmp_path / "warc")
+    shutil.copy(path, path.with_name("crawl-00001.warc.gz"))
+    cdxj_of(path.with_name("crawl-00001.warc.gz")).touch()
+    path.unlink()
+    found = Findings(tmp_path)
+    check_warc(found, b"1 %d" % starts[6], say)
+    assert [(one.file, one.what) for one in found.damages] == [(path, "is gone")]
+    assert (found.due, found.warc_lost) == ({}, {})
