@@ -53,7 +53,7 @@ from larmspider.pipelines.link_log import LINK_LOG_COLUMNS, LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
 from larmspider.pipelines.records import RecordLog
 from larmspider.pipelines.reextract import linking_pages
-from larmspider.search.shards import Deduplicator
+from larmspider.search.reading import Deduplicator
 from larmspider.workdir.directory import check_free
 from larmspider.workdir.frames import open_stored, present
 from larmspider.workdir.manifest import (

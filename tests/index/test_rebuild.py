@@ -15,6 +15,7 @@ from larmspider.index.schema import SCHEMA_VERSION, page_fields
 from larmspider.index.version import META_NAME, has_index, outdated, version_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 
 EARLIER = Path(__file__).parents[1] / "recovery" / "earlier" / "alone" / "index"
@@ -29,10 +30,10 @@ def old(tmp_path: Path) -> Path:
 def test_an_old_index_has_the_same_pages_afterwards(old: Path) -> None:
     """Stored texts, times, ranks by link texts; progress is told, and nothing is left beside it."""
     assert outdated(old)
-    before = Searcher.open(old).search("page", limit=100, facets=True)
+    before = Searcher.open(old).search(SearchRequest("page", limit=100, facets=True))
     told: list[tuple[int, int]] = []
     count = rebuild(old, progress=lambda done, total: told.append((done, total)))
-    after = Searcher.open(old).search("page", limit=100, facets=True)
+    after = Searcher.open(old).search(SearchRequest("page", limit=100, facets=True))
     assert version_of(old) == SCHEMA_VERSION
     assert not outdated(old)
     assert told[-1] == (count, count)

@@ -8,7 +8,8 @@ from larmspider.extraction.html import extract
 from larmspider.index.schema import page_fields
 from larmspider.index.sections import breaks_of, ends_heading, kept_breaks, kept_sections, parted
 from larmspider.index.writer import IndexWriter, _move
-from larmspider.search.searcher import Searcher, hit_json
+from larmspider.search.results import hit_json
+from larmspider.search.searcher import Searcher
 
 FILL = "Nothing of interest stands here at all. " * 30
 BODY = f"""<title>Query sets</title><nav>{FILL}</nav><main><h1 id=top>Query sets</h1> {FILL}
