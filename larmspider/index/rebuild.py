@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha1
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import tantivy
 
@@ -23,14 +23,15 @@ from larmspider.errors import CrawlDirError, is_panic
 from larmspider.files import replace_file, sync_file, sync_folder
 from larmspider.index.link_access import LinkAccess
 from larmspider.index.packed import PackedPages
+from larmspider.index.page import IndexedPage
 from larmspider.index.schema import stored_fields
 from larmspider.index.unreached import carry_over
 from larmspider.index.version import META_NAME, note_restricted_of, restricted_of, stemmer_of
 from larmspider.index.waiting import waiting_in
 from larmspider.index.writer import IndexWriter, Simhashes
 
-Documents: TypeAlias = Iterator[tuple[str, dict[str, Any] | None]]
-"""Canonical URL and what `page_fields` gives; None: not in the index."""
+Documents: TypeAlias = Iterator[tuple[str, IndexedPage | None]]
+"""Canonical URL and page; None: not in the index."""
 LinkTexts: TypeAlias = Iterator[tuple[str, Collection[tuple[str, str]]]]
 """Exact URL of each page, exact targets and texts of its links."""
 Progress: TypeAlias = Callable[[int, int], object]
@@ -108,13 +109,13 @@ def rebuild(
                     if number % _CHUNK == 0:
                         writer.commit()
                 writer.commit()
-            for done, (key, stored) in enumerate(documents, 1):
-                if stored is None:
+            for done, (key, indexed) in enumerate(documents, 1):
+                if indexed is None:
                     writer.remove(key)
                 else:
                     if simhashes is not None:
-                        stored.pop("likeness", None)  # an earlier version took it otherwise
-                    writer.add_stored(stored)
+                        indexed.likeness = None  # an earlier version took it otherwise
+                    writer.add_indexed(indexed)
                 if done % _CHUNK == 0:
                     writer.commit()
                 if progress(done, total) is False:
@@ -198,9 +199,9 @@ def stored_documents(directory: Path) -> tuple[int, Documents]:
     def documents() -> Documents:
         for start in range(0, total, _CHUNK):
             for _, address in searcher.search(every, _CHUNK, count=False, offset=start).hits:
-                stored = stored_fields(searcher.doc(address), packed)
-                if stored["key"] not in waiting and stored.get("container") not in waiting:
-                    yield stored["key"], stored
+                page = IndexedPage.of(stored_fields(searcher.doc(address), packed))
+                if page.key not in waiting and page.container not in waiting:
+                    yield page.key, page
         yield from waiting.items()  # None: is to be removed
 
     return total + len(waiting), documents()

@@ -11,7 +11,7 @@ import pytest
 
 from larmspider.errors import CrawlDirError
 from larmspider.index.rebuild import RebuildStoppedError, files_of, finish, rebuild
-from larmspider.index.schema import SCHEMA_VERSION, page_fields
+from larmspider.index.schema import SCHEMA_VERSION, indexed_page
 from larmspider.index.version import META_NAME, has_index, outdated, version_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
@@ -60,7 +60,7 @@ def test_what_cannot_be_read_is_made_from_elsewhere(old: Path) -> None:
     with pytest.raises(CrawlDirError, match="old index cannot be read"):
         rebuild(old)
     pages = [Page(f"http://wiki.example/{name}", text=f"word {name}") for name in "ab"]
-    found = [(page.url, page_fields(page, "")) for page in pages]
+    found = [(page.url, indexed_page(page, "")) for page in pages]
     assert rebuild(old, lambda: (3, iter([*found, (pages[0].url, None)]))) == 1
     assert [hit.url for hit in Searcher.open(old).search("word").hits] == ["http://wiki.example/b"]
     assert (old / "anchors" / "data.mdb").exists()

@@ -18,7 +18,7 @@ from larmspider.errors import CrawlDirError
 from larmspider.index import waiting, writer
 from larmspider.index.packed import PackedPages
 from larmspider.index.rebuild import rebuild, stored_documents
-from larmspider.index.schema import page_fields
+from larmspider.index.schema import indexed_page
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page, Part, part_url
 from larmspider.search.searcher import Searcher
@@ -263,10 +263,8 @@ def test_an_index_that_is_made_anew_has_what_waits(
 def test_files_of_an_earlier_version_are_read(slow: IndexWriter, make_page: MakePage) -> None:
     """It kept no parts, and wrote nothing in place of a page that waited no more."""
     packed = PackedPages(slow.directory)
-    pages = [(name, page_fields(make_page(name, "word"), "")) for name in "ab"]
-    for _, fields in pages:
-        del fields["parts"]
-    records = [[fields["key"], packed.pack(fields)] for _, fields in pages] + [[URL, None]]
+    pages = [(name, indexed_page(make_page(name, "word"), "")) for name in "ab"]
+    records = [[page.key, packed.pack(page.fields())] for _, page in pages] + [[URL, None]]
     (slow.directory / "waiting-7").write_bytes(msgpack.packb(records))
     assert after_a_kill(slow.directory, "word") == ["b"]
 
@@ -303,7 +301,9 @@ def test_texts_that_memory_has_no_room_for_wait_no_longer(
     """Of all parts, also of those that a file has brought back."""
     monkeypatch.setattr(waiting, "MAX_CHARS", 1_000)
     pages = waiting.WaitingPages(tmp_path, PackedPages(tmp_path))
-    page = {"body": "a" * 100, "rest": "b" * 20, "parts": [{"body": "c" * 30}]}
+    part = Part("in.txt", "text/plain", 30, text="c" * 30)
+    page = indexed_page(Page(URL, text="a" * 100, parts=[part]), "")
+    page.rest = "b" * 20
     for n in range(10):
         pages.put(f"{n}", page)
     assert pages.too_many() == 5  # 1,500 characters, 750 may be left
@@ -399,6 +399,7 @@ from pathlib import Path
 from larmspider.index import waiting
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Part, Page
+
 waiting.FIRST, waiting.MAX_PAGES = 10, 250
 writer = IndexWriter(Path(sys.argv[1]), collects=True)
 n = int(sys.argv[2])
