@@ -6,7 +6,6 @@ import argparse
 
 from larmspider import options
 from larmspider.command import LarmCommand, print_json
-from larmspider.crawl.compact import compact
 from larmspider.errors import ConfigError
 from larmspider.formatting import doing, size
 from larmspider.index.writer import heap_bytes_of
@@ -26,6 +25,8 @@ class Command(LarmCommand):
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        from larmspider.crawl.compact import compact  # 40 ms, which each command would take
+
         assert self.settings is not None
         if args:
             raise ConfigError(f"unexpected argument {args[0]!r}: expected --dir DIR, or none")

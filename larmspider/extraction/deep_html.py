@@ -20,6 +20,7 @@ from larmspider.extraction.page_builder import (
     HIDDEN,
     MAX_ANCHOR,
     REGIONS,
+    SHADOW_ROOT,
     UNSEEN,
     Attributes,
     PageBuilder,
@@ -90,6 +91,8 @@ class _Target:
         if name in HIDDEN:
             self._hidden = name
             self._template = 1
+            if name == "template" and not SHADOW_ROOT.isdisjoint(attributes):
+                self.builder.has_shadow_root = True
             if name == "title" and not self._svg and self.builder.title is None:
                 self._title = []
         elif name not in ("html", "body"):

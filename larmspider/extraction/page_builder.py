@@ -108,6 +108,8 @@ _TEXINFO = re.compile(
     _TEXINFO_BEGINS + rb'\s{0,9}<p>[^<]{0,40}<a [^>]{0,500}\brel="(?:next|prev|up)"'
 )
 
+SHADOW_ROOT = frozenset(("shadowrootmode", "shadowroot"))
+"""Attributes of a template that is a declarative shadow root, and is shown."""
 HIDDEN = frozenset(("script", "style", "template", "title", "iframe", "noframes", "noembed"))
 """Elements whose content is not text of the page. ``noscript`` is not among them: this client runs
 no scripts. The title is kept by itself; browsers do not show what iframe, noframes and noembed
@@ -145,9 +147,9 @@ _normalize_space = etree.XPath("normalize-space($text)", smart_strings=False)
 class PageBuilder:
     """Links, metadata and text of one page while a parser reads it."""
 
-    __slots__ = ("_linked", "_refreshed", "base", "canonical", "description", "heading", "language",
-                 "links", "moved", "nofollow", "noindex", "og_description", "og_title", "pieces",
-                 "sections", "srcdocs", "title")  # fmt: skip
+    __slots__ = ("_linked", "_refreshed", "base", "canonical", "description", "has_shadow_root",
+                 "heading", "language", "links", "moved", "nofollow", "noindex", "og_description",
+                 "og_title", "pieces", "sections", "srcdocs", "title")  # fmt: skip
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -161,6 +163,8 @@ class PageBuilder:
         self.description = ""
         self.language: str | None = None
         self.noindex = self.nofollow = self.moved = False
+        self.has_shadow_root = False
+        """Whether a template has an attribute of a declarative shadow root."""
         self.sections: list[tuple[str, str]] = []
         """Anchor and heading of each."""
         self._linked = 0  # sections with an anchor

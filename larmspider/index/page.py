@@ -1,4 +1,4 @@
-"""What the index keeps of a page, from the crawl until it is found::
+"""A page as the index keeps it, from the crawl until a search finds it::
 
 page = indexed_page(page, digest="9f86d081")     # schema.py
 packed = pages.pack(page.fields())               # packed.py
@@ -67,7 +67,7 @@ class IndexedPage:
         return cls(**{name: kept[name] for name in _KEPT if name in kept})
 
     def fields(self) -> dict[str, Any]:
-        """What is kept."""
+        """The record of the page, without fields that are None."""
         return {name: value for name in _KEPT if (value := getattr(self, name)) is not None}
 
     @property
@@ -78,7 +78,7 @@ class IndexedPage:
 
     @property
     def compared(self) -> str:
-        """What is compared with other pages: the main text, behind it the table of contents."""
+        """The text for the likeness: the main text, behind it the table of contents."""
         return self.body if self.contents is None else f"{self.body} {self.contents}"
 
     @property

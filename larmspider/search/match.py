@@ -32,7 +32,7 @@ class Match(NamedTuple):
     address: DocAddress
     likeness: int | None
     stored: dict[str, Any] | None = None
-    """What the index has stored of the page, if that was looked at."""
+    """The stored fields of the page, if they were read."""
 
     @property
     def place(self) -> Place:
@@ -97,6 +97,6 @@ def without_copies(stream: Iterable[Match], document: Document) -> Iterator[Matc
 
 
 def best_of(copies: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of copies that answer a query as well as each other: one that does not name another page as
+    """Choose from copies that answer a query equally well: one that does not name another page as
     the canonical one, with the shortest URL."""
     return min(copies, key=lambda one: (one.get("elsewhere", 0), len(one["url"]), one["url"]))

@@ -116,7 +116,7 @@ def straight(query: str) -> str:
 
 
 def without_quotes(query: str) -> str:
-    """The words of a query, none in a phrase any more; those of ``title:"log in"`` stay."""
+    """The words of a query, none in a phrase any more; ``title:"log in"`` stays."""
     plain = _QUOTES.sub(lambda found: found[0] if found[1] else " ", straight(query))
     return " ".join(plain.split())
 

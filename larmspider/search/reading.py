@@ -42,12 +42,12 @@ FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 """Pages whose copies are looked up one by one, and likenesses that are read in the time of one."""
 EXACT_TOTAL = 300
 """Matches up to which a total is exact; beyond, a page counts as often as it is stored. 30 us each.
-Facets are exact up to so many matches of one index, before a filter of a facet."""
+Facets are exact up to 300 matches of one index, before a filter of a facet."""
 
 
 class Deduplicator:
     """Says which of several records of a page counts; this base class takes all. ``shard`` is a
-    number among those of a crawl."""
+    number within its crawl."""
 
     def doubtful(self, shard: int) -> bool:
         """Whether a shard may have records that do not count."""
@@ -66,7 +66,7 @@ def all_count() -> AbstractContextManager[Deduplicator]:
 @dataclass(frozen=True)
 class Crawl:
     """The indexes of a crawl. ``deduplicating`` gives a Deduplicator for one question. ``name`` is
-    that of a collection; "" if one crawl is searched."""
+    the collection's; "" if one crawl is searched."""
 
     shards: Sequence[Shard]
     deduplicating: Callable[[], AbstractContextManager[Deduplicator]] = all_count
@@ -101,7 +101,7 @@ def opened(crawls: Sequence[Crawl], names: Sequence[str] = ()) -> Iterator[list[
 
 @dataclass(frozen=True)
 class _Records:
-    """Those of one shard."""
+    """The records of one shard."""
 
     dedup: Deduplicator
     shard: int
@@ -122,7 +122,7 @@ class Reading:
     ) -> None:
         self.number, self.shard, self.reader = number, shard, reader
         self.ranking: Ranking = shard.ranking_alone
-        """By which scores compare with those of the other shards."""
+        """Its scores compare with the other shards' scores."""
         self.is_limited = shard.is_limited(reader)
         self.counts, self._name = records.count, name
         self.doubtful = records.doubtful
@@ -134,7 +134,7 @@ class Reading:
         return self.shard.unreached_places(self.reader)
 
     def stored(self, address: DocAddress) -> dict[str, Any]:
-        """What the index has stored of a page, and its collection."""
+        """The stored fields of a page, and its collection."""
         found = self.shard.stored_of(self.reader, address)
         found["collection"] = self._name
         return found
@@ -191,8 +191,8 @@ class Reading:
         )
 
     def number_of_copies(self, likeness: int | None) -> int:
-        """Looked up once a commit; with the likenesses of all pages, once so many were looked up
-        that reading these takes no longer."""
+        """Looked up once a commit; with the likenesses of all pages, once reading these takes no
+        longer than the look-ups so far."""
         if likeness is None or not self.shard.knows_copies:
             return 0
         newest, access, pages = self.shard.newest, self.shard.access, self.shard.documents()
@@ -236,7 +236,7 @@ class ShardQuery:
     def matches(self, size: int) -> tuple[Iterator[Match], int | None]:
         """Matches by the best score that one of the ranked queries gives them, times the prior,
         then those behind them; and how many have all words that matter, if that is found by the
-        way. Of more than `SOME`, or `MANY`, these come before others, which are then not looked
+        way. More than `SOME`, or `MANY`, come before others, which are then not looked
         for."""
         built, reading, prior = self.built, self.reading, self.reading.shard.prior
         best, *others = map(self._narrowed, built.ranked)
@@ -258,7 +258,7 @@ class ShardQuery:
         return each_once(stream), all_words
 
     def that_count(self) -> Query:
-        """What matches but for filters, without the records that do not count, if there are at
+        """The matches before filters, without records that do not count, if there are at
         most `EXACT_TOTAL` matches."""
         reading, wanted = self.reading, self.built.matching
         if not reading.doubtful:
@@ -278,7 +278,7 @@ class ShardQuery:
         return count_of(self.reading.reader, self.matching)
 
     def examined(self, keys: Sequence[str]) -> dict[str, Examined]:
-        """What the query makes of pages, by canonical URL; without those that are not here."""
+        """Explain the scores of pages, by canonical URL; pages that are not here are left out."""
         shard, factors = self.reading.shard, dict[str, float]()
         if self.reranker:
             for match in islice(self.matches(RERANKED)[0], RERANKED):

@@ -5,7 +5,7 @@
     query.clauses     # each with its synonyms, related words and other spellings
     query.words       # the plain words, each with whether it matters: "how" and "to" do not
 
-Nobody behind the parser reads the typed text again, but for what is shown to people.
+Code behind the parser does not read the typed text again, except to show it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SearchRequest:
     """``limit`` hits (1 to 1,000) after the first ``offset`` (up to 10,000).
 
     facets    count all matches by value, too
-    verbatim  search what was typed: no better query, no synonyms
+    verbatim  search the typed words alone: no better query, no synonyms
     copies    each copy of a page is a hit; else the best one stands for all
     newest    pages with all words that matter, if there are any, by date
     suggest   look for a better query to show beside the hits
@@ -62,7 +62,7 @@ class SearchRequest:
 
 
 class Vocabulary(Words, Protocol):
-    """What the parser asks an index, or several."""
+    """The questions of the parser to one index or several."""
 
     @property
     def knows_digits(self) -> bool:

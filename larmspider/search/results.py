@@ -84,7 +84,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """``query`` in place of what was typed, which finds ``total`` pages, ``total_all`` of them with
+    """``query`` in place of the typed one; it finds ``total`` pages, ``total_all`` of them with
     all words that matter."""
 
     query: str
@@ -95,7 +95,7 @@ class Suggestion:
 
     def is_sure(self, *, finds_nothing: bool) -> bool:
         """Whether it is searched without asking: in each word letters have changed places, or one
-        is wrong, and, unless what was typed finds nothing at all, neither the first letter nor one
+        is wrong, and, unless the typed query finds nothing at all, neither the first letter nor one
         of a short word."""
         return all(_is_likely(*words, finds_nothing) for words in self.replaced)
 
@@ -198,7 +198,7 @@ def seconds_of(date: datetime | None) -> float | None:
 
 
 def replaced(results: Results) -> str | None:
-    """What to say where another query was searched: one line for people."""
+    """One line for people, if another query was searched."""
     if results.instead is None:
         return None
     if results.unquoted:

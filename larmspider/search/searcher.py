@@ -67,11 +67,11 @@ NEXT_TO_NOTHING = 1
 """Pages with all words that matter, up to which a better query is looked for (0 for a name of
 several words, which hardly any page has by chance);"""
 BETTER = 2
-"""a better query finds twice as many."""
+"""a better query finds twice the number."""
 SPARE = 10
 """Matches that are read beyond those wanted, as some are copies."""
 CHUNK = 100
-"""Matches that each of several shards is asked for at first."""
+"""Matches in the first portion of each of several shards."""
 EQUAL = 0.99
 """Share of the best copy's score, from which on another copy may stand for them."""
 NO_WORDS = ParsedQuery("")
@@ -113,7 +113,7 @@ class Searcher:
         workers: Iterable[Searcher],
         deduplicating: Callable[[], AbstractContextManager[Deduplicator]] = all_count,
     ) -> Self:
-        """The indexes of a crawl's workers. Of several records of a page the Deduplicator says
+        """The indexes of a crawl's workers. If a page has several records, the Deduplicator says
         which one counts."""
         shards = [shard for worker in workers for shard in worker.shards]
         directories = [shard.directory for shard in shards]
@@ -121,8 +121,8 @@ class Searcher:
 
     @classmethod
     def of_collections(cls, collections: Iterable[tuple[str, Searcher]]) -> Self:
-        """Several crawls, each with its name. What a reader may see is a matter of each crawl: its
-        searcher is limited before. A page that is the same in two crawls is one hit."""
+        """Several crawls, each with its name. Limit the searcher of each crawl before
+        (`seen_by`). A page that is the same in two crawls is one hit."""
         return cls(
             [replace(crawl, name=name) for name, one in collections for crawl in one._crawls]
         )
@@ -145,15 +145,17 @@ class Searcher:
 
     # --- a query ---------------------------------------------------------------------------------
 
-    def search(self, request: SearchRequest | str) -> Results:
-        """The best pages. A query that finds next to nothing is replaced by a better one
-        (`Results.instead`), and words with synonyms are widened, unless the request is verbatim.
+    def search(self, request: SearchRequest | str, *args: Any, **options: Any) -> Results:
+        """The best pages; a text with options is short for ``SearchRequest(text, ...)``.
+
+        A query that finds next to nothing is replaced by a better one (`Results.instead`), and
+        words with synonyms are widened, unless the request is verbatim.
 
         Raises QueryError for a query that cannot mean anything, CrawlDirError for a broken index.
         """
         started = time.perf_counter()
         if isinstance(request, str):
-            request = SearchRequest(request)
+            request = SearchRequest(request, *args, **options)
         request.check()
         with self.one_commit():
             request.filters.check(self.has_field)
@@ -252,8 +254,8 @@ class Searcher:
         return total, min(total, total_all)
 
     def examined(self, request: SearchRequest, keys: Iterable[str]) -> dict[str, Examined]:
-        """What a query makes of pages, by canonical URL; without those that are not in the index.
-        Of several records of a page that with the best score. Raises QueryError."""
+        """Explain the scores of pages, by canonical URL; pages that the index does not have are
+        left out. If a page has several records, the best score counts. Raises QueryError."""
         query = self.parsed(request.query, verbatim=request.verbatim)
         wanted, found = list(keys), dict[str, Examined]()
         with opened(self._crawls, request.filters.collections) as readings:
@@ -333,8 +335,8 @@ class Searcher:
         return Results(SearchRequest("", limit), len(hits), hits, seconds)
 
     def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
-        """How many copies a page has, and the first ones, by URL. Of several records of a page the
-        one that counts."""
+        """How many copies a page has, and the first ones, by URL. If a page has several records,
+        the one that counts."""
         with opened(self._crawls) as readings:
             hits = [
                 hit_of(
@@ -358,8 +360,8 @@ class Searcher:
     # --- words -----------------------------------------------------------------------------------
 
     def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
-        """Texts of links and titles that begin with what is typed, in lower case, and how many
-        pages have each, most first. What is typed without accents may have them; with accents,
+        """Texts of links and titles that begin with the typed text, in lower case, and how many
+        pages have each, most first. Text without accents finds accents too; with accents,
         those that have the same come before others. 0.2 ms; if very many begin so, the first
         question gets some of them in `WAIT_SECS`: completions.py."""
         total, head = Counter[str](), typed_head(typed)

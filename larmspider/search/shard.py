@@ -74,7 +74,7 @@ class Shard:
         self._index, self._stems = index, Stems(stemmer)
         self.version = version = version_of(directory) or SCHEMA_VERSION
         self.unit = prior_unit(version)
-        """What the factors of the field ``prior`` are multiplied by."""
+        """The factors of the field ``prior`` are multiplied by it."""
         self._packed = PackedPages(directory)
         self.corrects = version >= FORMS_VERSION
         """Whether mistakes are corrected without being asked: an older index answers as before."""
@@ -161,7 +161,7 @@ class Shard:
     def stored_of(
         self, reader: tantivy.Searcher, address: DocAddress, *, whole: bool = False
     ) -> dict[str, Any]:
-        """What the index has kept of a page, with the title that is shown; of a very long text what
+        """The stored fields of a page, with the title that is shown; of a very long text what
         a hit is made of, unless ``whole``."""
         stored = stored_fields(reader.doc(address), self._packed, beginning=not whole)
         if not self._link_texts:
@@ -194,8 +194,8 @@ class Shard:
         )
 
     def completions(self, typed: str, limit: int, until: float) -> list[tuple[str, int]]:
-        """Texts of links and titles that begin with what is typed, in lower case, and how many
-        pages have each, most first. What is typed without accents may have them; with accents,
+        """Texts of links and titles that begin with the typed text, in lower case, and how many
+        pages have each, most first. Text without accents finds accents too; with accents,
         those that have the same come before others. 0.2 ms; where very many begin so, who asks
         first has some of them ``until`` then (`time.monotonic`): completions.py."""
         found = dict[str, int]()
@@ -208,7 +208,7 @@ class Shard:
         return [*found.items()][:limit]
 
     def look_ahead(self, typed: str, limit: int) -> None:
-        """Begin to look for `completions`, which are asked for next."""
+        """Begin to look for the `completions` of the next question."""
         with self.reading() as reader:
             for asked in self._beginnings(reader, typed, limit)[:1]:
                 self._labels.look_ahead(asked)
@@ -417,7 +417,7 @@ class Shard:
                     newest.held = None
 
     def _limited(self, reader: tantivy.Searcher) -> tantivy.Searcher:
-        """What the reader may see of a commit: all questions to the index pass here."""
+        """The commit as the reader may see it: all questions to the index pass here."""
         if self.access is EVERYTHING:
             return reader
         known = self.newest.limited
@@ -443,7 +443,7 @@ def _stamp(path: Path) -> Stamp:
 
 
 class Newest:
-    """What was found out of the commit that was read last, by all readers."""
+    """Facts about the commit that was read last, for all readers."""
 
     def __init__(self) -> None:
         self.held: tantivy.Searcher | None = None
@@ -480,7 +480,7 @@ def _looks_through(reader: tantivy.Searcher | Limited, pages: int) -> LookThroug
 
 
 def typed_head(typed: str) -> str:
-    """What is typed, as labels begin with it."""
+    """The typed text in the form of labels."""
     return " ".join(normalized(typed).lower().split())
 
 
