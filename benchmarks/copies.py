@@ -21,6 +21,7 @@ from larmspider.extraction.formats import extractor_for, media_type
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.request import SearchRequest
 from larmspider.search.results import Document
 from larmspider.search.searcher import Searcher
 
@@ -63,7 +64,7 @@ def share(searcher: Searcher, queries: Sequence[str], *, copies: bool) -> str:
     for query in queries:
         started = time.process_time()
         try:
-            found = searcher.search(query, copies=copies).hits
+            found = searcher.search(SearchRequest(query, copies=copies)).hits
         except QueryError:
             continue
         took += time.process_time() - started

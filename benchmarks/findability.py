@@ -63,6 +63,7 @@ from larmspider.extraction.language import Languages
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 
 SEED = 2002
@@ -395,7 +396,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _cpu_ms(searcher: Searcher, query: str) -> float:
     started = time.process_time()
     try:
-        searcher.search(query, facets=True)
+        searcher.search(SearchRequest(query, facets=True))
     except QueryError:
         pass
     return (time.process_time() - started) * 1_000

@@ -49,11 +49,13 @@ from larmspider.extraction.language import Languages
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.index.access import Access
 from larmspider.index.unreached import UnreachedLog
-from larmspider.index.version import note_restricted_of, open_index
+from larmspider.index.version import note_restricted_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import Filters, since_time, until_time
-from larmspider.search.searcher import Searcher, results_json
+from larmspider.search.request import SearchRequest
+from larmspider.search.results import results_json
+from larmspider.search.searcher import Searcher
 from larmspider.search.synonyms import parse_synonyms
 from larmspider.urls.canonical import Canonicalizer
 from tests.support.servers.nginx import NGINX, Nginx
@@ -302,7 +304,6 @@ def make_queries(pages: Sequence[Page]) -> list[dict[str, Any]]:
 
 def answer(searcher: Searcher, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON that a program gets, with scores of six digits and without the duration."""
-    query = asked["query"]
     try:
         filters = Filters.of(
             hosts=asked.get("host", ()),
@@ -311,20 +312,21 @@ def answer(searcher: Searcher, asked: Mapping[str, Any]) -> dict[str, Any]:
             since=since_time(asked["since"], NOW) if "since" in asked else None,
             until=until_time(asked["until"]) if "until" in asked else None,
         )
-        results = searcher.search(
-            query,
+        request = SearchRequest(
+            asked["query"],
             asked.get("limit", 10),
             asked.get("offset", 0),
-            filters=filters,
+            filters,
             facets=True,
             verbatim=asked.get("verbatim", False),
             copies=asked.get("copies", False),
             newest=asked.get("newest", False),
+            suggest=True,
         )
-        suggestion = searcher.suggestion(query, filters)
+        results = searcher.search(request)
     except QueryError as error:
         return {"error": str(error)}
-    found = results_json(query, results, asked.get("offset", 0), filters, suggestion)
+    found = results_json(results)
     del found["seconds"]
     for shown, hit in zip(found["hits"], results.hits, strict=True):
         shown["score"] = None if hit.score is None else round(hit.score, 6)
@@ -335,7 +337,7 @@ def answers(
     directory: Path, queries: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Reader and answer, for each reader and query."""
-    searcher = Searcher(*open_index(directory), directory, clock=lambda: NOW)
+    searcher = Searcher.open(directory, clock=lambda: NOW)
     searcher = searcher.widened_by(parse_synonyms(SYNONYMS)[0])
     for reader, access in READERS.items():
         seen = searcher if access is None else searcher.seen_by(access)

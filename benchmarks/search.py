@@ -32,6 +32,7 @@ from benchmarks.findability import QUESTIONS
 from benchmarks.generated_text import WORDS, GeneratedPages
 from larmspider.index.writer import IndexWriter
 from larmspider.search.query import Filters
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 
 BAR_MS = 50.0
@@ -98,7 +99,7 @@ def measure(searcher: Searcher, rounds: int) -> dict[str, tuple[float, ...]]:
 def dictionary(searcher: Searcher, field: str) -> list[str]:
     """The terms of a field that begin with a letter of ASCII, those of most pages first."""
     found: dict[str, int] = {}
-    with searcher.reading() as reader:
+    with searcher.shards[0].reading() as reader:
         for letter in string.ascii_lowercase:
             terms = reader.terms_with_prefix(field, letter)
             found.update((term, pages) for term, pages in terms if term.isprintable())
@@ -110,7 +111,7 @@ def kinds(searcher: Searcher, draw: random.Random) -> dict[str, Callable[[], obj
     frequent, common, rare = vocabulary[:100], vocabulary[200:5_000], vocabulary[20_000:]
     names = [label for label in labels if label.isalnum()]
     several = [label for label in labels if not label.isalnum()]
-    counted = searcher.search(common[0], facets=True).facets
+    counted = searcher.search(SearchRequest(common[0], facets=True)).facets
     assert counted is not None
     host = [*counted.hosts][:4][-1]
 
@@ -119,7 +120,7 @@ def kinds(searcher: Searcher, draw: random.Random) -> dict[str, Callable[[], obj
 
     def search(query: str, **filters: object) -> object:
         narrow = Filters.of(**filters)  # type: ignore[arg-type]
-        return searcher.search(query, filters=narrow, facets=True)
+        return searcher.search(SearchRequest(query, filters=narrow, facets=True))
 
     def question(*sources: list[str]) -> str:
         return draw.choice(QUESTIONS).format(words(*sources))
@@ -130,7 +131,7 @@ def kinds(searcher: Searcher, draw: random.Random) -> dict[str, Callable[[], obj
         return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
 
     def similar() -> object:
-        hit = searcher.search(words(common), 1, draw.randrange(10)).hits[0]
+        hit = searcher.search(SearchRequest(words(common), 1, draw.randrange(10))).hits[0]
         document = searcher.get(hit.normalized)
         assert document is not None
         return searcher.similar(document)
@@ -156,7 +157,9 @@ def kinds(searcher: Searcher, draw: random.Random) -> dict[str, Callable[[], obj
             words(common, common), languages=["de"], since=1_740_000_000.0
         ),
         "fuzzy word": lambda: search(misspelt(common) + "~"),
-        "tenth page of hits": lambda: searcher.search(words(common), 10, 90, facets=True),
+        "tenth page of hits": lambda: searcher.search(
+            SearchRequest(words(common), 10, 90, facets=True)
+        ),
         "suggested while typing": lambda: searcher.completions(
             words(labels)[: draw.randint(2, 12)]
         ),

@@ -245,7 +245,7 @@ STATE: Mapping[str, frozenset[str]] = {
     parser: frozenset(f"{name}.py" for name in names.split())
     for parser, names in {
         "json.loads": "extensions/notify pipelines/compaction pipelines/outbox/spool"
-        " plugins/warc/pipeline plugins/warc/verify search/why search/searcher frontier/overrides"
+        " plugins/warc/pipeline plugins/warc/verify search/why search/shard frontier/overrides"
         " crawl/log_index/index control/deletes status/totals status/crawl_workers"
         " index/writer index/version cluster/worker cluster/joining checksums"
         " crawl/verify/frontier crawl/verify/index crawl/verify/others crawl/fill"

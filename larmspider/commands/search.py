@@ -18,15 +18,8 @@ from larmspider.reports.why import Why, why
 from larmspider.search.best_bets import titled
 from larmspider.search.curated import Curated
 from larmspider.search.query import DAYS, REACH, Filters, since_time
-from larmspider.search.results import Results
-from larmspider.search.searcher import (
-    MAX_LIMIT,
-    MAX_OFFSET,
-    found_line,
-    replaced,
-    results_json,
-)
-from larmspider.search.spelling import Suggestion
+from larmspider.search.request import MAX_LIMIT, MAX_OFFSET, SearchRequest
+from larmspider.search.results import Results, found_line, replaced, results_json
 from larmspider.urls.file_urls import OpenableUrls
 
 _BOLD, _PLAIN = "\033[1m", "\033[0m"
@@ -121,54 +114,49 @@ class Command(LarmCommand):
             raise QueryError("the query is empty: name at least one word")
         options.as_integer("-n", opts.n, minimum=1, maximum=MAX_LIMIT)
         options.as_integer("--offset", opts.offset, minimum=0, maximum=MAX_OFFSET)
-        filters = Filters.of(
-            hosts=opts.host,
-            kinds=opts.type,
-            languages=opts.lang,
-            since=None if opts.since is None else since_time(opts.since, time.time()),
-            fields=map(_field, opts.field),
-            unreachable=opts.unreachable,
+        request = SearchRequest(
+            query,
+            opts.n,
+            opts.offset,
+            _filters(opts),
+            facets=opts.json,
+            verbatim=opts.exact,
+            copies=opts.copies,
+            newest=opts.sort == "date",
+            suggest=not opts.offset,
         )
         assert self.settings is not None
         curated = Curated.from_settings(self.settings)
         crawl = self.open_crawl()
         searcher = crawl.searcher().widened_by(curated.synonyms.value)
         if opts.why is not None:
-            reasons = why(
-                query,
-                opts.why,
-                searcher,
-                crawl,
-                self.settings,
-                filters,
-                verbatim=opts.exact,
-                by_relevance=opts.sort == "relevance" and not opts.copies,
-            )
+            reasons = why(request, opts.why, searcher, crawl, self.settings)
             if opts.json:
                 print_json(asdict(reasons))
             else:
                 _print_why(reasons)
             return
-        results = searcher.search(
-            query,
-            opts.n,
-            opts.offset,
-            filters=filters,
-            facets=opts.json,
-            verbatim=opts.exact,
-            copies=opts.copies,
-            newest=opts.sort == "date",
-        )
-        suggestion = None if opts.offset else searcher.suggestion(query, filters)
+        results = searcher.search(request)
         found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING)
         bets = titled(found, searcher, lambda url: crawl.forms(url).exact)
         if opts.json:
             opens = OpenableUrls.from_settings(self.settings)
-            print_json(results_json(query, results, opts.offset, filters, suggestion, bets, opens))
+            print_json(results_json(results, bets, opens))
         else:
             for bet in bets:
                 print(f"  >  {readable(bet.title) or '(no title)'}\n     {printable(bet.url)}")
-            _print(query, results, opts.offset, suggestion)
+            _print(results)
+
+
+def _filters(opts: argparse.Namespace) -> Filters:
+    return Filters.of(
+        hosts=opts.host,
+        kinds=opts.type,
+        languages=opts.lang,
+        since=None if opts.since is None else since_time(opts.since, time.time()),
+        fields=map(_field, opts.field),
+        unreachable=opts.unreachable,
+    )
 
 
 def _field(given: str) -> tuple[str, str]:
@@ -196,14 +184,14 @@ def _print_why(found: Why) -> None:
                 print(f"     {value:>8.2f}  {printable(part)}")
 
 
-def _print(query: str, results: Results, offset: int, suggestion: Suggestion | None) -> None:
+def _print(results: Results) -> None:
     bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     marks = (_BOLD, _PLAIN) if bold else ("*", "*")
-    if said := replaced(query, results):
+    if said := replaced(results):
         print(f"{printable(said)} (--exact: what was typed)")
     if results.also:
         print(f"Searched too: {printable(', '.join(results.also))} (--exact: what was typed)")
-    for number, hit in enumerate(results.hits, offset + 1):
+    for number, hit in enumerate(results.hits, results.request.offset + 1):
         print(f"{number:>3}. {marks[0] if bold else ''}{readable(hit.title) or '(no title)'}"
               f"{marks[1] if bold else ''}")  # fmt: skip
         notes = [f"page {hit.page}"] if hit.page else []
@@ -214,6 +202,7 @@ def _print(query: str, results: Results, offset: int, suggestion: Suggestion | N
         if snippet := hit.snippet.marked(*marks, readable):
             print(f"     {snippet}")
     print(found_line(results, f"{results.seconds * 1000:.1f} ms"))
+    suggestion = results.suggestion
     if suggestion is not None and results.instead is None:
         found = f"{suggestion.total_all:,} found"
         if not suggestion.total_all:

@@ -40,8 +40,8 @@ from larmspider.frontier.storage.records import (
 )
 from larmspider.index.version import has_index
 from larmspider.items import PART_MARK
+from larmspider.search.reading import Deduplicator
 from larmspider.search.searcher import Searcher
-from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import CUT_BACK, MANIFEST, is_shared
 
@@ -168,7 +168,7 @@ class CrawlOfWorkers(CrawlDir):
         indexed = [worker for worker in self.workers if has_index(worker.index_dir)]
         if not indexed:
             raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
-        return WorkersSearcher(
+        return Searcher.of_workers(
             [worker.searcher() for worker in indexed], lambda: latest_wins(self.workers, indexed)
         )
 

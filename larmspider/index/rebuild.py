@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import sha1
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import tantivy
 
@@ -21,6 +21,7 @@ from larmspider.errors import CrawlDirError, is_panic
 from larmspider.files import replace_file, sync_file, sync_folder
 from larmspider.index.link_access import LinkAccess
 from larmspider.index.packed import PackedPages
+from larmspider.index.page import IndexedPage
 from larmspider.index.schema import stored_fields
 from larmspider.index.unreached import carry_over
 from larmspider.index.version import (
@@ -34,8 +35,8 @@ from larmspider.index.version import (
 from larmspider.index.waiting import waiting_in
 from larmspider.index.writer import IndexWriter, Simhashes
 
-Documents: TypeAlias = Iterator[tuple[str, dict[str, Any] | None]]
-"""Canonical URL and what `page_fields` gives; None: not in the index."""
+Documents: TypeAlias = Iterator[tuple[str, IndexedPage | None]]
+"""Canonical URL and page; None: not in the index."""
 LinkTexts: TypeAlias = Iterator[tuple[str, Collection[tuple[str, str]]]]
 """Exact URL of each page, exact targets and texts of its links."""
 Progress: TypeAlias = Callable[[int, int], object]
@@ -100,11 +101,11 @@ def rebuild(
                     if number % _CHUNK == 0:
                         writer.commit()
                 writer.commit()
-            for done, (key, stored) in enumerate(found, 1):
-                if stored is None:
+            for done, (key, indexed) in enumerate(found, 1):
+                if indexed is None:
                     writer.remove(key)
                 else:
-                    writer.add_stored(stored)
+                    writer.add_indexed(indexed)
                 if done % _CHUNK == 0:
                     writer.commit()
                 progress(done, total)
@@ -183,9 +184,9 @@ def stored_documents(directory: Path) -> tuple[int, Documents]:
     def documents() -> Documents:
         for start in range(0, total, _CHUNK):
             for _, address in searcher.search(every, _CHUNK, count=False, offset=start).hits:
-                stored = stored_fields(searcher.doc(address), packed)
-                if stored["key"] not in waiting and stored.get("container") not in waiting:
-                    yield stored["key"], stored
+                page = IndexedPage.of(stored_fields(searcher.doc(address), packed))
+                if page.key not in waiting and page.container not in waiting:
+                    yield page.key, page
         yield from waiting.items()  # None: is to be removed
 
     return total + len(waiting), documents()

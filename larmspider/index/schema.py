@@ -9,8 +9,8 @@ English are indexed: ``body`` has their stems. All views are normalized (normal.
 is kept as it was, in one piece (packed.py).
 Example::
 
-    stored = page_fields(page, digest="9f86d081")
-    writer.add_document(to_document(stored, links, Stems("english"), PackedPages(directory)))
+    page = indexed_page(page, digest="9f86d081")
+    writer.add_document(to_document(page, links, Stems("english"), PackedPages(directory)))
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import log2
@@ -33,6 +34,7 @@ from larmspider.dates import http_time
 from larmspider.index.copies import blocks, of_bytes
 from larmspider.index.normal import normalized
 from larmspider.index.outside_links import outside_links
+from larmspider.index.page import IndexedPage
 from larmspider.index.sections import LONG_TEXT, breaks_of, kept_sections
 from larmspider.index.signs import signs
 from larmspider.items import Page, Part, part_url
@@ -48,6 +50,8 @@ INDEX_FORMAT = 10
 Tantivy's format (0.27 writes v7). version.py refuses an index of another format; `scrapy reindex`
 makes it anew (docs/internals/formats.md)."""
 
+PRIOR = "prior"
+"""The field that scores are multiplied by, in units of MACHINE_MADE_FACTOR."""
 PRIOR_WEIGHT = 0.03
 """Share of a score that each doubling of the links to a page adds."""
 
@@ -254,7 +258,7 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("author", tokenizer_name=_EXACT)
     builder.add_text_field("mime", tokenizer_name=_EXACT)
     builder.add_text_field("language", tokenizer_name=_EXACT)
-    # all that page_fields() gave, and the text of most links to a page without a title
+    # what is kept of the page (page.py)
     builder.add_bytes_field(_PAGE, stored=True)
     # by which copies are found (copies.py)
     builder.add_integer_field("likeness", fast=True)
@@ -269,13 +273,8 @@ def build_schema() -> tantivy.Schema:
     return builder.build()
 
 
-def page_fields(page: Page, digest: str) -> dict[str, Any]:
-    """What is kept of a page; ``key`` is its exact form, or its URL where it has none.
-
-    ``modified`` is the document's own date, else a plausible Last-Modified, else absent. ``parts``
-    are documents that lie in this one, with the same fields and the ``container``'s key.
-    ``outside``, what is `outside_links`, is not kept; its simhash is, as ``apart``.
-    """
+def indexed_page(page: Page, digest: str) -> IndexedPage:
+    """What is kept of a page and of the documents in it."""
     modified = _plausible(page.modified, page.fetched) or last_modified(
         page.last_modified, page.fetched
     )
@@ -283,41 +282,37 @@ def page_fields(page: Page, digest: str) -> dict[str, Any]:
     if page.contents:
         tables = {*page.contents}
         rest = [span for at, span in enumerate(rest) if at not in tables]
-    stored = {
-        "key": page.name,
-        "url": page.url,
-        "host": hostname_of(page.url),
-        "digest": digest,
-        "title": page.title,
-        "description": page.description or page.unread or first_sentence(body),
-        "body": body,
-        "rest": _joined(page.text, rest)[:REST_LIMIT],
-        "author": page.author,
-        "mime": page.mime,
-        "language": page.language or "",
-        "depth": page.depth,
-        "size": page.size,
-        "fetched": datetime.fromtimestamp(page.fetched, UTC),
-        "elsewhere": int(page.canonical not in (None, page.url, page.name)),
-        "own": page.fields,
-    }
-    if modified is not None:
-        stored["modified"] = modified
+    found = IndexedPage(
+        key=page.name,
+        url=page.url,
+        host=hostname_of(page.url),
+        digest=digest,
+        title=page.title,
+        description=page.description or page.unread or first_sentence(body),
+        body=body,
+        rest=_joined(page.text, rest)[:REST_LIMIT],
+        author=page.author,
+        mime=page.mime,
+        language=page.language or "",
+        depth=page.depth,
+        size=page.size,
+        fetched=datetime.fromtimestamp(page.fetched, UTC),
+        modified=modified,
+        elsewhere=int(page.canonical not in (None, page.url, page.name)),
+        own=page.fields,
+        core=page.core or None,
+        outside=" ".join(outside_links(page)) or None,
+    )
     if page.sections:
         kept = kept_sections(page.text, page.rest, page.sections)
         if len(page.text) >= LONG_TEXT:
-            stored["sections"] = [section for section in kept if section[1]]
-        if breaks := breaks_of(body, kept):
-            stored["breaks"] = breaks
+            found.sections = [section for section in kept if section[1]]
+        found.breaks = breaks_of(body, kept) or None
     if page.contents:
         contents = _joined(page.text, [page.rest[at] for at in page.contents])
-        stored["contents"] = contents[:TEXT_LIMIT]
-    if page.core:
-        stored["core"] = page.core
-    if outside := outside_links(page):
-        stored["outside"] = " ".join(outside)
-    stored["parts"] = [_part_fields(part, stored, page.fetched) for part in page.parts]
-    return stored
+        found.contents = contents[:TEXT_LIMIT]
+    found.parts = [_indexed_part(part, found, page.fetched) for part in page.parts]
+    return found
 
 
 def hostname_of(url: str) -> str:
@@ -344,75 +339,75 @@ def _joined(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return " ".join([text[start:end].strip() for start, end in spans])
 
 
-def _part_fields(part: Part, document: dict[str, Any], fetched: float) -> dict[str, Any]:
-    modified = _plausible(part.modified, fetched) or document.get("modified")
-    return {
-        **{name: document[name] for name in ("host", "depth", "fetched")},
-        **({} if modified is None else {"modified": modified}),
-        "key": part_url(document["key"], part.name),
-        "container": document["key"],
-        "url": part_url(document["url"], part.name),
-        "digest": part.digest,
-        "title": part.title or part.name.rpartition("/")[2],
-        "description": part.unread,
-        "body": part.text[:TEXT_LIMIT],
-        "rest": "",
-        "author": part.author,
-        "mime": part.mime,
-        "language": part.language or "",
-        "size": part.size,
-    }
+def _indexed_part(part: Part, document: IndexedPage, fetched: float) -> IndexedPage:
+    return IndexedPage(
+        host=document.host,
+        depth=document.depth,
+        fetched=document.fetched,
+        modified=_plausible(part.modified, fetched) or document.modified,
+        key=part_url(document.key, part.name),
+        container=document.key,
+        url=part_url(document.url, part.name),
+        digest=part.digest,
+        title=part.title or part.name.rpartition("/")[2],
+        description=part.unread,
+        body=part.text[:TEXT_LIMIT],
+        author=part.author,
+        mime=part.mime,
+        language=part.language or "",
+        size=part.size,
+    )
 
 
 def to_document(
-    stored: dict[str, Any],
+    page: IndexedPage,
     links: LinkTexts,
     stems: Stems,
     packed: PackedPages,
     as_packed: bytes | None = None,
 ) -> tantivy.Document:
-    """The document of ``stored`` (`page_fields`, or what the index gave back, where it is
-    ``as_packed``) and links to it, without its parts."""
-    given = {name: value for name, value in stored.items() if name != "parts"}
-    kept = dict(given)
-    kept.pop("named", None)
-    kept.pop("outside", None)  # nobody asked for simhashes
-    plain = {name: normalized(kept[name]) for name in SEARCHED}
+    """The document of a page and links to it, without its parts. ``as_packed``: the page as it was
+    packed before."""
+    likeness, named = page.likeness, None
+    if likeness is None and page.digest and page.size:
+        likeness = of_bytes(page.digest)
+    if not page.title and links.texts:  # each text as often as it weighs
+        named = Counter(links.texts).most_common(1)[0][0]
+    if as_packed is None or (page.likeness, page.named) != (likeness, named):
+        page = replace(page, likeness=likeness, named=named)
+        as_packed = packed.pack(page.fields())
+    plain = {name: normalized(getattr(page, name)) for name in SEARCHED}
     exact = [plain["title"], plain["body"] or plain["description"]]
-    if contents := normalized(kept.get("contents", "")):
+    if contents := normalized(page.contents or ""):
         exact.append(contents)  # no phrase of the text goes on there
         plain["body"] = f"{plain['body']} {contents}"
     texts = anchors = links.texts
     if not all(map(str.isascii, texts)):
         texts = list(map(normalized, texts))
         anchors = list(map(spaced, texts))
-    if "likeness" not in kept and kept["digest"] and kept["size"]:
-        kept["likeness"] = of_bytes(kept["digest"])
-    if not kept["title"] and links.texts:  # each text as often as it weighs
-        kept["named"] = Counter(links.texts).most_common(1)[0][0]
     fields: dict[str, Any] = {
-        **{name: kept[name] for name in _SEARCHED_AS_KEPT if name in kept},
+        **{name: value for name in _SEARCHED_AS_KEPT if (value := getattr(page, name)) is not None},
         "title": plain["title"],
         "description": plain["description"],
-        "domains": _domains(kept["host"], kept["url"]),
-        "kind": kind_of(kept["mime"]),
-        "date": kept.get("modified", kept["fetched"]),
-        "url_words": spaced(normalized(url_words(kept["url"]))),
+        "domains": _domains(page.host, page.url),
+        "kind": kind_of(page.mime),
+        "date": page.modified or page.fetched,
+        "url_words": spaced(normalized(url_words(page.url))),
         "anchors": anchors,
         "rest": spaced(plain["rest"]),
-        "labels": _labels(kept["url"], [_own_part(plain["title"]), *texts]),
+        "labels": _labels(page.url, [_own_part(plain["title"]), *texts]),
         # a document that could not be read is found by the words that say why
         "exact": list(map(spaced, exact)),
         "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
-        "prior": prior(kept["url"], links.number),
-        _PAGE: as_packed if as_packed is not None and kept == given else packed.pack(kept),
+        "prior": prior(page.url, links.number),
+        _PAGE: as_packed,
     }
-    if own := kept.get("own"):
+    if own := page.own:
         fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
         fields["own_words"] = [*own, *{own_word(n, value) for n in own for value in own[n]}]
-    if "likeness" in fields:
-        fields["blocks"] = blocks(fields["likeness"])
-    if tongue := tongue_of(kept["language"]):
+    if likeness is not None:
+        fields["blocks"] = blocks(likeness)
+    if tongue := tongue_of(page.language):
         fields["tongue"] = tongue
         if parts := stems.parts_of_page(plain["body"], tongue):
             fields["parts"] = parts
@@ -494,8 +489,8 @@ def file_name(url: str) -> str:
 def stored_fields(
     document: tantivy.Document, packed: PackedPages, *, beginning: bool = False
 ) -> dict[str, Any]:
-    """What `page_fields` gave, of a document that the index gave back; ``named`` is the text of
-    most links to a page without a title. ``beginning``: of a long text (`PackedPages.unpack`)."""
+    """The `IndexedPage.fields` of a document that the index gave back. ``beginning``: of a long
+    text (`PackedPages.unpack`)."""
     return packed.unpack(packed_page(document), beginning=beginning)
 
 

@@ -6,7 +6,7 @@ are collected, in memory and in files beside the index, one for each checkpoint,
 together once they are `due`::
 
     waiting = WaitingPages(Path("crawl/index"), packed)
-    waiting.put("http://wiki.example/", fields)
+    waiting.put("http://wiki.example/", page)
     waiting.put("http://wiki.example/old", None)     # is to be removed
     due = waiting.due(indexed=200)
     waiting.write()                                  # now they outlast the process
@@ -21,13 +21,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgpack
 
 from larmspider.errors import CrawlDirError
 from larmspider.files import replace_file
 from larmspider.index.packed import PackedPages
+from larmspider.index.page import IndexedPage
 
 MAX_PAGES = 10_000
 """That wait,"""
@@ -44,11 +45,11 @@ _NAME = "waiting-"
 
 
 class WaitingPage(NamedTuple):
-    """A page's fields and the same `PackedPages.pack` ed, behind them those of its parts; without
-    fields it is to be removed. ``since``: the number of the first file that has the page."""
+    """A page, None if it is to be removed; ``packed`` are the page and its parts. ``since``: the
+    number of the first file that has the page."""
 
     key: str
-    stored: dict[str, Any] | None
+    page: IndexedPage | None
     packed: list[bytes]
     since: int = 0
     chars: int = 0
@@ -75,16 +76,13 @@ class WaitingPages:
     def keys(self) -> Collection[str]:
         return self._pages.keys()
 
-    def put(self, key: str, stored: dict[str, Any] | None, *, urgent: bool = False) -> None:
+    def put(self, key: str, page: IndexedPage | None, *, urgent: bool = False) -> None:
         """A page, or None to remove it, in place of what waits under this key, and no longer than
         that would have waited; ``urgent``: not beyond the next checkpoint."""
-        packed: list[bytes] = []
-        if stored is not None:
-            page = {name: value for name, value in stored.items() if name != "parts"}
-            packed = [self._packed.pack(fields) for fields in (page, *stored.get("parts", ()))]
+        packed = [self._packed.pack(one.fields()) for one in page.documents] if page else []
         before = self._pages.get(key)
         since = before.since if before else self._number + 1
-        self._pages[key] = now = WaitingPage(key, stored, packed, since, _chars(stored))
+        self._pages[key] = now = WaitingPage(key, page, packed, since, page.chars if page else 0)
         self._chars += now.chars - (before.chars if before else 0)
         self._new.append((key, packed))
         if urgent:
@@ -138,10 +136,9 @@ class WaitingPages:
             del self._files[0]
 
 
-def waiting_in(directory: Path, packed: PackedPages) -> Mapping[str, dict[str, Any] | None]:
-    """The fields of all pages that wait in an index, by key; None: is to be removed. Raises
-    CrawlDirError."""
-    return {key: page.stored for key, page in _pages_in(directory, packed).items()}
+def waiting_in(directory: Path, packed: PackedPages) -> Mapping[str, IndexedPage | None]:
+    """All pages that wait in an index, by key; None: is to be removed. Raises CrawlDirError."""
+    return {key: waiting.page for key, waiting in _pages_in(directory, packed).items()}
 
 
 def _files_in(directory: Path) -> list[int]:
@@ -156,8 +153,8 @@ def _pages_in(directory: Path, packed: PackedPages) -> dict[str, WaitingPage]:
         try:
             for key, pieces in msgpack.unpackb(path.read_bytes()):
                 found.pop(key, None)
-                stored = _unpacked(pieces, packed)
-                found[key] = WaitingPage(key, stored, pieces, chars=_chars(stored))
+                page = _unpacked(pieces, packed)
+                found[key] = WaitingPage(key, page, pieces, chars=page.chars if page else 0)
         except Exception as error:  # whatever a damaged file makes of three formats
             raise CrawlDirError(
                 f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
@@ -165,13 +162,9 @@ def _pages_in(directory: Path, packed: PackedPages) -> dict[str, WaitingPage]:
     return found
 
 
-def _chars(stored: dict[str, Any] | None) -> int:
-    texts = (stored, *stored.get("parts", ())) if stored else ()
-    return sum([len(text.get(name, "")) for text in texts for name in ("body", "rest", "contents")])
-
-
-def _unpacked(pieces: list[bytes], packed: PackedPages) -> dict[str, Any] | None:
+def _unpacked(pieces: list[bytes], packed: PackedPages) -> IndexedPage | None:
     if not pieces:
         return None
-    page, *parts = map(packed.unpack, pieces)
-    return page | {"parts": parts}
+    page, *parts = (IndexedPage.of(packed.unpack(piece)) for piece in pieces)
+    page.parts = parts
+    return page

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import tantivy
 
@@ -42,11 +42,12 @@ from larmspider.index.anchors import NO_LINKS, AnchorTable, LinkTexts, Standing
 from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.outside_links import LEAST_TEXT
 from larmspider.index.packed import PackedPages
+from larmspider.index.page import IndexedPage
 from larmspider.index.schema import (
     REST_LIMIT,
     first_sentence,
+    indexed_page,
     packed_page,
-    page_fields,
     stored_fields,
     to_document,
 )
@@ -101,30 +102,29 @@ where in the text navigation begins and ends."""
 
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """A page in the queue, or the removal of one. ``compared``: those of its texts, and of others'
-    that were asked for together, whose likeness is to come, and whether a second simhash is, of
-    what is no link."""
+    """A page in the queue, or the removal of one. ``compared``: the documents of this page, and of
+    others that were asked for together, whose likeness is to come, and whether a second simhash is
+    to come, of the text outside of links."""
 
     key: str
-    stored: dict[str, Any] | None
-    compared: tuple[list[tuple[dict[str, Any], bool]], Future[list[Compared]]] | None = None
+    page: IndexedPage | None
+    compared: tuple[list[tuple[IndexedPage, bool]], Future[list[Compared]]] | None = None
     chars: int = 0
 
     def __post_init__(self) -> None:
-        if self.stored is not None:
-            texts = (self.stored, *self.stored.get("parts", ()))
-            self.chars = sum([len(_compared(text)) for text in texts])
+        if self.page is not None:
+            self.chars = sum([len(one.compared) for one in self.page.documents])
 
     @property
-    def texts(self) -> Iterator[dict[str, Any]]:
+    def texts(self) -> Iterator[IndexedPage]:
         """The page and its parts, as far as they are to be compared by their text."""
-        for text in (self.stored, *self.stored.get("parts", ())) if self.stored else ():
-            if "likeness" not in text and len(_compared(text)) >= LEAST_TEXT:
-                yield text
+        for one in self.page.documents if self.page else ():
+            if one.likeness is None and len(one.compared) >= LEAST_TEXT:
+                yield one
 
     @property
     def ready(self) -> bool:
-        return self.stored is None or (self.compared is not None and self.compared[1].done())
+        return self.page is None or (self.compared is not None and self.compared[1].done())
 
     def settle(self) -> None:
         """Wait for the likeness of each text."""
@@ -133,12 +133,10 @@ class _Queued:
             found = iter(answer.result())
             for text, is_apart in texts:
                 likeness, navigation = next(found)
-                apart = next(found)[0] if is_apart else text.get("apart")
-                if "likeness" not in text:  # others' are settled with the first page
-                    text.pop("outside", None)
-                    if apart is not None:
-                        text["apart"] = apart
-                    text["likeness"] = likeness ^ (apart or 0)
+                apart = next(found)[0] if is_apart else text.apart
+                if text.likeness is None:  # others' are settled with the first page
+                    text.outside, text.apart = None, apart
+                    text.likeness = likeness ^ (apart or 0)
                     _move(text, navigation)
 
 
@@ -209,12 +207,12 @@ class IndexWriter:
         hex by default.
         """
         digest = digest or sha1(page.body, usedforsecurity=False).hexdigest()
-        # fields, not the page, whose body of 16 MB must not be kept until a commit
-        self.add_stored(page_fields(page, digest))
+        # not the page itself, whose body of 16 MB must not be kept until a commit
+        self.add_indexed(indexed_page(page, digest))
 
-    def add_stored(self, stored: dict[str, Any]) -> None:
-        """`add` for what `page_fields` or another index gave."""
-        self._enqueue(stored["key"], stored)
+    def add_indexed(self, page: IndexedPage) -> None:
+        """`add` for a page of another index."""
+        self._enqueue(page.key, page)
 
     def remove(self, normalized: str) -> None:
         """Remove the page with this URL, in exact form, and its parts, at the next `commit`."""
@@ -397,10 +395,10 @@ class IndexWriter:
     ) -> None:
         self.close()
 
-    def _enqueue(self, normalized: str, stored: dict[str, Any] | None) -> None:
-        page = _Queued(normalized, stored)
+    def _enqueue(self, key: str, indexed: IndexedPage | None) -> None:
+        page = _Queued(key, indexed)
         self._queue.append(page)
-        if stored is not None:
+        if indexed is not None:
             self._uncompared.append(page)
             if len(self._uncompared) == _COMPARED:
                 asked, self._uncompared = self._uncompared, []
@@ -450,12 +448,12 @@ class IndexWriter:
     def _compare(self, pages: Sequence[_Queued]) -> None:
         """Ask for the likeness of pages."""
         if self._simhashes is not None:
-            texts, asked = list[tuple[dict[str, Any], bool]](), list[tuple[str, str]]()
+            texts, asked = list[tuple[IndexedPage, bool]](), list[tuple[str, str]]()
             for text in (text for page in pages for text in page.texts):
-                asked.append((_host_of(text), _compared(text)))
-                if outside := text.get("outside", ""):
-                    asked.append(("", outside))
-                texts.append((text, bool(outside)))
+                asked.append((_host_of(text), text.compared))
+                if text.outside:
+                    asked.append(("", text.outside))
+                texts.append((text, bool(text.outside)))
             compared = texts, self._simhashes(asked)
             for page in pages:
                 page.compared = compared
@@ -473,41 +471,38 @@ class IndexWriter:
         for page in pack:
             page.settle()
         if not self._collects:
-            self._index_pages([WaitingPage(page.key, page.stored, []) for page in pack])
+            self._index_pages([WaitingPage(page.key, page.page, []) for page in pack])
             return
         self._index.reload()
         indexed = self._index.searcher()
         for page in pack:
-            leaves = page.stored is None and indexed.doc_freq("key", page.key) > 0
-            self._waiting.put(page.key, page.stored, urgent=leaves)
+            leaves = page.page is None and indexed.doc_freq("key", page.key) > 0
+            self._waiting.put(page.key, page.page, urgent=leaves)
 
     def _index_pages(self, pages: Collection[WaitingPage]) -> None:
         """Hand pages and removals to Tantivy, with the link texts of the last flush."""
         links_to = self.anchors.links_to(page.key for page in pages)
-        for page, links in zip(pages, links_to, strict=True):
-            if page.stored is None:
-                self._writer.delete_documents_by_term("key", page.key)
-                self._writer.delete_documents_by_term("container", page.key)
-                self._indexed[page.key] = None
+        for waiting, links in zip(pages, links_to, strict=True):
+            if waiting.page is None:
+                self._writer.delete_documents_by_term("key", waiting.key)
+                self._writer.delete_documents_by_term("container", waiting.key)
+                self._indexed[waiting.key] = None
             else:
-                self._upsert(page.stored, links, page.packed)
+                self._upsert(waiting.page, links, waiting.packed)
 
-    def _upsert(
-        self, stored: dict[str, Any], links: LinkTexts, packed: Sequence[bytes | None]
-    ) -> None:
+    def _upsert(self, page: IndexedPage, links: LinkTexts, packed: Sequence[bytes | None]) -> None:
         """``packed``: the page and its parts, as far as they are packed."""
         as_packed = iter(packed)
-        document = to_document(stored, links, self._stems, self._packed, next(as_packed, None))
-        parts = stored.get("parts")  # None: out of an index, where they have their own documents
-        self._writer.delete_documents_by_term("key", stored["key"])
-        if parts is not None:
-            self._writer.delete_documents_by_term("container", stored["key"])
+        document = to_document(page, links, self._stems, self._packed, next(as_packed, None))
+        self._writer.delete_documents_by_term("key", page.key)
+        if page.parts is not None:
+            self._writer.delete_documents_by_term("container", page.key)
         self._writer.add_document(document)
-        for part in parts or ():
+        for part in page.parts or ():
             self._writer.add_document(
                 to_document(part, NO_LINKS, self._stems, self._packed, next(as_packed, None))
             )
-        self._indexed[stored["key"]] = len(links.texts)
+        self._indexed[page.key] = len(links.texts)
 
     def _keep(self) -> None:
         with self._errors_named():
@@ -562,31 +557,25 @@ class IndexWriter:
             hits = searcher.search(query, 1, count=False).hits
             if hits:
                 document = searcher.doc(hits[0][1])
-                stored = stored_fields(document, self._packed)
-                self._upsert(stored, links, [packed_page(document)])
+                page = IndexedPage.of(stored_fields(document, self._packed))
+                self._upsert(page, links, [packed_page(document)])
             else:
                 self._indexed[normalized] = None
             refreshed += 1
         return refreshed
 
 
-def _host_of(text: dict[str, Any]) -> str:
+def _host_of(text: IndexedPage) -> str:
     """The host among whose pages navigation is looked for; "": in none."""
-    is_page = text["mime"] == "text/html" and "container" not in text
-    return str(text["host"]) if is_page else ""
+    is_page = text.mime == "text/html" and text.container is None
+    return text.host if is_page else ""
 
 
-def _compared(text: dict[str, Any]) -> str:
-    """What of a page is compared with others: its main text, behind it its table of contents."""
-    body: str = text["body"]
-    return f"{body} {text['contents']}" if "contents" in text else body
-
-
-def _move(text: dict[str, Any], spans: Sequence[tuple[int, int]]) -> None:
+def _move(text: IndexedPage, spans: Sequence[tuple[int, int]]) -> None:
     """From the main text, and a table of contents, to what stands around it."""
     if not spans:
         return
-    whole, body = _compared(text), text["body"]
+    whole, body = text.compared, text.body
     own = [(start, min(end, len(body))) for start, end in spans if start < len(body)]
     left = _without(body, own)
     if len(whole) - sum(end - start for start, end in spans) < LEAST_TEXT:
@@ -594,18 +583,18 @@ def _move(text: dict[str, Any], spans: Sequence[tuple[int, int]]) -> None:
     if own and len(left) < _LEAST_LEFT:
         return
     moved = [whole[start:end] for start, end in spans]
-    text["rest"] = " ".join([text.get("rest", ""), *moved])[:REST_LIMIT].strip()
-    text["body"] = left
-    if "contents" in text:
+    text.rest = " ".join([text.rest, *moved])[:REST_LIMIT].strip()
+    text.body = left
+    if text.contents is not None:
         at = len(body) + 1
         listed = [(max(0, start - at), end - at) for start, end in spans if end > at]
-        text["contents"] = _without(text["contents"], listed)
-    if "sections" in text:
-        text["sections"] = kept_sections(body, own, text["sections"])
-    if "breaks" in text:
-        text["breaks"] = kept_breaks(body, own, text["breaks"])
-    if body.startswith(text["description"]):  # the page gives none
-        text["description"] = first_sentence(left)
+        text.contents = _without(text.contents, listed)
+    if text.sections is not None:
+        text.sections = kept_sections(body, own, text.sections)
+    if text.breaks is not None:
+        text.breaks = kept_breaks(body, own, text.breaks)
+    if body.startswith(text.description):  # the page gives none
+        text.description = first_sentence(left)
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:

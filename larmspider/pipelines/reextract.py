@@ -28,7 +28,7 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.index.link_access import LinkAccess
 from larmspider.index.rebuild import Documents
-from larmspider.index.schema import page_fields
+from larmspider.index.schema import indexed_page
 from larmspider.items import REDIRECT, Page
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS, KEPT, Remarks, remarks_in
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
@@ -119,7 +119,7 @@ def _documents(
             if int(place) == BLOBS:
                 page.file_bytes, digest = int(size), digest_of(blob_file(directory, int(blob)))
             shown = in_languages(page, only) if is_for_readers(page) else None
-            yield page.name, None if shown is None else page_fields(shown, digest)
+            yield page.name, None if shown is None else indexed_page(shown, digest)
 
 
 def missed_pages(directory: Path, forms: FormsOf) -> Iterator[tuple[str, str, float, float]]:

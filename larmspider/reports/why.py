@@ -1,6 +1,7 @@
 """Why a page is where it is among the hits of a query, or is none of them.
 
-    found = why("vpn login", "http://wiki.example/vpn", searcher, crawl, settings)
+    request = SearchRequest("vpn login")
+    found = why(request, "http://wiki.example/vpn", searcher, crawl, settings)
     found.verdict        # "hit 3 of 120"
     found.reasons        # ['the hit above has "vpn" in the title: 2.1 more', ...]
 
@@ -10,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from larmspider.crawl.reader import CrawlDir, StoredPage
@@ -20,9 +21,9 @@ from larmspider.items import part_url, split_part
 from larmspider.pipelines.fetch_log import remarks_in
 from larmspider.pipelines.reextract import is_for_readers
 from larmspider.reports.explain import Explanation, explain, read_again
-from larmspider.search.query import NO_FILTERS, Filters
+from larmspider.search.request import MAX_LIMIT, SearchRequest
 from larmspider.search.results import Document, Hit
-from larmspider.search.searcher import MAX_LIMIT, Searcher
+from larmspider.search.searcher import Searcher
 from larmspider.search.why import Examined
 
 if TYPE_CHECKING:
@@ -68,22 +69,17 @@ class Why:
 
 
 def why(
-    query: str,
-    url: str,
-    searcher: Searcher,
-    crawl: CrawlDir,
-    settings: BaseSettings,
-    filters: Filters = NO_FILTERS,
-    *,
-    verbatim: bool = False,
-    by_relevance: bool = True,
+    request: SearchRequest, url: str, searcher: Searcher, crawl: CrawlDir, settings: BaseSettings
 ) -> Why:
-    """``by_relevance``: so is the list that led here, with copies folded; else `Why.note` says so.
+    """Explains the place of ``url`` by relevance, with copies folded. If the request is for another
+    list, `Why.note` says so.
+
     Raises QueryError for a query that cannot mean anything, CrawlDirError without an index."""
-    results = searcher.search(query, 1, filters=filters, verbatim=verbatim)
-    searched = results.instead or query
-    found = Why(query, searched, url, "not in the index", results.total)
-    found.note = "" if by_relevance else BY_RELEVANCE
+    asked = SearchRequest(request.query, 1, filters=request.filters, verbatim=request.verbatim)
+    results = searcher.search(asked)
+    asked = replace(asked, query=results.instead or request.query, snippets=False)
+    found = Why(request.query, asked.query, url, "not in the index", results.total)
+    found.note = BY_RELEVANCE if request.newest or request.copies else ""
     document = _document(url, searcher, crawl)
     if document is None:
         explanation = explain(url, settings, crawl, lambda: searcher)
@@ -91,7 +87,7 @@ def why(
         found.reasons += _not_indexed(explanation, crawl, settings)
         return found
     key = document.normalized
-    examined = searcher.examined(searched, [key], filters, verbatim=verbatim).get(key)
+    examined = searcher.examined(asked, [key]).get(key)
     if examined is None:  # what its collection has
         found.verdict, found.reasons = "in the index, but no hit", ["it is in another collection"]
         return found
@@ -100,7 +96,7 @@ def why(
         found.page = Placed(document.url, document.title, None, examined)
         found.reasons += _no_hit(examined)
         return found
-    hits = _hits(searcher, searched, filters, key, verbatim=verbatim)
+    hits = _hits(searcher, asked, key)
     at = next((n for n, hit in enumerate(hits) if hit.normalized == key), None)
     found.page = Placed(document.url, document.title, None if at is None else at + 1, examined)
     if at is None:
@@ -118,7 +114,7 @@ def why(
         above = at - 1
     numbers = [n for n in dict.fromkeys((above, 0)) if 0 <= n < len(hits) and n != at]
     keys = [hits[n].normalized for n in numbers]
-    better = searcher.examined(searched, keys, filters, verbatim=verbatim)
+    better = searcher.examined(asked, keys)
     placed = [
         Placed(hits[n].url, hits[n].title, n + 1, better.get(key, Examined()))
         for n, key in zip(numbers, keys, strict=True)
@@ -141,13 +137,11 @@ def _document(url: str, searcher: Searcher, crawl: CrawlDir) -> Document | None:
     return None
 
 
-def _hits(
-    searcher: Searcher, query: str, filters: Filters, key: str, *, verbatim: bool
-) -> list[Hit]:
+def _hits(searcher: Searcher, request: SearchRequest, key: str) -> list[Hit]:
     """The first hits, as many as it takes to come to ``key``."""
-    hits, searcher = list[Hit](), searcher.without_snippets()
+    hits = list[Hit]()
     for limit in _WINDOWS:
-        results = searcher.search(query, limit, filters=filters, verbatim=verbatim)
+        results = searcher.search(replace(request, limit=limit))
         hits = results.hits
         if not results.more or any(hit.normalized == key for hit in hits):
             break

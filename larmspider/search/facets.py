@@ -104,12 +104,16 @@ def _by_reach(
     searcher: tantivy.Searcher, wanted: Query, narrowing: Mapping[str, Query], unreached: Query
 ) -> dict[str, int]:
     others = [query for name, query in narrowing.items() if name != UNREACHABLE]
-    count = {"kinds": {"value_count": {"field": FILTER_FIELDS["type"]}}}  # each page has one
-    missed, every = (
-        int(searcher.aggregate(narrowed(wanted, queries), count)["kinds"]["value"])
-        for queries in ([*others, unreached], others)
-    )
+    missed = count_of(searcher, narrowed(wanted, [*others, unreached]))
+    every = count_of(searcher, narrowed(wanted, others))
     return dict(zip(REACH[1:], (every - missed, missed), strict=True))
+
+
+def count_of(searcher: tantivy.Searcher, query: Query) -> int:
+    """How many pages match, without their scores, which would take six times as long; each has one
+    kind. To order them by date and count them takes half as long again."""
+    found = searcher.aggregate(query, {"pages": {"value_count": {"field": FILTER_FIELDS["type"]}}})
+    return int(found["pages"]["value"])
 
 
 def languages_by_host(searcher: tantivy.Searcher, hosts: int) -> dict[str, dict[str, int]]:

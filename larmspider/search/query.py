@@ -34,6 +34,7 @@ MAX_FUZZY_WORDS = 4
 FIELDS = ("title", "url", "host", "lang", "mime", "author")
 
 _MAYBE_OWN = re.compile(r"(?<![^\s-])([a-z][a-z0-9_-]*):", re.IGNORECASE)
+_QUOTES = re.compile(r"(?<=\w:)(\"[^\"]*\")|\"")
 _FUZZY = re.compile(r"(?P<word>.+?)~(?P<distance>[12])?")
 _CURLY = "\u201c\u201d\u201e\u201f\u275d\u275e\u301d\u301e\u301f\uff02"
 # What stands between straight ones may have any others. Guillemets that look the same way part what
@@ -86,6 +87,11 @@ class Clause:
         """Whether this is a word and nothing else."""
         return not (self.field or self.phrase or self.excluded or self.fuzzy)
 
+    @property
+    def bare(self) -> str:
+        """The text without the marks of a sentence around it."""
+        return self.text.strip("?!.,;:")
+
     def as_flag(self) -> Clause:
         """An excluded word as a word that begins with a minus."""
         return replace(self, text=f"-{self.text}", excluded=False, at=self.at - 1)
@@ -107,6 +113,12 @@ def straight(query: str) -> str:
     """``query`` with straight quotes for curly ones and guillemets that are a pair; each character
     keeps its position."""
     return query if query.isascii() else _PAIRED.sub(lambda found: f'"{found[0][1:-1]}"', query)
+
+
+def without_quotes(query: str) -> str:
+    """The words of a query, none in a phrase any more; ``title:"log in"`` stays."""
+    plain = _QUOTES.sub(lambda found: found[0] if found[1] else " ", straight(query))
+    return " ".join(plain.split())
 
 
 def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> list[Clause]:

@@ -34,10 +34,10 @@ from larmspider.index.schema import (
 from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import Stems
 from larmspider.search.query import FIELDS, MAX_WORDS, UNREACHABLE, Clause, by_reach
+from larmspider.search.request import ParsedQuery
 from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document
-from larmspider.search.snippets import SnippetMaker
-from larmspider.search.stops import matter
+from larmspider.search.snippets import SnippetMaker, Sought
 
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
 EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5, "rest": 0.2}
@@ -160,10 +160,10 @@ class Ranking:
         self._exact_weights = {f: w for f, w in EXACT_WEIGHTS.items() if f not in missing}
         self._unstemmed = [field for field in _UNSTEMMED if field not in missing]
 
-    def build(self, clauses: Sequence[Clause]) -> Built:
-        """Raises QueryError where no clause names a word to find, or for more than `MAX_WORDS`
+    def build(self, query: ParsedQuery) -> Built:
+        """Raises QueryError if no clause names a word to find, or for more than `MAX_WORDS`
         words."""
-        count = sum(len(self._exact.analyze(clause.text)) for clause in clauses)
+        count = sum(len(self._exact.analyze(clause.text)) for clause in query.clauses)
         if count > MAX_WORDS:
             raise QueryError(
                 "the query has {number} words, {most} are the most", number=count, most=MAX_WORDS
@@ -171,21 +171,21 @@ class Ranking:
         must: list[Query] = []
         must_not: list[Query] = []
         filters: dict[str, list[Query]] = {}
-        words: list[Clause] = []
-        for clause in clauses:
-            if clause.field not in (None, "title", "url") and not clause.excluded:
-                if query := self._required(clause):
-                    filters.setdefault(clause.field, []).append(query)
-            elif clause.field or clause.phrase or clause.excluded:
-                if query := self._required(clause):
-                    (must_not if clause.excluded else must).append(query)
-            else:
-                words.append(clause)
-        found = self._words(words)
+        for clause in query.clauses:
+            if not (clause.field or clause.phrase or clause.excluded):
+                continue
+            if required := self._required(clause):
+                if clause.excluded:
+                    must_not.append(required)
+                elif clause.field in (None, "title", "url"):
+                    must.append(required)
+                else:
+                    filters.setdefault(clause.field, []).append(required)
+        found = self._words(query)
         if not (found or must or filters):
             if must_not:
                 raise QueryError("the query only excludes: add a word to look for")
-            text = " ".join(clause.text for clause in clauses)
+            text = " ".join(clause.text for clause in query.clauses)
             raise QueryError("the query has no word to look for: {query!r:.100}", query=text)
         # two hosts: on either of them
         either = [Query.const_score_query(_any(each), 0.0) for each in filters.values()]
@@ -208,9 +208,9 @@ class Ranking:
             found.nearly and whole(found.nearly),
         )
 
-    def snippet_maker(self, clauses: Iterable[Clause]) -> SnippetMaker:
+    def snippet_maker(self, query: ParsedQuery) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
-        clauses = [c for c in clauses if not c.excluded and c.field in (None, "title")]
+        clauses = [clause for clause, _ in query.shown]
         words = [clause.text for clause in clauses]
         synonyms = [text for clause in clauses for text in clause.also]
         if any(map(operator_sign, words)) and not any(map(self._exact.analyze, words)):
@@ -218,45 +218,31 @@ class Ranking:
         words += [other for word in words for other in self._stems.spellings(word)]
         synonyms += [other for word in synonyms for other in self._stems.spellings(word)]
         singles = [*words, *(word for word in synonyms if " " not in word)]
-        parts = [term for word in singles for term in self._compounds(word)]
-        typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
-        counted = [*zip(typed, matter(typed), strict=True)]
-        wanted = [word for word, counts in counted if counts]
-        idle = [word for word, counts in counted if not counts]
-        phrases = [clause.text for clause in clauses if clause.phrase]
-        flags = [
-            flag for clause in clauses if not clause.field for flag in self._flags(clause.text)
-        ]
-        name = _only_name(clauses)
-        fuzzy = {
-            word: clause.fuzzy
-            for clause in clauses
-            if clause.fuzzy
-            for word in self._exact.analyze(clause.text)
-        }
-        return SnippetMaker(
+        sought = Sought(
             words,
-            self._exact,
-            self._stems,
-            parts,
-            wanted,
-            idle,
-            phrases,
-            flags,
-            name,
-            synonyms,
-            fuzzy,
+            stems=[term for word in singles for term in self._compounds(word)],
+            wanted=[clause.bare.lower() for clause, counts in query.shown if counts],
+            idle=[clause.bare.lower() for clause, counts in query.shown if not counts],
+            phrases=[clause.text for clause in clauses if clause.phrase],
+            flags=[flag for one in clauses if not one.field for flag in self._flags(one.text)],
+            name=query.name,
+            synonyms=synonyms,
+            fuzzy={
+                word: clause.fuzzy
+                for clause in clauses
+                if clause.fuzzy
+                for word in self._exact.analyze(clause.text)
+            },
         )
+        return SnippetMaker(sought, self._exact, self._stems)
 
-    def reranker(self, clauses: Iterable[Clause], pages: int) -> Reranker:
+    def reranker(self, query: ParsedQuery, pages: int) -> Reranker:
         """Looks at the first hits once more, by the words that matter; false without any.
         ``pages`` are those of the index, with the deleted ones that BM25 counts."""
         found: dict[str, float] = {}
-        clauses = [c for c in clauses if not (c.excluded or c.field or c.fuzzy)]
-        typed = [clause.text.lower().strip("?!.,;:") for clause in clauses]
-        searcher = self._stems.searcher
-        if searcher is not None:
-            for text, counts in zip(typed, matter(typed), strict=True):
+        typed = [(clause.bare.lower(), clause, counts) for clause, counts in query.told]
+        if self._stems.searcher is not None:
+            for text, _, counts in typed:
                 share = BARE_WEIGHT if self._is_sign(text) else 1.0
                 for word in self._exact.analyze(text) if counts else ():
                     found[word] = share * idf(pages, self._stems.having("exact", word))
@@ -264,11 +250,10 @@ class Ranking:
                         found[word] *= self._boosts.counted("exact", [word])
         related = {
             text: others
-            for text, clause in zip(typed, clauses, strict=True)
+            for text, clause, _ in typed
             if (others := [other for other in clause.related if " " not in other])
         }
-        most, name = self._stems.in_most_titles, _only_name(clauses)
-        return Reranker(found, self._stems, most, related, name)
+        return Reranker(found, self._stems, self._stems.in_most_titles, related, query.name)
 
     def words(self, text: str) -> list[str]:
         """The words of a text as in the exact fields."""
@@ -294,11 +279,11 @@ class Ranking:
         itself = self._term("key", document.normalized)
         return Query.boolean_query([(Occur.Must, _any(alike)), (Occur.MustNot, itself)])
 
-    def _words(self, clauses: Sequence[Clause]) -> Built | None:
+    def _words(self, query: ParsedQuery) -> Built | None:
         """Plain and fuzzy words: OR, with a bonus for all words and for neighbours. Tantivy adds up
         terms side by side much faster than groups of them."""
-        words = [clause.text.lower().strip("?!.,;:") for clause in clauses]
-        full = matter(words)
+        clauses = [clause for clause, _ in query.words]
+        full = [counts for _, counts in query.words]
         found = list(self._terms_and_synonyms(clauses, full))
         if not found:
             return self._operators(clauses)
@@ -620,15 +605,6 @@ class Ranking:
 
 def _boosted(query: Query, boost: Boost | None, field: str, tokens: Sequence[str]) -> Query:
     return query if boost is None else Query.boost_query(query, boost(field, list(tokens)))
-
-
-def _only_name(clauses: Iterable[Clause]) -> str:
-    """The only word that matters, as it is typed; "" where there are several."""
-    clauses = [c for c in clauses if not (c.excluded or c.field or c.fuzzy)]
-    typed = [clause.text.strip("?!.,;:") for clause in clauses]
-    counted = zip(typed, matter([text.lower() for text in typed]), strict=True)
-    names = [text for text, counts in counted if counts]
-    return names[0] if len(names) == 1 else ""
 
 
 def _in_parts(

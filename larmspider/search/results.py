@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
 from urllib.parse import quote
 
-from larmspider.items import Section
+from larmspider.formatting import counted, utc
+from larmspider.index.schema import FILES, kind_of
+from larmspider.index.unreached import ALL_REACHED, Unreached
+from larmspider.items import Section, split_part
+from larmspider.search.best_bets import BestBet
+from larmspider.search.distance import distance
 from larmspider.search.facets import Facets
-from larmspider.search.snippets import Snippet
+from larmspider.search.query import Filters, without_quotes
+from larmspider.search.request import SearchRequest
+from larmspider.search.snippets import Snippet, SnippetMaker, one_line, passage_of
+from larmspider.urls.file_urls import NOWHERE, OpenableUrls
 
 IN_FRAGMENT = "!$&'()*+,;=:@/?-._~"
 """Characters of an anchor that a URL has as they are (RFC 3986, 3.5)."""
+SURE = 5
+"""Letters of a word, in which a mistake is corrected though others find pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +83,52 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
-    """``total`` pages match, ``total_all`` of them with all words that matter; ``hits`` are some of
-    them; ``seconds`` is the time of the search. ``facets`` is None unless asked for. ``instead`` is
-    the query that was searched in place of one that finds next to nothing. Of pages that are
-    copies the totals and facets count each, and ``hits`` has the best one. ``more``: there are
-    further hits behind these. ``also``: synonyms that were searched too."""
+class Suggestion:
+    """``query`` in place of the typed one; it finds ``total`` pages, ``total_all`` of them with
+    all words that matter."""
 
+    query: str
+    total: int
+    total_all: int = 0
+    replaced: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    """Words of the query, and those in their place."""
+
+    def is_sure(self, *, finds_nothing: bool) -> bool:
+        """Whether it is searched without asking: in each word letters have changed places, or one
+        is wrong, and, unless the typed query finds nothing at all, neither the first letter nor one
+        of a short word."""
+        return all(_is_likely(*words, finds_nothing) for words in self.replaced)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The answer to a ``request``: ``total`` pages match, ``total_all`` of them with all words that
+    matter; ``hits`` are some of them.
+
+    seconds     the time of the search
+    facets      None unless the request wants them
+    instead     the query that was searched in place of one that finds next to nothing
+    more        whether there are further hits behind these
+    also        synonyms that were searched too
+    suggestion  a better query, if the request wants one and there is one
+
+    Of pages that are copies the totals and facets count each, and ``hits`` has the best one."""
+
+    request: SearchRequest
     total: int
     hits: list[Hit]
-    seconds: float
+    seconds: float = 0.0
     facets: Facets | None = None
     total_all: int = 0
     instead: str | None = None
     more: bool = False
     also: tuple[str, ...] = ()
+    suggestion: Suggestion | None = None
+
+    @property
+    def unquoted(self) -> bool:
+        """Whether the query was searched without its quotes."""
+        return self.instead is not None and self.instead == without_quotes(self.request.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +157,153 @@ class Document:
     elsewhere: int = 0
     sections: list[Section] = field(default_factory=list)
     fields: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+def hit_of(
+    stored: dict[str, Any],
+    score: float | None,
+    maker: SnippetMaker | None,
+    copies: int = 0,
+    unreached: Unreached = ALL_REACHED,
+) -> Hit:
+    snippet, section = passage_of(stored, maker) if maker else (Snippet(""), None)
+    return Hit(
+        url=stored["url"],
+        normalized=stored["key"],
+        title=one_line(stored["title"]).strip(),
+        score=score,
+        snippet=snippet,
+        section=section and section._replace(heading=one_line(section.heading).strip()),
+        host=stored["host"] or FILES,
+        mime=stored["mime"],
+        kind=kind_of(stored["mime"]),
+        language=stored["language"],
+        size=stored["size"],
+        fetched=stored["fetched"].timestamp(),
+        modified=seconds_of(stored.get("modified")),
+        depth=None if score is None else stored["depth"],
+        author=one_line(stored.get("author", "")),
+        container=split_part(stored["url"])[0] if "container" in stored else "",
+        copies=copies,
+        collection=stored.get("collection", ""),
+        # of a page that is remembered
+        fields={name: [*values] for name, values in stored["own"].items()},
+        missing_since=unreached.since(stored["key"]) if unreached else None,
+    )
+
+
+def seconds_of(date: datetime | None) -> float | None:
+    """Since the epoch."""
+    return None if date is None else date.timestamp()
+
+
+def replaced(results: Results) -> str | None:
+    """One line for people, if another query was searched."""
+    if results.instead is None:
+        return None
+    if results.unquoted:
+        return "No page has these words side by side. Searched for them without quotes."
+    typed = results.request.query
+    return f"Next to nothing found for: {typed}. Searched instead for: {results.instead}"
+
+
+def found_line(results: Results, took: str) -> str:
+    """How many pages were found: "3 pages found in 2 ms; 50 with any of the words"."""
+    line = f"{counted(results.total_all, 'page')} found in {took}"
+    if results.total_all < results.total:
+        line += f"; {results.total:,} with any of the words"
+    return line
+
+
+def _is_likely(word: str, other: str, finds_nothing: bool) -> bool:
+    moved = sorted(word) == sorted(other)
+    if not moved and distance(word, other, 1) > 1:
+        return False
+    return finds_nothing or (word[0] == other[0] and (moved or len(word) >= SURE))
+
+
+def results_json(
+    results: Results, best_bets: Iterable[BestBet] = (), opens: OpenableUrls = NOWHERE
+) -> dict[str, Any]:
+    """The results of a search as JSON, for `scrapy search --json` and `/search?format=json`.
+
+    docs/search-api.md has the fields. They are stable: new ones may come, none changes its meaning.
+    """
+    request, suggestion = results.request, results.suggestion
+    return {
+        "query": request.query,
+        "total": results.total,
+        "total_all": results.total_all,
+        "instead": results.instead,
+        "also": list(results.also),
+        "best_bets": [{"url": bet.url, "title": bet.title} for bet in best_bets],
+        "offset": request.offset,
+        "more": results.more,
+        "seconds": round(results.seconds, 6),
+        "suggestion": suggestion
+        and {
+            "query": suggestion.query,
+            "total": suggestion.total,
+            "total_all": suggestion.total_all,
+        },
+        "filters": _filters(request.filters),
+        "hits": [hit_json(hit, opens) for hit in results.hits],
+        "facets": None if results.facets is None else _facets(results.facets),
+    }
+
+
+def hit_json(hit: Hit, opens: OpenableUrls = NOWHERE) -> dict[str, Any]:
+    """One hit; ``snippet`` is HTML: escaped, with the words of the query in <b>. ``opens`` says
+    where readers find files."""
+    return {
+        "url": hit.url,
+        "title": hit.title,
+        "score": None if hit.score is None else round(hit.score, 4),
+        "snippet": hit.snippet.html,
+        "host": hit.host,
+        "type": hit.kind,
+        "mime": hit.mime,
+        "language": hit.language,
+        "size": hit.size,
+        "fetched": hit.fetched,
+        "missing_since": hit.missing_since,
+        "modified": hit.modified,
+        "depth": hit.depth,
+        "author": hit.author,
+        "page": hit.page or None,
+        "section": hit.section and {"anchor": hit.section.anchor, "heading": hit.section.heading},
+        "other_pages": list(hit.other_pages),
+        "target": opens(hit.target) or None,
+        "container": hit.container or None,
+        "copies": hit.copies,
+        "collection": hit.collection or None,
+        "fields": hit.fields,
+    }
+
+
+def _filters(filters: Filters) -> dict[str, Any]:
+    """The filters that are set; dates as in logs."""
+    found: dict[str, Any] = {
+        "host": list(filters.hosts),
+        "type": list(filters.kinds),
+        "language": list(filters.languages),
+        "collection": list(filters.collections),
+        "since": None if filters.since is None else utc(filters.since),
+        "until": None if filters.until is None else utc(filters.until),
+        "fields": filters.by_field,
+        "unreachable": filters.unreachable,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _facets(facets: Facets) -> dict[str, Any]:
+    return {
+        "host": facets.hosts,
+        "other_hosts": facets.other_hosts,
+        "type": facets.kinds,
+        "language": facets.languages,
+        "date": facets.dates,
+        "collection": facets.collections,
+        "fields": facets.fields,
+        "unreachable": facets.unreachable,
+    }

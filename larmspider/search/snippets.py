@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from larmspider.index.normal import Offsets, normalized, offset_in
@@ -150,6 +149,33 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else _UNSHOWN.sub(" ", text)
 
 
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a query looks for in texts, as typed.
+
+    words     all words of the query; each is marked
+    stems     other words that are marked
+    wanted    the words that matter
+    idle      the words that do not matter: marked, but no passage is chosen for them
+    phrases   a passage with the words of one side by side is better than any other
+    flags     so is one with a flag as it is (``-u``, C-x); a letter that is a flag is no word
+    name      the only word that matters
+    synonyms  one word in a passage counts more than all of these; several words are marked if they
+              stand side by side
+    fuzzy     words, and by how many letters at most others may differ that are as good
+    """
+
+    words: Sequence[str] = ()
+    stems: Sequence[str] = ()
+    wanted: Sequence[str] = ()
+    idle: Sequence[str] = ()
+    phrases: Sequence[str] = ()
+    flags: Sequence[str] = ()
+    name: str = ""
+    synonyms: Sequence[str] = ()
+    fuzzy: Mapping[str, int] = field(default_factory=dict)
+
+
 class SnippetMaker:
     """Makes the snippets of one query's results.
 
@@ -157,62 +183,40 @@ class SnippetMaker:
     and only one passage is tokenized: 0.2 ms a hit.
     """
 
-    def __init__(
-        self,
-        words: Iterable[str],
-        exact: Analyzer,
-        stemmed: Analyzer,
-        stems: Iterable[str] = (),
-        wanted: Iterable[str] = (),
-        idle: Iterable[str] = (),
-        phrases: Iterable[str] = (),
-        flags: Iterable[str] = (),
-        name: str = "",
-        synonyms: Iterable[str] = (),
-        fuzzy: Mapping[str, int] = MappingProxyType({}),
-    ) -> None:
-        """``words`` are those of the query, as typed, ``wanted`` those of them that matter,
-        ``idle`` those that do not: they are marked, but no passage is chosen for them. ``stems``
-        are others that are marked; the analyzers are the index's. A passage with all words of one
-        of the ``phrases`` side by side is better than any other, and one with one of the ``flags``
-        (``-u``, C-x), which are of the words, as it is. A letter that is a flag is no word.
-        ``name`` is the only word that matters, as it is typed. One of the ``words`` in a passage
-        counts more than all ``synonyms``; one of several words is marked where they stand side by
-        side. Words that differ by so many letters at most from a ``fuzzy`` one are as good as it.
-        """
-        self.name, self._fuzzy = name, dict(fuzzy)
+    def __init__(self, sought: Sought, exact: Analyzer, stemmed: Analyzer) -> None:
+        """``exact`` and ``stemmed`` are the analyzers of the index."""
+        self.name, self._fuzzy = sought.name, dict(sought.fuzzy)
         self._near: dict[str, str | None] = {}  # words of folded texts, and the one they are near
-        self.flags = [_Flag(flag) for flag in flags]
+        self.flags = [_Flag(flag) for flag in sought.flags]
         of_flags = {part for flag in self.flags for part in _PART.findall(flag.text)}
         letters = {part for part in of_flags if len(part) == 1}
-        self._phrases = [_Phrase(found) for text in phrases if len(found := _words(text)) > 1]
-        apart = [(text, _words(text)) for text in map(normalized, synonyms)]
+        phrases = map(_words, sought.phrases)
+        self._phrases = [_Phrase(words) for words in phrases if len(words) > 1]
+        apart = [(text, _words(text)) for text in map(normalized, sought.synonyms)]
         several = [found for _, found in apart if len(found) > 1 and max(found) < _WITHOUT_SPACES]
         self._synonyms: dict[str, _Phrase | None]
         """Those of several words; None for one, by its beginning."""
         self._synonyms = {" ".join(found): _Phrase(found) for found in several}
-        self.names = [
-            name for typed in wanted for name in re.findall(r"\w+", folded(typed)) if "_" in name
-        ]
+        self.names = [name for text in sought.wanted for name in _words(text) if "_" in name]
         """Names with underscores, folded, which are looked for as they are typed."""
-        self.typed = {part for text in wanted for part in _PART.findall(folded(text))}
+        self.typed = {part for text in sought.wanted for part in _PART.findall(folded(text))}
         """The words that matter, folded."""
         self._wanted_beginnings = [
             beginning_of(word, stemmed.analyze(word))
-            for typed in wanted
+            for typed in sought.wanted
             for word in re.findall(r"[^\W_]+", typed.lower())
             if word not in of_flags
         ]
         self._left, self._left_of_pages = FURTHER_BYTES, PAGES_CHARS
         self._exact, self._stemmed = exact, stemmed
         self._tokens: set[str] = set()
-        self._stems = set(stems)
+        self._stems = set(sought.stems)
         self._beginnings = dict.fromkeys(map(folded, self._stems))
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
-        idle = {found for typed in idle for found in _PART.findall(typed)}
+        idle = {found for typed in sought.idle for found in _PART.findall(typed)}
         singles = [text for text, found in apart if found not in several]
         others: dict[str, None] = {}
-        for texts, beginnings in ((words, self._beginnings), (singles, others)):
+        for texts, beginnings in ((sought.words, self._beginnings), (singles, others)):
             for word, alone in (one for text in texts for one in _parts(text.lower())):
                 if word in letters:
                     continue

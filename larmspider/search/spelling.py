@@ -20,9 +20,8 @@ through: for one letter each possible word is looked up, for two they are left o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from larmspider.errors import QueryError
@@ -31,8 +30,10 @@ from larmspider.index.signs import signs
 from larmspider.search.distance import distance
 from larmspider.search.query import NO_FILTERS, Clause, Filters
 from larmspider.search.ranking import MANY_PAGES
+from larmspider.search.request import ParsedQuery, Vocabulary
+from larmspider.search.results import SURE, Suggestion
 from larmspider.search.stops import all_stops
-from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, is_related, respelled
+from larmspider.search.synonyms import is_related
 
 MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""
@@ -40,7 +41,6 @@ _SHORTEST, _LONGEST = 4, 40  # letters of a word that is looked at
 _SHORTEST_IN_NAME = 3  # letters of one of several words of a name
 _LONGEST_NAME = 6  # words
 _TRIED = 10  # words in one place of a name
-_SURE = 5  # letters of a word, in which a mistake is corrected though others find pages
 _TWO_ERRORS = 7  # letters from which on two may be wrong
 _HEAD = 4  # letters of a head, by which the dictionary is looked through
 _LOOKED_THROUGH = 8_000  # words of the dictionary for one word of a query
@@ -59,34 +59,25 @@ _NAME = re.compile(r"\w+")
 _WORD = re.compile(r"[^\W_]+")  # "init" of __init__
 
 
-class Dictionary(Protocol):
+class Dictionary(Vocabulary, Protocol):
     """The words of an index, or of several, whose counts add up."""
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
         """Pages that a query finds, with synonyms, and those of them with all words that matter.
         Raises QueryError."""
 
-    def clauses(self, query: str) -> list[Clause]:
-        """A query taken apart. Raises QueryError."""
+    def parsed(self, text: str) -> ParsedQuery:
+        """A query taken apart, with synonyms. Raises QueryError."""
 
     @property
     def sees_all(self) -> bool:
         """Whether no page is hidden from the reader."""
 
-    def words(self, text: str) -> list[str]:
-        """The words of a text as in the index: lower case, no accents."""
-
     def occurrences(self, word: str) -> int:
         """About how many pages a search for this word finds."""
 
-    def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
-        """Pages with each word of a field; words without pages are left out."""
-
     def documents(self) -> int:
         """Pages of the index: no word is on more."""
-
-    def has_side_by_side(self, words: Sequence[str]) -> bool:
-        """Whether a page has several words side by side; False where all of them are frequent."""
 
     def one_commit(self) -> AbstractContextManager[None]:
         """Within it all questions are about one state of the index."""
@@ -97,24 +88,6 @@ class Dictionary(Protocol):
         """The words that begin with ``head``; None where they are more than ``most``. Unless
         ``exactly``, few of them may be of pages that the reader does not see (`frequencies` knows
         those that are seen): exactly takes longer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """``query`` in place of what was typed, which finds ``total`` pages, ``total_all`` of them with
-    all words that matter."""
-
-    query: str
-    total: int
-    total_all: int = 0
-    replaced: tuple[tuple[str, str], ...] = field(default=(), compare=False)
-    """Words of the query, and those in their place."""
-
-    def is_sure(self, *, finds_nothing: bool) -> bool:
-        """Whether it is searched without asking: in each word letters have changed places, or one
-        is wrong, and, unless what was typed finds nothing at all, neither the first letter nor one
-        of a short word."""
-        return all(_is_likely(*words, finds_nothing) for words in self.replaced)
 
 
 class _Doubtful(NamedTuple):
@@ -131,28 +104,23 @@ class _Doubtful(NamedTuple):
 
 
 def did_you_mean(
-    dictionary: Dictionary,
-    query: str,
-    filters: Filters = NO_FILTERS,
-    synonyms: Synonyms = NO_SYNONYMS,
+    dictionary: Dictionary, query: ParsedQuery, filters: Filters = NO_FILTERS
 ) -> Suggestion | None:
-    """A better query, or None. A word with synonyms is right. Raises QueryError for an invalid
-    query."""
-    query = normalized(query)
+    """A better query, or None. A word with synonyms is right."""
+    typed = normalized(query.text)
     pieces, replaced, end = list[str](), list[tuple[str, str]](), 0
-    clauses = respelled(synonyms.widened(dictionary.clauses(query)), dictionary)
-    for one in _doubtful_words(dictionary, clauses):
-        if query.startswith(one.typed, one.at) and (better := _better(dictionary, one)):
-            pieces += query[end : one.at], better
+    for one in _doubtful_words(dictionary, query.clauses):
+        if typed.startswith(one.typed, one.at) and (better := _better(dictionary, one)):
+            pieces += typed[end : one.at], better
             replaced.append((one.word, better.lower()))
             end = one.at + len(one.typed)
     if not pieces:
         return None
-    suggested = "".join((*pieces, query[end:]))
+    suggested = "".join((*pieces, typed[end:]))
     try:
         total, total_all = dictionary.totals(suggested, filters)
         if filters != NO_FILTERS:  # pages that have the word may not pass them
-            before, before_all = dictionary.totals(query, filters)
+            before, before_all = dictionary.totals(typed, filters)
             total = total if total > before or total_all > before_all else 0
     except QueryError:  # a word became longer than a query may be
         return None
@@ -197,13 +165,6 @@ def _may_be_wrong(word: str, shortest: int) -> bool:
     return (
         letters >= shortest and len(word) <= _LONGEST and word.isalnum() and word not in all_stops()
     )
-
-
-def _is_likely(word: str, other: str, finds_nothing: bool) -> bool:
-    moved = sorted(word) == sorted(other)
-    if not moved and distance(word, other, 1) > 1:
-        return False
-    return finds_nothing or (word[0] == other[0] and (moved or len(word) >= _SURE))
 
 
 def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
@@ -272,7 +233,7 @@ def _making_a_name(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
 
 def _two_words(dictionary: Dictionary, word: str) -> str | None:
     """The two words that were typed as one, if pages have them side by side."""
-    if len(word) < _SURE or not word.isalpha():
+    if len(word) < SURE or not word.isalpha():
         return None
     parts = [(word[:end], word[end:]) for end in range(2, len(word) - 1)]
     known = dictionary.frequencies({part for both in parts for part in both})

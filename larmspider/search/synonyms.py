@@ -114,7 +114,7 @@ def with_related(clauses: Sequence[Clause]) -> list[Clause]:
     found, left = list(clauses), MAX_ALSO
     if not all(clause.plain for clause in found):
         return found
-    typed = [clause.text.lower().strip("?!.,;:") for clause in found]
+    typed = [clause.bare.lower() for clause in found]
     counts = matter(typed)
     widened = {
         n for at, clause in enumerate(found) if clause.also for n in range(at, at + clause.covers)
@@ -133,11 +133,11 @@ def with_related(clauses: Sequence[Clause]) -> list[Clause]:
 class Words(Protocol):
     """The words of an index, or of several."""
 
-    def frequencies(self, words: Iterable[str]) -> dict[str, int]:
-        """Pages with each word; words without pages are left out."""
+    def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
+        """Pages with each word of a field; words without pages are left out."""
 
     def words(self, text: str) -> list[str]:
-        """The words of a text as in the index."""
+        """The words of a text as in the index: lower case, no accents."""
 
     def has_side_by_side(self, words: Sequence[str]) -> bool:
         """Whether a page has several words side by side; False where all of them are frequent."""

@@ -16,15 +16,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import log2
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import tantivy
 from tantivy import Query
 
 from larmspider.errors import QueryError
 from larmspider.index.access import statistics
+from larmspider.index.schema import MACHINE_MADE_FACTOR, PRIOR
 from larmspider.search.query import Clause, narrowed
-from larmspider.search.ranking import ALL_WORDS_BONUS, Ranking
+from larmspider.search.ranking import ALL_WORDS_BONUS
+from larmspider.search.request import ParsedQuery
+
+if TYPE_CHECKING:
+    from larmspider.search.reading import ShardQuery
 
 PLACES: Mapping[str, str] = {
     "exact": "in the text",
@@ -81,20 +85,12 @@ class Examined:
         return replace(self, score=self.score * factor, parts=parts)
 
 
-def examine(
-    reader: tantivy.Searcher,
-    schema: tantivy.Schema,
-    fields: Sequence[str],
-    ranking: Ranking,
-    clauses: Sequence[Clause],
-    key: str,
-    narrowing: Mapping[str, Query],
-    prior: tuple[str, float] | None,
-) -> Examined | None:
-    """The page ``key``, None where it is not in this index. ``fields`` are named in the order of
-    the schema; ``narrowing`` are the queries of filters, by name; ``prior`` is a field by which
-    scores are multiplied, and what its factors are multiplied by."""
-    page = Query.term_query(schema, "key", key)
+def examine(asked: ShardQuery, fields: Sequence[str], key: str) -> Examined | None:
+    """The page ``key``, None if it is not in this index. ``fields`` are named in the order of the
+    schema."""
+    reading, ranking, clauses = asked.reading, asked.reading.ranking, asked.query.clauses
+    reader, shard = reading.reader, reading.shard
+    page = Query.term_query(shard.schema, "key", key)
     hits = reader.search(page, 1, count=False).hits
     if not hits:
         return None
@@ -112,18 +108,18 @@ def examine(
         if clause.plain and said and not ranking.words(clause.text):
             continue  # "->>" beside words has no meaning
         with suppress(QueryError):  # no word to look for
-            has = matches(ranking.build([replace(run[0], excluded=False), *run[1:]]).matching)
+            alone = ParsedQuery("", (replace(run[0], excluded=False), *run[1:]))
+            has = matches(ranking.build(alone).matching)
             if has and clause.excluded:
                 lacks.append(f"it has {written(clause)}, which is excluded")
             elif not has and not clause.excluded and (clause.phrase or clause.field):
                 lacks.append(f"it has no {written(clause)}")
             elif not has and not clause.excluded:
                 missing.append(" ".join(each.text for each in run))
-    refused = [name for name, query in narrowing.items() if not matches(query)]
+    refused = [name for name, query in asked.by_filter.items() if not matches(query)]
     found = Examined(missing=missing, lacks=lacks, filters=refused)
-    built = ranking.build(clauses)
-    behind = [built.behind] if built.behind is not None else []
-    ranked = [query for query in (*built.ranked, *behind) if matches(query)]
+    behind = [asked.built.behind] if asked.built.behind is not None else []
+    ranked = [query for query in (*asked.built.ranked, *behind) if matches(query)]
     if refused or not ranked:
         return found
     # the first one has the most
@@ -133,10 +129,8 @@ def examine(
     for name, value in _parts(explained, fields):
         name = OR_RELATED if name == ALL_WORDS and related else name
         parts[name] = parts.get(name, 0.0) + value
-    factor = 1.0
-    if prior is not None:
-        field, unit = prior
-        factor = unit * log2(2 + max(0.0, reader.fast_field_values(field, [address])[0] or 0.0))
+    linked = reader.fast_field_values(PRIOR, [address])[0] or 0.0
+    factor = MACHINE_MADE_FACTOR * log2(2 + max(0.0, linked))
     parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
     return replace(found, score=explained["value"] * factor, prior=factor, parts=parts)
 

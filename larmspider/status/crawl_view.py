@@ -31,7 +31,6 @@ from larmspider.index.access import Access
 from larmspider.index.link_access import covered
 from larmspider.index.schema import FILES
 from larmspider.index.version import has_index, restricted_of
-from larmspider.search.collections import CollectionsSearcher
 from larmspider.search.searcher import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache
@@ -201,7 +200,7 @@ class Source:
                 found.append((source.name, source.searcher().seen_by(access_of(source))))
         if not found:
             raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
-        return CollectionsSearcher(found)
+        return Searcher.of_collections(found)
 
     @property
     def unsearched(self) -> list[str]:

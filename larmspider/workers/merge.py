@@ -55,7 +55,7 @@ from larmspider.pipelines.link_log import LINK_LOG_COLUMNS, LinkLogPipeline
 from larmspider.pipelines.page_files import PageFilesPipeline
 from larmspider.pipelines.records import RecordLog
 from larmspider.pipelines.reextract import linking_pages
-from larmspider.search.shards import Deduplicator
+from larmspider.search.reading import Deduplicator
 from larmspider.workdir.directory import check_free
 from larmspider.workdir.frames import open_stored, present
 from larmspider.workdir.manifest import (
@@ -256,10 +256,10 @@ class _Merge:
             self._withdraw(writer, [directory for _, directory in indexed])
             for at, directory in indexed:
                 _, documents = stored_documents(directory)
-                for number, (key, stored) in enumerate(documents, 1):
+                for number, (key, page) in enumerate(documents, 1):
                     # a worker that was killed may have indexed what it has not committed
-                    if stored is not None and _page_of(key) in self._counted[at]:
-                        writer.add_stored(stored)
+                    if page is not None and _page_of(key) in self._counted[at]:
+                        writer.add_indexed(page)
                     if number % _AT_ONCE == 0:
                         writer.commit()
             writer.commit()

@@ -24,6 +24,7 @@ from larmspider.items import Link, Page
 from larmspider.middlewares.removed import RemovedFilter
 from larmspider.pipelines.deleted_log import DeletedLogPipeline
 from larmspider.pipelines.outbox.spool import FOLDER, read_committed, read_entries
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 from larmspider.workdir.directory import locked
 from larmspider.workdir.manifest import LOCK
@@ -96,7 +97,8 @@ def test_what_is_taken_out_is_gone_and_refused(
     assert Removals.read(crawl.path).rules == [rule]
     left = [url for url in URLS if url not in out]
     assert sorted(
-        hit.url for hit in Searcher.open(crawl.index_dir).search("zebra", copies=True).hits
+        hit.url
+        for hit in Searcher.open(crawl.index_dir).search(SearchRequest("zebra", copies=True)).hits
     ) == sorted(left)
     assert [page.url for page in crawl.pages()] == left
     assert [crawl.stored(url) for url in out] == [None] * len(out)

@@ -16,6 +16,7 @@ from scrapy.settings import Settings
 from larmspider.crawl import api
 from larmspider.crawl.state import State
 from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.search.request import SearchRequest
 from larmspider.status.crawl_view import Source
 from larmspider.workdir.directory import locked
 from tests.support.crawling import crawl, records, scrapy
@@ -66,12 +67,14 @@ def test_search_finds_the_pages_of_all_workers(folder: Path) -> None:
 def test_pages_of_results_join_without_a_gap(folder: Path) -> None:
     """Three at a time gives the same list as all at once."""
     searcher = open_crawl(folder / "crawl").searcher()
-    every = [hit.url for hit in searcher.search("siren", 50).hits]
+    every = [hit.url for hit in searcher.search(SearchRequest("siren", 50)).hits]
     some = [
-        hit.url for at in range(0, 12, 3) for hit in searcher.search("siren", 3, offset=at).hits
+        hit.url
+        for at in range(0, 12, 3)
+        for hit in searcher.search(SearchRequest("siren", 3, offset=at)).hits
     ]
     assert some == every
-    assert searcher.search("siren", 3, offset=12).hits == []
+    assert searcher.search(SearchRequest("siren", 3, offset=12)).hits == []
 
 
 def test_page_explain_and_hosts_know_both_workers(
@@ -143,7 +146,7 @@ def test_a_page_stored_by_two_workers_is_found_once(
     crawl(server.url("/"), tmp_path, LARM_DIR="crawl/w1")
     describe(tmp_path / "crawl", ["w1", "w2"])
     crawled = open_crawl(tmp_path / "crawl")
-    found = crawled.searcher().search("siren klaxon", 10, facets=True)
+    found = crawled.searcher().search(SearchRequest("siren klaxon", 10, facets=True))
     assert found.total == len(found.hits) == 3
     assert found.facets is not None
     assert found.facets.hosts == {A: 3}
@@ -180,7 +183,7 @@ def test_what_was_not_committed_does_not_count(folder: Path, tmp_path: Path) -> 
         assert crawled.searcher().get(line["url-normalized"]) is None
     kept = {page.normalized for page in crawled.pages()}
     assert before - kept == {line["url-normalized"] for line in lost}
-    found = crawled.searcher().search("siren", 50)
+    found = crawled.searcher().search(SearchRequest("siren", 50))
     assert found.total == len(found.hits) == 10
 
 
@@ -199,7 +202,7 @@ def test_pages_that_an_index_kept_and_its_worker_lost_do_not_count(
     (tmp_path / "crawl" / "w1" / "crawl.json").write_text(
         json.dumps(described | {"cut_back": True})
     )
-    found = open_crawl(tmp_path / "crawl").searcher().search("siren", 50)
+    found = open_crawl(tmp_path / "crawl").searcher().search(SearchRequest("siren", 50))
     assert found.total == len(found.hits) == 3
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,10 +13,12 @@ from larmspider.index.access import Access, place_of
 from larmspider.index.schema import FILES, hostname_of
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
-from larmspider.search.collections import CollectionsSearcher
-from larmspider.search.query import NO_FILTERS, Filters
-from larmspider.search.searcher import Match, Searcher, evened, results_json
-from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.match import Match, evened
+from larmspider.search.query import Filters
+from larmspider.search.reading import all_count
+from larmspider.search.request import SearchRequest
+from larmspider.search.results import results_json
+from larmspider.search.searcher import Searcher
 from tests.support import hidden_pages
 from tests.support.hidden_pages import HIDDEN, STAFF, WORDS
 
@@ -66,19 +67,23 @@ def searcher(request: pytest.FixtureRequest, directory: Path) -> Iterator[Search
     if request.param == "one":
         yield one
     else:
-        yield WorkersSearcher([one], lambda: nullcontext(Deduplicator()))
+        yield Searcher.of_workers([one], all_count)
 
 
 ROUTES: dict[str, Callable[[Searcher], object]] = {
     "hits": lambda s: [hit.url for hit in s.search("canary").hits],
-    "a phrase": lambda s: s.search('"the canary"', verbatim=True).total,
-    "a form of the word": lambda s: s.search("canaries", verbatim=True).total,
+    "a phrase": lambda s: s.search(SearchRequest('"the canary"', verbatim=True)).total,
+    "a form of the word": lambda s: s.search(SearchRequest("canaries", verbatim=True)).total,
     "count": lambda s: s.search("canteen").total - 2,
-    "count of all words": lambda s: s.search("canary canteen", verbatim=True).total_all,
-    "its host": lambda s: s.search("host:pay.hr.example", verbatim=True).total,
-    "its type": lambda s: s.search("canteen", filters=Filters(kinds=("pdf",))).total,
-    "facets": lambda s: set(s.search("canteen", facets=True).facets.hosts) - {"wiki.example"},  # type: ignore[union-attr]
-    "languages": lambda s: s.search("canteen", facets=True).facets.languages,  # type: ignore[union-attr]
+    "count of all words": lambda s: (
+        s.search(SearchRequest("canary canteen", verbatim=True)).total_all
+    ),
+    "its host": lambda s: s.search(SearchRequest("host:pay.hr.example", verbatim=True)).total,
+    "its type": lambda s: s.search(SearchRequest("canteen", filters=Filters(kinds=("pdf",)))).total,
+    "facets": lambda s: (
+        set(s.search(SearchRequest("canteen", facets=True)).facets.hosts) - {"wiki.example"}
+    ),  # type: ignore[union-attr]
+    "languages": lambda s: s.search(SearchRequest("canteen", facets=True)).facets.languages,  # type: ignore[union-attr]
     "did you mean": lambda s: s.suggestion("canery"),
     "did you mean, two letters": lambda s: s.suggestion("kanarjenvogal"),
     "instead": lambda s: s.search("canery").instead,
@@ -157,7 +162,7 @@ def test_copies_that_are_not_seen_are_not_counted(tmp_path: Path, several: bool)
         for url in ("http://h.hr.example/", "http://wiki.example/longer", "http://wiki.example/b"):
             index.add(Page(url, text="canteen", body=b"same"))
     one = Searcher.open(tmp_path)
-    searcher = WorkersSearcher([one], lambda: nullcontext(Deduplicator())) if several else one
+    searcher = Searcher.of_workers([one], all_count) if several else one
     assert [hit.copies for hit in searcher.search("canteen").hits] == [2]
     limited = searcher.seen_by(NOBODY)
     (hit,) = limited.search("canteen").hits
@@ -181,11 +186,11 @@ def _one(directory: Path) -> Searcher:
 
 def _workers(directory: Path) -> Searcher:
     shards = [Searcher.open(directory), Searcher.open(directory)]
-    return WorkersSearcher(shards, lambda: nullcontext(Deduplicator()))
+    return Searcher.of_workers(shards, all_count)
 
 
 def _collections(directory: Path) -> Searcher:
-    return CollectionsSearcher([("a", Searcher.open(directory)), ("b", _workers(directory))])
+    return Searcher.of_collections([("a", Searcher.open(directory)), ("b", _workers(directory))])
 
 
 ATTACKS = (
@@ -204,9 +209,12 @@ def test_a_reader_gets_what_an_index_of_the_pages_seen_gives(
     """Hits in their order, snippets, counts, facets, corrections: whatever the others have."""
     searchers = [opened(directory).seen_by(STAFF) for directory in with_and_without]
     for query in ATTACKS if opened is _one else ATTACKS[::4]:
-        found = [one.search(query, 20, facets=True, verbatim=True) for one in searchers]
+        found = [
+            one.search(SearchRequest(query, 20, facets=True, verbatim=True, suggest=True))
+            for one in searchers
+        ]
         answers = [
-            results_json(query, results, 0, NO_FILTERS, one.suggestion(query)) | {"seconds": 0}
+            results_json(results) | {"seconds": 0}
             for one, results in zip(searchers, found, strict=True)
         ]
         assert answers[0] == answers[1], query
@@ -224,11 +232,11 @@ def test_no_score_and_depth_for_a_reader_who_does_not_see_all(
             assert {(hit.score, hit.depth) for hit in hits} == {(None, None)}
             assert all(hit.score for hit in searcher.search("paper").hits)
             assert {hit.depth for hit in searcher.search("paper").hits} != {None}
-            (page,) = (hit.normalized for hit in searcher.search("paper", 1).hits)
+            (page,) = (hit.normalized for hit in searcher.search(SearchRequest("paper", 1)).hits)
             document = searcher.seen_by(STAFF).get(page)
             similar = document and searcher.seen_by(STAFF).similar(document).hits
             assert {(hit.score, hit.depth) for hit in similar or ()} <= {(None, None)}
-            seen = searcher.seen_by(STAFF).examined("paper", [page]).get(page)
+            seen = searcher.seen_by(STAFF).examined(SearchRequest("paper"), [page]).get(page)
             assert seen is None or (seen.score, seen.prior, seen.parts) == (1.0, 1.0, {})
 
 
@@ -264,7 +272,7 @@ def test_pages_with_a_word_are_counted_among_those_seen(tmp_path: Path) -> None:
         index.commit()
         counted = searcher.frequencies(["canteen", "canteens", "soup", "soups"])
         assert (searcher.documents(), counted) == (9, {"canteen": 8, "canteens": 1, "soup": 5})
-        with searcher.reading() as reader:
+        with searcher.shards[0].reading() as reader:
             found = reader.terms_with_prefix("exact", "canteen")
             assert found == [("canteen", 8), ("canteens", 1)]
 
@@ -272,11 +280,11 @@ def test_pages_with_a_word_are_counted_among_those_seen(tmp_path: Path) -> None:
 def test_scores_that_differ_by_rounding_are_in_no_order() -> None:
     """The order of two pages with one word each would tell which word more hidden pages have."""
 
-    def match(score: float, doc: int) -> tuple[int, Match]:
-        return 0, Match(score, DocAddress(0, doc), None)
+    def match(score: float, doc: int) -> Match:
+        return Match(score, 0, DocAddress(0, doc), None)
 
     stream = [match(9.0, 5), match(8.0000002, 7), match(8.0000001, 3), match(7.9, 1), match(0.0, 2)]
-    found = [(score, address.doc) for _, (score, address, *_) in evened(stream)]
+    found = [(score, address.doc) for score, _, address, *_ in evened(stream)]
     assert found == [(9.0, 5), (8.0000002, 3), (8.0000002, 7), (7.9, 1), (0.0, 2)]
 
 
@@ -313,7 +321,7 @@ def test_more_tied_pages_than_are_shown_are_in_the_same_order(
 ) -> None:
     searchers = [opened(directory).seen_by(STAFF) for directory in tied]
     for query in ("canteen library", "canteen library page"):
-        found = [one.search(query, 20, verbatim=True).hits for one in searchers]
+        found = [one.search(SearchRequest(query, 20, verbatim=True)).hits for one in searchers]
         assert len({tuple(hit.url for hit in hits) for hits in found}) == 1, query
 
 
@@ -330,6 +338,10 @@ def test_whether_pages_are_hidden_is_not_told_by_the_order_of_collections(tmp_pa
                 for n in range(hidden):
                     index.add(_page_with("paye.example", n, "a1", "a2"))
             shards.append((name, Searcher.open(tmp_path / f"{name}{hidden}").seen_by(STAFF)))
-        hits = CollectionsSearcher(shards).search("canteen today", verbatim=True).hits
+        hits = (
+            Searcher.of_collections(shards)
+            .search(SearchRequest("canteen today", verbatim=True))
+            .hits
+        )
         orders.add(tuple(hit.url for hit in hits))
     assert len(orders) == 1

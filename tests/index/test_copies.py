@@ -24,10 +24,11 @@ from larmspider.index.outside_links import outside_links
 from larmspider.index.rebuild import rebuild
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Link, Page, Part
-from larmspider.search import searcher as module
+from larmspider.search import reading as module
 from larmspider.search.query import Filters
+from larmspider.search.reading import Deduplicator
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
-from larmspider.search.shards import Deduplicator, WorkersSearcher
 
 WORDS = [f"word{n}" for n in range(400)]
 TEXT = " ".join(WORDS)
@@ -53,7 +54,7 @@ def writer(tmp_path: Path) -> Iterator[IndexWriter]:
 
 def hits(writer: IndexWriter, query: str = "word7", **options: object) -> dict[str, int]:
     writer.commit()
-    found = Searcher.open(writer.directory).search(query, **options).hits  # type: ignore[arg-type]
+    found = Searcher.open(writer.directory).search(SearchRequest(query, **options)).hits  # type: ignore[arg-type]
     return {hit.url.removeprefix("http://wiki.example/"): hit.copies for hit in found}
 
 
@@ -84,7 +85,7 @@ def test_the_best_of_copies_is_a_hit_and_all_are_counted(writer, make_page) -> N
     assert hits(writer) == {"a": 3, "far": 0}
     assert hits(writer, copies=True).keys() == {"a", "longer", "nearly", "far", "print"}
     searcher = Searcher.open(writer.directory)
-    found = searcher.search("word7", facets=True)
+    found = searcher.search(SearchRequest("word7", facets=True))
     assert (found.total, found.total_all, found.more) == (5, 5, False)
     assert found.facets.hosts == {"wiki.example": 5}
     (count, copies) = searcher.copies(searcher.get("http://wiki.example/a"), limit=2)
@@ -284,7 +285,7 @@ def test_pages_of_hits_go_on_where_the_last_one_ended(writer, make_page) -> None
         writer.add(make_page(f"{n}", f"needle {n % 15}", body=b"%d" % (n % 15)))
     writer.commit()
     searcher = Searcher.open(writer.directory)
-    parts = [searcher.search("needle", 6, offset) for offset in (0, 6, 12)]
+    parts = [searcher.search(SearchRequest("needle", 6, offset)) for offset in (0, 6, 12)]
     assert [(len(part.hits), part.more, part.total) for part in parts] == [
         *((6, True, 30), (6, True, 30), (3, False, 30))
     ]
@@ -306,7 +307,7 @@ def test_a_much_longer_page_is_no_copy(writer, make_page, tmp_path: Path) -> Non
     searcher = Searcher.open(writer.directory)
     short, long = (searcher.get(f"http://wiki.example/{name}") for name in ("short", "long"))
     assert not near(short.likeness, long.likeness)
-    for one in (searcher, WorkersSearcher([searcher], all_count)):
+    for one in (searcher, Searcher.of_workers([searcher], all_count)):
         found = {hit.url[-5:]: hit.copies for hit in one.search("easter").hits}
         assert found == {"/long": 0, "print": 1}
         assert (one.copies(short)[0], one.copies(long)[0]) == (1, 0)
@@ -325,8 +326,8 @@ def test_copies_are_found_in_the_indexes_of_all_workers(tmp_path: Path, make_pag
                 index.add(make_page(name, TEXT))
             index.add(make_page(f"far-{worker}", f"{DIFFERENT} {worker} " + worker * 99))
         searchers.append(Searcher.open(tmp_path / worker))
-    both = WorkersSearcher(searchers, all_count)
-    found = both.search("word7", 5)
+    both = Searcher.of_workers(searchers, all_count)
+    found = both.search(SearchRequest("word7", 5))
     names = [hit.url.rpartition("/")[2] for hit in found.hits]
     assert (sorted(names), {hit.copies for hit in found.hits}) == (["a", "far-w1"], {2, 1})
     page = both.get("http://wiki.example/a")
@@ -419,7 +420,7 @@ def test_the_likenesses_of_all_pages_say_the_same(
 
     def counted() -> list[dict[str, int]]:
         return [
-            {hit.url: hit.copies for hit in one.search("word7", copies=True).hits}
+            {hit.url: hit.copies for hit in one.search(SearchRequest("word7", copies=True)).hits}
             for one in (searcher, limited, searcher)
         ]
 
@@ -429,4 +430,4 @@ def test_the_likenesses_of_all_pages_say_the_same(
     writer.add(make_page("other", "nothing"))
     writer.commit()
     assert counted() == one_by_one
-    assert len(searcher._newest.likenesses) == 2
+    assert len(searcher.shards[0].newest.likenesses) == 2

@@ -10,6 +10,7 @@ import pytest
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search import ranking
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 from tests.index.conftest import MakePage
 
@@ -121,7 +122,7 @@ def test_words_are_found_in_other_forms(searcher: Searcher) -> None:
     """Of 68, among the first five hits."""
     missed = set()
     for number, probe in enumerate(PROBES):
-        urls = [hit.url for hit in searcher.search(probe.query, 5).hits]
+        urls = [hit.url for hit in searcher.search(SearchRequest(probe.query, 5)).hits]
         if f"http://wiki.example/{number}" not in urls:
             missed.add(probe.query)
     assert missed == MISSED

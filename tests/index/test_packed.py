@@ -21,6 +21,7 @@ from larmspider.index.packed import (
     text_of,
 )
 from larmspider.index.writer import IndexWriter
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 from tests.index.conftest import MakePage
 
@@ -171,9 +172,9 @@ def test_a_dictionary_that_is_gone_is_named(tmp_path: Path, make_page: MakePage)
     with IndexWriter(directory) as writer:
         for n in range(50):
             writer.add(make_page(f"{n}", fields(n)["body"]))
-    assert Searcher.open(directory).search("handbook", limit=50).hits
+    assert Searcher.open(directory).search(SearchRequest("handbook", limit=50)).hits
     kept = shutil.move(directory / "pages-1.zdict", tmp_path)
     with pytest.raises(CrawlDirError, match=r"cannot read the index: .*unpacked"):
-        Searcher.open(directory).search("handbook", limit=50)
+        Searcher.open(directory).search(SearchRequest("handbook", limit=50))
     shutil.move(kept, directory)
-    assert Searcher.open(directory).search("handbook", limit=50).hits
+    assert Searcher.open(directory).search(SearchRequest("handbook", limit=50)).hits

@@ -10,7 +10,7 @@ import pytest
 
 from larmspider.errors import CrawlDirError
 from larmspider.index.rebuild import files_of, finish, rebuild
-from larmspider.index.schema import page_fields
+from larmspider.index.schema import indexed_page
 from larmspider.index.version import META_NAME, has_index
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
@@ -54,7 +54,7 @@ def test_link_texts_of_another_format_come_from_the_logs(old: Path) -> None:
     page = Page("http://wiki.example/b", text="word")
     target = "http://wiki.example/b"
     links = [("http://wiki.example/a", [(target, "zebra")])]
-    assert rebuild(old, (1, iter([(target, page_fields(page, ""))])), lambda _: iter(links)) == 1
+    assert rebuild(old, (1, iter([(target, indexed_page(page, ""))])), lambda _: iter(links)) == 1
     searcher = Searcher.open(old)
     assert [searcher.search(word).total for word in ("word", "zebra", "about")] == [1, 1, 0]
 
@@ -65,7 +65,7 @@ def test_what_cannot_be_read_is_made_from_elsewhere(old: Path) -> None:
     with pytest.raises(CrawlDirError, match="old index cannot be read"):
         rebuild(old)
     pages = [Page(f"http://wiki.example/{name}", text=f"word {name}") for name in "ab"]
-    found = [(page.url, page_fields(page, "")) for page in pages]
+    found = [(page.url, indexed_page(page, "")) for page in pages]
     assert rebuild(old, (3, iter([*found, (pages[0].url, None)]))) == 1
     assert [hit.url for hit in Searcher.open(old).search("word").hits] == ["http://wiki.example/b"]
     assert (old / "anchors" / "data.mdb").exists()

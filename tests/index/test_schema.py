@@ -8,7 +8,7 @@ import pytest
 
 from larmspider.index.anchors import LinkTexts
 from larmspider.index.packed import PackedPages
-from larmspider.index.schema import page_fields, prior, shown_label, to_document
+from larmspider.index.schema import indexed_page, prior, shown_label, to_document
 from larmspider.index.stems import Stems
 from larmspider.items import Page
 
@@ -48,7 +48,7 @@ def test_labels_are_the_short_texts_each_once(tmp_path: Path) -> None:
     page = Page("http://wiki.example/vpn", title="VPN", text="remote access", fetched=1e9)
     texts = ["Vpn", "...", "Remote  Access", "remote access", "x" * 61, "leftPad(String, int)"]
     document = to_document(
-        page_fields(page, ""), LinkTexts(texts, 6), Stems("english"), PackedPages(tmp_path)
+        indexed_page(page, ""), LinkTexts(texts, 6), Stems("english"), PackedPages(tmp_path)
     )
     assert document.to_dict()["labels"] == ["vpn", "remote access", "leftpad"]
 
@@ -57,11 +57,11 @@ def test_labels_are_there_without_accents_too(tmp_path: Path) -> None:
     """And say how they are written."""
     page = Page("http://wiki.example/", title="Über uns", text="text", fetched=1e9)
     texts = LinkTexts(["日本", "Café"], 2)
-    document = to_document(page_fields(page, ""), texts, Stems("english"), PackedPages(tmp_path))
+    document = to_document(indexed_page(page, ""), texts, Stems("english"), PackedPages(tmp_path))
     labels = document.to_dict()["labels"]
     assert labels == [
         "über uns", "日本", "café", "uber uns\tüber uns", "cafe\tcafé",
     ]  # fmt: skip
     assert [shown_label(term) for term in labels[3:]] == [labels[0], labels[2]]
     lone = LinkTexts(["\udce9t\u00e9"], 1)  # a surrogate, which UTF-8 cannot hold
-    assert to_document(page_fields(page, ""), lone, Stems("english"), PackedPages(tmp_path))
+    assert to_document(indexed_page(page, ""), lone, Stems("english"), PackedPages(tmp_path))

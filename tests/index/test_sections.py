@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from larmspider.extraction.html import extract
-from larmspider.index.schema import page_fields
+from larmspider.index.schema import indexed_page
 from larmspider.index.sections import breaks_of, ends_heading, kept_breaks, kept_sections, parted
 from larmspider.index.writer import IndexWriter, _move
-from larmspider.search.searcher import Searcher, hit_json
+from larmspider.items import Page
+from larmspider.search.results import hit_json
+from larmspider.search.searcher import Searcher
 
 FILL = "Nothing of interest stands here at all. " * 30
 BODY = f"""<title>Query sets</title><nav>{FILL}</nav><main><h1 id=top>Query sets</h1> {FILL}
@@ -59,10 +61,11 @@ def test_sections_stay_where_they_are_when_navigation_goes() -> None:
     main = kept_sections(page.text, page.rest, page.sections)
     assert [page.main[at:][: len(h)] for (at, *_), h in zip(main, heads, strict=True)] == heads
     span = (page.main.index("filter()"), page.main.index("Ordering"))
-    text = {"body": page.main, "sections": main, "description": ""}
+    text = indexed_page(page, "")
+    text.sections = main
     _move(text, [(0, 11), span])
-    assert text["body"][text["sections"][0][0] :].startswith("Ordering")
-    assert [anchor for _, anchor, _ in text["sections"]] == ["old", "GUC a/b"]
+    assert text.body[text.sections[0][0] :].startswith("Ordering")
+    assert [anchor for _, anchor, _ in text.sections] == ["old", "GUC a/b"]
 
 
 def test_headings_part_the_text_of_any_page(writer: IndexWriter) -> None:
@@ -75,14 +78,14 @@ def test_headings_part_the_text_of_any_page(writer: IndexWriter) -> None:
     for name, body in (("short", short + FILL.encode()[:300]), ("long", long)):
         page = extract(body, f"http://wiki.example/{name}", "text/html; charset=utf-8")
         page.normalized, page.mime, page.fetched = page.url, "text/html", 1.7e9
-        stored[name] = page_fields(page, "")
+        stored[name] = indexed_page(page, "")
         writer.add(page)
     writer.commit()
-    lines = parted(stored["short"]["body"], stored["short"]["breaks"]).splitlines()
+    lines = parted(stored["short"].body, stored["short"].breaks).splitlines()
     assert lines[:3] == ["What a siren is", "It chops air.", "Use"]
-    assert "sections" not in stored["short"]
-    assert "Plain words" in parted(stored["long"]["body"], stored["long"]["breaks"]).splitlines()
-    assert [anchor for _, anchor, _ in stored["long"]["sections"]] == [
+    assert stored["short"].sections is None
+    assert "Plain words" in parted(stored["long"].body, stored["long"].breaks).splitlines()
+    assert [anchor for _, anchor, _ in stored["long"].sections] == [
         "top",
         "filter",
         "old",
@@ -127,7 +130,8 @@ def test_breaks_stay_where_they_are_when_navigation_goes() -> None:
     down = (len(text) - 10, len(text))
     left = kept_breaks(text, [(0, 7), (13, 24), down], breaks)
     assert parted("Guns Use Aim", left) == "Guns\nUse\nAim"
-    moved = {"body": text, "breaks": breaks, "description": ""}
+    moved = indexed_page(Page("http://wiki.example/", text=text), "")
+    moved.breaks = breaks
     _move(moved, [(0, 7), down])
-    lines = parted(moved["body"], moved["breaks"]).splitlines()
+    lines = parted(moved.body, moved.breaks).splitlines()
     assert lines == ["Guns", "They fire.", "Use", FILL.strip()]

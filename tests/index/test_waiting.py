@@ -17,6 +17,7 @@ from larmspider.errors import CrawlDirError
 from larmspider.index import waiting, writer
 from larmspider.index.packed import PackedPages
 from larmspider.index.rebuild import rebuild, stored_documents
+from larmspider.index.schema import indexed_page
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page, Part, part_url
 from larmspider.search.searcher import Searcher
@@ -290,7 +291,9 @@ def test_texts_that_memory_has_no_room_for_wait_no_longer(
     """Of all parts, also of those that a file has brought back."""
     monkeypatch.setattr(waiting, "MAX_CHARS", 1_000)
     pages = waiting.WaitingPages(tmp_path, PackedPages(tmp_path))
-    page = {"body": "a" * 100, "rest": "b" * 20, "parts": [{"body": "c" * 30}]}
+    part = Part("in.txt", "text/plain", 30, text="c" * 30)
+    page = indexed_page(Page(URL, text="a" * 100, parts=[part]), "")
+    page.rest = "b" * 20
     for n in range(10):
         pages.put(f"{n}", page)
     assert pages.too_many() == 5  # 1,500 characters, 750 may be left
@@ -386,6 +389,7 @@ from pathlib import Path
 from larmspider.index import waiting
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Part, Page
+
 waiting.FIRST, waiting.MAX_PAGES = 10, 250
 writer = IndexWriter(Path(sys.argv[1]), collects=True)
 n = int(sys.argv[2])

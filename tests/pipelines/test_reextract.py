@@ -50,9 +50,9 @@ def test_an_index_is_made_from_page_files(tmp_path: Path) -> None:
         page = old.get(key)
         assert stored is not None
         assert page is not None
-        assert (stored["url"], stored["title"], stored["body"]) == (page.url, page.title, page.text)
-        assert (stored["size"], stored["mime"]) == (page.size, page.mime)
-        assert abs(stored["fetched"].timestamp() - page.fetched) < 0.01
+        assert (stored.url, stored.title, stored.body) == (page.url, page.title, page.text)
+        assert (stored.size, stored.mime) == (page.size, page.mime)
+        assert abs(stored.fetched.timestamp() - page.fetched) < 0.01
 
 
 def test_what_only_headers_said_is_known_by_the_logs(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_what_only_headers_said_is_known_by_the_logs(tmp_path: Path) -> None:
     assert found["http://h/german"] is None
     latin2, large = found["http://h/latin2"], found["http://h/large"]
     assert latin2 is not None
-    assert latin2["body"] == "Žluťoučký kůň"
+    assert latin2.body == "Žluťoučký kůň"
     assert large is not None
-    assert large["description"] == "too-large: too large to read"
+    assert large.description == "too-large: too large to read"
 
 
 @pytest.mark.parametrize(

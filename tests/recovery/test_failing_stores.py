@@ -12,6 +12,7 @@ import pytest
 
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import UrlState
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 from tests.support.crawling import records
 from tests.support.recovery.failing_stores import settings_with
@@ -87,7 +88,7 @@ def _complete(server: ScriptedServer, crawl: Path) -> None:
     assert Counter(line["url"] for line in records(crawl / "fetch.log")) == Counter(urls)
     assert len(records(crawl / "links.log")) == len(PAGES)
     assert counts(crawl).stored == len(urls)
-    found = Searcher.open(crawl / "index").search("word", limit=100, copies=True)
+    found = Searcher.open(crawl / "index").search(SearchRequest("word", limit=100, copies=True))
     assert sorted(hit.url for hit in found.hits) == sorted(urls[1:])
 
 

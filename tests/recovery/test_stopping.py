@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.frontier.storage.records import UrlState
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 from tests.support.crawling import records
 from tests.support.recovery.killed_crawl import RunningCrawl, counts, description, visit, wait_until
@@ -255,7 +256,9 @@ def _goes_on_to_its_end(small_server: ScriptedServer, folder: Path) -> None:
     assert len(records(crawl.crawl / "store.log")) == len(PATHS) + 1
     assert counts(crawl.crawl).stored == len(PATHS) + 1
     assert [request.target for request in small_server.log].count(PATHS[7]) == 1
-    found = Searcher.open(crawl.crawl / "index").search("text", limit=100, copies=True)
+    found = Searcher.open(crawl.crawl / "index").search(
+        SearchRequest("text", limit=100, copies=True)
+    )
     # the word stands in the home page and in the texts of the links to the others
     assert sorted(hit.url for hit in found.hits) == sorted(map(small_server.url, ["/", *PATHS]))
 

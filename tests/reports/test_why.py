@@ -11,6 +11,7 @@ from larmspider.frontier.storage.records import QueuedUrl, host_of, url_key
 from larmspider.items import Page, Part
 from larmspider.reports.why import Why, why
 from larmspider.search.query import NO_FILTERS, Filters
+from larmspider.search.request import SearchRequest
 from tests.support.stored_crawl import StoredCrawl
 
 LONG = " ".join(f"word{n}" for n in range(60))
@@ -50,7 +51,13 @@ def asked(
     settings = Settings()
     settings.setmodule("larmspider.settings", priority="default")
     settings.set("LARM_DIR", str(crawl.path))
-    return why(query, f"http://H/{name}", crawl.searcher(), crawl, settings, filters, **more)
+    return why(
+        SearchRequest(query, filters=filters, **more),
+        f"http://H/{name}",
+        crawl.searcher(),
+        crawl,
+        settings,
+    )
 
 
 def test_a_hit_and_what_the_hit_above_has(crawl: CrawlDir) -> None:
@@ -86,7 +93,9 @@ def test_a_copy_names_the_hit_that_stands_for_it(crawl: CrawlDir) -> None:
 def test_no_hit_and_what_it_lacks(crawl: CrawlDir, query: str, name: str, reason: str) -> None:
     settings = Settings()
     settings.setmodule("larmspider.settings", priority="default")
-    found = why(query, f"http://h/{name}", crawl.searcher(), crawl, settings, verbatim=True)
+    found = why(
+        SearchRequest(query, verbatim=True), f"http://h/{name}", crawl.searcher(), crawl, settings
+    )
     assert found.verdict == "in the index, but no hit"
     assert reason in found.reasons
 
@@ -112,7 +121,7 @@ def test_out_of_scope_or_queued(crawl: CrawlDir) -> None:
     """The filter that rejects it; the state in the frontier, and what it waits for."""
     settings = Settings()
     settings.setmodule("larmspider.settings", priority="default")
-    found = why("vpn", "http://elsewhere/", crawl.searcher(), crawl, settings)
+    found = why(SearchRequest("vpn"), "http://elsewhere/", crawl.searcher(), crawl, settings)
     assert found.reasons[0].startswith("scope rejects it: ")
     assert found.state == "unknown"
     queued = asked(crawl, "vpn", "queued")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,10 @@ import pytest
 from larmspider.index.access import Access
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
-from larmspider.search.collections import CollectionsSearcher
 from larmspider.search.query import Filters
+from larmspider.search.reading import all_count
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
-from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.search.synonyms import parse_synonyms
 
 WIKI = {"a": "vpn login here", "b": "the vpn tunnel", "c": "canteen menu"}
@@ -38,39 +37,46 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Searcher]
     books = [index(tmp_path / "1", "book", HANDBOOK), index(tmp_path / "2", "book2", {})]
     return [
         ("wiki", index(tmp_path / "0", "wiki", WIKI)),
-        ("handbook", WorkersSearcher(books, lambda: nullcontext(Deduplicator()))),
+        ("handbook", Searcher.of_workers(books, all_count)),
         ("hr", index(tmp_path / "3", "pay.hr.example", SECRET)),
     ]
 
 
 @pytest.fixture
-def searcher(parts: list[tuple[str, Searcher]]) -> CollectionsSearcher:
-    return CollectionsSearcher(parts)
+def searcher(parts: list[tuple[str, Searcher]]) -> Searcher:
+    return Searcher.of_collections(parts)
 
 
 def urls(searcher: Searcher, query: str, *collections: str) -> list[str]:
-    found = searcher.search(query, filters=Filters.of(collections=collections))
+    found = searcher.search(SearchRequest(query, filters=Filters.of(collections=collections)))
     return sorted(hit.url for hit in found.hits)
 
 
-def test_hits_name_their_collection_and_the_facet_counts_it(searcher: CollectionsSearcher) -> None:
+def test_hits_name_their_collection_and_the_facet_counts_it(searcher: Searcher) -> None:
     """Counted whichever is chosen; other facets and totals are of those that are chosen."""
-    found = searcher.search("vpn", facets=True)
+    found = searcher.search(SearchRequest("vpn", facets=True))
     assert {hit.collection for hit in found.hits} == {"wiki", "handbook", "hr"}
     assert found.facets is not None
     assert found.facets.collections == {"wiki": 2, "handbook": 1, "hr": 1}
-    one = searcher.search("vpn", filters=Filters.of(collections=["wiki"]), facets=True)
+    one = searcher.search(
+        SearchRequest("vpn", filters=Filters.of(collections=["wiki"]), facets=True)
+    )
     assert one.facets is not None
     assert (one.total, set(one.facets.hosts)) == (2, {"wiki"})
     assert one.facets.collections == {"wiki": 2, "handbook": 1, "hr": 1}
-    assert searcher.search("vpn", filters=Filters.of(collections=["none"]), facets=True).total == 0
+    assert (
+        searcher.search(
+            SearchRequest("vpn", filters=Filters.of(collections=["none"]), facets=True)
+        ).total
+        == 0
+    )
     narrow = Filters.of(hosts=["book"])
-    counted = searcher.search("vpn", filters=narrow, facets=True).facets
+    counted = searcher.search(SearchRequest("vpn", filters=narrow, facets=True)).facets
     assert counted is not None
     assert counted.collections == {"handbook": 1}
 
 
-def test_it_ranks_as_one_index_would(searcher: CollectionsSearcher, tmp_path: Path) -> None:
+def test_it_ranks_as_one_index_would(searcher: Searcher, tmp_path: Path) -> None:
     """A word is as rare as it is over all pages."""
     with IndexWriter(tmp_path / "all") as writer:
         for host, texts in (("wiki", WIKI), ("book", HANDBOOK), ("pay.hr.example", SECRET)):
@@ -85,20 +91,22 @@ def test_it_ranks_as_one_index_would(searcher: CollectionsSearcher, tmp_path: Pa
         assert [hit.url for hit in searcher.search(query).hits] == expected
 
 
-def test_pages_of_results_follow_each_other(searcher: CollectionsSearcher) -> None:
-    every = [hit.url for hit in searcher.search("vpn rules same", 50).hits]
+def test_pages_of_results_follow_each_other(searcher: Searcher) -> None:
+    every = [hit.url for hit in searcher.search(SearchRequest("vpn rules same", 50)).hits]
     assert [
-        hit.url for at in range(len(every)) for hit in searcher.search("vpn rules same", 1, at).hits
+        hit.url
+        for at in range(len(every))
+        for hit in searcher.search(SearchRequest("vpn rules same", 1, at)).hits
     ] == every
 
 
-def test_a_page_that_is_the_same_in_two_crawls_is_one_hit(searcher: CollectionsSearcher) -> None:
-    (hit,) = searcher.search("same", verbatim=True).hits
+def test_a_page_that_is_the_same_in_two_crawls_is_one_hit(searcher: Searcher) -> None:
+    (hit,) = searcher.search(SearchRequest("same", verbatim=True)).hits
     assert hit.copies == 3
-    assert len(searcher.search("same", copies=True).hits) == 4
+    assert len(searcher.search(SearchRequest("same", copies=True)).hits) == 4
 
 
-def test_suggestions_come_from_all(searcher: CollectionsSearcher) -> None:
+def test_suggestions_come_from_all(searcher: Searcher) -> None:
     suggestion = searcher.suggestion("salarjes canteem")
     assert suggestion is not None
     assert suggestion.query == "salaries canteen"
@@ -114,26 +122,29 @@ def test_what_a_reader_may_not_see_of_one_crawl_is_in_no_answer(
     """Each crawl has rules of its own, and one filter is no way around them."""
     access = Access(("*.hr.example",))
     if limited == "each":
-        searcher = CollectionsSearcher([*parts[:2], ("hr", parts[2][1].seen_by(access))])
+        searcher = Searcher.of_collections([*parts[:2], ("hr", parts[2][1].seen_by(access))])
     else:
-        searcher = CollectionsSearcher(parts).seen_by(access)
-    assert searcher.search("canary", verbatim=True).total == 0
+        searcher = Searcher.of_collections(parts).seen_by(access)
+    assert searcher.search(SearchRequest("canary", verbatim=True)).total == 0
     assert urls(searcher, "vpn", "hr") == []
-    found = searcher.search("vpn", facets=True)
+    found = searcher.search(SearchRequest("vpn", facets=True))
     assert found.facets is not None
     assert found.facets.collections == {"wiki": 2, "handbook": 1}
     assert searcher.get("http://pay.hr.example/pay") is None
     assert searcher.suggestion("canery") is None
     assert searcher.completions("can") == []
-    assert searcher.search("same", verbatim=True).hits[0].copies == 2
-    assert searcher.examined("canary", ["http://pay.hr.example/pay"]) == {}
+    assert searcher.search(SearchRequest("same", verbatim=True)).hits[0].copies == 2
+    assert searcher.examined(SearchRequest("canary"), ["http://pay.hr.example/pay"]) == {}
     filters = Filters.of(collections=["hr"])
-    assert searcher.examined("canary", ["http://pay.hr.example/pay"], filters) == {}
+    assert (
+        searcher.examined(SearchRequest("canary", filters=filters), ["http://pay.hr.example/pay"])
+        == {}
+    )
 
 
 def test_the_host_of_one_crawl_may_be_open_in_another(tmp_path: Path) -> None:
     """What is asked without a password there is for everybody."""
     one, other = (index(tmp_path / name, "pay.hr.example", SECRET) for name in "ab")
-    searcher = CollectionsSearcher([("in", one.seen_by(Access(("*",)))), ("out", other)])
+    searcher = Searcher.of_collections([("in", one.seen_by(Access(("*",)))), ("out", other)])
     (hit,) = searcher.search("canary").hits
     assert (hit.collection, hit.copies) == ("out", 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from contextlib import nullcontext
 from dataclasses import replace
 from time import monotonic
 
@@ -13,9 +12,11 @@ import pytest
 from larmspider.index.access import Access, Limited
 from larmspider.index.version import note_restricted_of
 from larmspider.search import searcher as searching
+from larmspider.search import shard
 from larmspider.search.completions import KEPT, LOOKED_UP, MAX_THREADS, Asked, Counted, Labels
-from larmspider.search.searcher import TITLES, Searcher
-from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.reading import all_count
+from larmspider.search.searcher import Searcher
+from larmspider.search.shard import TITLES
 
 LONG = 20.0
 MANY = [(f"guide {n:04}", 9) for n in range(400, 400 + KEPT)]
@@ -155,10 +156,10 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
         return look
 
-    monkeypatch.setattr(searching, "SMALL", 0)
+    monkeypatch.setattr(shard, "SMALL", 0)
     monkeypatch.setattr(searching, "WAIT_SECS", 0.0)
     monkeypatch.setattr(searching, "LIMITED_WAIT_SECS", 0.0)
-    monkeypatch.setattr(searching, "_looks_through", looks_through)
+    monkeypatch.setattr(shard, "_looks_through", looks_through)
 
     def release() -> None:
         go.set()
@@ -223,11 +224,11 @@ def test_all_workers_look_through_their_labels_at_a_time(
 
         return look
 
-    monkeypatch.setattr(searching, "SMALL", 0)
-    monkeypatch.setattr(searching, "_looks_through", looks_through)
-    monkeypatch.setattr("larmspider.search.shards.WAIT_SECS", LONG)
+    monkeypatch.setattr(shard, "SMALL", 0)
+    monkeypatch.setattr(shard, "_looks_through", looks_through)
+    monkeypatch.setattr("larmspider.search.searcher.WAIT_SECS", LONG)
     shards = [Searcher.open(writer.directory) for _ in range(2)]
-    searcher = WorkersSearcher(shards, lambda: nullcontext(Deduplicator()))
+    searcher = Searcher.of_workers(shards, all_count)
     assert searcher.completions("gu") == [("guide", 2)]
 
 
@@ -240,5 +241,5 @@ def test_labels_of_pages_that_are_gone_stand_before_no_others(writer, make_page,
     for n in range(90):
         writer.remove(f"http://wiki.example/p{n}")
     writer.commit()
-    found = Searcher.open(writer.directory).completions("gu", until=in_time())
+    found = Searcher.open(writer.directory).shards[0].completions("gu", 8, in_time())
     assert found == [(f"guide {n:04}", 1) for n in range(90, 98)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,11 @@ from larmspider.index.rebuild import rebuild
 from larmspider.index.unreached import UNREACHED_FACTOR, UnreachedLog
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page, Part
-from larmspider.search.collections import CollectionsSearcher
 from larmspider.search.query import Filters
-from larmspider.search.searcher import Searcher, results_json
-from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.reading import all_count
+from larmspider.search.request import SearchRequest
+from larmspider.search.results import results_json
+from larmspider.search.searcher import Searcher
 
 WIKI = "http://wiki.example/"
 
@@ -40,7 +40,9 @@ def miss(directory: Path, *keys: str, hosts: dict[str, float] | None = None) -> 
 
 
 def names(searcher: Searcher, query: str = "vpn", **more: object) -> list[str]:
-    return [hit.url.rpartition("/")[2] for hit in searcher.search(query, **more).hits]  # type: ignore[arg-type]
+    return [
+        hit.url.rpartition("/")[2] for hit in searcher.search(SearchRequest(query, **more)).hits
+    ]  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -57,21 +59,21 @@ def searcher(tmp_path: Path) -> Searcher:
 def test_a_page_that_was_not_reached_is_marked_and_behind(searcher: Searcher) -> None:
     before = {hit.url: hit.score for hit in searcher.search("vpn").hits}
     assert names(searcher) == ["best", "good", "gone"]
-    miss(searcher.directory, f"{WIKI}best")
+    miss(searcher.shards[0].directory, f"{WIKI}best")
     found = searcher.search("vpn").hits
     assert found[0].url == f"{WIKI}good"
     marked = {hit.url: hit.missing_since for hit in found if hit.missing_since}
     assert marked == {f"{WIKI}best": 1.8e9}
     best = next(hit for hit in found if hit.missing_since)
     assert best.score == pytest.approx(before[best.url] * UNREACHED_FACTOR)
-    told = results_json("vpn", searcher.search("vpn"), 0, Filters(), None)["hits"]
+    told = results_json(searcher.search("vpn"))["hits"]
     assert sorted(hit["missing_since"] or 0 for hit in told) == [0, 0, 1.8e9]
 
 
 def test_a_page_that_answers_again_is_where_it_was(searcher: Searcher) -> None:
-    miss(searcher.directory, f"{WIKI}best")
+    miss(searcher.shards[0].directory, f"{WIKI}best")
     assert names(searcher)[0] != "best"
-    log = UnreachedLog(searcher.directory)
+    log = UnreachedLog(searcher.shards[0].directory)
     log.reached(f"{WIKI}best")
     log.write()
     assert names(searcher)[0] == "best"
@@ -86,10 +88,10 @@ def test_the_filter_and_the_operator(
     searcher: Searcher, value: str, found: set[str], typed: bool
 ) -> None:
     """Totals and facets agree with them."""
-    miss(searcher.directory, f"{WIKI}best")
+    miss(searcher.shards[0].directory, f"{WIKI}best")
     query = f"vpn Unreachable:{value}" if typed else "vpn"
     filters = Filters() if typed else Filters.of(unreachable=value)
-    results = searcher.search(query, filters=filters, facets=True)
+    results = searcher.search(SearchRequest(query, filters=filters, facets=True))
     assert {hit.url.rpartition("/")[2] for hit in results.hits} == found
     assert results.total == len(found) == searcher.totals(query, filters)[0]
     assert results.facets is not None
@@ -99,7 +101,7 @@ def test_the_filter_and_the_operator(
 
 
 def test_the_operator_alone_and_excluded(searcher: Searcher) -> None:
-    miss(searcher.directory, f"{WIKI}best")
+    miss(searcher.shards[0].directory, f"{WIKI}best")
     assert names(searcher, "unreachable:only") == ["best"]
     assert set(names(searcher, "vpn -unreachable:only")) == {"good", "gone"}
 
@@ -108,8 +110,8 @@ def test_the_operator_alone_and_excluded(searcher: Searcher) -> None:
 def test_what_is_pasted_is_no_operator_and_where_all_is_reached_nothing_is(
     searcher: Searcher, query: str
 ) -> None:
-    assert searcher.search(query, facets=True).facets.unreachable == {}  # type: ignore[union-attr]
-    assert searcher.clauses("host unreachable:down")[1].field is None
+    assert searcher.search(SearchRequest(query, facets=True)).facets.unreachable == {}  # type: ignore[union-attr]
+    assert searcher.parsed("host unreachable:down").clauses[1].field is None
 
 
 def test_a_value_that_cannot_be_is_refused() -> None:
@@ -148,7 +150,7 @@ def test_a_page_is_never_before_one_with_its_text_that_was_reached(
         for n in range(20):
             writer.add(page(f"http://c.example/{n}", f"{n} vpn " + "other words " * 40))
     searcher = Searcher.open(tmp_path)
-    first = searcher.search("vpn", 30, copies=copies).hits[0]
+    first = searcher.search(SearchRequest("vpn", 30, copies=copies)).hits[0]
     assert first.url == "http://a.example/gone"
     miss(tmp_path, "http://a.example/gone")
     found = names(searcher, limit=30, copies=copies)
@@ -164,10 +166,10 @@ def test_a_worker_knows_of_a_page_that_another_one_has(tmp_path: Path) -> None:
     """Its host has moved from one to the other."""
     one = indexed(tmp_path / "1", page(f"{WIKI}a", "vpn vpn"), page(f"{WIKI}b", "vpn words"))
     two = indexed(tmp_path / "2", page("http://hr.example/c", "vpn other"))
-    both = WorkersSearcher([one, two], lambda: nullcontext(Deduplicator()))
+    both = Searcher.of_workers([one, two], all_count)
     assert names(both)[0] == "a"
     miss(tmp_path / "2", f"{WIKI}a")
-    results = both.search("vpn", facets=True)
+    results = both.search(SearchRequest("vpn", facets=True))
     assert [hit.url for hit in results.hits if hit.missing_since] == [f"{WIKI}a"]
     assert results.hits[-1].missing_since
     assert results.facets is not None
@@ -182,7 +184,7 @@ def test_a_mark_is_of_its_crawl_alone(tmp_path: Path) -> None:
         for name in ("a", "b")
     ]
     miss(tmp_path / "a", f"{WIKI}a", f"{WIKI}b")
-    found = CollectionsSearcher(parts).search("vpn", facets=True)
+    found = Searcher.of_collections(parts).search(SearchRequest("vpn", facets=True))
     assert [hit.url for hit in found.hits] == [f"{WIKI}b", f"{WIKI}a"]
     assert [bool(hit.missing_since) for hit in found.hits] == [False, True]
     assert found.facets is not None
@@ -191,20 +193,22 @@ def test_a_mark_is_of_its_crawl_alone(tmp_path: Path) -> None:
 
 def test_marks_outlast_a_rebuild(tmp_path: Path) -> None:
     searcher = indexed(tmp_path / "index", page(f"{WIKI}a", "vpn"))
-    miss(searcher.directory, f"{WIKI}a", hosts={"http://x": 1.0})
-    rebuild(searcher.directory)
-    assert names(Searcher.open(searcher.directory), "unreachable:only") == ["a"]
+    miss(searcher.shards[0].directory, f"{WIKI}a", hosts={"http://x": 1.0})
+    rebuild(searcher.shards[0].directory)
+    assert names(Searcher.open(searcher.shards[0].directory), "unreachable:only") == ["a"]
 
 
 def test_why_says_that_a_page_was_not_reached(searcher: Searcher) -> None:
-    miss(searcher.directory, f"{WIKI}best")
-    examined = searcher.examined("vpn", [f"{WIKI}best"])[f"{WIKI}best"]
+    miss(searcher.shards[0].directory, f"{WIKI}best")
+    examined = searcher.examined(SearchRequest("vpn"), [f"{WIKI}best"])[f"{WIKI}best"]
     assert examined.parts["not reached at its last visit"] < 0
     hit = next(hit for hit in searcher.search("vpn").hits if hit.missing_since)
     assert examined.score == pytest.approx(hit.score, rel=1e-3)
 
 
 def test_all_pages_may_be_unreached(searcher: Searcher) -> None:
-    miss(searcher.directory, hosts={"http://wiki.example": 1.0, "http://old.example": 1.0})
+    miss(
+        searcher.shards[0].directory, hosts={"http://wiki.example": 1.0, "http://old.example": 1.0}
+    )
     assert names(searcher) == ["best", "good", "gone"]
     assert names(searcher, filters=Filters.of(unreachable="no")) == []

@@ -11,6 +11,7 @@ from larmspider.index.access import Hidden, Limited
 from larmspider.index.schema import FILES, KINDS, kind_of, last_modified, tongue_of
 from larmspider.search.facets import MAX_VALUES, Facets, count_facets, merge
 from larmspider.search.query import DAYS, Filters, since_time, until_time
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC).timestamp()
@@ -52,7 +53,7 @@ def test_files_have_a_row_of_languages_too(writer, make_page) -> None:
 
 
 def names(searcher: Searcher, **filters: object) -> set[str]:
-    found = searcher.search("word", filters=Filters.of(**filters))  # type: ignore[arg-type]
+    found = searcher.search(SearchRequest("word", filters=Filters.of(**filters)))  # type: ignore[arg-type]
     assert found.total == len(found.hits)
     return {hit.url.rpartition("/")[2] for hit in found.hits}
 
@@ -97,7 +98,7 @@ def test_a_host_is_looked_for_as_pages_have_it(typed: str, host: str | None) -> 
 
 def test_facets_count_all_that_was_found(searcher) -> None:
     """Beyond the page of hits too; longer periods hold the shorter ones."""
-    found = searcher.search("word", 1, facets=True)
+    found = searcher.search(SearchRequest("word", 1, facets=True))
     assert (len(found.hits), found.total) == (1, 6)
     assert found.facets == Facets(
         hosts={"wiki.example": 4, "docs.example": 2},
@@ -126,7 +127,7 @@ def test_periods_whenever_they_end(searcher, filters, found) -> None:
     for later in (-2000, -400, -3.5, 0, 5, 15, 200, 363, 366, 2000):
         now = NOW + later * DAY
         searcher._clock = lambda now=now: now
-        results = searcher.search("word", filters=Filters.of(**filters), facets=True)
+        results = searcher.search(SearchRequest("word", filters=Filters.of(**filters), facets=True))
         assert results.facets.dates == {
             name: sum(AGES[page] + later <= days for page in found) for name, days in DAYS.items()
         }, later
@@ -143,11 +144,10 @@ def test_dates_that_are_of_one_period_are_not_read(searcher, monkeypatch, later,
         return self.all.aggregate(query, wanted)
 
     monkeypatch.setattr(Limited, "aggregate", aggregate)
-    with searcher.reading() as reader:
-        recorded = Limited(
-            reader, searcher.schema, Hidden(Query.empty_query(), Query.empty_query())
-        )
-        now, dates = NOW + later * DAY, searcher.dates()
+    (shard,) = searcher.shards
+    with shard.reading() as reader:
+        recorded = Limited(reader, shard.schema, Hidden(Query.empty_query(), Query.empty_query()))
+        now, dates = NOW + later * DAY, shard.dates()
         count_facets(recorded, Query.all_query(), {}, now, (), dates)
     assert [("date" in wanted) for wanted in aggregated] == [asked]
 
@@ -155,7 +155,7 @@ def test_dates_that_are_of_one_period_are_not_read(searcher, monkeypatch, later,
 def test_a_facet_is_counted_without_its_own_filter(searcher) -> None:
     """Who has chosen one host still sees what the others have; the other facets are narrowed."""
     chosen = Filters.of(hosts=["docs.example"], kinds=["html"])
-    facets = searcher.search("word", filters=chosen, facets=True).facets
+    facets = searcher.search(SearchRequest("word", filters=chosen, facets=True)).facets
     assert facets.hosts == {"wiki.example": 3, "docs.example": 1}
     assert facets.kinds == {"html": 1, "other": 1}
     assert facets.dates == {"day": 0, "week": 1, "month": 1, "year": 1}
@@ -166,7 +166,7 @@ def test_a_facet_is_counted_without_its_own_filter(searcher) -> None:
 )
 def test_counts_agree_with_what_was_found(searcher, query: str) -> None:
     """Counting takes a shorter query than ranking does."""
-    found = searcher.search(query, facets=True)
+    found = searcher.search(SearchRequest(query, facets=True))
     assert sum(found.facets.kinds.values()) == found.total > 0
 
 
@@ -179,14 +179,14 @@ def test_facets_forget_pages_that_were_replaced(writer, searcher, make_page) -> 
     """A page that was fetched again counts once."""
     writer.add(make_page("old", "word", mime="application/pdf"))
     writer.commit()
-    facets = searcher.search("word", facets=True).facets
+    facets = searcher.search(SearchRequest("word", facets=True)).facets
     assert (facets.kinds["pdf"], sum(facets.hosts.values())) == (2, 6)
 
 
 def test_an_index_without_pages_counts_none(writer) -> None:
     """As that of a worker which has no host."""
     writer.commit()
-    facets = Searcher.open(writer.directory).search("word", facets=True).facets
+    facets = Searcher.open(writer.directory).search(SearchRequest("word", facets=True)).facets
     assert facets is not None
     assert (facets.hosts, facets.kinds, facets.languages, facets.other_hosts) == ({}, {}, {}, 0)
     assert set(facets.dates.values()) == {0}
@@ -343,7 +343,9 @@ def test_own_fields_are_found_and_counted(rooms: Searcher) -> None:
     assert names(rooms, fields=[("room", box), ("room", "GRÖßE")]) == {"shelf", "box"}
     assert names(rooms, fields=[("room", shelf)]) == set()
     assert names(rooms, fields=[("day", "2026-01-01t00:00:00z"), ("room", lamp)]) == {"lamp"}
-    found = rooms.search("word", filters=Filters.of(fields=[("room", box)]), facets=True)
+    found = rooms.search(
+        SearchRequest("word", filters=Filters.of(fields=[("room", box)]), facets=True)
+    )
     assert found.facets is not None
     assert found.facets.fields == {"room": {"4.12": 2, "5.1": 1, "Größe": 1}, "rack": {}}
     assert sum(found.facets.hosts.values()) == 2
@@ -352,7 +354,7 @@ def test_own_fields_are_found_and_counted(rooms: Searcher) -> None:
     assert document is not None
     assert document.fields == {}
     with pytest.raises(QueryError, match="no page of the index has a field 'rom'"):
-        rooms.search("word", filters=Filters.of(fields=[("rom", "4.12")]))
+        rooms.search(SearchRequest("word", filters=Filters.of(fields=[("rom", "4.12")])))
 
 
 @pytest.mark.parametrize(

@@ -52,11 +52,11 @@ def test_similar_pages_share_the_salient_words(searcher) -> None:
 
 def test_a_term_that_no_page_has_is_not_asked_for(searcher) -> None:
     """But the word as it is typed is: else it would be no word of the query."""
-    ranking = searcher.ranking(Boosts())
-    with searcher.reading():
-        matching = str(ranking.build(searcher.clauses("tunnel")).matching)
-        unknown = str(ranking.build(searcher.clauses("zeppelin")).matching)
-    schema = json.loads((searcher.directory / "meta.json").read_bytes())["schema"]
+    ranking = searcher.shards[0].ranking(Boosts())
+    with searcher.shards[0].reading():
+        matching = str(ranking.build(searcher.parsed("tunnel")).matching)
+        unknown = str(ranking.build(searcher.parsed("zeppelin")).matching)
+    schema = json.loads((searcher.shards[0].directory / "meta.json").read_bytes())["schema"]
     fields = [each["name"] for each in schema]
     asked = [fields[int(number)] for number in re.findall(r"field=(\d+)", matching)]
     assert asked == ["exact", "title", "description"]

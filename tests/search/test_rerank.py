@@ -6,6 +6,7 @@ import pytest
 
 from larmspider.index.stems import Stems
 from larmspider.items import Section
+from larmspider.search.request import SearchRequest
 from larmspider.search.rerank import MAX_OCCURRENCES, MAX_PLACES, Reranker
 from larmspider.search.searcher import Searcher
 from larmspider.search.why import REREAD
@@ -120,7 +121,7 @@ def test_without_a_plain_word_scores_stay(writer, make_page, query: str) -> None
     writer.add(make_page("a", "to reset", title="Reset"))
     writer.commit()
     searcher = Searcher.open(writer.directory)
-    (found,) = searcher.examined(query, ["http://wiki.example/a"]).values()
+    (found,) = searcher.examined(SearchRequest(query), ["http://wiki.example/a"]).values()
     assert REREAD not in found.parts
 
 
@@ -134,12 +135,17 @@ def test_the_page_with_the_section_is_first_and_why_says_so(writer, make_page) -
         writer.add(make_page(name, f"{text} {name}"))
     writer.commit()
     searcher = Searcher.open(writer.directory)
-    hits = searcher.search("reset password", copies=True).hits
+    hits = searcher.search(SearchRequest("reset password", copies=True)).hits
     assert hits[0].url == "http://wiki.example/d"
-    why = searcher.examined("reset password", [hits[0].normalized])[hits[0].normalized]
+    why = searcher.examined(SearchRequest("reset password"), [hits[0].normalized])[
+        hits[0].normalized
+    ]
     assert why.score == pytest.approx(hits[0].score, rel=1e-3)
     assert why.parts[REREAD] > 0
-    each = [searcher.search("reset password", 1, n, copies=True).hits[0] for n in range(5)]
+    each = [
+        searcher.search(SearchRequest("reset password", 1, n, copies=True)).hits[0]
+        for n in range(5)
+    ]
     assert [hit.url for hit in each] == [hit.url for hit in hits]
 
 
@@ -149,7 +155,7 @@ def test_a_word_typed_twice_counts_once(writer, make_page) -> None:
     writer.add(make_page("b", "file line line text"))
     writer.commit()
     searcher = Searcher.open(writer.directory)
-    once, twice = (searcher.examined(query, ["http://wiki.example/b"])["http://wiki.example/b"]
+    once, twice = (searcher.examined(SearchRequest(query), ['http://wiki.example/b'])["http://wiki.example/b"]
                    for query in ("file line", "file line line"))  # fmt: skip
     assert once.parts['"line" in the text'] == pytest.approx(twice.parts['"line" in the text'])
 

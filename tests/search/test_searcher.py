@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +17,11 @@ from larmspider.index.version import META_NAME
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page, Section
 from larmspider.search import ranking
-from larmspider.search import searcher as module
-from larmspider.search.collections import CollectionsSearcher
+from larmspider.search import reading as module
+from larmspider.search.reading import all_count
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Document, Searcher
-from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.shard import Shard
 from larmspider.search.snippets import Snippet
 
 SUITES = Path(__file__).parents[2] / ".." / "shared" / "suites"
@@ -142,7 +143,7 @@ def _strings(file: Path) -> list[str]:
 def test_limits_are_bounded(writer, limit: int, offset: int) -> None:
     """A query cannot ask for the whole index."""
     with pytest.raises(QueryError, match="expected 1 to 1000"):
-        Searcher.open(writer.directory).search("join", limit, offset)
+        Searcher.open(writer.directory).search(SearchRequest("join", limit, offset))
 
 
 def test_total_limit_and_offset(writer, make_page) -> None:
@@ -151,7 +152,7 @@ def test_total_limit_and_offset(writer, make_page) -> None:
         writer.add(make_page(f"{n}", "word"))
     writer.commit()
     searcher = Searcher.open(writer.directory)
-    parts = [searcher.search("word", 10, offset) for offset in (0, 10, 20)]
+    parts = [searcher.search(SearchRequest("word", 10, offset)) for offset in (0, 10, 20)]
     assert [(part.total, len(part.hits)) for part in parts] == [(25, 10), (25, 10), (25, 5)]
     assert len({hit.url for part in parts for hit in part.hits}) == 25
 
@@ -278,9 +279,9 @@ def test_a_panic_of_tantivy_is_an_error_of_ours(writer, make_page) -> None:
     """It is no Exception, and would end a server's thread."""
     writer.add(make_page("a", "word"))
     writer.commit()
-    searcher = Searcher.open(writer.directory)
-    with pytest.raises(CrawlDirError, match="cannot answer this"), searcher.reading():
-        tantivy.Query.phrase_query(searcher._index.schema, "exact", ["alone"])
+    shard = Shard.open(writer.directory)
+    with pytest.raises(CrawlDirError, match="cannot answer this"), shard.reading():
+        tantivy.Query.phrase_query(shard.schema, "exact", ["alone"])
 
 
 # what a person means
@@ -362,7 +363,7 @@ def test_pages_that_many_link_to_come_before_others(find, writer, make_page) -> 
 
 def searched(writer, query: str, **options: object):
     writer.commit()
-    return Searcher.open(writer.directory).search(query, **options)
+    return Searcher.open(writer.directory).search(SearchRequest(query, **options))
 
 
 def test_a_mistake_is_corrected_where_next_to_nothing_is_found(writer, make_page) -> None:
@@ -603,10 +604,10 @@ def test_hits_without_snippets_are_the_same_hits(writer, make_page) -> None:
         writer.add(make_page(f"{n}", "siren " * (n + 1) + f"rotor {n}"))
     writer.commit()
     one = Searcher.open(writer.directory)
-    workers = WorkersSearcher([one], lambda: nullcontext(Deduplicator()))
-    for searcher in (one, workers, CollectionsSearcher([("a", one)])):
-        hits = searcher.search("siren rotor", 30).hits
-        bare = searcher.without_snippets().search("siren rotor", 30).hits
+    workers = Searcher.of_workers([one], all_count)
+    for searcher in (one, workers, Searcher.of_collections([("a", one)])):
+        hits = searcher.search(SearchRequest("siren rotor", 30)).hits
+        bare = searcher.search(SearchRequest("siren rotor", 30, snippets=False)).hits
         assert len(hits) == 30
         assert bare == [replace(hit, snippet=Snippet(""), section=None) for hit in hits]
 
@@ -622,14 +623,14 @@ def test_an_operator_alone_finds_pages_that_name_it(writer, make_page, find) -> 
     assert find("!= host:nowhere.example") == []
     assert find("<=>") == []
     one = Searcher.open(writer.directory)
-    workers = WorkersSearcher([one, one], lambda: nullcontext(Deduplicator()))
+    workers = Searcher.of_workers([one, one], all_count)
     assert {hit.url for hit in workers.search("!=").hits} == {"http://wiki.example/cpp"}
-    assert one.search("!= ->", facets=True).total_all == 0
+    assert one.search(SearchRequest("!= ->", facets=True)).total_all == 0
     for query in ("operator !=", "Operator !=", "the operator !="):
         results = one.search(query)
         assert results.hits[0].url.endswith("cpp")
         assert results.hits[0].score > 2 * results.hits[1].score
-    assert one.search("operator -gives", verbatim=True).total == 1
+    assert one.search(SearchRequest("operator -gives", verbatim=True)).total == 1
     assert one.search("->>").hits[0].snippet.marked("*", "*").startswith("The *operator* ->> gives")
     for query in ("*", "-", "~ ~~", "= , *"):
         with pytest.raises(QueryError, match="no word to look for"):
@@ -664,14 +665,14 @@ def test_the_newest_first(writer, make_page) -> None:
     searcher = Searcher.open(writer.directory)
 
     def newest(query: str, **more: int) -> list[str]:
-        found = searcher.search(query, newest=True, **more)
+        found = searcher.search(SearchRequest(query, newest=True, **more))
         return [hit.url.rpartition("/")[2] for hit in found.hits]
 
     assert newest("leave form") == ["fetched", "header", "old"]
     assert newest("leave form", limit=1, offset=2) == ["old"]
     assert newest("form") == ["new", "fetched", "header", "old"]
     assert newest("form zzyzzx", limit=2) == ["new", "fetched"]
-    found = searcher.search("leave form", newest=True)
+    found = searcher.search(SearchRequest("leave form", newest=True))
     assert (found.total, found.total_all) == (4, 3)
     assert found.hits[2].score == 10_000 * day
 
@@ -706,7 +707,7 @@ def test_accents_need_not_be_typed(writer, make_page, monkeypatch, several) -> N
     writer.commit()
     searcher = Searcher.open(writer.directory)
     if several:
-        searcher = WorkersSearcher([searcher], lambda: nullcontext(Deduplicator()))
+        searcher = Searcher.of_workers([searcher], all_count)
     plain, accented = ("uber den wolken", 3), ("über uns", 2)
     assert searcher.completions("uber") == [plain, accented]
     assert searcher.completions("uber u") == [accented]
@@ -767,15 +768,15 @@ def test_an_index_of_many_pages_answers_as_one_of_few(
     many, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     """Which is asked for the pages with all words first."""
-    few = many.search(query, 30, facets=True)
+    few = many.search(SearchRequest(query, 30, facets=True))
     monkeypatch.setattr(ranking, "MANY_PAGES", 0)
     monkeypatch.setattr(ranking, "WIDESPREAD_SHARE", 1.0)
-    split = many.search(query, 30, facets=True)
+    split = many.search(SearchRequest(query, 30, facets=True))
     assert [(hit.url, round(hit.score, 3)) for hit in split.hits] == [
         (hit.url, round(hit.score, 3)) for hit in few.hits
     ]
     assert (split.total, split.total_all, split.facets) == (few.total, few.total_all, few.facets)
-    behind = many.search(query, 5, 5)
+    behind = many.search(SearchRequest(query, 5, 5))
     assert [hit.url for hit in behind.hits] == [hit.url for hit in few.hits[5:10]]
 
 
@@ -813,9 +814,9 @@ def test_where_many_pages_have_all_words_they_come_first(
     searcher = Searcher.open(writer.directory)
     monkeypatch.setattr(ranking, "MANY_PAGES", 0)
     monkeypatch.setattr(ranking, "ALL_WORDS_BONUS", 0.0)
-    assert searcher.search("zebra soup", 1).hits[0].title == "Zebra"
+    assert searcher.search(SearchRequest("zebra soup", 1)).hits[0].title == "Zebra"
     monkeypatch.setattr(module, "MANY", 10)
-    found = searcher.search("zebra soup", 50)
+    found = searcher.search(SearchRequest("zebra soup", 50))
     assert all("both" in hit.url for hit in found.hits[:15])
     assert found.hits[15].title == "Zebra"
     assert (found.total, found.total_all, len(found.hits)) == (36, 15, 36)
@@ -840,10 +841,10 @@ def test_where_some_pages_have_all_words_others_need_the_rarer_half(
     monkeypatch.setattr(ranking, "ALL_WORDS_BONUS", 0.0)
     for query in ("zebra soup", "soup zebra", "zebra soup host:wiki.example"):
         monkeypatch.setattr(module, "SOME", 15)
-        places = [hit.title for hit in searcher.search(query, 50).hits]
+        places = [hit.title for hit in searcher.search(SearchRequest(query, 50)).hits]
         assert {*places[:2]} == {"Zebra", "Soup"}
         monkeypatch.setattr(module, "SOME", 14)
-        found = searcher.search(query, 50)
+        found = searcher.search(SearchRequest(query, 50))
         places = [hit.title for hit in found.hits]
         assert (places[0], places[16]) == ("Zebra", "Soup")
         assert (found.total, found.total_all, len(found.hits)) == (22, 15, 22)
@@ -859,14 +860,15 @@ def test_pages_that_have_a_word_of_very_many_pages_alone_come_behind(
     writer.add(make_page("rare", "filler " * 500 + "zebra"))
     writer.commit()
     searcher = Searcher.open(writer.directory)
-    monkeypatch.setattr(module, "RERANKED", 1)
+    for each in ("reading", "searcher"):
+        monkeypatch.setattr(f"larmspider.search.{each}.RERANKED", 1)
     assert searcher.search("zebra soup").hits[0].title == "Soup"
     monkeypatch.setattr(ranking, "MANY_PAGES", 0)
     for query in ("zebra soup", "how is the zebra soup"):
         found = searcher.search(query)
         assert found.hits[0].url.endswith("rare")
         assert (found.total, len(found.hits)) == (4, 4)
-    examined = searcher.examined("zebra soup", ["http://wiki.example/soup1"])
+    examined = searcher.examined(SearchRequest("zebra soup"), ["http://wiki.example/soup1"])
     assert examined["http://wiki.example/soup1"].score > 0
 
 
@@ -879,8 +881,9 @@ def test_two_words_of_most_pages_are_not_looked_for_side_by_side(
     searcher = Searcher.open(writer.directory)
 
     def scores(query: str) -> set[float]:
-        with searcher.reading() as reader:
-            built = searcher.ranking(ranking.Boosts()).build(searcher.clauses(query))
+        (shard,) = searcher.shards
+        with shard.reading() as reader:
+            built = shard.ranking(ranking.Boosts()).build(searcher.parsed(query))
             return {round(score, 3) for score, _ in reader.search(built.ranked[0], 2).hits}
 
     assert len(scores("soup tunnel")) == 2
@@ -897,7 +900,7 @@ def test_a_name_of_several_words_is_found_whole(writer, make_page, tmp_path: Pat
         writer.add(make_page(f"one{n}", f"a csv {n}"))
     writer.commit()
     searcher = Searcher.open(tmp_path / "index")
-    several = CollectionsSearcher([("a", searcher)])
+    several = Searcher.of_collections([("a", searcher)])
     for index in (searcher, several):
         found = index.search("read_csv")
         assert (found.total, found.total_all) == (7, 2)

@@ -1,9 +1,7 @@
-"""larmspider/search/shards.py: several indexes rank as one would."""
+"""larmspider/search/searcher.py: several indexes rank as one would."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,10 @@ from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import Filters
 from larmspider.search.ranking import idf
+from larmspider.search.reading import all_count
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
-from larmspider.search.shards import Deduplicator, WorkersSearcher
+from larmspider.search.shard import Shard
 
 WORDS = ["siren", "klaxon", "horn", "bell", "gong", "drum", "whistle"]
 
@@ -36,14 +36,9 @@ def index(directory: Path, pages: list[Page]) -> Searcher:
     return Searcher.open(directory)
 
 
-@contextmanager
-def all_count() -> Iterator[Deduplicator]:
-    yield Deduplicator()
-
-
-def shards_of(tmp_path: Path, parts: list[list[Page]]) -> WorkersSearcher:
+def shards_of(tmp_path: Path, parts: list[list[Page]]) -> Searcher:
     opened = [index(tmp_path / str(number), part) for number, part in enumerate(parts)]
-    return WorkersSearcher(opened, all_count)
+    return Searcher.of_workers(opened, all_count)
 
 
 @pytest.mark.parametrize("query", ["wiki siren", '"wiki siren"', "docs", "bell gong", "drum~ wiki"])
@@ -52,8 +47,8 @@ def test_scores_are_those_of_one_index(tmp_path: Path, query: str) -> None:
     idf of its own alone each index gave such a word next to nothing."""
     wiki = [page("wiki", number) for number in range(30)]
     docs = [page("docs", number) for number in range(10)]
-    one = index(tmp_path / "one", [*wiki, *docs]).search(query, 100)
-    many = shards_of(tmp_path, [wiki, docs]).search(query, 100)
+    one = index(tmp_path / "one", [*wiki, *docs]).search(SearchRequest(query, 100))
+    many = shards_of(tmp_path, [wiki, docs]).search(SearchRequest(query, 100))
     assert many.total == one.total
     assert [hit.score for hit in many.hits] == pytest.approx([h.score for h in one.hits], rel=1e-3)
 
@@ -65,10 +60,13 @@ def test_pages_that_were_replaced_count_as_in_one_index(tmp_path: Path) -> None:
     index(tmp_path / "one", [*wiki, *docs])
     shards_of(tmp_path, [wiki, docs])
     one = index(tmp_path / "one", wiki[:6])
-    many = WorkersSearcher(
+    many = Searcher.of_workers(
         [index(tmp_path / "0", wiki[:6]), Searcher.open(tmp_path / "1")], all_count
     )
-    expected, found = one.search("wiki bell", 100), many.search("wiki bell", 100)
+    expected, found = (
+        one.search(SearchRequest("wiki bell", 100)),
+        many.search(SearchRequest("wiki bell", 100)),
+    )
     assert found.total == expected.total
     scores = {hit.url: hit.score for hit in expected.hits}
     assert {hit.url: hit.score for hit in found.hits} == pytest.approx(scores, rel=1e-3)
@@ -79,10 +77,10 @@ def test_windows_and_totals(tmp_path: Path) -> None:
     once."""
     parts = [[page(f"h{part}", number) for number in range(120)] for part in range(3)]
     searcher = shards_of(tmp_path, parts)
-    every = searcher.search("bell", 1000)
+    every = searcher.search(SearchRequest("bell", 1000))
     assert every.total == len(every.hits) == len({hit.url for hit in every.hits})
     for offset, limit in ((0, 5), (3, 100), (50, 7), (every.total - 3, 10)):
-        window = searcher.search("bell", limit, offset)
+        window = searcher.search(SearchRequest("bell", limit, offset))
         assert window.total == every.total
         assert [h.url for h in window.hits] == [
             hit.url for hit in every.hits[offset : offset + limit]
@@ -92,7 +90,7 @@ def test_windows_and_totals(tmp_path: Path) -> None:
 def test_totals_look_at_no_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     searcher = shards_of(tmp_path, [[page(f"h{part}", 1), page(f"h{part}", 2)] for part in (0, 1)])
     expected = searcher.search("klaxon bell")
-    monkeypatch.setattr(Searcher, "stored_of", lambda *_: pytest.fail("a text was read"))
+    monkeypatch.setattr(Shard, "stored_of", lambda *_: pytest.fail("a text was read"))
     assert searcher.totals("klaxon bell") == (expected.total, expected.total_all) != (0, 0)
 
 
@@ -100,7 +98,7 @@ def test_bad_questions_are_refused(tmp_path: Path) -> None:
     """As by one index."""
     searcher = shards_of(tmp_path, [[page("h", 1)]])
     with pytest.raises(QueryError, match="limit=0"):
-        searcher.search("x", 0)
+        searcher.search(SearchRequest("x", 0))
     with pytest.raises(QueryError, match="empty"):
         searcher.search(" ")
     assert searcher.search("nowhere").hits == []
@@ -139,12 +137,12 @@ def pages(host: str, texts: list[str]) -> list[Page]:
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> tuple[Searcher, WorkersSearcher]:
+def both(tmp_path: Path) -> tuple[Searcher, Searcher]:
     """The same pages in one index and in two."""
     wiki = pages("wiki", ["the license server", "a siren on the roof", "license renewal"] * 4)
     docs = pages("docs", ["server manual", "the siren and its rotor", "certificate"] * 3)
     one = index_pages(tmp_path / "one", [*wiki, *docs])
-    return one, WorkersSearcher(
+    return one, Searcher.of_workers(
         [index_pages(tmp_path / "a", wiki), index_pages(tmp_path / "b", docs)], all_count
     )
 
@@ -154,7 +152,8 @@ def test_facets_add_up(both, filters: dict[str, object]) -> None:
     """With the same filters."""
     narrow = Filters.of(**filters)  # type: ignore[arg-type]
     one, many = (
-        searcher.search("the server siren", filters=narrow, facets=True) for searcher in both
+        searcher.search(SearchRequest("the server siren", filters=narrow, facets=True))
+        for searcher in both
     )
     assert many.total == one.total > 0
     assert many.facets == one.facets
@@ -178,6 +177,6 @@ def test_similar_pages_are_found_in_all_indexes(both) -> None:
 
 @pytest.mark.parametrize("query", ["siren", "server license", "license rotor"])
 def test_the_newest_of_all_indexes_come_first(both, query: str) -> None:
-    one, many = (searcher.search(query, 4, 1, newest=True) for searcher in both)
+    one, many = (searcher.search(SearchRequest(query, 4, 1, newest=True)) for searcher in both)
     assert [hit.score for hit in many.hits] == [hit.score for hit in one.hits]
     assert len(one.hits) >= 2

@@ -10,13 +10,14 @@ from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
 from larmspider.index.stems import Stems
 from larmspider.items import MAX_SECTIONS, Section
 from larmspider.search import snippets
+from larmspider.search.request import SearchRequest
 from larmspider.search.rerank import PLACES, Reranker
 from larmspider.search.searcher import Searcher
-from larmspider.search.snippets import LONGEST, SNIPPET_LENGTH, Snippet, SnippetMaker
+from larmspider.search.snippets import LONGEST, SNIPPET_LENGTH, Snippet, SnippetMaker, Sought
 
 
 def make(words: str, body: str, description: str = "") -> Snippet:
-    maker = SnippetMaker(words.split(), ExactAnalyzer(), stemmed_analyzer("english"))
+    maker = SnippetMaker(Sought(words.split()), ExactAnalyzer(), stemmed_analyzer("english"))
     return maker.snippet(body, description)
 
 
@@ -112,7 +113,7 @@ def test_a_phrase_is_shown_where_its_words_stand_side_by_side() -> None:
     """On the page of a document, too, that has them so; where they do not stand so it is as if they
     were no phrase."""
     analyzers = ExactAnalyzer(), stemmed_analyzer("english")
-    maker = SnippetMaker(["Log in"], *analyzers, phrases=["Log in"])
+    maker = SnippetMaker(Sought(["Log in"], phrases=["Log in"]), *analyzers)
     filler = "filler. " * 60
     body = f"in the log of it, the catalog in it. {filler}Here you log-in. {filler}"
     assert "Here you log-in." in maker.snippet(body, "").text
@@ -138,7 +139,9 @@ def test_a_synonym_of_several_words_stands_side_by_side() -> None:
     """Else its words are not marked. Where the typed word stands it is shown, and not its
     synonyms, however many."""
     analyzers = ExactAnalyzer(), stemmed_analyzer("english")
-    maker = SnippetMaker(["memcheck"], *analyzers, synonyms=["leak finder", "leakage", "purify"])
+    maker = SnippetMaker(
+        Sought(["memcheck"], synonyms=["leak finder", "leakage", "purify"]), *analyzers
+    )
     filler = "filler. " * 60
     apart = f"Find some leaks, and the finder. {filler}"
     beside = f"This leak-finder leaks no leak. {filler}"
@@ -245,7 +248,7 @@ def test_behind_the_last_section_that_is_kept_there_is_none(writer, make_page) -
     for url, kept in (("a", sections), ("b", sections[:-1])):
         writer.add(make_page(url, text + url, sections=kept))
     writer.commit()
-    hits = Searcher.open(writer.directory).search("needle", copies=True).hits
+    hits = Searcher.open(writer.directory).search(SearchRequest("needle", copies=True)).hits
     assert {hit.url[-1]: hit.section and hit.section.heading for hit in hits} == {
         "a": None,
         "b": heads[-2],
@@ -277,7 +280,7 @@ def test_words_that_say_nothing_choose_no_passage() -> None:
     """They are marked where they stand beside the others."""
     idle = ["how", "do", "i", "a"]
     analyzers = ExactAnalyzer(), stemmed_analyzer("english")
-    maker = SnippetMaker([*idle, "map", "thread"], *analyzers, idle=idle)
+    maker = SnippetMaker(Sought([*idle, "map", "thread"], idle=idle), *analyzers)
     snippet = maker.snippet(f"How do I say a map? {'Nothing. ' * 99}A thread has a map.", "")
     assert "*A* *thread* has *a* *map*" in snippet.marked("*", "*")
 
@@ -445,7 +448,7 @@ def test_many_phrases_take_no_time_in_a_long_document() -> None:
     """The first ones and the longest words choose the page."""
     phrases = [f"to b{number}" for number in range(30)]
     analyzers = ExactAnalyzer(), stemmed_analyzer("english")
-    maker = SnippetMaker(phrases, *analyzers, phrases=phrases)
+    maker = SnippetMaker(Sought(phrases, phrases=phrases), *analyzers)
     pages = ["to be " * 700] * 350
     pages[300] = "what to b1 is"
     started = process_time()
@@ -476,13 +479,13 @@ def test_after_the_second_look_a_snippet_is_the_same(words: str, body: str) -> N
     stored = {"title": "", "body": body, "description": ""}
     reranker = Reranker(dict.fromkeys(words.split(), 2.0), Stems("english"), lambda _: False)
     reranker.factor(stored)
-    maker = SnippetMaker(words.split(), ExactAnalyzer(), stemmed_analyzer("english"))
+    maker = SnippetMaker(Sought(words.split()), ExactAnalyzer(), stemmed_analyzer("english"))
     assert maker.snippet(body, "", stored) == maker.snippet(body, "")
 
 
 def test_what_the_second_look_has_found_is_not_looked_for_again() -> None:
     stored = {"body": "a reset " + "nothing " * 200 + "a reset", PLACES: {"reset": [1610]}}
-    maker = SnippetMaker(["reset"], ExactAnalyzer(), stemmed_analyzer("english"))
+    maker = SnippetMaker(Sought(["reset"]), ExactAnalyzer(), stemmed_analyzer("english"))
     assert maker.snippet(stored["body"], "", stored).start == 1610
 
 
@@ -517,7 +520,7 @@ def test_a_word_that_comes_late_in_a_long_page_is_shown(
     searcher = Searcher.open(tmp_path / "index")
 
     def shown() -> list[str]:
-        hits = searcher.search("marzlevanes", copies=True).hits
+        hits = searcher.search(SearchRequest("marzlevanes", copies=True)).hits
         assert len(hits) == 3
         assert all("marzlevanes" in hit.snippet.text for hit in hits if hit.section)
         return sorted(hit.section.anchor for hit in hits if hit.section)

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.errors import QueryError
-from larmspider.search import searcher as of_indexes
+from larmspider.search import shard as of_indexes
 from larmspider.search.query import Filters
+from larmspider.search.reading import all_count
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
-from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.search.spelling import Suggestion, distance, edits, one_error, two_errors
 from larmspider.search.synonyms import parse_synonyms
 
@@ -197,7 +198,7 @@ def test_words_that_none_can_beat_are_not_looked_up(searcher, monkeypatch) -> No
         return frequencies(self, words, field)
 
     monkeypatch.setattr(Searcher, "frequencies", counted)
-    for one in (searcher, WorkersSearcher([searcher], lambda: nullcontext(Deduplicator()))):
+    for one in (searcher, Searcher.of_workers([searcher], all_count)):
         assert one.suggestion("license relieve certificate") is None  # of 162: on 151, 2, 150
         assert looked_up == {"licenserelieve", "relievecertificate"}  # as one word
         looked_up.clear()
@@ -229,9 +230,9 @@ def test_a_suggestion_finds_something_with_the_filters(searcher) -> None:
 def test_totals_are_those_of_a_search(searcher, query: str, kinds: list[str]) -> None:
     """In one index, and in several; with synonyms."""
     filters, (synonyms, _) = Filters.of(kinds=kinds), parse_synonyms(["plates, certificate"])
-    for one in (searcher, WorkersSearcher([searcher], lambda: nullcontext(Deduplicator()))):
+    for one in (searcher, Searcher.of_workers([searcher], all_count)):
         one = one.widened_by(synonyms)
-        found = one.search(query, filters=filters)
+        found = one.search(SearchRequest(query, filters=filters))
         assert one.totals(query, filters) == (found.total, found.total_all)
 
 
@@ -333,7 +334,7 @@ def test_an_index_says_where_few_words_begin_alike(
     searcher, writer, make_page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And looks through many words once, until there are fewer pages."""
-    workers = WorkersSearcher([searcher, searcher], lambda: nullcontext(Deduplicator()))
+    workers = Searcher.of_workers([searcher, searcher], all_count)
     words = ["license", "listening", "libraries"]
     for some in (searcher, workers):
         assert sorted(some.few_beginning_with("li", 9) or ()) == sorted(words)
@@ -351,14 +352,14 @@ def test_an_index_says_where_few_words_begin_alike(
     writer.commit()
     assert searcher.few_beginning_with("li", 2) is None
     assert looked_through == []
-    monkeypatch.setattr(type(searcher), "documents", lambda _: 1)
+    monkeypatch.setattr(of_indexes.Shard, "documents", lambda _: 1)
     assert searcher.few_beginning_with("li", 2) is None
     assert looked_through == [""]
 
 
 def test_a_form_of_what_a_page_has_is_no_mistake(searcher) -> None:
     """The page that has another form of the word is found by it, and is not offered once more."""
-    assert searcher.search("certificates", verbatim=True).total == 150
+    assert searcher.search(SearchRequest("certificates", verbatim=True)).total == 150
     assert searcher.occurrences("certificates") == 150
     assert searcher.suggestion("certificates") is None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from importlib.resources import files
 
 import pytest
@@ -12,8 +11,9 @@ from larmspider.index.access import Access
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import parse_query
+from larmspider.search.reading import all_count
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
-from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.search.synonyms import MAX_ALSO, parse_synonyms, respelled, with_related
 from larmspider.search.why import ALL_WORDS, OR_RELATED
 
@@ -46,7 +46,9 @@ def searcher(tmp_path_factory: pytest.TempPathFactory) -> Searcher:
 
 
 def names(searcher: Searcher, query: str, **more: bool) -> set[str]:
-    return {hit.url.rpartition("/")[2] for hit in searcher.search(query, **more).hits}
+    return {
+        hit.url.rpartition("/")[2] for hit in searcher.search(SearchRequest(query, **more)).hits
+    }
 
 
 def test_a_query_finds_pages_with_the_other_words_of_its_line(searcher: Searcher) -> None:
@@ -163,7 +165,7 @@ def test_a_word_is_found_in_its_other_spelling(
     assert results.also == also
     every = {hit.normalized.rsplit("/", 1)[1] for hit in results.hits[: results.total_all]}
     assert every == found
-    assert spelled.search(query, verbatim=True).also == ()
+    assert spelled.search(SearchRequest(query, verbatim=True)).also == ()
 
 
 def test_of_a_word_in_another_spelling_no_other_is_suggested(
@@ -173,9 +175,7 @@ def test_of_a_word_in_another_spelling_no_other_is_suggested(
     writer.commit()
     searcher = Searcher.open(writer.directory)
     assert searcher.suggestion("email") is None
-    assert (
-        WorkersSearcher([searcher], lambda: nullcontext(Deduplicator())).suggestion("email") is None
-    )
+    assert Searcher.of_workers([searcher], all_count).suggestion("email") is None
 
 
 def test_words_that_people_use_for_one_another_order_what_is_found(
@@ -192,10 +192,14 @@ def test_words_that_people_use_for_one_another_order_what_is_found(
     assert "Alter" not in [hit.title for hit in results.hits]
     assert (results.also, results.total_all) == ((), 0)
     assert results.hits[0].score > 1.2 * results.hits[1].score
-    (why,) = searcher.examined("change the password", [results.hits[0].normalized]).values()
+    (why,) = searcher.examined(
+        SearchRequest("change the password"), [results.hits[0].normalized]
+    ).values()
     assert why.missing == ["change"]
     assert OR_RELATED in why.parts
-    first, second, *_ = searcher.search("change the password of a user", verbatim=True).hits
+    first, second, *_ = searcher.search(
+        SearchRequest("change the password of a user", verbatim=True)
+    ).hits
     assert first.score == pytest.approx(second.score, rel=0.05)
 
 
@@ -280,7 +284,9 @@ def test_a_page_with_both_words_has_all_though_they_are_one_elsewhere(writer, ma
     writer.commit()
     searcher = Searcher.open(writer.directory)
     names = ("both", "joined", "stamps")
-    found = searcher.examined("time stamp", [f"http://wiki.example/{name}" for name in names])
+    found = searcher.examined(
+        SearchRequest("time stamp"), [f"http://wiki.example/{name}" for name in names]
+    )
     assert [ALL_WORDS in one.parts for one in found.values()] == [True, True, False]
 
 

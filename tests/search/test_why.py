@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,9 @@ from larmspider.index.schema import MACHINE_MADE_FACTOR
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
 from larmspider.search.query import Filters
+from larmspider.search.reading import all_count
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
-from larmspider.search.shards import Deduplicator, WorkersSearcher
 from larmspider.search.synonyms import parse_synonyms
 from larmspider.search.why import ALL_WORDS, FUZZY, OR_RELATED, SIDE_BY_SIDE, WHOLE
 
@@ -41,7 +41,7 @@ def searcher(request: pytest.FixtureRequest, directory: Path) -> Searcher:
     found = Searcher.open(directory / "one")
     if request.param == "several":
         both = [found, Searcher.open(directory / "other")]
-        found = WorkersSearcher(both, lambda: nullcontext(Deduplicator()))
+        found = Searcher.of_workers(both, all_count)
     return found.widened_by(parse_synonyms(SYNONYMS)[0])
 
 
@@ -52,8 +52,10 @@ def searcher(request: pytest.FixtureRequest, directory: Path) -> Searcher:
 ])  # fmt: skip
 def test_the_parts_of_a_score_add_up(searcher: Searcher, query: str, parts: set[str]) -> None:
     """To the score of the hit, whatever the query consists of."""
-    hit = next(hit for hit in searcher.search(query, verbatim=False).hits if hit.url == A)
-    found = searcher.examined(query, [A])[A]
+    hit = next(
+        hit for hit in searcher.search(SearchRequest(query, verbatim=False)).hits if hit.url == A
+    )
+    found = searcher.examined(SearchRequest(query), [A])[A]
     assert found.score == pytest.approx(hit.score, rel=1e-3)
     assert sum(found.parts.values()) * found.prior == pytest.approx(hit.score, rel=1e-3)
     assert parts <= set(found.parts)
@@ -63,12 +65,12 @@ def test_the_parts_of_a_score_add_up(searcher: Searcher, query: str, parts: set[
 
 
 def test_of_a_word_and_its_synonym_the_better_one_is_named(searcher: Searcher) -> None:
-    assert '"access" in the text' not in searcher.examined("tunnel", [A])[A].parts
+    assert '"access" in the text' not in searcher.examined(SearchRequest("tunnel"), [A])[A].parts
 
 
 def test_what_a_page_lacks_is_named(searcher: Searcher) -> None:
     found = searcher.examined(
-        'vpn horse -tunnel host:x.example "no such" title:login big house', [A]
+        SearchRequest('vpn horse -tunnel host:x.example "no such" title:login big house'), [A]
     )[A]
     assert found.missing == ["horse", "big house"]
     assert found.lacks == [
@@ -76,27 +78,30 @@ def test_what_a_page_lacks_is_named(searcher: Searcher) -> None:
     ]  # fmt: skip
     assert (found.score, found.parts) == (0.0, {})
     narrow = Filters.of(kinds=["html"], hosts=["wiki.example"], languages=["de"])
-    assert searcher.examined("vpn", [A], narrow)[A].filters == ["type", "language"]
+    assert searcher.examined(SearchRequest("vpn", filters=narrow), [A])[A].filters == [
+        "type",
+        "language",
+    ]
 
 
 def test_an_operator_beside_words_is_not_missing(searcher: Searcher) -> None:
     """It has no meaning there; alone it has."""
-    assert searcher.examined("vpn ->> login", [A])[A].missing == []
-    assert searcher.examined("->>", [A])[A].missing == ["->>"]
+    assert searcher.examined(SearchRequest("vpn ->> login"), [A])[A].missing == []
+    assert searcher.examined(SearchRequest("->>"), [A])[A].missing == ["->>"]
 
 
 def test_all_words_earn_the_same_under_one_name(searcher: Searcher) -> None:
     """Whichever page has them, or related ones: the pages are compared by name."""
-    found = searcher.examined("authenticate vpn", [A])[A]
+    found = searcher.examined(SearchRequest("authenticate vpn"), [A])[A]
     assert OR_RELATED in found.parts
     assert found.missing == ["authenticate"]
-    assert OR_RELATED in searcher.examined("vpn login", [A])[A].parts
-    assert ALL_WORDS in searcher.examined("vpn prefix", [A])[A].parts
+    assert OR_RELATED in searcher.examined(SearchRequest("vpn login"), [A])[A].parts
+    assert ALL_WORDS in searcher.examined(SearchRequest("vpn prefix"), [A])[A].parts
 
 
 def test_nothing_is_said_of_a_page_that_is_not_there_or_not_seen(searcher: Searcher) -> None:
-    assert searcher.examined("vpn", ["http://wiki.example/none"]) == {}
-    assert searcher.seen_by(Access(("wiki.example",))).examined("vpn", [A]) == {}
+    assert searcher.examined(SearchRequest("vpn"), ["http://wiki.example/none"]) == {}
+    assert searcher.seen_by(Access(("wiki.example",))).examined(SearchRequest("vpn"), [A]) == {}
 
 
 def test_an_index_made_of_other_pages_comes_behind_them(writer, make_page, monkeypatch) -> None:
@@ -105,11 +110,12 @@ def test_an_index_made_of_other_pages_comes_behind_them(writer, make_page, monke
     writer.add(make_page("queues.html", "what a queue is", title="Chapter 2"))
     writer.commit()
     searcher = Searcher.open(writer.directory)
-    monkeypatch.setattr("larmspider.search.searcher.RERANKED", 0)
+    for module in ("reading", "searcher"):
+        monkeypatch.setattr(f"larmspider.search.{module}.RERANKED", 0)
     hits = searcher.search("queue").hits
     assert [hit.url.rpartition("/")[2] for hit in hits] == ["queues.html", "genindex.html"]
     for hit in hits:
-        found = searcher.examined("queue", [hit.normalized])[hit.normalized]
+        found = searcher.examined(SearchRequest("queue"), [hit.normalized])[hit.normalized]
         assert found.score == pytest.approx(hit.score, rel=1e-3)
         assert found.prior == pytest.approx(1.0 if hit is hits[0] else MACHINE_MADE_FACTOR)
     assert found.because == "for an index or source code made of others"

@@ -12,6 +12,7 @@ import pytest
 
 from larmspider.items import part_url
 from larmspider.search.query import Filters
+from larmspider.search.request import SearchRequest
 from larmspider.search.searcher import Searcher
 from tests.support.crawling import FAST, crawl, records, scrapy
 from tests.support.documents import corpus
@@ -66,7 +67,7 @@ def test_a_phrase_of_each_format_is_found(crawled: tuple[Path, str]) -> None:
         assert hit.url == (part_url(document, sample.part) if sample.part else document)
         assert hit.container == (document if sample.part else "")
         assert hit.author == sample.author or sample.part
-    mails = searcher.search("harbour", filters=Filters.of(kinds=["mail"]))
+    mails = searcher.search(SearchRequest("harbour", filters=Filters.of(kinds=["mail"])))
     assert {hit.kind for hit in mails.hits} == {"mail"}
 
 

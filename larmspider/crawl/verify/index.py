@@ -136,9 +136,9 @@ def _check_pages(
         for number, (name, page) in enumerate(documents):
             if number % 1_000 == 0:
                 say("index", number, total)
-            key = url_key(str((page or {}).get("container") or name))
             if page is None:
                 continue  # it waits to be removed
+            key = url_key(page.container or name)
             lacking.discard(key)
             if stored is None or found.is_due(key) or name in not_committed:
                 continue

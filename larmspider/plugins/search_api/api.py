@@ -22,8 +22,8 @@ from aiohttp import web
 from larmspider.errors import CrawlDirError, HttpError, LarmspiderError, QueryError
 from larmspider.search.facets import MAX_VALUES, Facets
 from larmspider.search.query import Filters
-from larmspider.search.results import Hit
-from larmspider.search.searcher import MAX_LIMIT, hit_json
+from larmspider.search.request import MAX_LIMIT, SearchRequest
+from larmspider.search.results import Hit, hit_json
 from larmspider.urls.file_urls import OpenableUrls
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import WebRequest, WebResponse, json_response
@@ -114,12 +114,14 @@ def _answer(request: WebRequest, body: bytes) -> WebResponse:
     except CrawlDirError as error:
         raise SearchError("index_not_found_exception", request.told(error), 404) from None
     results = searcher.search(
-        question.query,
-        max(1, question.size),
-        question.start,
-        filters=filters,
-        facets=bool(question.aggregations),
-        verbatim=True,
+        SearchRequest(
+            question.query,
+            max(1, question.size),
+            question.start,
+            filters,
+            facets=bool(question.aggregations),
+            verbatim=True,
+        )
     )
     hits = results.hits[: question.size]
     answer: dict[str, Any] = {

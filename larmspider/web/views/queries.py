@@ -50,16 +50,8 @@ def reasons(request: WebRequest) -> WebResponse:
     elif asked.query and url:
         try:
             source = _source_of(url, request)
-            found = why(
-                asked.query,
-                url,
-                request.searcher(),
-                source.crawl,
-                source.settings,
-                asked.filters(request),
-                verbatim=asked.exact,
-                by_relevance=not (asked.newest or asked.copies),
-            )
+            wanted = asked.request(asked.filters(request))
+            found = why(wanted, url, request.searcher(), source.crawl, source.settings)
         except LarmspiderError as problem:
             error, status = str(problem), 400
     elif as_json:

@@ -31,7 +31,6 @@ from larmspider.reports.stored_copy import (
     stored_copy,
     text_blocks,
 )
-from larmspider.search.collections import CollectionsSearcher
 from larmspider.search.query import (
     DAYS,
     NO_FILTERS,
@@ -41,9 +40,10 @@ from larmspider.search.query import (
     since_time,
     until_time,
 )
-from larmspider.search.results import Results
-from larmspider.search.searcher import SHORTEST_HEAD, Searcher, results_json, without_quotes
-from larmspider.search.spelling import Suggestion
+from larmspider.search.request import SearchRequest
+from larmspider.search.results import Results, results_json
+from larmspider.search.searcher import Searcher
+from larmspider.search.shard import SHORTEST_HEAD
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 from larmspider.web.views.url import SEARCH_SECS
 from larmspider.web.words import Words
@@ -132,6 +132,19 @@ class Asked:
             ],
         )
 
+    def request(self, filters: Filters) -> SearchRequest:
+        return SearchRequest(
+            self.query,
+            PAGE_HITS,
+            self.offset,
+            filters,
+            facets=True,
+            verbatim=self.exact,
+            copies=self.copies,
+            newest=self.newest,
+            suggest=not self.offset,
+        )
+
     def link(self, **changed: Any) -> dict[str, Any]:
         """Parameters of a link to the first page of this search with ``changed``."""
         flags = {name: "1" for name in ("exact", "copies") if getattr(self, name)}
@@ -160,7 +173,7 @@ def search(request: WebRequest) -> WebResponse:
     except QueryError as error:  # the box is not to send them again
         return _refused(request, replace(asked, narrow={}), error)
     try:
-        results, suggestion = _find(request.searcher(), asked, filters)
+        results = request.searcher().search(asked.request(filters))
     except QueryError as error:
         return _refused(request, asked, error)
     if asked.is_typed and not request.only_head:
@@ -176,8 +189,8 @@ def search(request: WebRequest) -> WebResponse:
         asked=asked,
         results=replace(results, hits=hits),
         bets=bets,
-        suggestion=None if results.instead else suggestion,
-        unquoted=results.instead is not None and results.instead == without_quotes(asked.query),
+        suggestion=None if results.instead else results.suggestion,
+        unquoted=results.unquoted,
         found=_found_line(request.say, results),
         anywhere=anywhere,
         chosen=_chosen(request.say, asked),
@@ -193,20 +206,6 @@ def search(request: WebRequest) -> WebResponse:
 def _listed(asked: Asked, results: Results) -> int:
     """How many pages the hits are of."""
     return (asked.newest and results.total_all) or results.total
-
-
-def _find(searcher: Searcher, asked: Asked, filters: Filters) -> tuple[Results, Suggestion | None]:
-    results = searcher.search(
-        asked.query,
-        PAGE_HITS,
-        asked.offset,
-        filters=filters,
-        facets=True,
-        verbatim=asked.exact,
-        copies=asked.copies,
-        newest=asked.newest,
-    )
-    return results, None if asked.offset else searcher.suggestion(asked.query, filters)
 
 
 def _refused(request: WebRequest, asked: Asked, error: QueryError) -> WebResponse:
@@ -238,24 +237,13 @@ def mistake(request: WebRequest) -> str | None:
 
 def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
     try:
-        filters = asked.filters(request)
-        results, suggestion = _find(request.searcher(), asked, filters)
+        results = request.searcher().search(asked.request(asked.filters(request)))
     except QueryError as error:
         return json_response({"error": str(error)}, 400)
     except CrawlDirError as error:
         return json_response({"error": request.told(error)}, 404)
     bets = request.best_bets(asked.query) if asked.page == 1 else []
-    return json_response(
-        results_json(
-            asked.query,
-            results,
-            asked.offset,
-            filters,
-            suggestion,
-            bets,
-            request.templates.opens,
-        )
-    )
+    return json_response(results_json(results, bets, request.templates.opens))
 
 
 def _similar(request: WebRequest, *, as_json: bool) -> WebResponse:
@@ -266,8 +254,7 @@ def _similar(request: WebRequest, *, as_json: bool) -> WebResponse:
         raise HttpError("This page is not in the index.", 404)
     results = searcher.similar(document, SIMILAR_HITS)
     if as_json:
-        opens = request.templates.opens
-        return json_response(results_json("", results, 0, NO_FILTERS, None, opens=opens))
+        return json_response(results_json(results, opens=request.templates.opens))
     return request.render(
         "similar.html", asked=Asked("", 1, {}), document=document, results=results
     )
@@ -278,7 +265,7 @@ def cached(request: WebRequest) -> WebResponse:
     the index. Nothing of a page's markup is passed on."""
     searcher, asked = request.searcher(), request.text("u")
     name = request.text("collection")
-    if name and isinstance(searcher, CollectionsSearcher):
+    if name:
         searcher = searcher.among([name])
     document = searcher.get(asked)
     # of several crawls one may restrict what the document's own shows, as for /copy and /view
@@ -332,7 +319,7 @@ def _shows_all(searcher: Searcher, query: str) -> bool:
     """Whether pages with all words of a query have all that was typed: not what is excluded, one of
     two hosts, or a word too long for the index."""
     try:
-        clauses = searcher.clauses(query)
+        clauses = searcher.parsed(query, verbatim=True).clauses
     except QueryError:  # limits were others when it was typed
         return False
     return not any(

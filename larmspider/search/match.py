@@ -1,0 +1,102 @@
+"""A page that a query finds, and what becomes of a stream of such matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
+
+from tantivy import DocAddress
+
+from larmspider.index.copies import Groups, near
+from larmspider.search.request import MAX_LIMIT, MAX_OFFSET
+from larmspider.search.results import Document
+
+LOOKED_AT = MAX_LIMIT + MAX_OFFSET
+"""Matches that are looked at for hits that are no copies of better ones."""
+ROUNDED = 1e-5
+"""Two scores that are equal but for their rounding differ by at most this share."""
+MOST_EVEN = LOOKED_AT
+"""Matches with such scores that are brought into the order of the index together: all that are
+looked at, for with fewer the rounding decides which of them come first."""
+
+Place: TypeAlias = tuple[int, int, int]
+"""Number of a shard, segment, number in it."""
+
+
+class Match(NamedTuple):
+    """A page of the shard with this number; ``score`` by date is in seconds since the epoch."""
+
+    score: float
+    shard: int
+    address: DocAddress
+    likeness: int | None
+    stored: dict[str, Any] | None = None
+    """The stored fields of the page, if they were read."""
+
+    @property
+    def place(self) -> Place:
+        return self.shard, self.address.segment_ord, self.address.doc
+
+
+def best_first(match: Match) -> float:
+    return -match.score
+
+
+def each_once(stream: Iterable[Match]) -> Iterator[Match]:
+    """The first match of each page."""
+    known = set[Place]()
+    for match in stream:
+        if match.place not in known:
+            known.add(match.place)
+            yield match
+
+
+def evened(stream: Iterable[Match]) -> Iterator[Match]:
+    """Matches by score; those whose scores are equal but for their rounding come by their place.
+    For a reader who does not see all pages words are weighed in two steps, and how these are
+    rounded depends on pages that are hidden."""
+    run, first = list[Match](), 0.0
+    for match in stream:
+        if run and (match.score < first * (1 - ROUNDED) or len(run) == MOST_EVEN or not first):
+            yield from sorted(run, key=_place)
+            run = []
+        if not run:
+            first = match.score
+        run.append(match if match.score == first else match._replace(score=first))
+    yield from sorted(run, key=_place)
+
+
+def _place(match: Match) -> Place:
+    return match.place
+
+
+def grouped(
+    stream: Iterable[Match], most: int, *, copies: bool = False, least: int = 0
+) -> list[list[Match]]:
+    """The first ``most`` matches that are no copies of a better one, each with its copies as far as
+    they were looked at; with ``copies`` each match by itself. ``least`` matches are looked at."""
+    known, groups = Groups(), list[list[Match]]()
+    for number, match in enumerate(islice(stream, LOOKED_AT)):
+        at = known.place(None if copies else match.likeness)
+        if at < len(groups):
+            groups[at].append(match)
+        elif len(groups) < most:
+            groups.append([match])
+        elif number >= least:
+            break
+    return groups
+
+
+def without_copies(stream: Iterable[Match], document: Document) -> Iterator[Match]:
+    """Matches that are no copies of ``document``."""
+    for match in stream:
+        one, other = match.likeness, document.likeness
+        if one is None or other is None or not near(one, other):
+            yield match
+
+
+def best_of(copies: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Choose from copies that answer a query equally well: one that does not name another page as
+    the canonical one, with the shortest URL."""
+    return min(copies, key=lambda one: (one.get("elsewhere", 0), len(one["url"]), one["url"]))

@@ -1,0 +1,465 @@
+"""One index for reading, also while a crawl writes it in another process: the words and counts of
+the newest commit, as far as a reader may see its pages.
+
+    shard = Shard.open(Path("crawl/index")).seen_by(access)
+    with shard.reading() as reader:
+        shard.ranking_alone.build(query)
+    shard.frequencies(["license", "lisence"])        # {"license": 151}
+
+A Searcher (searcher.py) has one to n shards; reading.py asks them for matches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from functools import partial, reduce
+from operator import or_
+from pathlib import Path
+from typing import Any, Self, TypeAlias, cast
+
+import tantivy
+from tantivy import DocAddress, Query
+
+from larmspider.errors import CrawlDirError, is_panic
+from larmspider.index.access import EVERYTHING, Access, Limited, statistics
+from larmspider.index.copies import Likenesses
+from larmspider.index.link_access import covered
+from larmspider.index.normal import normalized
+from larmspider.index.packed import PackedPages
+from larmspider.index.schema import (
+    shown_label,
+    shown_title,
+    stored_fields,
+    title_label,
+    without_accents,
+)
+from larmspider.index.stems import Stems
+from larmspider.index.unreached import NAME as UNREACHED_FILE
+from larmspider.index.unreached import Unreached
+from larmspider.index.version import open_index, restricted_of
+from larmspider.items import Section
+from larmspider.search.completions import SMALL, Asked, Labels, LookThrough
+from larmspider.search.facets import Dates, count_of, date_span, languages_by_host
+from larmspider.search.query import Filters
+from larmspider.search.ranking import Boosts, GlobalIdf, Ranking, Statistics
+from larmspider.search.results import Document, seconds_of
+
+SHORTEST_HEAD = 2
+"""Characters from which on the rest of a text is suggested."""
+TITLES = 30
+"""Pages whose titles are read if labels are not looked through in time: 0.1 ms each."""
+OFTEN = 10_000
+"""Pages with each of several words, from which on they are not looked for side by side."""
+_REMEMBERED = 10_000  # words side by side
+
+
+class Shard:
+    """Reads an index. Holds no lock; sees each commit from the next call on."""
+
+    def __init__(
+        self, index: tantivy.Index, stemmer: str, directory: Path, own_facets: Sequence[str] = ()
+    ) -> None:
+        """``own_facets``: own fields that are counted."""
+        self.directory = directory
+        self._meta = directory / "meta.json"
+        self._index, self._stems = index, Stems(stemmer)
+        self._packed = PackedPages(directory)
+        self.own_facets = own_facets
+        self.access, self.newest = EVERYTHING, Newest()
+        self._labels, self._crowded = Labels(), dict[tuple[Access, str, int], int]()
+        self._link_texts = True
+        self._beside: Sequence[Path] = (directory,)
+        self._of_all = self.ranking(Boosts())
+
+    @classmethod
+    def open(cls, directory: Path | str, own_facets: Sequence[str] = ()) -> Self:
+        """Raises CrawlDirError if there is no index, or one of another schema version."""
+        directory = Path(directory)
+        return cls(*open_index(directory), directory, own_facets)
+
+    def seen_by(self, access: Access) -> Self:
+        """This index without the pages that ``access`` hides. All counts are over the other pages,
+        and hits have no score. If hosts have become restricted since the link texts were taken in,
+        all link texts are left out."""
+        if access.restricted == ():
+            return self
+        limited = copy(self)
+        limited.access = access
+        if not covered(access.restricted, restricted_of(self.directory)):
+            limited._link_texts = False
+            limited._of_all = limited.ranking(Boosts())
+        return limited
+
+    def beside(self, directories: Sequence[Path]) -> Self:
+        """This index as one of a crawl's workers, each of which may know that a page of another
+        worker is not reached."""
+        other = copy(self)
+        other._beside = directories
+        return other
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether no page is hidden, and none would be of another host."""
+        with self.reading() as reader:
+            return not self.is_limited(reader)
+
+    def is_limited(self, reader: tantivy.Searcher) -> bool:
+        return self.access.is_limited or isinstance(reader, Limited)
+
+    def narrowing(self, filters: Filters) -> dict[str, Query]:
+        """The queries of filters, by name."""
+        return filters.queries(self.schema, self.unreached_query())
+
+    @property
+    def unreached(self) -> Unreached:
+        """Which pages were not reached at their last visit; as of the last `reading`."""
+        return self.newest.unreached
+
+    def unreached_query(self) -> Query | None:
+        """All of these pages; None: there are none."""
+        newest = self.newest
+        if newest.unreached and newest.unreached_query is None:
+            newest.unreached_query = newest.unreached.query(self.schema)
+        return newest.unreached_query
+
+    def unreached_places(self, reader: tantivy.Searcher) -> Collection[tuple[int, int]]:
+        """Where these pages are in the index; looked up once a commit, 10 us a page."""
+        newest, wanted = self.newest, self.unreached_query()
+        if wanted is None:
+            return ()
+        if newest.unreached_places is None:
+            every = statistics(reader)
+            number = max(1, count_of(every, wanted))
+            found = every.search(wanted, number, count=False).hits
+            newest.unreached_places = frozenset(
+                (address.segment_ord, address.doc) for _, address in found
+            )
+        return newest.unreached_places
+
+    def stored_of(
+        self, reader: tantivy.Searcher, address: DocAddress, *, whole: bool = False
+    ) -> dict[str, Any]:
+        """The stored fields of a page, with the title that is shown; of a very long text what
+        a hit is made of, unless ``whole``."""
+        stored = stored_fields(reader.doc(address), self._packed, beginning=not whole)
+        if not self._link_texts:
+            stored.pop("named", None)
+        stored["title"] = shown_title(stored)
+        stored.setdefault("own", {})
+        stored.pop("named", None)
+        return stored
+
+    def get(self, key: str) -> Document | None:
+        """The page with this canonical URL, or None."""
+        key = key.encode("utf-8", "replace").decode()
+        query = Query.term_query(self._index.schema, "key", key)
+        with self.reading() as reader:
+            hits = reader.search(query, 1, count=False).hits
+            if not hits:
+                return None
+            stored = self.stored_of(reader, hits[0][1], whole=True)
+        for name in ("core", "contents", "apart", "breaks"):
+            stored.pop(name, None)
+        return Document(
+            normalized=stored.pop("key"),
+            text=stored.pop("body"),
+            rest=stored.pop("rest", ""),
+            fetched=stored.pop("fetched").timestamp(),
+            modified=seconds_of(stored.pop("modified", None)),
+            fields=stored.pop("own"),
+            sections=[Section(*one) for one in stored.pop("sections", ())],
+            **stored,
+        )
+
+    def completions(self, typed: str, limit: int, until: float) -> list[tuple[str, int]]:
+        """Texts of links and titles that begin with the typed text, in lower case, and how many
+        pages have each, most first. Text without accents finds accents too; with accents,
+        those that have the same come before others. 0.2 ms; where very many begin so, who asks
+        first has some of them ``until`` then (`time.monotonic`): completions.py."""
+        found = dict[str, int]()
+        with self.reading() as reader:
+            for asked in self._beginnings(reader, typed, limit):
+                if len(found) >= limit:
+                    break
+                for term, pages in self._labels.most_frequent(asked, until):
+                    found.setdefault(_closed(shown_label(term)), pages)
+        return [*found.items()][:limit]
+
+    def look_ahead(self, typed: str, limit: int) -> None:
+        """Begin to look for the `completions` of the next question."""
+        with self.reading() as reader:
+            for asked in self._beginnings(reader, typed, limit)[:1]:
+                self._labels.look_ahead(asked)
+
+    def _beginnings(self, reader: tantivy.Searcher, typed: str, limit: int) -> list[Asked]:
+        head = typed_head(typed)
+        if len(head) < SHORTEST_HEAD or not self._link_texts:
+            return []
+
+        def pages(label: str) -> int:
+            if isinstance(reader, Limited):
+                return reader.doc_freq("labels", label)
+            # of a page that is gone a text may still be there
+            return count_of(reader, Query.term_query(self.schema, "labels", label))
+
+        return [
+            Asked(
+                beginning,
+                limit,
+                self.newest.seen,
+                self.access if isinstance(reader, Limited) else None,
+                _looks_through(reader, self._pages_of_all()),
+                pages,
+                partial(self._titles, reader, beginning),
+                at_once=self._pages_of_all() <= SMALL,
+            )
+            for beginning in dict.fromkeys((head, without_accents(head)))
+        ]
+
+    def _titles(self, reader: tantivy.Searcher, head: str) -> tuple[Iterator[str], bool]:
+        """Labels that begin with ``head``, of pages with the first of these in the alphabet, 50 of
+        each segment of the index; and whether there are other pages."""
+        first = Query.phrase_prefix_query(self.schema, "labels", [head])
+        hits = reader.search(first, TITLES, count=False, weight_by_field="prior").hits
+        labels = (title_label(self.stored_of(reader, address)["title"]) for _, address in hits)
+        of_head = (
+            one for one in labels if one.startswith(head) or without_accents(one).startswith(head)
+        )
+        return of_head, len(hits) == TITLES
+
+    def words(self, text: str) -> list[str]:
+        """The words of ``text`` as the index writes them."""
+        return self._of_all.words(text)
+
+    def occurrences(self, word: str) -> int:
+        """Pages that match ``word`` (see `words`), in the field with most of them, or another form
+        of it."""
+        with self.reading() as reader:
+            terms = self.ranking_alone.terms(word)
+            terms += [("exact", form) for form in self._seen_stems.forms(word)]
+            return max(reader.doc_freq(field, term) for field, term in terms)
+
+    def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
+        """Pages with each exact word; words without pages are left out."""
+        with self.reading() as reader:
+            counted = {word: reader.doc_freq(field, word) for word in words}
+        return {word: count for word, count in counted.items() if count}
+
+    def has_side_by_side(self, words: Sequence[str]) -> bool:
+        """Whether a page has several words side by side; looked up once a commit, 0.1 ms. False
+        where each is on more than `OFTEN` pages: that takes long to find out, and says little."""
+        key = self.access, tuple(words)
+        with self.reading() as reader:
+            known = self.newest.side_by_side
+            if key not in known:
+                if len(known) >= _REMEMBERED:
+                    known.clear()
+                having = min(reader.doc_freq("exact", word) for word in words)
+                phrase = Query.phrase_query(self.schema, "exact", list(words))
+                known[key] = 0 < having <= OFTEN and count_of(reader, phrase) > 0
+            return known[key]
+
+    def few_beginning_with(
+        self, head: str, most: int, *, exactly: bool = False
+    ) -> list[str] | None:
+        """The words that begin with ``head``, None where they are more than ``most``. Unless
+        ``exactly``, few of them may be words of pages that are not seen, so look up in
+        `frequencies` what is shown. Tantivy looks through all of them (80 ms for 200,000), so heads
+        of too many are remembered until the index has fewer pages."""
+        with self.reading() as reader:
+            crowded = self.access, head, most
+            pages = self._crowded.get(crowded)
+            if pages is not None and pages <= self.documents():
+                return None
+            words = statistics(reader).terms_with_prefix("exact", head, limit=most + 1)
+            if isinstance(reader, Limited) and (exactly or len(words) > most):
+                words = reader.terms_with_prefix("exact", head, limit=most + 1)
+            if len(words) > most:
+                self._crowded[crowded] = self.documents()
+                return None
+            return [word for word, _ in words]
+
+    def languages(self, hosts: int) -> dict[str, dict[str, int]]:
+        """Pages by language of the ``hosts`` hosts with most pages."""
+        with self.reading() as reader:
+            return languages_by_host(reader, hosts)
+
+    def count(self) -> int:
+        """Pages in the index."""
+        with self.reading() as reader:
+            return reader.num_docs
+
+    def documents(self) -> int:
+        """Pages with the deleted ones not yet merged away, which count in BM25 too; for a reader
+        who does not see all pages those that are seen."""
+        with self.reading() as reader:
+            return reader.num_docs if isinstance(reader, Limited) else self._pages_of_all()
+
+    def _pages_of_all(self) -> int:
+        """Pages with the deleted ones, seen or not."""
+        if self.newest.documents is None:
+            meta = json.loads(self._meta.read_bytes())
+            self.newest.documents = sum(segment["max_doc"] for segment in meta["segments"])
+        return self.newest.documents
+
+    def dates(self) -> Dates:
+        """The dates of the oldest and the newest page; 6 ms for a million pages, once a commit."""
+        with self.reading() as reader:
+            known = self.newest.dates
+            if self.access not in known:
+                known[self.access] = date_span(reader)
+            return known[self.access]
+
+    @property
+    def schema(self) -> tantivy.Schema:
+        return self._index.schema
+
+    @property
+    def ranking_alone(self) -> Ranking:
+        """By what the reader sees."""
+        if self.access is EVERYTHING:
+            return self._of_all
+        with self.reading() as reader:
+            if not isinstance(reader, Limited):
+                return self._of_all
+            known = self.newest.rankings
+            key = self.access, self._link_texts
+            if key not in known:
+                known[key] = self.ranking(GlobalIdf([Statistics.of(reader, 0)]).boosts(0))
+            return known[key]
+
+    def ranking(self, boosts: Boosts) -> Ranking:
+        """For this index as one of several."""
+        return Ranking(
+            self._index.schema,
+            self._seen_stems,
+            boosts,
+            link_texts=self._link_texts,
+            unreached=self.unreached_query,
+        )
+
+    @property
+    def _seen_stems(self) -> Stems:
+        """They know the words of pages that the reader sees."""
+        if self.access is EVERYTHING:
+            return self._stems
+        with self.reading() as reader:
+            if not isinstance(reader, Limited):
+                return self._stems
+            known = self.newest.stems
+            if self.access not in known:
+                known[self.access] = self._stems.looking_in(reader)
+            return known[self.access]
+
+    @contextmanager
+    def reading(self) -> Iterator[tantivy.Searcher]:
+        """The newest commit; Tantivy's errors become ours."""
+        try:
+            if (held := self.newest.held) is not None:
+                yield self._limited(held)
+                return
+            meta = self._meta.stat()
+            seen = (meta.st_mtime_ns, meta.st_ino)  # each commit renames a new file into place
+            if seen != self.newest.seen:
+                self._index.reload()
+                self._stems.look_in(self._index.searcher())
+                self.newest.renew(seen)
+            marks = [_stamp(path / UNREACHED_FILE) for path in self._beside]
+            if marks != self.newest.marks:
+                self.newest.mark(marks, map(Unreached.read, self._beside))
+            yield self._limited(self._index.searcher())
+        except (ValueError, OSError) as error:
+            raise CrawlDirError(f"{self.directory}: cannot read the index: {error}") from error
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            raise CrawlDirError(f"{self.directory}: the index cannot answer this") from error
+
+    @contextmanager
+    def one_commit(self) -> Iterator[None]:
+        """Many questions to the commit that is the newest one now: to look for a newer one takes
+        longer than most answers."""
+        newest = self.newest
+        with self.reading():
+            held = None if newest.held is not None else self._index.searcher()
+            newest.held = newest.held or held
+            try:
+                yield
+            finally:
+                if held is not None:
+                    newest.held = None
+
+    def _limited(self, reader: tantivy.Searcher) -> tantivy.Searcher:
+        """The commit as the reader may see it: all questions to the index pass here."""
+        if self.access is EVERYTHING:
+            return reader
+        known = self.newest.limited
+        if self.access not in known:
+            hidden = self.access.hidden(reader, self.schema)
+            known[self.access] = hidden and Limited(
+                reader, self.schema, hidden, self._pages_of_all()
+            )
+        return cast("tantivy.Searcher", known[self.access] or reader)
+
+
+Stamp: TypeAlias = tuple[int, int] | None
+"""By which a file is known again."""
+
+
+def _stamp(path: Path) -> Stamp:
+    """None: there is no such file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
+
+
+class Newest:
+    """Facts about the commit that was read last, for all readers."""
+
+    def __init__(self) -> None:
+        self.held: tantivy.Searcher | None = None
+        self.renew(None)
+        self.mark([], ())
+
+    def renew(self, seen: Stamp) -> None:
+        """For a commit, which is known again by ``seen``."""
+        self.seen = seen
+        self.limited: dict[Access, Limited | None] = {}
+        self.stems: dict[Access, Stems] = {}
+        self.rankings: dict[tuple[Access, bool], Ranking] = {}
+        self.documents: int | None = None
+        self.side_by_side: dict[tuple[Access, tuple[str, ...]], bool] = {}
+        self.dates: dict[Access, Dates] = {}
+        self.copies: dict[Access, dict[int, int]] = {}
+        self.likenesses: dict[Access, Likenesses] = {}
+        self.unreached_places: Collection[tuple[int, int]] | None = None
+
+    def mark(self, seen: Sequence[Stamp], unreached: Iterable[Unreached]) -> None:
+        """For files with marks, which are known again by ``seen``."""
+        self.marks = list(seen)
+        self.unreached = reduce(or_, unreached, Unreached())
+        self.unreached_query: Query | None = None
+        self.unreached_places = None
+
+
+def _looks_through(reader: tantivy.Searcher | Limited, pages: int) -> LookThrough:
+    """``pages`` with those that are gone, which Tantivy counts where there is no filter."""
+    look = partial(reader.terms_with_prefix, "labels")
+    if not isinstance(reader, Limited) and reader.num_docs < pages:
+        look = partial(look, filter_query=Query.all_query())
+    return lambda head, most: look(head, limit=most)
+
+
+def typed_head(typed: str) -> str:
+    """The typed text in the form of labels."""
+    return " ".join(normalized(typed).lower().split())
+
+
+def _closed(text: str) -> str:
+    """A label with the bracket that it lost at its end."""
+    return text + ")" * (text.count("(") - text.count(")"))
