@@ -1,4 +1,4 @@
-"""Scanned pages; tests/extraction/documents/test_readers.py runs tesseract."""
+"""Scanned pages; test_second_reader.py runs tesseract itself."""
 
 from __future__ import annotations
 
