@@ -214,6 +214,11 @@ def table(rooms: Rooms, ways: Sequence[Way]) -> Iterator[tuple[str, str]]:
         "product files without `__init__.py` / lines of all",
         f"{len(named)} / {lines_of(product):,}",
     )
+    optional = [path for path in product if path.is_relative_to(PACKAGE / "plugins")]
+    yield (
+        "of these lines: the core / plugins",
+        f"{lines_of(product) - lines_of(optional):,} / {lines_of(optional):,}",
+    )
     yield (
         "rooms / floors / circles / imports that run up",
         f"{rooms.count} / {rooms.floors} / {len(rooms.circles)} / {len(rooms.up)}",

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,6 +27,10 @@ from tests.support.servers.nginx import NGINX, Nginx
 from tests.support.servers.redis import REDIS_SERVER, RedisServer
 from tests.support.servers.scripted import Route, ScriptedServer
 
+collect_ignore = (
+    [] if find_spec("pyarrow") else ["test_shown_commands.py", "pipelines/outbox/test_sql.py"]
+)
+"""Without extras: the docs show commands that need some, and PostgreSQL needs psycopg."""
 NICE = 15
 """Of tests that give way to those that measure time."""
 hypothesis.settings.register_profile("untimed", deadline=None)

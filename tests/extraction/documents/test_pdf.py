@@ -2,13 +2,12 @@
 
 import base64
 import io
-import re
 import zlib
 
 import pikepdf
 import pytest
 
-from larmspider.extraction.documents import ocr, parts, pdf_objects
+from larmspider.extraction.documents import parts, pdf_objects
 from larmspider.items import Page
 from tests.support.documents import corpus
 from tests.support.documents.pdf_file import (
@@ -350,16 +349,3 @@ def test_a_cut_or_overwritten_pdf_ends_in_text_or_an_outcome():
         except parts.Unread:
             continue
         assert page.text or not page.unread
-
-
-# Scans.
-
-
-def test_notes_of_a_scanned_page_do_not_make_it_one_of_text(monkeypatch):
-    page = read(annotated(b"/Subtype/Text/Contents(checked)").replace(b"(drawn) Tj", b"        "))
-    assert page.text == "\nchecked"
-    assert ocr.is_wanted(page)
-    monkeypatch.setattr(ocr, "_text_of", lambda *_: "scanned words")
-    ocr.read_scans(one_page(b""), page, "eng", float("inf"))
-    assert re.split("\n", page.text) == ["scanned words", "checked"]
-    assert not ocr.is_wanted(page)
