@@ -170,7 +170,7 @@ def test_did_you_mean_leads_to_results(site: Served) -> None:
     """A word that no page has becomes one that some have: at once, and where what was typed is
     wanted, at a click."""
     corrected = site.get("/search?q=expences")
-    assert "Searched instead for: expenses" in corrected.text
+    assert "Showing results for expenses" in corrected.text
     assert marked(corrected) == {"expenses"}
     exact = LexborHTMLParser(corrected.text).css_first(".note a").attributes["href"]
     page = LexborHTMLParser(site.get(exact).text)

@@ -112,7 +112,7 @@ TARGETS = {
     "/search?q=siren&type=pdf&since=2001-01-01": ("ab 01.01.2001", 200),
     "/search?q=siren&sort=date": ("Geordnet nach", 200),
     "/search?q=zzyzzx": ("Es wurde keine Seite gefunden", 200),
-    "/search?q=expences": ("Gesucht wurde stattdessen: expenses", 200),
+    "/search?q=expences": ("Gezeigt werden Ergebnisse für expenses", 200),
     "/search?q=title:": ("title: braucht einen Wert", 400),
     "/search?q=siren&type=exe": ("ist unbekannt", 400),
     "/search?q=" + "x" * 1_001: ("1.000 Zeichen sind", 400),

@@ -112,7 +112,7 @@ def files(tmp_path: Path) -> Path:
         (SEED, {"DOWNLOAD_TLS_MIN_VERSION": "TLSv1.3", "DOWNLOAD_TLS_MAX_VERSION": "TLSv1.2"},
          ["DOWNLOAD_TLS_MAX_VERSION=TLSv1.2: expected DOWNLOAD_TLS_MIN_VERSION=TLSv1.3"]),
         (SEED, {"LARM_DIR": "x" * 300}, ["LARM_DIR=", "cannot be written: File name too long"]),
-        (SEED, {"strat": "x"}, ["-a strat=x is no argument", "start, restrict"]),
+        (SEED, {"strat": "x"}, ["unknown argument strat: did you mean start?", "start, restrict"]),
     ],
 )  # fmt: skip
 def test_says_what_was_wrong_and_begins_nothing(

@@ -111,7 +111,7 @@ def test_what_is_merged_costs_three_fetches_and_is_told_apart(
     merged = server.url("/page7.html")
     told = scrapy("explain", "--dir", "crawl", merged, cwd=tmp_path).out
     why = f"same page as {server.url('/Page7.html')}, by the path-case rule, proven 3 times here"
-    assert f"merged     {why}" in " ".join(told.split(" ")).replace("\n", " ")
+    assert f"merged       {why}" in " ".join(told.split(" ")).replace("\n", " ")
     assert "URL: merged" in told
     body = scrapy("page", "--dir", "crawl", merged, cwd=tmp_path).out
     assert "page /page7.html says" in body

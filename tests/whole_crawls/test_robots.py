@@ -385,4 +385,4 @@ def test_a_refusal_by_robots_txt_has_its_reason(scripted_server: Start, tmp_path
     ran = crawl(server.url(), tmp_path)
     lines = records(tmp_path / "crawl" / "fetch.log")
     assert {line["url"]: line["result"] for line in lines}[server.url("/no")] == "robots"
-    assert ", 1 refused by robots.txt, a store or the operator, " in ran.out
+    assert ", 1 refused (robots.txt, a store or the operator)" in ran.out

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from larmspider.pipelines.outbox.receiver import AwayError, BatchError, Sent, Unfit
 from larmspider.pipelines.outbox.sender import MAX_SECS, Sender, StoppedError, dead_log
 from larmspider.pipelines.outbox.spool import FOLDER, Cursor, Entry, read_entries
-from tests.support.crawling import PROJECT
-from tests.support.spooled import ShelfReceiver, page, removed, spooled
+from tests.support.spooled import ShelfReceiver, page, spooled
 
 
 class Sending:
@@ -220,19 +218,3 @@ def test_a_body_that_is_gone_is_a_dead_letter(tmp_path: Path) -> None:
     cursor = sending()
     assert (cursor.sent, cursor.dead) == (10, 1)
     assert "pagefile_0.pfl" in sending.dead[0][3]
-
-
-def test_the_receiver_that_the_docs_show(tmp_path: Path) -> None:
-    """It writes bodies, rejects what has no digest, and leaves removals alone."""
-    text = (PROJECT / "docs" / "stores.md").read_text("utf-8")
-    (shown,) = re.findall(r'```python\n(""".*?)```', text, re.DOTALL)
-    found: dict[str, Any] = {"__name__": "shelf"}
-    exec(shown, found)
-    end = spooled(tmp_path, page("a", b"A", digest="aa"), page("b", b"B"), removed("c"))
-    receiver = found["ShelfReceiver"].from_settings({"SHELF": tmp_path / "shelf"})
-    Sender(receiver, tmp_path / FOLDER, lambda _: True).send_up_to(end.offset)
-    assert [(one.name, one.read_bytes()) for one in (tmp_path / "shelf").iterdir()] == [
-        ("aa", b"A")
-    ]
-    (line,) = (tmp_path / FOLDER / dead_log("ShelfReceiver")).read_text().splitlines()
-    assert line.split("\t")[3] == "it has no digest"
