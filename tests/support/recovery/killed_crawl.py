@@ -161,11 +161,11 @@ class KilledCrawl:
         self._check_commit()
         return False
 
-    def start_fails(self) -> str:
-        """A run that must be refused with status 1: the line that says why."""
+    def start_fails(self, expected: int = 1) -> str:
+        """Start a run that must be refused with a status, and return the line that says why."""
         process = self._process(None, 0)
         status, self.log = process.wait(RUN_SECS), self._said.read_text("utf-8")
-        assert status == 1, self.log
+        assert status == expected, self.log
         return self.log.strip().split("\n")[-1]
 
     def _process(self, kill: Kill | None, file_limit: int) -> Forked:
