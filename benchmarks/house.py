@@ -1,6 +1,6 @@
 """The measures of the house: how large the package is, how its rooms import, and what a page meets.
 
-    python -m benchmarks.house               # the table of ARCHITECTURE.md
+    python -m benchmarks.house               # the table of docs/internals/measures.md
     python -m benchmarks.house --files       # and which files lie between two stored pages
 
 A room is a folder of larmspider/, or a module that lies loose in it; benchmarks/ counts as one. The
@@ -205,7 +205,7 @@ def crawl() -> list[Way]:
 
 
 def table(rooms: Rooms, ways: Sequence[Way]) -> Iterator[tuple[str, str]]:
-    """Each measure of ARCHITECTURE.md, and its value in this checkout."""
+    """Each measure of docs/internals/measures.md, and its value in this checkout."""
     product, tests = sources(PACKAGE), sources(ROOT / "tests")
     named = [path for path in product if path.name != "__init__.py"]
     folders = Counter(path.parent for path in named)

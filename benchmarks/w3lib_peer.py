@@ -2,7 +2,7 @@
 
     python -m benchmarks.w3lib_peer DIR      # DIR/whatwg-url, DIR/html5lib-encoding
 
-The figures stand in ARCHITECTURE.md, "Libraries that we use less than you might expect".
+The figures are in docs/internals/libraries.md.
 """
 
 from __future__ import annotations

@@ -126,8 +126,7 @@ class LarmCommand(ScrapyCommand):
             word = self.words_may_begin_with_a_dash and not arg.startswith("--") and len(arg) > 2
             if arg.startswith("-") and arg != "-" and not word and not _NEGATIVE.fullmatch(arg):
                 raise ConfigError(
-                    f"{arg}: no such option; --help names those that there are, and behind --"
-                    " nothing is an option"
+                    f"unknown option {arg} (see --help; write -- before words that begin with -)"
                 )
 
     @abstractmethod

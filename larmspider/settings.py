@@ -36,7 +36,7 @@ LARM_DIR = "crawl"
 
 # Its mode, in octal, and what files in it have of that: 0750 lets a group read, 0770 lets it run
 # `scrapy serve` and other commands too. Empty: as the umask says; 0700 where `LARM_SITES_FILE`
-# holds credentials (docs/sites.md#who-may-see-what-was-fetched).
+# holds credentials (docs/sign-in.md#who-may-see-what-was-fetched).
 LARM_DIR_MODE = ""
 
 # `yes`: start over, deleting the crawl that `LARM_DIR` holds, and with `REDIS_URL` the one in
@@ -76,7 +76,7 @@ LARM_REFRESH_RUN = ""
 # its `REDIS_DECODE_RESPONSES` has no effect.
 
 # The Redis in which workers share a crawl. The URL holds a password, so give it by the environment:
-# others can read command lines, scrapyd's list of jobs and its log (docs/operations.md).
+# others can read command lines, scrapyd's list of jobs and its log (docs/deploy.md).
 REDIS_URL = os.environ.get("REDIS_URL", "")
 
 # The name of this worker, which writes to `LARM_DIR/<name>`: 1 to 64 of a-z, 0-9, `.`, `_`, `-`.
@@ -99,8 +99,8 @@ LARM_BATCH_URLS = 1000
 # and holds in memory (65,536 in all partitions at most).
 LARM_LOCAL_QUEUE = 256
 
-# A worker that Redis has not heard of for so many seconds is replaced by the others
-# (docs/workers.md#leases). At least 1; the same for all workers.
+# Seconds without a sign of life in Redis until other workers take over a worker's hosts
+# (docs/workers.md#when-a-worker-stops-or-dies). At least 1; the same for all workers.
 LARM_LEASE_SECS = 15.0
 
 # At the end of the crawl wait for seeds in `<spider>:start_urls`, for ever.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from hashlib import sha1
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.settings import Settings
@@ -19,8 +21,10 @@ from larmspider.extraction.documents.reading import Unread
 from larmspider.frontier.politeness import KINDS
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.fetch_log import BY_KIND
+from larmspider.pipelines.outbox.receiver import AwayError, Sent
 from larmspider.reports.explain import filters
 from larmspider.urls import media_types
+from tests.support import spooled
 from tests.support.crawling import FAST, scrapy
 from tests.support.servers.scripted import ScriptedServer
 
@@ -92,14 +96,15 @@ EXAMPLES = re.findall(
     (DOCS.parent / "CONTRIBUTING.md").read_text("utf-8"),
     re.MULTILINE | re.DOTALL,
 )
-"""CONTRIBUTING.md's: a filter, a store, the settings that add both, a format and its line."""
+"""CONTRIBUTING.md's, in the order of the page."""
+DRAFTS, LANGUAGE_LOG, SHELF, GUIDE_SETTINGS, SUBTITLES, FORMATS_LINE = EXAMPLES
 
 
 def test_the_format_of_the_guide_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """By the list of formats, as any other."""
-    (tmp_path / "subtitles_example.py").write_text(EXAMPLES[3], "utf-8")
+    (tmp_path / "subtitles_example.py").write_text(SUBTITLES, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    mime, names, module = eval(EXAMPLES[4], {"_APART": ""})
+    mime, names, module = eval(FORMATS_LINE, {"_APART": ""})
     assert len(media_types.FORMATS[0]) == len((mime, names, module))
     monkeypatch.setitem(media_types._READERS, mime, f"{module}_example")
     monkeypatch.setitem(media_types._BY_EXTENSION, names, mime)
@@ -115,7 +120,7 @@ def test_the_format_of_the_guide_is_read(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_the_filter_of_the_guide_does_something() -> None:
     """No other filter has rejected its URLs before."""
     code: dict[str, object] = {"__name__": "example"}
-    exec(EXAMPLES[0], code)
+    exec(DRAFTS, code)
     drafts = code["DraftsFilter"]
     assert isinstance(drafts, type)
     assert issubclass(drafts, UrlFilter)
@@ -131,17 +136,14 @@ def test_the_filter_of_the_guide_does_something() -> None:
 def test_the_examples_of_the_guide_work_in_a_crawl(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
-    """As they stand, by a settings module of their own: drafts are rejected, languages logged."""
-    names = ("drafts", "language_log", "guide_settings")
-    for name, code in zip(names, EXAMPLES[: len(names)], strict=True):
+    """As they stand, by a settings module of their own: drafts are rejected, languages logged, and
+    the receiver gets each page."""
+    files = {"drafts": DRAFTS, "language_log": LANGUAGE_LOG, "shelf": SHELF}
+    for name, code in (files | {"guide_settings": GUIDE_SETTINGS}).items():
         (tmp_path / f"{name}.py").write_text(code)
     html = {"Content-Type": "text/html"}
-    server = scripted_server(
-        {
-            "/": (200, html, b"<html lang=de><a href=/a>a</a><a href=/drafts/b>b</a>"),
-            "/a": (200, html, b"<html lang=en>a"),
-        }
-    )
+    bodies = [b"<html lang=de><a href=/a>a</a><a href=/drafts/b>b</a>", b"<html lang=en>a"]
+    server = scripted_server({"/": (200, html, bodies[0]), "/a": (200, html, bodies[1])})
     settings = [option for name, value in FAST.items() for option in ("-s", f"{name}={value}")]
     start = ["-a", f"start={server.url('/')}"]
     ran = scrapy(
@@ -151,6 +153,25 @@ def test_the_examples_of_the_guide_work_in_a_crawl(
     assert "'larm/drafts/rejected': 1" in ran.err
     written = (tmp_path / "crawl" / "languages.log").read_text("utf-8")
     assert written == f"{server.url('/')}\tde\n{server.url('/a')}\ten\n"
+    shelf = {path.name: path.read_bytes() for path in (tmp_path / "shelf").iterdir()}
+    assert shelf == {sha1(body).hexdigest(): body for body in bodies}
+
+
+def test_the_receiver_of_the_guide_refuses_and_forgets(tmp_path: Path) -> None:
+    """A page without a digest is rejected, a removal is no page, and a folder that cannot be made
+    is a receiver that is away."""
+    code: dict[str, Any] = {"__name__": "example"}
+    exec(SHELF, code)
+    receiver = code["ShelfReceiver"].from_settings(Settings({"SHELF": str(tmp_path / "shelf")}))
+    receiver.connect()
+    items = spooled.page("a"), spooled.removed("b"), spooled.page("c", digest="c0")
+    sent = receiver.send(spooled.entries(tmp_path / "crawl", *items))
+    assert sent == Sent({0: "no digest"})
+    assert [path.name for path in receiver.folder.iterdir()] == ["c0"]
+    (tmp_path / "file").touch()
+    receiver.folder = tmp_path / "file" / "shelf"
+    with pytest.raises(AwayError):
+        receiver.connect()
 
 
 def test_no_stats_key_is_written_out_in_the_code() -> None:
@@ -188,7 +209,7 @@ def test_modules_that_are_named_exist(page: Path) -> None:
         for path in top.rglob("*.py")
     ]
     known = {"/" + path.relative_to(project).as_posix() for path in files} | {"/setup.py"}
-    examples = {"drafts.py", "language_log.py", "subtitles.py"}
+    examples = {"drafts.py", "language_log.py", "shelf.py", "subtitles.py"}
     examples |= {f"larmspider/plugins/languages/{name}.py" for name in ("__init__", "store")}
     for name in set(re.findall(r"[\w/]+\.py\b", page.read_text("utf-8"))) - examples:
         assert any(path.endswith(f"/{name}") for path in known), name

@@ -64,6 +64,7 @@ ELSEWHERE = {
     r"scrapy traps": "tests/reports/test_traps.py",
     r"unshare .*silent_names": "tests/hostile/test_cases.py",
     r"python -m pytest tests/hostile": "a run of the tests",
+    r"python -m tests\.test_words": "tests/test_words.py",
     r"openssl rand|openssl pkcs12|chmod 600|curl -V": "other programs, as their manuals have it",
 }
 """Beginnings of commands, and where they are run. A path of a test has to exist."""
@@ -174,6 +175,21 @@ def test_the_index_is_asked_from_python_as_shown(
     code = textwrap.dedent(text[text.index("    from larmspider") : text.index("An open Searcher")])
     monkeypatch.chdir(crawled)
     exec(code.replace("http://wiki.example/vpn", site.url("/vpn")), {})
+
+
+def test_a_crawl_is_read_from_python_as_shown(
+    site: ScriptedServer,
+    crawled: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """docs/export.md, "From Python"."""
+    code = (PROJECT / "docs" / "export.md").read_text("utf-8").split("```")[1]
+    code = code.removeprefix("python\n").replace('host="*.wiki.example", ', "")
+    monkeypatch.chdir(crawled)
+    exec(code.replace("http://wiki.example/Start", site.url("/Start")), names := dict[str, Any]())
+    assert names["page"].title == "Start"
+    assert "your first login" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(

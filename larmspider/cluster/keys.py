@@ -1,4 +1,4 @@
-"""The names of everything in Redis, and the partition of a host or URL (docs/workers.md).
+"""The names of everything in Redis, and the partition of a host or URL (docs/internals/workers.md).
 
 keys = Keys("intranet", 256)
 keys.partition_of("wiki:80")              # 171, of 0..255

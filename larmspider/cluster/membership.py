@@ -38,8 +38,8 @@ KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",
     "ended", "runs", "load", "moves", "refresh",
 )  # fmt: skip
-"""Behind ``<crawl>:{crawl}:``; docs/workers.md says what each holds. Scripts get the commit record
-of a worker too."""
+"""Behind ``<crawl>:{crawl}:``; docs/internals/workers.md says what each holds. Scripts get the
+commit record of a worker too."""
 PARTITIONS = 4_096
 """Those of a new crawl, where LARM_BLOCKS is 0."""
 MAX_PARTITIONS = 16_384

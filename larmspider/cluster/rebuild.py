@@ -10,9 +10,9 @@ is refused. bring() and complete() may be killed at any time, and called again.
 
 bring() copies records. Of two records of a URL the newer one stays, and the worker that has the
 other page is told that it counts no more. complete() makes partitions of the records: queues,
-visited tables, counters, lists of spellings (docs/workers.md). If the worker that has a page has
-not brought its directory, the URL of the page is queued again. Workers find everything else again:
-each judges the links of its pages at its next start, and queues those that are unknown.
+visited tables, counters, lists of spellings (docs/internals/workers.md). If the worker that has a
+page has not brought its directory, the URL of the page is queued again. Workers find everything
+else again: each judges the links of its pages at its next start, and queues those that are unknown.
 
 Records lie in keys of their own until then, one for each partition: ``rebuild_visits``,
 ``rebuild_entries``, ``rebuild_merged``, ``rebuild_hosts``, ``rebuild_stale`` and
@@ -166,7 +166,7 @@ class Rebuild:
             for key in self._link.client.scan_iter(match=pattern, count=_AT_ONCE):
                 raise ConfigError(
                     f"Redis at {where} is not empty, it has {key.decode('utf-8', 'replace')} of a"
-                    f" crawl {prefix!r}: --rebuild fills an empty one (docs/workers.md says how to"
+                    f" crawl {prefix!r}: --rebuild fills an empty one (docs/redis.md says how to"
                     " delete what is left)"
                 )
 

@@ -157,7 +157,7 @@ PART_BYTES = 16 << 20
 """A longer value goes to Redis in parts. A Redis that takes less says so: RedisLink.part_bytes."""
 REBUILD = (
     "fill an empty Redis from the workers' directories with `scrapy workers --rebuild`"
-    " (docs/workers.md, Rebuild)"
+    " (docs/redis.md, Rebuild)"
 )
 NO_EVICTION = "noeviction"
 SET_NO_EVICTION = (

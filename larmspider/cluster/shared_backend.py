@@ -8,9 +8,10 @@
     backend.forward_links(keys)                     # links to URLs that were forwarded before
     backend.add(backend.take_inbox())               # what others found for it; take_links()
 
-Hosts are divided into partitions, and a partition has one owner (docs/workers.md). The owner has a
-copy of its partitions on its own disk, the same files as without Redis, and asks only these. Redis
-gets the changes of each commit before the disk does (commit.py), and is right where they differ.
+Hosts are divided into partitions, and a partition has one owner (docs/internals/workers.md). The
+owner has a copy of its partitions on its own disk, the same files as without Redis, and asks only
+these. Redis gets the changes of each commit before the disk does (commit.py), and is right where
+they differ.
 """
 
 from __future__ import annotations

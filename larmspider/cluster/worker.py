@@ -4,7 +4,7 @@
     frontier = ... worker.backend ...            # taken up from the last commit
     worker.begin(frontier)                       # the first partitions, if some are free
     ...                                          # partitions come and go, a commit each
-    await worker.leave()                         # docs/workers.md
+    await worker.leave()                         # docs/internals/workers.md
 
 The heartbeat is a thread; Redis is asked in threads; what changes the frontier is done on the event
 loop, while no checkpoint is under way.

@@ -152,7 +152,7 @@ def _show(lists: Mapping[str, Sequence[Row]], dead: Sequence[DeadHost], samples:
             print(f"  and {one.pages - len(one.samples):,} more")
         print(f"  scrapy deletes --approve {printable(one.host)}")
     if not lists and not dead:
-        print("No page waits to be taken out.")
+        print("Nothing pending.")
     for name, rows in lists.items():
         print(f"{printable(name)}: {counted(len(rows), 'page')} wait{'' if rows[1:] else 's'}")
         reasons = [*dict.fromkeys(row.page.why for row in rows)]

@@ -1,7 +1,7 @@
 """What a directory holds: a crawl that runs, one that ended, one that was killed, or none.
 
 >>> RunState.of(Path("crawl")).sentence
-'This crawl ended (finished) at 2026-01-31T12:00:00Z.'
+'Finished at 2026-01-31T12:00:00Z.'
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ class RunState:
         began, ended = str(manifest.get("began") or ""), str(manifest.get("ended") or "")
         reason = str(manifest.get("end") or "")
         if is_locked(path / LOCK):
-            return cls(State.RUNNING, f"This crawl runs; it began at {began}.", began)
+            return cls(State.RUNNING, f"Running since {began}.", began)
         if reason:
-            sentence = f"This crawl ended ({reason}) at {ended}."
+            how = "Finished" if reason == "finished" else f"Ended ({reason})"
+            sentence = f"{how} at {ended}."
             return cls(State.ENDED, sentence, began, ended, reason)
         sentence = (
             f"This crawl, begun at {began}, was killed: no process runs it, and it did not record"

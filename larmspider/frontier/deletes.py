@@ -124,7 +124,7 @@ _IN_WORDS = {
     Observation.SOFT_404: "an error page",
     Observation.MOVED_TO_ONE: "moved to the page of many",
 }
-_KEPT = re.compile("[;:] kept")
+_KEPT = re.compile("[;:] (?:kept|removed after)")
 _STATUS = {404: Observation.MISSING, 410: Observation.GONE} | dict.fromkeys(
     (401, 403, 407, 451), Observation.LOCKED
 )
@@ -199,19 +199,19 @@ def is_confirmed(record: FetchRecord) -> bool:
 
 
 def _sentence(seen: Observation, times: int, over: float, rule: Rule, *, delete: bool) -> str:
-    """``missing 2 times over 1.0 days; kept until it was missing 3 times over 2 days``."""
+    """``missing 2 times over 1.0 days; removed after 3 times over 2 days``."""
     said = in_words(seen)
     so_far = f"{said} {counted(times, 'time')} over {over / DAY:.1f} days"
     if delete or rule.confirmations == 1:
         return so_far if rule.confirmations > 1 else str(seen)
     least = f"{counted(rule.confirmations, 'time')} over {counted(round(rule.spread / DAY), 'day')}"
-    return f"{so_far}; kept until it was {said} {least}"
+    return f"{so_far}; removed after {least}"
 
 
 def approved(reason: str) -> str:
-    """Why a page leaves that was to be kept by this reason, and that somebody has approved.
+    """The reason for a removal that an operator approved before its time.
 
-    >>> approved("missing 1 time over 0.0 days; kept until it was missing 3 times over 2 days")
+    >>> approved("missing 1 time over 0.0 days; removed after 3 times over 2 days")
     'missing 1 time over 0.0 days; approved by the operator'
     >>> approved("locked: kept, however often")
     'locked; approved by the operator'

@@ -200,12 +200,12 @@ class Evidence:
         if self.logins and self.logins >= LEAST_WALL * self.answers and is_walled:
             yield (
                 f"{name} asks for a login on {_of(self.logins, self.answers, 'answer')}; login or"
-                " auth in LARM_SITES_FILE signs in (docs/sites.md)"
+                " auth in LARM_SITES_FILE signs in (docs/sign-in.md)"
             )
         if self.wall_at_start and is_walled:
             yield (
                 f"{name} asks for a login on the first page, which has few links; login or auth in"
-                " LARM_SITES_FILE signs in (docs/sites.md)"
+                " LARM_SITES_FILE signs in (docs/sign-in.md)"
             )
         if self.moved and self.moved >= LEAST_WALL * self.answers:
             yield (
@@ -295,7 +295,7 @@ class Evidence:
         if self.forms >= most:
             yield (
                 f"{name} has a form and no links on {_of(self.forms, self.pages, 'page')}; a crawl"
-                " fills in none: cookies or login in LARM_SITES_FILE (docs/sites.md), or start"
+                " fills in none: cookies or login in LARM_SITES_FILE (docs/sign-in.md), or start"
                 " behind it"
             )
 
@@ -313,7 +313,7 @@ class Evidence:
         if self.redirects:
             yield (
                 f"{name} redirects {counted(self.redirects, 'URL')} and shows no page; if it waits"
-                " for a cookie, cookies or login in LARM_SITES_FILE has it (docs/sites.md)"
+                " for a cookie, cookies or login in LARM_SITES_FILE has it (docs/sign-in.md)"
             )
         if self.robots_failed:
             yield (
@@ -334,7 +334,7 @@ class Evidence:
         )
         advice = "look at the start URL"
         if self.errors.keys() & _LOGIN_ERRORS:
-            advice = "auth, cookies or login in LARM_SITES_FILE may be needed (docs/sites.md)"
+            advice = "auth, cookies or login in LARM_SITES_FILE may be needed (docs/sign-in.md)"
         elif min(self.errors) >= 500:
             advice = "the server fails: run the same command when it works again"
         return f"{name} answers {said}; {advice}"
@@ -363,7 +363,7 @@ _ADVICE = {
     "refused": "look at the port of the start URL, and whether the server runs",
     "tls": "tls in LARM_SITES_FILE may be needed (docs/sites.md)",
     "address": "LARM_ALLOW_ADDRESSES lets it through",
-    "login": "look at login in LARM_SITES_FILE (docs/sites.md)",
+    "login": "look at login in LARM_SITES_FILE (docs/sign-in.md)",
 }
 
 

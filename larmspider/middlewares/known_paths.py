@@ -9,7 +9,7 @@ same format (a copy of the packaged one is a good start):
     url   [?&]id=  except /commit/    not where the second expression is found
     host  *.ads.example               a host pattern with * and ?
 
-On hosts with a login (docs/sites.md) URLs that act are refused as well (urls/acting.py), whatever
+On hosts with a login (docs/sign-in.md) URLs that act are refused as well (urls/acting.py), whatever
 the file says.
 
 Each page may link to a login that comes back to it, as /login?next=/page/7 (urls/signing_in.py).

@@ -302,8 +302,8 @@ def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:
 
 def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explanation) -> Verdict:
     if isinstance(url_filter, VisitedFilter):
-        met = "met already; further links to it are not followed"
-        return Verdict(url_filter.name, "pass", met if explanation.visited else "not met yet")
+        met = "known already"
+        return Verdict(url_filter.name, "pass", met if explanation.visited else "not known yet")
     try:
         reason = url_filter.reject_link(link, page)
     except Exception as error:  # noqa: BLE001 - as in a crawl: whatever a filter raises rejects

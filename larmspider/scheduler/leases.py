@@ -259,7 +259,7 @@ class RequestConverter:
             self._warned = True
             logger.warning(
                 "A Request to %s has credentials in its headers, which LARM_DIR/frontier keeps in"
-                " the clear: LARM_SITES_FILE is the place for them (docs/sites.md)",
+                " the clear: LARM_SITES_FILE is the place for them (docs/sign-in.md)",
                 entry.host,
             )
         if request.dont_filter and payload and not request.meta.get(SEED):

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
@@ -98,9 +99,10 @@ class IntranetSpider(Spider):
             if name in ARGUMENTS:
                 crawler.settings.set(ARGUMENTS[name], value, priority="cmdline")
             elif not name.startswith("_"):  # scrapyd passes _job
+                near = get_close_matches(name, ARGUMENTS, 1)
+                meant = f"did you mean {near[0]}? " if near else ""
                 raise ConfigError(
-                    f"-a {name}={value} is no argument of this spider: expected one of"
-                    f" {', '.join(ARGUMENTS)}"
+                    f"unknown argument {name}: {meant}Expected one of {', '.join(ARGUMENTS)}"
                 )
         if "threads" in kwargs:
             options.as_integer("threads", kwargs["threads"], minimum=1)

@@ -109,11 +109,10 @@ def state_of(run_state: RunState, gauges: Gauges | None) -> str:
 def state_text(run_state: RunState, gauges: Gauges | None) -> str:
     """The state of a crawl in a sentence."""
     if gauges is not None and gauges.broken:
-        return f"This crawl breaks off: {gauges.broken}."
+        return f"Stopping after an error: {gauges.broken}."
     if gauges is not None and gauges.paused:
         sentence = run_state.sentence
-        more = sentence.removeprefix("This crawl runs")
-        return f"This crawl is paused{more if more != sentence else '. ' + sentence}"
+        return f"Paused. {sentence}"
     if gauges is not None and gauges.waiting:
         return f"{run_state.sentence} It is {gauges.waiting}."
     return run_state.sentence

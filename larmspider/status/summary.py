@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
 from larmspider.formatting import counted, size
-from larmspider.frontier.deletes import DAY, TABLE, Observation, in_words
+from larmspider.frontier.deletes import DAY, TABLE, Observation
 from larmspider.frontier.shortfall import SHOWN
 from larmspider.items import Outcome
 from larmspider.status.freshness import requests_by_purpose, requests_in_words
@@ -226,38 +226,38 @@ class Summary:
         """The last lines of a crawl: about this run, then all of it. One of many workers counts
         what it has stored itself, then the hosts that it has at the end."""
         reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
-        yield f"{'ended':<9} {'broken' if self.broken else self.reason}{reached}"
+        yield f"{'ended':<11} {'broken' if self.broken else self.reason}{reached}"
         if self.refresh:
             yield from self._refreshed()
         by_whom = " by this worker in this run" if self.shared else ""
         files = "without" if self.bytes is None else f"{size(self.bytes)} in"
         yield (
-            f"{'stored':<9} {counted(self.pages, 'page')}{by_whom}, {files} {self.bodies_in}"
+            f"{'stored':<11} {counted(self.pages, 'page')}{by_whom}, {files} {self.bodies_in}"
             f" ({_listed(self.statuses, 'HTTP ')}) in {self.directory}"
         )
         yield (
-            f"{'rejected':<9} {counted(sum(self.rejected.values()), 'link')}"
-            f" ({_listed(self.rejected)}); {self.known:,} more led to pages already known"
+            f"{'rejected':<11} {counted(sum(self.rejected.values()), 'link')}"
+            f" ({_listed(self.rejected)}); {self.known:,} links to known pages"
         )
         told = f", each with its reason in {self.directory / 'fetch.log'}"
         yield (
-            f"{'failed':<9} {counted(sum(self.failed.values()), 'URL')} ({_failures(self.failed)})"
+            f"{'failed':<11} {counted(sum(self.failed.values()), 'URL')} ({_failures(self.failed)})"
             f"{told if any(self.failed.values()) and self.has_fetch_log else ''}"
         )
         if unread := {key: n for key, n in self.unread.items() if key != Outcome.BINARY}:
             yield (
-                f"{'unread':<9} {counted(sum(unread.values()), 'document')}"
+                f"{'unread':<11} {counted(sum(unread.values()), 'document')}"
                 f" ({_listed(unread)}); stored, and found by title and link texts"
             )
         if binary := self.unread.get(Outcome.BINARY, 0):
             yield (
-                f"{'binary':<9} {counted(binary, 'file')}: programs, fonts, pictures, sound and"
+                f"{'binary':<11} {counted(binary, 'file')}: programs, fonts, pictures, sound and"
                 " films; stored, and found by name and link texts"
             )
         if self.requisites:
             ended = {state: self.requisites.get(state, 0) for state in _ENDS}
             yield (
-                f"{'besides':<9} {counted(sum(ended.values()), 'requisite')} of pages"
+                f"{'besides':<11} {counted(sum(ended.values()), 'requisite')} of pages"
                 f" ({_listed(ended)}): images, styles and scripts"
             )
         for label, (name, (sent, dead, waiting)) in zip(
@@ -265,75 +265,91 @@ class Summary:
         ):
             refused = f", {counted(dead, 'dead letter')} (outbox/{name}.dead.log)" if dead else ""
             left = f", {waiting:,} wait: scrapy outbox --send sends them" if waiting else ""
-            yield f"{label:<9} {sent:,} to {name}{refused}{left}"
-        count = self.urls.get
+            yield f"{label:<11} {sent:,} to {name}{refused}{left}"
         if self.urls:
-            whose = "hosts that it has now, by whichever worker and run"
-            label, of = ("its hosts", f" of {whose}") if self.shared else ("in all", "")
-            yield (
-                f"{label:<9} {counted(count('discovered', 0), 'URL')}{of}:"
-                f" {count('stored', 0):,} stored,"
-                f" {count('refused', 0):,} refused by robots.txt, a store or the operator,"
-                f" {count('failed', 0):,} failed"
-            )
-        if merged := count("merged", 0):
-            which = f" ({'; '.join(self.rules)})" if self.rules else ""
-            yield (
-                f"{'merged':<9} {counted(merged, 'URL')} whose page has another URL{which};"
-                " scrapy links --aliases lists them"
-            )
+            yield from self._known()
         if self.scripts:
             yield (
-                f"{'empty':<9} without JavaScript: {self.scripts}; render = true in"
+                f"{'empty':<11} without JavaScript: {self.scripts}; render = true in"
                 " LARM_SITES_FILE runs it"
             )
         if self.logins:
-            yield f"{'waits':<9} {self.logins}"
+            yield f"{'waits':<11} {self.logins}"
         for line in self.shortfalls[:SHOWN]:
-            yield f"{'little':<9} {line}"
+            yield f"{'little':<11} {line}"
         if (more := len(self.shortfalls) - SHOWN) > 0:
-            yield f"{'little':<9} {counted(more, 'more host')}: scrapy report names them"
-        yield from self._left(count("queued", 0))
+            yield f"{'little':<11} {counted(more, 'more host')}: scrapy report names them"
+        yield from self._left(self.urls.get("queued", 0))
+
+    def _known(self) -> Iterator[str]:
+        """All known URLs by what became of them; the numbers add up."""
+        ended = {
+            state: self.urls.get(state, 0) for state in ("stored", "failed", "merged", "refused")
+        }
+        discovered = self.urls.get("discovered", 0)
+        waiting = discovered - sum(ended.values())
+        parts = [f"{ended['stored']:,} stored", f"{ended['failed']:,} failed"]
+        if waiting > 0:
+            parts.append(f"{waiting:,} not fetched ({', '.join(self._why_waiting(waiting))})")
+        if ended["merged"]:
+            parts.append(counted(ended["merged"], "duplicate"))
+        if ended["refused"]:
+            parts.append(f"{ended['refused']:,} refused (robots.txt, a store or the operator)")
+        hosts = "this worker's hosts: " if self.shared else ""
+        yield f"{'known':<11} {hosts}{counted(discovered, 'URL')}: {', '.join(parts)}"
+        if ended["merged"]:
+            which = f": {'; '.join(self.rules)}" if self.rules else ""
+            yield (
+                f"{'duplicates':<11} {counted(ended['merged'], 'URL')} (same page as another"
+                f" URL{which}); list: scrapy links --aliases"
+            )
+
+    def _why_waiting(self, waiting: int) -> Iterator[str]:
+        yield from ["page limit"] * bool(self.beyond_max_pages)
+        yield from ["budget"] * bool(self.beyond_host_budget)
+        yield from ["held"] * bool(self.held)
+        if waiting > self.beyond_max_pages + self.beyond_host_budget + self.held:
+            yield "queued"
 
     def _refreshed(self) -> Iterator[str]:
         """The lines of a refresh: observations, removed and new pages, what waits, what is next."""
         due = self.next_refresh.get("due", "")
         seen = {word: number for word, number in self.visits.items() if word != "not_asked"}
         if due and not self.pages and not any(seen.values()):
-            yield f"{'refresh':<9} nothing was due (next: {due})"
+            yield f"{'refresh':<11} nothing was due (next: {due})"
             due = ""
         else:
             for number, line in enumerate(visited(self.visits, self.pages, self.spent)):
-                yield f"{'' if number else 'refresh':<9} {line}"
+                yield f"{'' if number else 'refresh':<11} {line}"
         for name in ("left", "dead", "came", "waits"):
             if text := self.next_refresh.get(name, ""):
-                yield f"{name:<9} {text}"
+                yield f"{name:<11} {text}"
         if due:
-            yield f"{'next':<9} {due}"
+            yield f"{'next':<11} {due}"
 
     def _left(self, queued: int) -> Iterator[str]:
         """URLs that are still queued, by what they need."""
         if self.beyond_max_pages:
             yield (
-                f"{'left':<9} {counted(self.beyond_max_pages, 'URL')} beyond LARM_MAX_PAGES;"
+                f"{'left':<11} {counted(self.beyond_max_pages, 'URL')} beyond LARM_MAX_PAGES;"
                 " run the same command with a larger one to continue"
             )
         if self.beyond_host_budget:
             yield (
-                f"{'left':<9} {counted(self.beyond_host_budget, 'URL')} beyond the budgets of"
+                f"{'left':<11} {counted(self.beyond_host_budget, 'URL')} beyond the budgets of"
                 f" {counted(self.hosts_spent, 'host')} (LARM_HOST_MAX_PAGES, LARM_HOST_RULES);"
                 " run the same command with larger ones to continue"
             )
         if self.held:
             yield (
-                f"{'left':<9} {counted(self.held, 'URL')} held, as those like them gave nothing new"
+                f"{'left':<11} {counted(self.held, 'URL')} held: similar URLs had nothing new"
                 " (LARM_TRAPS, LARM_CLASS_PAGES); scrapy explain URL says why"
             )
         if left := queued - self.beyond_max_pages - self.beyond_host_budget - self.held:
             were = "was" if self.given_up == 1 else "were"
             hosts = f"; {counted(self.given_up, 'host')} {were} given up" if self.given_up else ""
             yield (
-                f"{'left':<9} {counted(left, 'URL')} still queued;"
+                f"{'left':<11} {counted(left, 'URL')} still queued;"
                 f" run the same command to continue{hosts}"
             )
 
@@ -355,8 +371,8 @@ def _after_a_break(why: str) -> str:
 
 
 def visited(visits: Mapping[str, int], new: int, spent: Mapping[str, int]) -> list[str]:
-    """What visits again have seen, ``new`` pages among it; requests for known pages, and how many
-    took none; all requests, by what they were ``spent`` on."""
+    """Lines about a refresh: observations with ``new`` pages, requests for known pages and known
+    pages that were not visited, and all requests by what they were ``spent`` on."""
     seen = {**visits}
     requests, not_asked = seen.pop("requests", 0), seen.pop("not_asked", 0)
     removed = seen.pop("removed", 0)
@@ -366,15 +382,13 @@ def visited(visits: Mapping[str, int], new: int, spent: Mapping[str, int]) -> li
     for word, number in ((word, seen[word]) for word in seen if word in words):
         if (rule := TABLE.get(Observation(word))) is not None and rule.confirmations > 1:
             days = counted(round(rule.spread / DAY), "day")
-            it, was = ("it", "was") if number == 1 else ("they", "were")
-            said = in_words(Observation(word))
-            word += f" (kept until {it} {was} {said} {rule.confirmations} times over {days})"
+            word += f" (removed after {rule.confirmations} such visits over {days})"
         parts.append(f"{number:,} {word}")
     parts += [f"{removed:,} removed"] * bool(removed) + [f"{same:,} as before"]
     return [
         ", ".join(parts),
         f"{counted(requests, 'request')} for known pages;"
-        f" {counted(not_asked, 'page')} not asked for",
+        f" {counted(not_asked, 'known page')} not visited",
         *filter(None, [requests_in_words(spent)]),
     ]
 

@@ -69,7 +69,7 @@ def _checked(seed: str, where: str) -> str:
         shown = _USERINFO.sub(r"\1***@", seed, count=1)
         raise ConfigError(
             f"{where}: {shown!r} is no seed: it holds a user name"
-            " or password, which belong in LARM_SITES_FILE (docs/sites.md);"
+            " or password, which belong in LARM_SITES_FILE (docs/sign-in.md);"
             " expected an absolute http or https URL without them"
         )
     try:

@@ -2,11 +2,11 @@
 
 4 workers: 812 pages (40.2/s), 1200 queued, 37 in flight, 3 failed, 512 MB
 
-atlas-1    1,204 pages stored, 31 refused, 2 failed
-atlas-2    1,187 pages stored, 12 refused, 0 failed
-in all     2,391 pages stored, 43 refused, 2 failed, in /home/me/crawl over all runs
-refresh    31 changed, 4 new, 2,356 as before
-           2,402 requests for known pages; 0 pages not asked for
+atlas-1     1,204 pages stored, 31 refused, 2 failed
+atlas-2     1,187 pages stored, 12 refused, 0 failed
+total       2,391 pages stored, 43 refused, 2 failed, in /home/me/crawl over all runs
+refresh     31 changed, 4 new, 2,356 as before
+            2,402 requests for known pages; 0 known pages not visited
 2 of 4 workers had nothing to do: 2 hosts
 
 Progress is the first line: the sums of the last lines of the workers' Monitor.log. Outcome is the
@@ -157,13 +157,13 @@ class Outcome:
 
     def lines(self) -> Iterator[str]:
         """The lines for the end of a crawl."""
-        width = max(9, *map(len, self.workers), 0)
+        width = max(11, *map(len, self.workers), 0)
         for name, counts in sorted(self.workers.items()):
             yield f"{name:<{width}} {_listed(counts)}"
         left = (
             f"; {self.left:,} still queued; run the same command to continue" if self.left else ""
         )
-        yield f"{'in all':<{width}} {_listed(self.total)}, in {self.root} over all runs{left}"
+        yield f"{'total':<{width}} {_listed(self.total)}, in {self.root} over all runs{left}"
         if self.refresh is not None:
             for number, line in enumerate(self._visited(self.refresh)):
                 yield f"{'' if number else 'refresh':<{width}} {line}"

@@ -212,7 +212,7 @@ def test_a_redis_that_has_a_crawl_is_refused(crawl):
     crawl.client.set(crawl.keys.crawl("description"), "{}")
     rebuild(crawl, "w1", "w2")
     kept = {key: crawl.client.dump(key) for key in crawl.client.keys("*")}
-    with pytest.raises(ConfigError, match=r"is not empty, it has .*\(docs/workers.md"):
+    with pytest.raises(ConfigError, match=r"is not empty, it has .*\(docs/redis.md"):
         rebuild(crawl, "w1")
     assert {key: crawl.client.dump(key) for key in crawl.client.keys("*")} == kept
 

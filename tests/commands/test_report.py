@@ -142,7 +142,7 @@ def test_languages_are_shown_beside_each_host(demo: tuple[Path, str]) -> None:
 def test_the_essence_is_printed(demo: tuple[Path, str]) -> None:
     """Without an option."""
     out = scrapy("report", cwd=demo[0]).out
-    assert "This crawl ended (finished)" in out
+    assert "Finished at " in out
     assert re.search(r"^rejected by +traps: \d+ targets$", out, re.MULTILINE)
     assert re.search(rf"^refused by +{REFUSED}: 2 targets$", out, re.MULTILINE)
     assert re.search(r"^stored +63 documents, ", out, re.MULTILINE)

@@ -33,7 +33,7 @@ def test_one_crawl(tmp_path: Path) -> None:
     crawl(path, end="finished", ended=ENDED)
     found = RunState.of(path)
     assert (found.state, found.reason, found.ended) == (State.ENDED, "finished", ENDED)
-    assert found.sentence == f"This crawl ended (finished) at {ENDED}."
+    assert found.sentence == f"Finished at {ENDED}."
 
 
 def test_a_directory_that_may_not_be_read(tmp_path: Path) -> None:

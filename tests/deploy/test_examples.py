@@ -104,7 +104,7 @@ def test_the_timer_visits_a_finished_crawl_again(scripted_server, tmp_path):
             command += values["ARGS"].split() if word == "$ARGS" else [whole]
         ran = scrapy(*command[1:], cwd=tmp_path)
         assert ran.status == 0, ran.err
-    assert "refresh   nothing was due (next: " in ran.out
+    assert "refresh     nothing was due (next: " in ran.out
 
 
 def test_stopping_a_node_tells_its_jobs_and_waits_for_them():

@@ -53,7 +53,7 @@ def test_a_scheduled_job_crawls_what_start_and_restrict_say(node, site, tmp_path
     assert f"from {node.folder}/eggs/larmspider/1.egg; LARM_DIR is {tmp_path / 'crawl'}" in log
     assert "is relative" not in log
     assert "is not what runs" not in log
-    assert f"stored    {PAGES + 1} pages" in log
+    assert f"stored      {PAGES + 1} pages" in log
 
 
 def test_a_cancelled_job_goes_on_where_it_was(node, site, tmp_path):
@@ -66,7 +66,7 @@ def test_a_cancelled_job_goes_on_where_it_was(node, site, tmp_path):
     kept = stored(crawl)
     assert 5 <= len(kept) <= PAGES
     log = node.log(first)
-    assert "ended     shutdown" in log
+    assert "ended       shutdown" in log
     assert "Traceback" not in log
     end = next(
         line
@@ -94,7 +94,7 @@ def test_sigterm_ends_a_job_as_cleanly(node, site, tmp_path):
     wait_until(lambda: lines(crawl / "store.log") >= 2, "two pages are stored")
     node.call("cancel", project=PROJECT, job=one, signal="TERM")
     wait_for(node, one, "finished")
-    assert "ended     shutdown" in node.log(one)
+    assert "ended       shutdown" in node.log(one)
     site.hurried = True
     again = job(node, site, crawl)
     wait_for(node, again, "finished")

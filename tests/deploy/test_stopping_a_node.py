@@ -41,10 +41,10 @@ def test_systemctl_stop_lets_each_job_take_its_last_checkpoint(site, egg, tmp_pa
         wait_until(lambda: lines(crawl / "store.log") >= 2, "two pages are stored")
         pid = node.read("listjobs")["running"][0]["pid"]
         node.stop(group=True)
-        wait_until(lambda: "in all " in job_log(node, one), "the job has ended")
+        wait_until(lambda: "known " in job_log(node, one), "the job has ended")
         wait_until(lambda: not Path(f"/proc/{pid}").exists(), "its process has")
         log = job_log(node, one)
-    assert "ended     shutdown" in log
+    assert "ended       shutdown" in log
     assert "Traceback" not in log
     assert "Traceback" not in node.own_log()
     goes_on(tmp_path / "node", site, crawl)
@@ -68,7 +68,7 @@ def test_a_container_stops_when_its_jobs_have(site, egg, tmp_path):
         one = job(node, site, crawl)
         wait_until(lambda: lines(crawl / "store.log") >= 2, "two pages are stored")
         assert node.stop() == 0
-        assert "ended     shutdown" in job_log(node, one)
+        assert "ended       shutdown" in job_log(node, one)
     goes_on(folder, site, crawl)
 
 

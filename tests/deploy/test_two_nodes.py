@@ -1,4 +1,4 @@
-"""Two scrapyd nodes behind nginx with TLS, as in docs/operations.md; scrapyd-deploy to both."""
+"""Two scrapyd nodes behind nginx with TLS, as in docs/deploy.md; scrapyd-deploy to both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/operations.md, "All of it on one machine", is run as it stands."""
+"""docs/internals/deploy.md, "All of it on one machine", is run as it stands."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SHOWN = [
     r"https://127\.34\.\d+\.2:6843/addversion\.json",
     r'"spiders": 1, "status": "ok"',
     r'"jobid": "demo", "status": "ok"',
-    r"INFO: ended     finished",
-    r"INFO: stored    63 pages",
+    r"INFO: ended       finished",
+    r"INFO: stored      63 pages",
     r"^401$",
     r"^403$",
     r"^OK$",
@@ -36,7 +36,7 @@ SHOWN = [
 
 
 def commands() -> str:
-    text = (PROJECT / "docs" / "operations.md").read_text("utf-8")
+    text = (PROJECT / "docs" / "internals" / "deploy.md").read_text("utf-8")
     walk = text[text.index("<!-- walk -->") : text.index("<!-- end of walk -->")]
     return textwrap.dedent(walk.partition("\n")[2])
 

@@ -66,7 +66,7 @@ def test_the_demo_is_kept_current_by_the_second_call(tmp_path: Path) -> None:
     assert first_crawl(tmp_path).returncode == 0
     again = first_crawl(tmp_path)
     assert again.returncode == 0, again.stderr
-    said = "1 changed, 1 new, 1 missing (kept until it was missing 3 times over 2 days)"
+    said = "1 changed, 1 new, 1 missing (removed after 3 such visits over 2 days)"
     assert said in again.stdout, again.stdout
 
 

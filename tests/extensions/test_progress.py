@@ -69,7 +69,7 @@ def test_a_terminal_shows_what_the_crawl_does(tmp_path: Path) -> None:
         assert "pages/s" not in terminal.all
         assert "slowest hosts" not in terminal.all
         assert not MONITOR.search(terminal.all)
-        assert "ended     finished" in terminal.all
+        assert "ended       finished" in terminal.all
         logged = re.findall(r"Crawled \(\d+\) <GET (\S+)>", terminal.all.replace("\n", ""))
         assert len(set(logged)) > 40
 

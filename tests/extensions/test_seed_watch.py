@@ -25,8 +25,8 @@ def test_a_seed_that_is_not_found_is_no_page(scripted_server: Start, tmp_path: P
     assert f"Seed {server.url('/gone')}: not found (HTTP 404)" in ran.err
     last = f"0 pages stored, 1 not found; {server.url('/gone')}: not found (HTTP 404)"
     assert ran.err.splitlines()[-1].endswith(last)
-    assert ran.out.splitlines()[1].startswith("stored    0 pages, ")
-    assert "in all    1 URL: 0 stored, 0 refused" in ran.out
+    assert ran.out.splitlines()[1].startswith("stored      0 pages, ")
+    assert "known       1 URL: 0 stored, 1 failed" in ran.out
 
 
 @pytest.mark.acceptance
@@ -46,7 +46,7 @@ def test_a_crawl_whose_seeds_cannot_be_had_ends(scripted_server: Start, tmp_path
     )
     assert f"{NOWHERE}: no such host: " in last
     assert f"; {NOBODY} and 1 more of its host: {words}" in last
-    assert "ended     no-seed" in ran.out
+    assert "ended       no-seed" in ran.out
     assert "4 URLs still queued; run the same command to continue" in ran.out
     assert json.loads((tmp_path / "crawl" / "crawl.json").read_text())["end"] == "no-seed"
 
@@ -75,5 +75,5 @@ def test_a_crawl_with_a_page_goes_on(scripted_server: Start, tmp_path: Path) -> 
     )  # fmt: skip
     assert ran.status == 0
     assert f"Seed {NOBODY}: connection refused" in ran.err
-    assert "stored    2 pages" in ran.out
-    assert "ended     finished" in ran.out
+    assert "stored      2 pages" in ran.out
+    assert "ended       finished" in ran.out

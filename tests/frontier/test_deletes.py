@@ -73,7 +73,7 @@ def test_a_clock_that_was_set_back_begins_the_count_anew() -> None:
 def test_what_was_seen_is_told_in_words() -> None:
     record = decide(STORED, Observation.MISSING, NOW).record
     assert decide(record, Observation.MISSING, NOW + DAY).reason == (
-        "missing 2 times over 1.0 days; kept until it was missing 3 times over 2 days"
+        "missing 2 times over 1.0 days; removed after 3 times over 2 days"
     )
     assert not decide(record, Observation.SAME, NOW).reason
     assert STORED.confirmations == 0

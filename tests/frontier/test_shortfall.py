@@ -56,7 +56,7 @@ CASES = {
     "login forms": (
         [page("/a", [link("http://wiki/help")], body=FORM)],
         "wiki asks for a login on all 1 answers;"
-        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+        " login or auth in LARM_SITES_FILE signs in (docs/sign-in.md)",
     ),
     "redirects to a login": (
         [
@@ -64,7 +64,7 @@ CASES = {
             page("/user/login", body=FORM),
         ],
         "wiki asks for a login on all 2 answers;"
-        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+        " login or auth in LARM_SITES_FILE signs in (docs/sign-in.md)",
     ),
     "shells": (
         [page(text="Loading ...", body=SHELL)],
@@ -83,17 +83,17 @@ CASES = {
     "forbidden": (
         [page("/", status=403)],
         "wiki answers 403 to all 1 URLs;"
-        " auth, cookies or login in LARM_SITES_FILE may be needed (docs/sites.md)",
+        " auth, cookies or login in LARM_SITES_FILE may be needed (docs/sign-in.md)",
     ),
     "a login at another host": (
         [page("/", [link("http://sso/adfs/ls/?wa=x", "scope", REDIRECT)], status=302, text="")],
         "wiki asks for a login on all 1 answers;"
-        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+        " login or auth in LARM_SITES_FILE signs in (docs/sign-in.md)",
     ),
     "a form for a login at another host": (
         [page(text="", body=b"<form action=http://sso/><input name='SAMLRequest' value=x></form>")],
         "wiki asks for a login on all 1 answers;"
-        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+        " login or auth in LARM_SITES_FILE signs in (docs/sign-in.md)",
     ),
     "a choice of logins": (
         [
@@ -104,7 +104,7 @@ CASES = {
             ),
         ],
         "wiki asks for a login on the first page, which has few links;"
-        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+        " login or auth in LARM_SITES_FILE signs in (docs/sign-in.md)",
     ),
     "a long login": (
         [
@@ -112,7 +112,7 @@ CASES = {
             *(page(f"/help/{n}") for n in range(4)),
         ],
         "wiki asks for a login on the first page, which has few links;"
-        " login or auth in LARM_SITES_FILE signs in (docs/sites.md)",
+        " login or auth in LARM_SITES_FILE signs in (docs/sign-in.md)",
     ),
     "a shell with links": (
         [
@@ -138,7 +138,7 @@ CASES = {
             page("/cookies", body=b"<form method=post><button>Accept</button></form>"),
         ],
         "wiki has a form and no links on all 1 pages; a crawl fills in none:"
-        " cookies or login in LARM_SITES_FILE (docs/sites.md), or start behind it",
+        " cookies or login in LARM_SITES_FILE (docs/sign-in.md), or start behind it",
     ),
     "nothing": (
         [page(text="", body=b" \n")],
@@ -163,7 +163,7 @@ CASES = {
     "redirects": (
         [page("/", [link("http://wiki/", "visited", REDIRECT)], status=302, text="")],
         "wiki redirects 1 URL and shows no page; if it waits for a cookie,"
-        " cookies or login in LARM_SITES_FILE has it (docs/sites.md)",
+        " cookies or login in LARM_SITES_FILE has it (docs/sign-in.md)",
     ),
     "forbidden but for the first page": (
         [
@@ -172,7 +172,7 @@ CASES = {
             page("/1", status=403),
         ],
         "wiki answers 403 to 2 of 3 URLs;"
-        " auth, cookies or login in LARM_SITES_FILE may be needed (docs/sites.md)",
+        " auth, cookies or login in LARM_SITES_FILE may be needed (docs/sign-in.md)",
     ),
     "type": (
         [page("/", mime="application/x-thing", text="")],

@@ -723,7 +723,7 @@ CONNECTIONS = [
 WIRE = [*LENGTHS, *CHUNKS, *CODINGS, *STATUS_LINES, *HEADERS, *CONNECTIONS]
 
 
-# All cases by hand, by the crawl that meets them; docs/hostile-web.md says what each ends in.
+# All cases by hand, by the crawl that meets them. docs/internals/hostile-web.md has their outcomes.
 
 
 GROUPS: dict[str, Sequence[Case]] = {

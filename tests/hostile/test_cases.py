@@ -59,10 +59,10 @@ def test_exceptions_are_of_replies_that_exist(suites: Path) -> None:
     assert EXCEPTIONS.keys() <= {case["test"] for case in curl_replies(suites)}
 
 
-# docs/hostile-web.md has each case under its heading, with its outcome.
+# docs/internals/hostile-web.md has each case under its heading, with its outcome.
 
 
-DOCS = Path(__file__).parents[2] / "docs" / "hostile-web.md"
+DOCS = Path(__file__).parents[2] / "docs" / "internals" / "hostile-web.md"
 
 
 def documented(heading: str) -> dict[str, str]:

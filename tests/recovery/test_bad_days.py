@@ -155,6 +155,4 @@ def test_what_the_brake_holds_leaves_when_it_is_approved(tmp_path: Path) -> None
             "It is back"
             in scrapy("page", "--dir", "crawl", server.url(f"/{back}"), cwd=tmp_path).out
         )
-        assert scrapy("deletes", "--dir", "crawl", cwd=tmp_path).out == (
-            "No page waits to be taken out.\n"
-        )
+        assert scrapy("deletes", "--dir", "crawl", cwd=tmp_path).out == ("Nothing pending.\n")

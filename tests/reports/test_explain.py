@@ -154,7 +154,7 @@ def test_the_frontier_is_asked_where_fetch_log_is_not_kept(
     assert ran.status == 0, ran.err
     assert not (tmp_path / "crawl" / "fetch.log").exists()
     assert re.search(
-        r"^failed    3 URLs \(1 not found, http-500 1, too-big 1\)$", ran.out, re.MULTILINE
+        r"^failed      3 URLs \(1 not found, http-500 1, too-big 1\)$", ran.out, re.MULTILINE
     )
 
     def explained(path: str, *options: str) -> str:
@@ -183,9 +183,7 @@ def test_the_frontier_is_asked_where_fetch_log_is_not_kept(
     assert found["/a"]["first_referrer"] == server.url()
     text = explained("/cut")
     assert re.search(r"^fetched +20\S+Z +too-big$", text, re.MULTILINE)
-    assert re.search(
-        r"^visited +pass +met already; further links to it are not followed$", text, re.MULTILINE
-    )
+    assert re.search(r"^visited +pass +known already$", text, re.MULTILINE)
     assert re.search(r"^found on +not known$", text, re.MULTILINE)
 
 
@@ -221,7 +219,7 @@ def test_the_link_that_was_followed_is_judged(
         "http://127.0.0.9:9/": ("unknown", "scope", server.url("/out")),
     }
     text = scrapy("explain", server.url("/deep"), cwd=tmp_path).out
-    assert re.search(r"^visited +pass +not met yet$", text, re.MULTILINE)
+    assert re.search(r"^visited +pass +not known yet$", text, re.MULTILINE)
     ran = scrapy(
         *("crawl", "intranet", "-a", f"start={server.url()}", "-s", "LARM_DIR=all"),
         *options[:-1], "DEPTH_LIMIT=2", cwd=tmp_path,

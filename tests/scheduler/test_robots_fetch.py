@@ -1,4 +1,4 @@
-"""What is fetched of a robots.txt. What the answers mean: docs/hostile-web.md."""
+"""How a robots.txt is fetched. docs/internals/hostile-web.md has the meaning of each answer."""
 
 from __future__ import annotations
 

@@ -52,9 +52,9 @@ def test_logs_and_index_are_readable_while_the_crawl_runs(
         child.kill()
         child.wait()
     assert child.returncode == 0
-    assert out.splitlines()[0] == "ended     shutdown"
+    assert out.splitlines()[0] == "ended       shutdown"
     stored = records(tmp_path / "crawl" / "store.log")
-    assert f"stored    {len(stored)} pages" in out
+    assert f"stored      {len(stored)} pages" in out
     assert hits(tmp_path) == len(stored)
     assert '"end": "shutdown"' in (tmp_path / "crawl" / "crawl.json").read_text("utf-8")
 

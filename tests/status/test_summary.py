@@ -26,7 +26,7 @@ def lines(**counters: object) -> list[str]:
 
 def test_a_run_with_nothing_to_do_says_when_something_is_due() -> None:
     found = lines(**{stats.REFRESH_NEXT: "29 Dec 02:22", stats.REFRESH_NOT_ASKED: 12})
-    assert found[0] == "refresh   nothing was due (next: 29 Dec 02:22)"
+    assert found[0] == "refresh     nothing was due (next: 29 Dec 02:22)"
 
 
 def test_a_refresh_says_what_left_and_came_what_waits_and_what_is_next() -> None:
@@ -41,10 +41,10 @@ def test_a_refresh_says_what_left_and_came_what_waits_and_what_is_next() -> None
     )
     assert "1 removed" in found[0]
     assert found[2:6] == [
-        "left      http://h/a (gone)",
-        "came      http://h/b",
-        "waits     3 pages of h:80 for `scrapy deletes`",
-        "next      29 Dec 02:22",
+        "left        http://h/a (gone)",
+        "came        http://h/b",
+        "waits       3 pages of h:80 for `scrapy deletes`",
+        "next        29 Dec 02:22",
     ]
 
 
@@ -54,7 +54,7 @@ def test_a_refresh_says_the_purposes_of_its_requests() -> None:
         stats.REFRESH_SPENT.format(purpose=Purpose.PROOF): 7,
     }
     said = "2,007 requests in all: 2,000 visits, 0 second looks, 7 proofs, 0 other"
-    assert lines(**counters)[2] == f"          {said}"
+    assert lines(**counters)[2] == f"            {said}"
 
 
 @pytest.mark.parametrize(

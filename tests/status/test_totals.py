@@ -54,14 +54,13 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
     """Filters by how much they rejected; links to known pages are not among them."""
     lines = summary_lines({})
     assert lines == [
-        "ended     finished",
-        "stored    1,190 pages, 3.0 MB in page files (HTTP 200 1,189, replaced 1) in /x",
-        "rejected  12 links (scope 9, traps 3); 4,000 more led to pages already known",
-        "failed    20 URLs (10 not found, http-503 8, dns 2), each with its reason in"
+        "ended       finished",
+        "stored      1,190 pages, 3.0 MB in page files (HTTP 200 1,189, replaced 1) in /x",
+        "rejected    12 links (scope 9, traps 3); 4,000 links to known pages",
+        "failed      20 URLs (10 not found, http-503 8, dns 2), each with its reason in"
         f" {Path('/x/fetch.log')}",
-        "in all    1,300 URLs: 1,190 stored, 0 refused by robots.txt, a store or the operator,"
-        " 20 failed",
-        "left      100 URLs still queued; run the same command to continue",
+        "known       1,300 URLs: 1,190 stored, 20 failed, 90 not fetched (queued)",
+        "left        100 URLs still queued; run the same command to continue",
     ]
 
 
@@ -70,8 +69,8 @@ def test_one_of_many_workers_says_what_its_numbers_are_of() -> None:
     own, alone = summary_lines({}, REDIS_URL="redis://127.0.0.1"), summary_lines({})
     assert own[1] == alone[1].replace("pages,", "pages by this worker in this run,")
     assert own[4] == (
-        "its hosts 1,300 URLs of hosts that it has now, by whichever worker and run:"
-        " 1,190 stored, 0 refused by robots.txt, a store or the operator, 20 failed"
+        "known       this worker's hosts: 1,300 URLs: 1,190 stored, 20 failed,"
+        " 90 not fetched (queued)"
     )
     assert own[:1] + own[2:4] + own[5:] == alone[:1] + alone[2:4] + alone[5:]
 
@@ -88,15 +87,15 @@ def summary_lines(
 def test_without_stores_the_frontier_says_what_was_stored() -> None:
     """No bytes, and no file that is not there; what failed is counted even so."""
     lines = summary_lines({}, {})
-    assert lines[1].startswith("stored    1,190 pages, without page files (HTTP 200 1,189,")
-    assert lines[3] == "failed    20 URLs (10 not found, http-503 8, dns 2)"
+    assert lines[1].startswith("stored      1,190 pages, without page files (HTTP 200 1,189,")
+    assert lines[3] == "failed      20 URLs (10 not found, http-503 8, dns 2)"
 
 
 def test_nothing_failed_points_nowhere() -> None:
     """No reason is to be found where there is none."""
     kinds = ("http-503", "http-404", "dns")
     counted = {f"larm/run/failed/{kind}": 0 for kind in kinds}
-    assert "failed    0 URLs (none)" in summary_lines(counted)
+    assert "failed      0 URLs (none)" in summary_lines(counted)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +127,9 @@ def test_what_is_left_says_what_it_needs(
 ) -> None:
     """The same command, or one with a larger budget."""
     lines = summary_lines(counted)
-    assert lines[0] == f"ended     {ended}"
+    assert lines[0] == f"ended       {ended}"
     for line, start in zip(lines[5:], left, strict=True):
-        assert line.startswith(f"left      {start}")
+        assert line.startswith(f"left        {start}")
 
 
 @pytest.mark.parametrize(

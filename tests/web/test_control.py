@@ -42,11 +42,11 @@ def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
         assert stands_still(crawl)
         assert crawl.gauges["paused"]
         overview = crawl.get("/").text
-        assert "This crawl is paused; it began at" in overview
+        assert "Paused. Running since" in overview
         assert "Not while it is paused." in overview
         found = crawl.get("/stats.json").json
         assert found["state"] == "paused"
-        assert found["sentence"].startswith("This crawl is paused; it began at")
+        assert found["sentence"].startswith("Paused. Running since")
         assert crawl.get("/healthz").json == {"status": "ok", "crawl": "paused"}
         before = crawl.gauges["pages"]
         crawl.act("resume")
@@ -55,7 +55,7 @@ def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
         assert crawl.process.wait(120) == 0
     acts = (crawl.directory / "control.log").read_text().splitlines()
     assert [line.split("\t")[2] for line in acts] == ["pause", "resume", "stop"]
-    assert "ended     shutdown" in crawl.said
+    assert "ended       shutdown" in crawl.said
     assert "Control: pause" in crawl.said
     assert not (crawl.directory / "web.json").exists()
 
@@ -504,7 +504,7 @@ def test_a_window_that_is_left_open_says_that_the_crawl_is_gone(
     browser.look()
     browser.open(f"{crawl.url}/")
     browser.until(lambda: browser.find("#live").is_displayed(), "the mark that it is live")
-    assert browser.text("#condition").startswith("This crawl runs")
+    assert browser.text("#condition").startswith("Running since")
     crawl.act("stop")
     assert crawl.process.wait(120) == 0
     told = r"No more updates: .* as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\."

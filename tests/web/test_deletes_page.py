@@ -37,7 +37,7 @@ def test_a_list_is_shown_and_approved_as_it_was_shown(
     shutil.copytree(demo_crawl, crawl)
     host = host_of(CrawlDir(crawl).seeds[0])
     site = served(crawl)
-    assert "No page waits." in site.get("/deletes").text
+    assert "Nothing pending." in site.get("/deletes").text
     wait_for(crawl, host, 30)
     signed = {"Authorization": f"Bearer {TOKEN}"}
 

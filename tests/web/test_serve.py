@@ -79,7 +79,7 @@ def test_an_empty_directory_stays_empty(tmp_path: Path) -> None:
 def test_a_finished_crawl(demo_crawl: Path, tmp_path: Path) -> None:
     """The overview in figures; nothing to control, however one asks."""
     with serving(tmp_path, "--dir", str(demo_crawl)) as (said, url):
-        assert re.fullmatch(r"This crawl ended \(finished\) at \S+Z\.", said)
+        assert re.fullmatch(r"Finished at \S+Z\.", said)
         assert re.sub(r"T([\d:]+)Z", r" \1", said) in request(url + "/").text
         found = request(url + "/stats.json").json
         assert found["state"] == "ended"
@@ -122,7 +122,7 @@ def test_a_running_crawl_is_shown_and_controlled_through_its_own_server(
     with Crawling(tmp_path, server.url("/")) as crawl:
         crawl.until(lambda: crawl.gauges["counters"].get("larm/checkpoint/count", 0) > 3, "some")
         with serving(tmp_path) as (said, url):
-            assert said.startswith("This crawl runs; it began at ")
+            assert said.startswith("Running since ")
             assert request(url + "/stats.json").json["numbers"]["pages"] > 0
             headers = {"Authorization": f"Bearer {crawl.token}"}
             got = request(url + "/control/pause", "POST", headers, {"x": ""})

@@ -274,7 +274,7 @@ def test_a_failed_fetch_is_counted_and_logged(scripted_server: Start, tmp_path: 
         "http://127.0.0.1:9/": "refused",
         server.url("/big"): "too-big",
     }
-    assert "failed    4 URLs" in ran.out
+    assert "failed      4 URLs" in ran.out
     assert "Traceback" not in ran.err
 
 

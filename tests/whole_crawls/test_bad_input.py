@@ -144,7 +144,7 @@ def test_a_crawl_that_stored_nothing_fails(tmp_path: Path) -> None:
     """Nobody answers at the seed: status 1, and the summary says why."""
     ran = crawl(SEED, tmp_path, ROBOTSTXT_OBEY="0", LARM_RETRY_TIMES="0")
     assert ran.status == 1
-    assert "failed    1 URL (refused 1)" in ran.out
+    assert "failed      1 URL (refused 1)" in ran.out
 
 
 def test_a_seed_outside_restrict_is_named(tmp_path: Path) -> None:

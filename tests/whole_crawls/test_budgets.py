@@ -35,7 +35,7 @@ def test_a_host_has_a_budget(scripted_server: Start, tmp_path: Path) -> None:
     for _ in range(2):
         ran = crawl(seeds, tmp_path, LARM_HOST_MAX_PAGES="4", **PLAIN)
         assert ran.status == 0
-        assert "left      18 URLs beyond the budgets of 2 hosts" in ran.out
+        assert "left        18 URLs beyond the budgets of 2 hosts" in ran.out
         assert "run the same command to continue" not in ran.out
         assert [len(server.log) for server in servers] == [4, 4]
     assert len(stored(tmp_path)) == 8
@@ -58,8 +58,8 @@ def test_a_crawl_has_a_budget(scripted_server: Start, tmp_path: Path) -> None:
     assert ran.status == 0
     assert len(stored(tmp_path)) == 5
     assert len(server.log) == 5
-    assert "ended     finished; LARM_MAX_PAGES is reached\n" in ran.out
-    assert "left      8 URLs beyond LARM_MAX_PAGES; run the same" in ran.out
+    assert "ended       finished; LARM_MAX_PAGES is reached\n" in ran.out
+    assert "left        8 URLs beyond LARM_MAX_PAGES; run the same" in ran.out
     assert crawl(server.url(), tmp_path, **PLAIN).status == 0
     assert len(stored(tmp_path)) == 13
     assert len(server.log) == 13
@@ -92,7 +92,7 @@ def test_a_host_is_asked_in_its_hours(scripted_server: Start, tmp_path: Path) ->
     now = {"127.0.0.2": {"window": [hour, (hour + 1) % 24]}, "*": {"window": [0, 24]}}
     settings = {"LARM_HOST_RULES": json.dumps(now), "CLOSESPIDER_TIMEOUT": "3"}
     ran = crawl(f"{closed.url()} {opened.url()}", tmp_path, **PLAIN, **settings)
-    assert "ended     closespider_timeout" in ran.out, "it would have waited"
+    assert "ended       closespider_timeout" in ran.out, "it would have waited"
     assert closed.log == []
     assert len(opened.log) == 4
     settings["LARM_HOST_RULES"] = "{}"

@@ -115,7 +115,7 @@ def test_a_document_may_be_larger_than_a_page(crawled: tuple[Path, str]) -> None
 
 def test_the_summary_counts_what_was_not_read(crawled: tuple[Path, str]) -> None:
     ran = (crawled[0] / "said").read_text("utf-8")
-    assert "unread    5 documents (too-large 2, " in ran
+    assert "unread      5 documents (too-large 2, " in ran
 
 
 def test_a_part_is_printed_by_its_name(crawled: tuple[Path, str]) -> None:

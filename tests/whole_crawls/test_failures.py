@@ -80,7 +80,7 @@ def test_a_failure_has_its_kind_and_its_attempts(failed: Crawled, name: str) -> 
     assert (found.state, found.reason) == (UrlState.FAILED, kind)
     by_url = results(failed.folder)
     assert (by_url[server.url()], by_url[server.url("/bad")]) == ("200", kind)
-    [summary] = re.findall(r"^failed    7 URLs \((.*?)\)", failed.ran.out, re.MULTILINE)
+    [summary] = re.findall(r"^failed      7 URLs \((.*?)\)", failed.ran.out, re.MULTILINE)
     number = sum(other == kind for _, other, _ in FAILURES.values())
     assert f"{kind} {number}" in summary.split(", ")
 
@@ -97,7 +97,7 @@ def test_a_server_that_is_not_there(tmp_path: Path, url: str, kind: str) -> None
     found = visit(tmp_path, url)
     assert found is not None
     assert found.reason == kind
-    assert f"failed    1 URL ({kind} 1)" in ran.out
+    assert f"failed      1 URL ({kind} 1)" in ran.out
 
 
 def test_a_certificate_that_nobody_signed(scripted_server: Start, tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_the_last_server_error_is_a_page_that_failed(
     assert (found.state, found.status) == (UrlState.FAILED, status)
     assert found.reason == f"http-{status}"
     assert "'larm/frontier/failed': 1" in ran.err
-    assert re.search(r"^stored    1 page, .*\(HTTP 200 1\)", ran.out, re.MULTILINE)
-    assert f"failed    1 URL (http-{status} 1), each with its reason in" in ran.out
+    assert re.search(r"^stored      1 page, .*\(HTTP 200 1\)", ran.out, re.MULTILINE)
+    assert f"failed      1 URL (http-{status} 1), each with its reason in" in ran.out
     assert results(tmp_path)[server.url("/bad")] == str(status)
 
 

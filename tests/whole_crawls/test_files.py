@@ -66,7 +66,7 @@ def test_all_files_of_a_share_are_found_and_nothing_else(share: Path) -> None:
     (share / "plans" / "new.txt").write_text("a new crane")
     (share / "start.html").unlink()
     ran = crawl(share, "-a", "refresh=all")
-    assert "1 new, 1 missing (kept until" in ran.out, ran.out
+    assert "1 new, 1 missing (removed after" in ran.out, ran.out
     assert found(share, "next", "year") == ["budget.txt"]
     assert found(share, "crane") == ["list.csv", "new.txt"]
 
@@ -90,7 +90,7 @@ def test_a_rejected_link_of_a_listing_is_counted_once(share: Path) -> None:
     within = f"file://{share}(/|/start.html)?$"
     ran = crawl(share, "-sLARM_SITEMAPS=yes", f"-arestrict={within}")
     assert ran.status == 0, ran.err
-    assert "rejected  4 links (scope 4)" in ran.out, ran.out
+    assert "rejected    4 links (scope 4)" in ran.out, ran.out
 
 
 def test_no_page_of_the_web_chooses_a_file(share: Path) -> None:

@@ -276,10 +276,10 @@ def test_the_password_of_a_real_wiki_changes_midway(tmp_path: Path) -> None:
         titles = stored(tmp_path)
         assert 0 < len(before) < len(wiki.documents())
         assert "login expired" in scrapy("hosts", cwd=tmp_path).out
-        assert "waits     127.0.0.1:" in (tmp_path / "log").read_text(), "in the summary"
+        assert "waits       127.0.0.1:" in (tmp_path / "log").read_text(), "in the summary"
         ran = crawl_with(text, wiki.seed, tmp_path)
         assert stored(tmp_path) == titles
-        assert "waits     127.0.0.1:" in ran.out
+        assert "waits       127.0.0.1:" in ran.out
         assert "login refused: the form came back" in ran.out
         links = (one["to-page"] for one in records(tmp_path / "crawl" / "links.log"))
         left = (one for one in links if wiki.document_of(one) in wiki.documents() - before)

@@ -107,11 +107,11 @@ def test_what_is_merged_costs_three_fetches_and_is_told_apart(
     reasons = [r["message"] for r in records(tmp_path / "crawl" / "fetch.log") if r["message"]]
     assert len(reasons) == 3
     assert all("same page as http" in reason for reason in reasons)
-    assert "merged    20 URLs whose page has another URL (path-case proven on 1 host)" in ran.out
+    assert "duplicates  20 URLs (same page as another URL: path-case proven on 1 host)" in ran.out
     merged = server.url("/page7.html")
     told = scrapy("explain", "--dir", "crawl", merged, cwd=tmp_path).out
     why = f"same page as {server.url('/Page7.html')}, by the path-case rule, proven 3 times here"
-    assert f"merged       {why}" in " ".join(told.split(" ")).replace("\n", " ")
+    assert f"merged     {why}" in " ".join(told.split(" ")).replace("\n", " ")
     assert "URL: merged" in told
     body = scrapy("page", "--dir", "crawl", merged, cwd=tmp_path).out
     assert "page /page7.html says" in body
@@ -137,8 +137,8 @@ def test_a_clock_on_each_page_costs_one_fetch_more(scripted_server: Start, tmp_p
     ran = run(server, tmp_path)
     assert len(asked(server)) == 1 + 20 + 3 + 1
     assert len(stored(tmp_path)) == 1 + 20
-    assert "merged    20 URLs whose page has another URL (path-case proven on 1 host)" in ran.out
-    assert "in all    41 URLs: 21 stored," in ran.out
+    assert "duplicates  20 URLs (same page as another URL: path-case proven on 1 host)" in ran.out
+    assert "known       41 URLs: 21 stored," in ran.out
     told = scrapy("links", "--dir", "crawl", "--aliases", cwd=tmp_path).out
     assert told.endswith("20 merged URLs\n")
 

@@ -110,9 +110,9 @@ def test_changed_new_and_missing_pages(crawl: Crawl) -> None:
     crawl.days = 1
     done = crawl.run("all")
     assert done.status == 0, done.err
-    assert (
-        "1 changed, 1 new, 1 missing (kept until it was missing 3 times over 2 days)" in done.out
-    ), done.out
+    assert "1 changed, 1 new, 1 missing (removed after 3 such visits over 2 days)" in done.out, (
+        done.out
+    )
 
 
 def test_a_page_leaves_when_it_was_missing_often_enough(crawl: Crawl) -> None:
@@ -421,7 +421,7 @@ def test_robots_txt_takes_a_page_out_when_it_says_so_twice(crawl: Crawl) -> None
     crawl.site.robots = "User-agent: *\nDisallow: /b"
     crawl.days = 2
     said = crawl.run("all").out
-    assert "1 robots (kept until it was disallowed 2 times over 1 day)" in said, said
+    assert "1 robots (removed after 2 such visits over 1 day)" in said, said
     assert "3 requests for known pages" in said, said
     assert crawl.asked() == ["/", "/a", "/c"]
     assert crawl.state("/b") is UrlState.STORED
@@ -525,7 +525,7 @@ def test_pages_of_a_host_that_does_not_answer_leave_when_that_is_approved(crawl:
 
     for crawl.days in (1, 5):
         crawl.run("due", **fast)
-    assert "No page waits" in deletes().out
+    assert "Nothing pending" in deletes().out
     crawl.days = 9
     crawl.run("due", **fast)
     said = deletes().out
@@ -545,9 +545,9 @@ def test_pages_of_a_host_that_does_not_answer_leave_when_that_is_approved(crawl:
     crawl.days = 21
     done = crawl.run("due", **fast)
     assert state() == {UrlState.UNKNOWN}, done.err
-    assert f"dead      4 pages of {name} (no answer of the host since" in done.out, done.out
+    assert f"dead        4 pages of {name} (no answer of the host since" in done.out, done.out
     assert "4 removed" in done.out
-    assert "No page waits" in deletes().out
+    assert "Nothing pending" in deletes().out
     assert {line["url"] for line in records(crawl.folder / "crawl/deleted.log")} == {
         second.url(path) for path in ("/", "/x", "/y", "/z")
     }

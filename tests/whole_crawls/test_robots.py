@@ -258,7 +258,7 @@ def test_a_host_without_robots_txt_is_given_up_and_said_so(
     assert len(server.log) == 3, "two failures, then one probe"
     why = "given up: probe 1 failed: HTTP 500 while asking for robots.txt"
     assert f"Host 127.0.0.1:{server.port}: {why}" in ran.err
-    assert "left      1 URL still queued" in ran.out
+    assert "left        1 URL still queued" in ran.out
     assert "1 host was given up" in ran.out
     assert states(ran, "queued", "failed") == {"queued": 1, "failed": 0}
     server.routes["/robots.txt"] = (200, TEXT, NO)

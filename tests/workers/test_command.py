@@ -94,7 +94,7 @@ def test_the_last_lines_are_of_each_worker_and_of_all(demo: tuple[Path, Ran]) ->
         shard.name for shard in worker_dirs(folder / "crawl")
     ]
     total = len(load().stored) - 2  # the answers of the two that failed are stored too
-    assert lines[3].startswith(f"in all    {total} pages stored, 2 refused, 2 failed, in ")
+    assert lines[3].startswith(f"total       {total} pages stored, 2 refused, 2 failed, in ")
     assert sum(int(line.split()[1]) for line in lines[:3]) == total
     assert "3 workers:" in ran.err
 
@@ -165,7 +165,7 @@ def test_fresh_starts_over_for_all(
         (["-n", "2", "-s", "LARM_MAX_PAGE=1"], "did you mean LARM_MAX_PAGES?"),
         (["-n", "2", "-s", "DNS_TIMEOUT=x"], "DNS_TIMEOUT=x: expected a number of seconds"),
         (["-n", "2", "-s", "LOG_LEVEL=LOUD"], "LOG_LEVEL=LOUD: expected DEBUG, INFO"),
-        (["-n", "2", "-a", "begin=http://h/"], "is no argument of this spider"),
+        (["-n", "2", "-a", "begin=http://h/"], "unknown argument begin"),
         (["-n", "2", "--logfile", "x"], "each worker logs to"),
         (["-n", "2", "nobody"], "Spider not found: nobody"),
     ],

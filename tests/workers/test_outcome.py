@@ -27,7 +27,7 @@ def test_workers_that_had_nothing_to_do_are_named(
     """Not where all were busy, and not where a crawl that had ended was begun again."""
     done = {"a": Counter({UrlState.STORED: 2})}
     *_, last = Outcome(Path("/crawl"), done, None, idle, number, hosts).lines()
-    assert last == line or (not line and last.startswith("in all"))
+    assert last == line or (not line and last.startswith("total"))
 
 
 def test_what_all_workers_have_seen_of_known_pages_is_one_line() -> None:
@@ -42,7 +42,7 @@ def test_what_all_workers_have_seen_of_known_pages_is_one_line() -> None:
     run = Totals.together(found).since(before)
     *_, visits, requests = Outcome(Path("/crawl"), done, refresh=run).lines()
     assert visits == (
-        "refresh   1 changed, 1 new, 1 missing (kept until it was missing 3 times over 2 days),"
+        "refresh     1 changed, 1 new, 1 missing (removed after 3 such visits over 2 days),"
         " 63 as before"
     )
-    assert requests == "          66 requests for known pages; 4 pages not asked for"
+    assert requests == "            66 requests for known pages; 4 known pages not visited"

@@ -64,8 +64,8 @@ def test_each_page_is_visited_once_and_all_is_as_in_a_fresh_crawl(
     done = crew.run("all", number=3, LARM_REFRESH_RUN="evening")
     assert done.status == 0, done.err
     assert crew.sites.asked() == Counter(crew.sites.urls)
-    assert "refresh   0 changed, 0 new, 42 as before" in done.out
-    assert "42 requests for known pages; 0 pages not asked for" in done.out
+    assert "refresh     0 changed, 0 new, 42 as before" in done.out
+    assert "42 requests for known pages; 0 known pages not visited" in done.out
     late = crew.run("all", number=2, LARM_REFRESH_RUN="evening")
     assert late.status == 0, late.err
     assert not crew.sites.asked(), "workers of a run that come after its end"
@@ -73,7 +73,7 @@ def test_each_page_is_visited_once_and_all_is_as_in_a_fresh_crawl(
     done = crew.run("due")
     assert done.status == 0, done.err
     assert not crew.sites.asked(), "no page is visited twice within an hour"
-    assert "0 requests for known pages; 42 pages not asked for" in done.out
+    assert "0 requests for known pages; 42 known pages not visited" in done.out
 
 
 def test_a_worker_is_killed_in_mid_refresh(crew: Crew, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_crawl_of_an_earlier_version_is_visited_again(crew: Crew) -> None:
     done = crew.run("all", number=3)
     assert done.status == 0, done.err
     assert crew.sites.asked() == Counter(crew.sites.urls)
-    assert "refresh   0 changed, 0 new, 36 as before" in done.out
+    assert "refresh     0 changed, 0 new, 36 as before" in done.out
     assert len(crew.held()[0]) == 36
 
 

@@ -141,7 +141,7 @@ def test_pages_of_a_worker_say_whose_they_are(running: Running) -> None:
 def test_all_workers_are_paused_slowed_down_and_resumed(running: Running) -> None:
     assert running.act("pause").json == {"done": "the crawl is paused; fetches under way finish"}
     assert running.each(lambda numbers: numbers["paused"]) == [True] * NUMBER
-    assert "This crawl is paused." in running.site.get("/").text
+    assert "Paused." in running.site.get("/").text
     assert running.act("resume").status == 200
     assert running.each(lambda numbers: numbers["paused"]) == [False] * NUMBER
     assert running.act("slow", factor="2").status == 200

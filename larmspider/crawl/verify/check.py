@@ -195,7 +195,7 @@ def _elsewhere(path: Path, frontier: FrontierReader) -> Iterator[str]:
         if not present(path.parent / worker / "store.log").exists():
             yield (
                 f"{path}: {counted(number, 'page')} of worker {worker}, whose directory is not"
-                " here: it is on another machine, or lost (docs/operations.md, On a bad day)"
+                " here: it is on another machine, or lost (docs/troubleshooting.md)"
             )
 
 

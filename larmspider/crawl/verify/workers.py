@@ -28,7 +28,7 @@ from larmspider.workdir.worker_name import same_worker
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-_BAD_DAY = "docs/operations.md, On a bad day"
+_BAD_DAY = "docs/troubleshooting.md"
 _SHOWN = 3  # partitions in a line
 
 

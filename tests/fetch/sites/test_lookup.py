@@ -497,10 +497,11 @@ def test_ntlm_depends_on_the_libcurl_in_use(read: Read, key: str) -> None:
             read(text)
 
 
-# docs/sites.md: its examples are accepted, and it names every key that is.
+# docs/sites.md and docs/sign-in.md: their examples are accepted, and they name every key that is.
 
 
-DOCS = (Path(__file__).parents[3] / "docs" / "sites.md").read_text("utf-8")
+PAGES = ("sites.md", "sign-in.md")
+DOCS = "\n".join((Path(__file__).parents[3] / "docs" / page).read_text("utf-8") for page in PAGES)
 EXAMPLES = [
     textwrap.dedent(re.sub(r"^ *\$ .*$", "", block, flags=re.MULTILINE))
     for block in re.findall(r"(?:^    .*\n|^\n)+", DOCS, re.MULTILINE)

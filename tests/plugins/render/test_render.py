@@ -46,7 +46,7 @@ def test_hosts_that_need_javascript_are_named(scripted_server: Start, tmp_path: 
     server = scripted_server({"*": ScriptedPages().answer})
     ran = crawl(server.url(), tmp_path)
     named = f"127.0.0.1:{server.port} (1 of 1 page)"
-    assert f"empty     without JavaScript: {named}; render = true" in ran.out
+    assert f"empty       without JavaScript: {named}; render = true" in ran.out
     assert f"{named} without JavaScript" in scrapy("report", cwd=tmp_path).out
 
 
@@ -66,7 +66,7 @@ def test_pages_are_as_their_scripts_leave_them(scripted_server: Start, tmp_path:
     assert len(server.requests("/app.js")) == 1, "it is kept for further pages"
     found = scrapy("search", "déjà script", "--json", cwd=tmp_path).json
     assert len(found["hits"]) == len(site.titles)
-    assert "empty     " not in ran.out
+    assert "empty       " not in ran.out
 
 
 def test_no_datagram_leaves_a_page(scripted_server: Start, tmp_path: Path) -> None:

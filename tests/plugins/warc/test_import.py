@@ -68,7 +68,7 @@ def test_a_warc_becomes_the_crawl_that_it_is_of(tmp_path: Path) -> None:
         other = ["-s", "LARM_DIR=other", *FAST_OPTIONS]
         ran = scrapy("import", str(warc), *other, cwd=tmp_path)
         assert ran.status == 0, ran.err
-        assert "stored    2 pages" in ran.out
+        assert "stored      2 pages" in ran.out
         assert len(server.requests()) == asked
         with open_crawl(tmp_path / "crawl") as crawl, open_crawl(tmp_path / "other") as imported:
             before = {page.url: page for page in crawl.pages()}
