@@ -98,7 +98,9 @@ def test_a_frontier_that_cannot_be_gone_on_with_is_refused(
     shutil.copytree(killed.crawl, crawl.crawl)
     damage(crawl.crawl)
     before, seen = _content(crawl.crawl), killed.site.seen.total()
-    assert crawl.start_fails(2 if damage is _set_frontier_format else 1).startswith("scrapy crawl: ")
+    assert crawl.start_fails(2 if damage is _set_frontier_format else 1).startswith(
+        "scrapy crawl: "
+    )
     assert message in crawl.start_fails(2 if damage is _set_frontier_format else 1)
     assert _content(crawl.crawl) == before
     assert killed.site.seen.total() == seen
