@@ -8,7 +8,7 @@ from typing import Any
 
 from larmspider.moved import MovedModules
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 sys.meta_path.append(MovedModules())
 

@@ -288,7 +288,7 @@ class Committer:
             if self._apply(attempt):
                 return
             logger.warning(
-                "Redis at %s has come back without commit %d of worker %s, which begins again",
+                "Redis at %s lost commit %d of worker %s; retrying it",
                 self.link.name,
                 attempt.serial,
                 self.worker,

@@ -321,36 +321,33 @@ def held_in_words(reader: FrontierReader, entry: QueuedUrl) -> Iterator[str]:
 
 
 def again_in_words(visit: FetchRecord, now: float) -> Iterator[str]:
-    """When a URL is visited again, and why then.
+    """The time of the next visit to a URL, and the reason.
 
     >>> [*again_in_words(FetchRecord(UrlState.STORED, due=1.8e9, a=2.0, b=1_728_000.0), 1.79e9)]
-    ['visited again about 2027-01-15T08:00:00Z: it changes once in 10 days, as far as is known']
+    ['next visit about 2027-01-15T08:00:00Z (estimate: changes every 10 days)']
     """
     if visit.missing_as:
         yield _missing_in_words(visit)
     if not visit.due:
         return
     if visit.due <= ASKED:
-        yield "visited again with the next refresh: somebody asked for it"
+        yield "next visit with the next refresh (requested)"
     elif visit.due == CONFIRM:
-        yield "visited again with the next refresh: to see whether it is still so"
+        yield "next visit with the next refresh (to confirm what the last visit found)"
     elif visit.due <= SIGNALLED:
-        yield "visited again with the next refresh: the site says that it has changed"
+        yield "next visit with the next refresh (the site says that the page changed)"
     elif visit.state is UrlState.REFUSED:
-        yield f"robots.txt is looked at again about {utc(visit.due)[:19]}Z, without a request"
+        yield f"robots.txt is checked again about {utc(visit.due)[:19]}Z, without a request"
     elif visit.due <= PLANNED:
-        yield (
-            "visited again in this run of the refresh, or with the next one: its visit is worth"
-            " most now"
-        )
+        yield "next visit in this run of the refresh or the next one (worth most now)"
     else:
         days = f"{visit.b / visit.a / DAY:.3g}" if visit.a else ""
-        what = f"it changes once in {days} days, as far as is known"
+        what = f"estimate: changes every {days} days"
         at = "with the next refresh, due since" if visit.due <= now else "about"
-        why = what if days else "nothing is known of its changes yet"
+        why = what if days else "no change known yet"
         if visit.missing_as:
-            why = "to see whether it is still so"
-        yield f"visited again {at} {utc(visit.due)[:19]}Z: {why}"
+            why = "to confirm what the last visit found"
+        yield f"next visit {at} {utc(visit.due)[:19]}Z ({why})"
 
 
 def _missing_in_words(visit: FetchRecord) -> str:

@@ -188,7 +188,7 @@ class Leases:
         """End the leases that a component lost: their fetches failed."""
         for lease in self:
             shown = without_userinfo(lease.url)
-            logger.error("Nobody ended the fetch of %s; it counts as failed", shown)
+            logger.error("No component handled the response for %s; marked as failed", shown)
             if lease.own is not None:
                 self.frontier.own_ended(lease, "lost")
                 self.end_own(lease)

@@ -102,7 +102,7 @@ class LoginFetch(OwnFetches):
         elif session.step is None:
             self._count_event("made")
             self._note(lease.host.record.host, "")
-            logger.info("Signed in to %s (proved %d times)", lease.host.record.host, session.proof)
+            logger.info("Signed in to %s", lease.host.record.host)
 
     def unanswered(self, lease: Lease, error: BaseException) -> None:
         self._begin_anew(lease)

@@ -186,17 +186,17 @@ def test_why_a_host_is_left_alone(state: HostState, reason: str, words: str) -> 
 @pytest.mark.parametrize(
     ("due", "words"),
     [
-        (1.0, "with the next refresh: somebody asked for it"),
-        (2.0, "with the next refresh: the site says that it has changed"),
-        (3.0, "or with the next one: its visit is worth most now"),
-        (NOW - 1, "due since 1970-01-12T13:46:39Z: it changes once in 10 days, as far as is known"),
-        (NOW + 1, "about 1970-01-12T13:46:41Z: it changes once in 10 days, as far as is known"),
+        (1.0, "with the next refresh (requested)"),
+        (2.0, "with the next refresh (the site says that the page changed)"),
+        (3.0, "or the next one (worth most now)"),
+        (NOW - 1, "due since 1970-01-12T13:46:39Z (estimate: changes every 10 days)"),
+        (NOW + 1, "about 1970-01-12T13:46:41Z (estimate: changes every 10 days)"),
     ],
 )  # fmt: skip
 def test_when_a_page_is_visited_again_and_why_then(due: float, words: str) -> None:
     visit = FetchRecord(UrlState.STORED, due=due, a=2.0, b=1_728_000.0)
     (line,) = again_in_words(visit, NOW)
-    assert line.startswith("visited again ")
+    assert line.startswith("next visit ")
     assert line.endswith(words)
 
 

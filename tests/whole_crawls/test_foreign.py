@@ -227,7 +227,7 @@ def test_a_lease_that_a_component_swallows_is_no_endless_crawl(
         settings.write(f"\nSPIDER_MIDDLEWARES[{middleware!r}] = None\n")
     server = scripted_server({"/": (404, {}, b"")})
     ran = run(server, folder)
-    assert f"Nobody ended the fetch of {server.url('/')}" in ran.err
+    assert f"No component handled the response for {server.url('/')}" in ran.err
     assert "'larm/frontier/failed': 1" in ran.err
 
 

@@ -78,7 +78,7 @@ def test_redis_loses_its_last_second_under_load(
                 crawl.check_stores()
                 crawl.crew.check_politeness()
             finally:
-                again = crawl.crew.text().count("which begins again")
+                again = crawl.crew.text().count("; retrying it")
                 print(f"--kill-seed {seed}, crawl {number}: {', '.join(crawl.said)}")
                 print(f"    commits that began again: {again}; restarts {dict(crawl.ended)}")
         shutil.rmtree(folder)
