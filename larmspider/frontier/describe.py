@@ -116,7 +116,7 @@ def failure_in_words(reason: str) -> str:
 def trouble_of(record: HostRecord, limits: Limits) -> str:
     """Why a host is left alone, for people; "" for one that is not.
 
-    >>> trouble_of(HostRecord("wiki:80", HostState.SNOOZED, reason="refused", failures=2), Limits())
+    >>> trouble_of(HostRecord("wiki:80", state=HostState.SNOOZED, reason="refused", failures=2), Limits())
     'connection refused, attempt 2 of 5'
     """
     if record.state is HostState.PARKED:

@@ -164,8 +164,8 @@ def test_an_index_of_the_page_files_has_the_last_versions(tmp_path: Path) -> Non
     with closing(Readers()) as readers:
         _, documents = reextracted(crawl.path, CrawlDir(crawl.path).forms, readers, Languages(()))
         found = {key: stored for key, stored in documents if stored is not None}
-    assert {key: stored["body"] for key, stored in found.items()} == {
+    assert {key: stored.body for key, stored in found.items()} == {
         URLS[0]: "word2", URLS[1]: "word1", URLS[3]: "word2",
     }  # fmt: skip
-    times = [found[URLS[number]]["fetched"].timestamp() for number in (0, 1, 3)]
+    times = [found[URLS[number]].fetched.timestamp() for number in (0, 1, 3)]
     assert times == [1_003.0, 1_002.0, 1_008.0]

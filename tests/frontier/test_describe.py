@@ -211,7 +211,7 @@ def test_a_missing_page_is_told_with_what_it_takes_to_leave() -> None:
     assert line.endswith("; the page is kept")
     refused = FetchRecord(UrlState.REFUSED, due=NOW + DAY, reason="robots.txt")
     (line,) = again_in_words(refused, NOW)
-    assert line.startswith("robots.txt is looked at again about 1970-01-13")
+    assert line.startswith("robots.txt is checked again about 1970-01-13")
 
 
 def test_a_page_of_a_host_that_does_not_answer_is_told_so() -> None:

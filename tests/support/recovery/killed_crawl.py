@@ -29,7 +29,6 @@ from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
 from larmspider.index.version import open_index
-from larmspider.search.request import SearchRequest
 from larmspider.urls.canonical import canonicalize
 from larmspider.workdir.frames import open_stored, stored_size
 from tests.support.crawling import begin, body_of, records
@@ -279,7 +278,7 @@ class KilledCrawl:
         assert searcher.num_docs == len(self.site.pages)
         for url in self.site.pages:
             query = tantivy.Query.term_query(index.schema, "key", canonicalize(url))
-            assert searcher.search(SearchRequest(query, 2)).count == 1, url
+            assert searcher.search(query, 2).count == 1, url
 
 
 # A crawl in a process of its own, beside which the test goes on.
