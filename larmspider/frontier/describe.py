@@ -116,7 +116,8 @@ def failure_in_words(reason: str) -> str:
 def trouble_of(record: HostRecord, limits: Limits) -> str:
     """Why a host is left alone, for people; "" for one that is not.
 
-    >>> trouble_of(HostRecord("wiki:80", state=HostState.SNOOZED, reason="refused", failures=2), Limits())
+    >>> record = HostRecord("wiki:80", state=HostState.SNOOZED, reason="refused", failures=2)
+    >>> trouble_of(record, Limits())
     'connection refused, attempt 2 of 5'
     """
     if record.state is HostState.PARKED:
