@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-NOT_FOR_NODES = ("test", "dev", "bench")
+NOT_FOR_NODES = ("core-test", "test", "dev", "bench")
 """Extras of pyproject.toml; the others are for nodes too."""
 
 

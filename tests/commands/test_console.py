@@ -98,7 +98,7 @@ def test_a_program_crawls_as_shown(
     directory = next(path.parent for path in tmp_path.glob("*/crawl.json"))
     found = scrapy("search", "needle", "--json", "--dir", str(directory), cwd=tmp_path)
     assert found.json["total"] == 1
-    assert "CrawlerProcess" not in script or ran.stdout.startswith("0\nended     finished")
+    assert "CrawlerProcess" not in script or ran.stdout.startswith("0\nended       finished")
 
 
 def test_two_scripts_are_shown() -> None:

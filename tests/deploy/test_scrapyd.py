@@ -152,7 +152,7 @@ def test_a_job_without_a_directory_says_where_it_writes(node, site):
     ("how", "said"),
     [
         ({"start": ""}, "No seed: give -a start=URL"),
-        ({"sart": "http://h/", "start": "http://h/"}, "-a sart=http://h/ is no argument"),
+        ({"sart": "http://h/", "start": "http://h/"}, "unknown argument sart: did you mean start?"),
     ],
 )
 def test_why_a_job_was_refused_stands_in_its_log(node, how, said):

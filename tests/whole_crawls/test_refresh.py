@@ -119,7 +119,7 @@ def test_a_page_leaves_when_it_was_missing_often_enough(crawl: Crawl) -> None:
     crawl.run()
     crawl.site.pages["/b"] = ""
     for crawl.days in (1, 2):
-        assert "1 missing (kept" in crawl.run("all").out
+        assert "1 missing (removed after" in crawl.run("all").out
         assert crawl.state("/b") is UrlState.STORED
     crawl.days = 4
     done = crawl.run("all")
@@ -591,7 +591,7 @@ def test_explain_tells_a_page_s_history_in_plain_words(crawl: Crawl) -> None:
     gone = explained("/c")
     assert re.search(r"left the search \S+: gone \(HTTP 410\)", gone), gone
     assert "asked for once more by the first refresh after" in gone
-    assert "robots.txt is looked at again about" in explained("/no")
+    assert "robots.txt is checked again about" in explained("/no")
     for crawl.days in (2, 3.1):
         crawl.run("all")
         if crawl.days == 2:

@@ -130,7 +130,7 @@ def test_what_the_frontier_refused_for_scope_is_queued(
     wide = r"http://[^/]*/.*"
     assert crawl(server.url("/"), tmp_path, restrict=wide, LARM_MAX_PAGES="1").status == 0
     ran = crawl(server.url("/"), tmp_path, restrict=r"http://[^/]*/", resume="anyway")
-    assert "2 refused by robots.txt" in ran.out
+    assert "2 refused (robots.txt," in ran.out
     ran = crawl(server.url("/"), tmp_path, restrict=wide, resume="anyway")
     assert "2 URLs that were refused for scope are queued" in log_of(ran)
     assert paths(tmp_path) == sorted(ALL)
