@@ -100,7 +100,7 @@ def test_the_terminal_says_what_was_stored(documentation_crawl: tuple[Ran, Path]
     lines = ran.out.splitlines()
     first = [line.split()[0] for line in lines]
     assert first[:5] == ["ended", "stored", "rejected", "failed", "known"]
-    assert first[5:] in ([], ["merged"])
+    assert first[5:] in ([], ["duplicates"])
     assert f"{stored:,} pages" in lines[1]
     assert str(directory) in lines[1]
     assert "scope" in lines[2]

@@ -134,7 +134,7 @@ def test_what_the_frontier_refused_for_scope_is_queued(
     ran = crawl(server.url("/"), tmp_path, restrict=wide, resume="anyway")
     assert "2 URLs that were refused for scope are queued" in log_of(ran)
     assert paths(tmp_path) == sorted(ALL)
-    assert "6 stored, 0 refused" in ran.out
+    assert "known       6 URLs: 6 stored, 0 failed\n" in ran.out
 
 
 @pytest.mark.acceptance
