@@ -122,7 +122,7 @@ def _cells(row: HostRow, now: float) -> tuple[str, ...]:
         printable(row.host),
         row.state,
         *map(str, numbers),
-        f"{row.gap.seconds:g}",
+        f"{round(row.gap.seconds, 3):g}",
         _when(row.next_time, now),
         printable(why),
     )
