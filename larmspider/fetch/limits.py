@@ -128,7 +128,7 @@ def check_open_files(settings: BaseSettings, threads: int, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RenderLimits:
-    """Of one page that Chromium renders; ``secs`` include the waits by its host's pace."""
+    """Limits for one page that Chromium renders; ``secs`` include the waits by its host's pace."""
 
     requests: int = 50
     secs: float = 20.0

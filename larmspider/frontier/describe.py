@@ -205,7 +205,7 @@ def url_report(
     *,
     learning: Learning = Learning(),
 ) -> list[str]:
-    """What became of a URL, or where it waits and for what; a line each."""
+    """Lines that say how a URL ended, or where it waits and why."""
     politeness.overrides = Overrides.unpack(reader.note(NOTE))
     state = reader.state(key)
     lines = [f"URL: {state.name.lower()}"]

@@ -197,7 +197,7 @@ class Frontier:
         return added
 
     def add_forwarded(self, entries: Sequence[QueuedUrl]) -> None:
-        """What other workers forwarded."""
+        """Queue the URLs that other workers forwarded."""
         assert self.partitions is not None
         if again := [entry for entry in entries if entry.again]:
             self.control.reopen(again)

@@ -129,7 +129,7 @@ class _Letters:
         return [side.value for side in self._box]
 
     def size(self, at: int) -> float:
-        """Of the letter's font."""
+        """The size of the letter's font, in points."""
         return float(pdfium_c.FPDFText_GetFontSize(self._page, self._numbers[at]))
 
     def angle(self, at: int) -> float:
