@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from larmspider.crawl.reader import CrawlDir
-from larmspider.frontier.trap_watch import NOTE
-from larmspider.frontier.traps import HostTraps
+from larmspider.learned.traps.host_traps import HostTraps
+from larmspider.learned.traps.trap_watch import NOTE
 from larmspider.settings import SPIDER_MIDDLEWARES
 from tests.support.crawling import PROJECT, crawl, records
 from tests.support.servers.application import Application

@@ -30,13 +30,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.meter import Rate, Timer, median, sample_of
-from larmspider.frontier.frontier import CHECKPOINT_AT, AddressBook, Frontier
+from larmspider.frontier.frontier import CHECKPOINT_AT, AddressBook
 from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.slots import SlotPool
+from larmspider.frontier.state import NO_ADDRESSES, FrontierOptions
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import BreadthFirst
+from larmspider.learned.learning import LearningFrontier
 
 LINKS, MENU, ROUNDS = 140, 60, 7
 SITE = 1000
@@ -72,13 +74,15 @@ class Bench:
             HostRules([], HostPace(delay=0.0, connections=1)),
             self.random.random,
         )
-        self.frontier = Frontier(
+        self.frontier = LearningFrontier(
             LmdbBackend(path),
             politeness,
             BreadthFirst(),
             SlotPool(32),
-            addresses=AddressBook(address_of) if grouped else None,
-            hour_of=lambda _: 0.0,
+            FrontierOptions(
+                addresses=AddressBook(address_of) if grouped else NO_ADDRESSES,
+                hour_of=lambda _: 0.0,
+            ),
         )
         self.frontier.recover()
 

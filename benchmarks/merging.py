@@ -28,10 +28,11 @@ from benchmarks.complete import SETTINGS
 from benchmarks.sites import SITES
 from larmspider.extraction.fingerprint import fingerprint
 from larmspider.extraction.html import extract
-from larmspider.frontier.merging import Merger
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.items import Page
+from larmspider.learned.learning import Learning
+from larmspider.learned.spellings.aliases import PROOFS
 from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.equivalence import ALWAYS, MODES, NEVER, PROVEN, EquivalenceRules
 from larmspider.urls.host_resolver import HostResolver
@@ -60,10 +61,9 @@ def crawl(pages: list[Page], rules: str, folder: Path) -> Counter[str]:
     forms = UrlForms(Canonicalizer(rules=modes), HostResolver())
     used: Counter[str] = Counter()
     with closing(LmdbBackend(folder)) as backend:
-        frontier = build(backend, Clock(), robots=False, delay=0.0)
-        merger = None
-        if rules == PROVEN:
-            merger = frontier.merger = Merger(frontier, forms)
+        learning = Learning(forms, PROOFS if rules == PROVEN else 0)
+        frontier = build(backend, Clock(), robots=False, delay=0.0, learning=learning)
+        merger = frontier.merger if rules == PROVEN else None
         began = time.process_time_ns()
         for number, page in enumerate(pages):
             before = time.process_time_ns()

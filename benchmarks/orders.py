@@ -18,14 +18,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from larmspider.extraction.html import extract
-from larmspider.frontier.factory import STRATEGIES
-from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import LinkTable
+from larmspider.learned.factory import STRATEGIES
+from larmspider.learned.learning import LearningFrontier
 
 Graph = dict[str, list[str]]
 HOST = "http://docs.example"
@@ -63,7 +63,7 @@ def crawl(graph: Graph, start: str, strategy: str, folder: Path, every: int) -> 
         HostRules([], HostPace(delay=0.0, connections=1)),
         lambda: 0.5,
     )
-    frontier = Frontier(backend, politeness, STRATEGIES[strategy](), SlotPool(1))
+    frontier = LearningFrontier(backend, politeness, STRATEGIES[strategy](), SlotPool(1))
     frontier.recover()
     frontier.add([frontier.entry(start, start)])
     order: list[str] = []

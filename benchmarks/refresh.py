@@ -6,13 +6,13 @@
 
 GITDIR is a git repository of Markdown or HTML files: each is a page, each commit that touches it a
 version of that moment. Simulated are, on one budget of visits and a clock of six-hour steps, the
-crawler's own policy (larmspider/frontier/refresh.py; one visit in 40 is to a page chosen at random,
-as in the crawler), one page after the other, and the rules of
-Nutch (AdaptiveFetchSchedule, 0.2/0.2, sync_delta) and StormCrawler (AdaptiveScheduler, x0.5/x1.5,
-1 h to 14 days); each without and with a feed that is asked once a day and names 95% of the changes.
-The feed's requests are not part of the budget; new pages are fetched at once, beyond it, and a page
-that is gone is stale until it was visited. Printed are the mean share of pages whose copy is
-current, and the mean time until a change is seen.
+crawler's own policy (larmspider/learned/revisits/refresh.py; one visit in 40 is to a page chosen at
+random, as in the crawler), one page after the other, and the rules of Nutch (AdaptiveFetchSchedule,
+0.2/0.2, sync_delta) and StormCrawler (AdaptiveScheduler, x0.5/x1.5, 1 h to 14 days); each without
+and with a feed that is asked once a day and names 95% of the changes. The feed's requests are not
+part of the budget; new pages are fetched at once, beyond it, and a page that is gone is stale until
+it was visited. Printed are the mean share of pages whose copy is current, and the mean time until a
+change is seen.
 
 With ``--runs`` the crawler refreshes a site that is served from the repository so many times
 (``refresh=all``), two days of the history apart, at its busiest time; deletes that wait are
@@ -46,12 +46,12 @@ import tantivy
 
 from benchmarks.generated_web import address, serving
 from benchmarks.meter import crawl_command, crawl_environment, measure
-from larmspider.frontier.refresh import DAY, KEPT_DAYS, SAMPLED, Pace, learned, prior, value
-from larmspider.frontier.revisiting import OLDEST_SHARE, OVERDUE
 from larmspider.index.anchors import AnchorTable
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import stored_fields
 from larmspider.index.version import open_index
+from larmspider.learned.revisits.plan import OLDEST_SHARE, OVERDUE
+from larmspider.learned.revisits.refresh import DAY, KEPT_DAYS, SAMPLED, Pace, learned, prior, value
 from tests.support.crawling import FAST, scrapy
 from tests.support.servers.scripted import Reply, Request, ScriptedServer
 

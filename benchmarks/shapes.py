@@ -38,11 +38,13 @@ from larmspider.frontier.frontier import AddressBook, Frontier
 from larmspider.frontier.hosts import HostPace, HostRules, Lease
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.slots import SlotPool
+from larmspider.frontier.state import NO_ADDRESSES, FrontierOptions
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.strategies import BreadthFirst
-from larmspider.frontier.traps import Budgets, HostTraps
 from larmspider.items import Page
+from larmspider.learned.learning import LearningFrontier
+from larmspider.learned.traps.host_traps import Budgets, HostTraps
 from larmspider.pipelines.link_log import LinkLogPipeline
 from larmspider.pipelines.outbox.spool import FOLDER as OUTBOX
 from larmspider.pipelines.outbox.spool import Spool
@@ -70,13 +72,15 @@ class Shape(NamedTuple):
 def _frontier(folder: Path, address: str = "") -> Frontier:
     rules = HostRules([], HostPace(delay=0.0, connections=1))
     politeness = Politeness(Limits(response_factor=0.0), rules, random.Random(1).random)
-    frontier = Frontier(
+    frontier = LearningFrontier(
         LmdbBackend(folder / "frontier"),
         politeness,
         BreadthFirst(),
         SlotPool(32),
-        addresses=AddressBook(lambda _: address) if address else None,
-        hour_of=lambda _: 0.0,
+        FrontierOptions(
+            addresses=AddressBook(lambda _: address) if address else NO_ADDRESSES,
+            hour_of=lambda _: 0.0,
+        ),
     )
     frontier.recover()
     return frontier
@@ -163,7 +167,8 @@ def urls_of_one_class(folder: Path, size: int, counted: Clock) -> None:
 def _frontier_of(backend: LmdbBackend) -> Frontier:
     rules = HostRules([], HostPace(delay=0.0, connections=1))
     politeness = Politeness(Limits(), rules, random.Random(1).random)
-    frontier = Frontier(backend, politeness, BreadthFirst(), SlotPool(32), hour_of=lambda _: 0.0)
+    options = FrontierOptions(hour_of=lambda _: 0.0)
+    frontier = LearningFrontier(backend, politeness, BreadthFirst(), SlotPool(32), options)
     frontier.recover()
     return frontier
 

@@ -25,8 +25,9 @@ from typing import NamedTuple
 
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import QueuedUrl, url_key
-from larmspider.frontier.trap_watch import TrapWatch
-from larmspider.frontier.traps import MAX_CLASSES, Budgets
+from larmspider.learned.learning import Learning
+from larmspider.learned.traps.host_traps import MAX_CLASSES
+from larmspider.learned.traps.trap_watch import LEARN
 from tests.support.crawling import Ran, crawl
 from tests.support.frontier.simulation import Clock, build
 from tests.support.servers.generators import GENERATORS, answer, document, page
@@ -93,7 +94,8 @@ def memory(classes: int) -> tuple[int, int]:
     """Bytes that so many classes take, after the last checkpoint and at most."""
     with tempfile.TemporaryDirectory(prefix="traps-") as folder:
         backend = LmdbBackend(Path(folder) / "frontier")
-        watch = TrapWatch(build(backend, Clock(), robots=False), Budgets())
+        frontier = build(backend, Clock(), robots=False, learning=Learning(traps=LEARN))
+        watch = frontier.traps
         tracemalloc.start()
         for at in range(classes):
             host, n = divmod(at, MAX_CLASSES)

@@ -31,6 +31,10 @@ link with a text to each, as of its last commit."""
 unlinked = object()
 """``names``: indexed pages to which no link with a text leads any more."""
 
+host_abandoned = object()
+"""``host`` and ``since``: a host that has not answered since that time, and whose pages shall leave
+by the operator's approval. The component that takes them out returns True."""
+
 unreached = object()
 """``names``: pages that were not reached at their last visit, by the exact form of their URLs. The
 scheduler returns a dict with the origins (``http://wiki.example``) of the hosts that have not

@@ -11,8 +11,8 @@ from larmspider.dates import http_time
 from larmspider.extraction.documents.reading import date_of
 from larmspider.extraction.sitemap import time_of
 from larmspider.fetch.errors import retry_after
-from larmspider.frontier.validators import modified_at
 from larmspider.index.schema import last_modified
+from larmspider.learned.revisits.validators import modified_at
 
 MOMENT = 784_111_777.0
 FORMS = [

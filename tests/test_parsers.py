@@ -196,7 +196,7 @@ WHERE: Mapping[str, Row] = {
     "spiders/intranet.py": row(
         CRAWL, _APART, "extractor_for", "requisites_of_page", "requisites_of_style"
     ),
-    "frontier/shortfall.py": row(CRAWL, "whether a type is read; opens nothing", "extractor_for"),
+    "learned/shortfall.py": row(CRAWL, "whether a type is read; opens nothing", "extractor_for"),
     "scheduler/probe_fetch.py": row(CRAWL, _APART, "extractor_for"),
     "scheduler/source_fetch.py": row(CRAWL, _APART, "read_aside"),
     # robots.txt, sitemaps, feeds, charsets
@@ -251,13 +251,13 @@ STATE: Mapping[str, frozenset[str]] = {
         " crawl/verify/frontier crawl/verify/index crawl/verify/others crawl/fill"
         " workdir/manifest workdir/manifest_copy",
         "msgpack.unpackb": "cluster/commit cluster/rebuild cluster/redis_records"
-        " cluster/write_ahead_log extraction/fingerprint extraction/novelty frontier/aliases"
-        " frontier/broken_views frontier/delete_gate frontier/deletes frontier/revisiting"
-        " frontier/shortfall frontier/sources frontier/moves frontier/traps index/packed"
-        " index/unreached index/waiting pipelines/outbox/spool pipelines/search_index"
+        " cluster/write_ahead_log index/packed index/unreached index/waiting"
+        " pipelines/outbox/spool pipelines/search_index"
         " crawl/verify/index",
         "msgpack.Unpacker": "index/packed",
-        "msgspec.msgpack.decode": "frontier/revisiting frontier/storage/records",
+        "msgspec.msgpack.decode": "frontier/storage/records frontier/part extraction/novelty"
+        " learned/deletes/table learned/revisits/host learned/revisits/revisiting"
+        " learned/traps/host_traps",
         "msgspec.msgpack.Decoder": "frontier/hosts frontier/storage/records",
         "zlib.decompress": "cluster/redis_records",
         "zlib.decompressobj": "pipelines/page_files plugins/warc/verify",

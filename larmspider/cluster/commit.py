@@ -67,11 +67,11 @@ from larmspider.cluster.redis_records import (
 from larmspider.cluster.visited_table import VisitedTable
 from larmspider.cluster.write_ahead_log import PartitionChanges, Step, pack_log, unpack_log
 from larmspider.formatting import counted
-from larmspider.frontier.revisiting import PLANNED, SIGNALLED
 from larmspider.frontier.storage import records
 from larmspider.frontier.storage.backend import BackendError, Fenced
 from larmspider.frontier.storage.lmdb_env import WriteBatch
 from larmspider.frontier.storage.records import BODY_DIGEST, FetchRecord, UrlState, url_key
+from larmspider.learned.revisits.plan import PLANNED, SIGNALLED
 from larmspider.urls.normalizer import UrlForms
 
 logger = logging.getLogger(__name__)

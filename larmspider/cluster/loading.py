@@ -34,10 +34,10 @@ from larmspider.frontier.storage.records import COMPACTED, FORGOTTEN, Counts
 
 logger = logging.getLogger(__name__)
 
-FORMAT = "larmspider frontier in Redis 2, {blocks} blocks"
+FORMAT = "larmspider frontier in Redis 3, {blocks} blocks"
 """Raise it with every change of keys or values but a field that is added at the end of a record
 (docs/internals/formats.md)."""
-REBUILDING = "larmspider rebuild 2, {blocks} blocks"
+REBUILDING = "larmspider rebuild 3, {blocks} blocks"
 """The format of a crawl in Redis that no worker may join: rebuild.py fills it."""
 _BLOCKS = re.compile(rb"(\d+) blocks$")
 _AT_ONCE = 64

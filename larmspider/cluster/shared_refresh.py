@@ -16,7 +16,7 @@ from typing import Any
 
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.redis_client import REFILL
-from larmspider.frontier.refresh import KEPT_DAYS
+from larmspider.learned.revisits.refresh import KEPT_DAYS
 
 
 class SharedRefresh:

@@ -66,8 +66,8 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from larmspider.frontier.frontier import Frontier
-    from larmspider.frontier.revisiting import Revisiting
+    from larmspider.learned.learning import LearningFrontier
+    from larmspider.learned.revisits.revisiting import Revisiting
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class ClusterWorker:
         assert crawler.stats is not None
         self._pages = partial(crawler.stats.get_value, "response_received_count", 0)
         self._task: asyncio.Task[None] | None = None
-        self._frontier: Frontier | None = None
+        self._frontier: LearningFrontier | None = None
         self._budget: Budget | None = None
         self.heart.start()
         try:
@@ -181,14 +181,15 @@ class ClusterWorker:
         set_send_gate(crawler, lambda: self.lease.valid)
 
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> LearningFrontier:
         assert self._frontier is not None
         return self._frontier
 
     @property
     def partitions(self) -> Partitions:
-        assert self.frontier.partitions is not None
-        return self.frontier.partitions
+        partitions = self.frontier.partitions
+        assert isinstance(partitions, Partitions)
+        return partitions
 
     @property
     def may_fetch(self) -> bool:
@@ -213,7 +214,7 @@ class ClusterWorker:
         known = {key.removeprefix(start).decode() for key in keys}
         return sorted(known - {self.name, *self.membership.living()})
 
-    def begin(self, frontier: Frontier) -> None:
+    def begin(self, frontier: LearningFrontier) -> None:
         """After recover(): what an earlier run of this worker had is free, and a share is taken.
         Blocks the event loop, which has nothing else to do yet."""
         self._frontier = frontier
@@ -222,7 +223,7 @@ class ClusterWorker:
             frontier,
             self.backend.partition_of,
             self._loop.time,
-            may_move=frontier.addresses is None or not frontier.addresses.grouped,
+            may_move=not frontier.addresses.grouped,
         )
         try:
             if self._earlier:
@@ -425,7 +426,6 @@ class ClusterWorker:
 
     @property
     def _revisiting(self) -> Revisiting:
-        assert self.frontier.refresh is not None
         return self.frontier.refresh
 
     def _run_began(self) -> float:
@@ -439,10 +439,10 @@ class ClusterWorker:
             return
         async with self._checkpointing:
             pages = await asyncio.to_thread(self.membership.stored)
-            per_day = refresh.per_day_of(pages)
+            per_day = refresh.budget.per_day_of(pages)
             now = self.frontier.clock()
             left = await asyncio.to_thread(self._refresh.refill, now, per_day)
-            refresh.grant(left, pages)
+            refresh.budget.grant(left, pages)
         self._wake()
 
     async def _look_at_memory(self) -> None:
@@ -609,7 +609,7 @@ class Budget:
     """
 
     def __init__(
-        self, frontier: Frontier, membership: Membership, checkpointing: asyncio.Lock
+        self, frontier: LearningFrontier, membership: Membership, checkpointing: asyncio.Lock
     ) -> None:
         self._frontier, self._membership = frontier, membership
         self._checkpointing = checkpointing
@@ -626,9 +626,9 @@ class Budget:
         """Note how many pages are stored in all."""
         self._next = asyncio.get_running_loop().time() + BUDGET_LOOK_SECS
         if self._frontier.limits.max_pages:
-            assert self._frontier.partitions is not None
-            stored = await asyncio.to_thread(self._membership.stored)
-            self._frontier.partitions.stored_in_all(stored)
+            partitions = self._frontier.partitions
+            assert isinstance(partitions, Partitions)
+            partitions.stored_in_all(await asyncio.to_thread(self._membership.stored))
 
 
 class SharedOverrides:

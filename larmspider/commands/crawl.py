@@ -24,7 +24,7 @@ from scrapy.exceptions import UsageError
 from larmspider import options, plugin
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.formatting import printable
-from larmspider.frontier.factory import INDEX
+from larmspider.learned.factory import INDEX
 from larmspider.spiders.intranet import IntranetSpider
 from larmspider.status.summary import Summary
 from larmspider.urls.file_urls import is_archive

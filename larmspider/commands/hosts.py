@@ -12,8 +12,8 @@ from larmspider import options, plugin
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, printable
-from larmspider.frontier.describe import HOST_COLUMNS, HostRow, host_rows, sorted_rows
-from larmspider.frontier.factory import politeness_from
+from larmspider.learned.describe import HOST_COLUMNS, HostRow, host_rows, sorted_rows
+from larmspider.learned.factory import politeness_from
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir

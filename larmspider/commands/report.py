@@ -16,7 +16,7 @@ from larmspider.crawl.log_index.index import IndexBusyError
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 from larmspider.formatting import count, counted, doing, printable, rate, size
-from larmspider.frontier.factory import politeness_from
+from larmspider.learned.factory import politeness_from
 from larmspider.reports.crawl_report import CrawlReport, crawl_report
 from larmspider.reports.documents import REFUSED
 

@@ -14,28 +14,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 from larmspider.formatting import counted
-from larmspider.frontier.delete_gate import (
+from larmspider.frontier.hosts import unpack_host
+from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, host_of
+from larmspider.learned.deletes.delete_gate import (
     SCOPE,
     UNDECIDED_SECS,
     WHOLE_HOST,
+    HostDeletes,
     Waiting,
     digest_of,
     listed_as,
     note_of,
-    undecided_note_of,
-    waiting_of,
 )
-from larmspider.frontier.deletes import DAY, DEAD_SECS, Observation
-from larmspider.frontier.hosts import unpack_host
-from larmspider.frontier.moves import HostMove, move_of, note_of_move
-from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, host_of
+from larmspider.learned.deletes.moves import HostMove
+from larmspider.learned.deletes.table import DAY, DEAD_SECS, Observation
 
 SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
 """Files in LARM_DIR."""
@@ -119,7 +121,7 @@ def _with_samples(frontier: _Frontier, dead: Sequence[DeadHost], number: int) ->
             left.discard(host_of(visit.url))
             if not left:
                 break
-    return [replace(one, samples=tuple(found[one.host])) for one in dead]
+    return [replace_fields(one, samples=tuple(found[one.host])) for one in dead]
 
 
 def dead_hosts(frontier: _Frontier, now: float, after: float = DEAD_SECS) -> list[DeadHost]:
@@ -142,7 +144,7 @@ def moved_hosts(frontier: _Frontier, now: float) -> list[HostMove]:
     """Hosts that have moved as a whole, the last one first; not those that are back since."""
     found = {}
     for host, (_, counts) in frontier.hosts().items():
-        move = move_of(frontier.note(note_of_move(host)))
+        move = HostDeletes.unpack(frontier.note(note_of(host))).move
         if move is not None and (counts.stored or now - move.since < MOVE_SHOWN_SECS):
             found[host] = move
     return sorted(
@@ -162,8 +164,9 @@ def waiting_lists(frontier: _Frontier, now: float) -> dict[str, list[Row]]:
     out. With the pages whose removal was not decided for long."""
     found: dict[str, list[Row]] = {}
     for host in sorted(frontier.hosts()):
-        waiting = waiting_of(frontier.note(note_of(host)))
-        for key, page in waiting_of(frontier.note(undecided_note_of(host))).items():
+        kept = HostDeletes.unpack(frontier.note(note_of(host)))
+        waiting = kept.waiting
+        for key, page in kept.undecided.items():
             if key not in waiting and page.is_listed(now):
                 waiting[key] = _explained(page, now)
         for name in (host, SCOPE):

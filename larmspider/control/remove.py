@@ -30,8 +30,8 @@ from larmspider.workdir.removals import FILE, REASON, Removals, Rule
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from larmspider.frontier.frontier import Frontier
     from larmspider.frontier.storage.backend import Backend
+    from larmspider.learned.learning import LearningFrontier
 
 AT_ONCE = 200
 """Pages that are taken out before the crawl has a turn; some 20 ms."""
@@ -97,7 +97,7 @@ def take_out(
 
 
 def take_out_host(
-    frontier: Frontier,
+    frontier: LearningFrontier,
     host: str,
     stores: Sequence[Store],
     forms: Callable[[str], Forms],

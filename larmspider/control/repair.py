@@ -33,7 +33,6 @@ from larmspider.errors import InvalidURL, LarmspiderError
 from larmspider.fetch.blobs import FOLDER as BLOBS_FOLDER
 from larmspider.fetch.blobs import blob_files
 from larmspider.files import replace_file, sync_file, sync_folder
-from larmspider.frontier.revisiting import ASKED, NOTE_ENDED
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
@@ -46,6 +45,10 @@ from larmspider.frontier.storage.records import (
 )
 from larmspider.index.writer import seal_index
 from larmspider.items import REDIRECT
+from larmspider.learned.revisits.host import NOTE as KNOWN
+from larmspider.learned.revisits.host import HostKnowledge
+from larmspider.learned.revisits.plan import ASKED
+from larmspider.learned.revisits.revisiting import NOTE_ENDED
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
 from larmspider.pipelines.outbox.spool import FOLDER as OUTBOX
 from larmspider.pipelines.outbox.spool import Position, cursors, read_committed, segments
@@ -153,9 +156,10 @@ def make_due(backend: Backend, due: Mapping[bytes, str], forms: Callable[[str], 
             backend.add([entry])
         number += 1
     for host, keys in doubtful.items():
-        before = backend.note(f"doubtful {host}") or b""
-        keys |= {before[at : at + 16] for at in range(0, len(before), 16)}
-        backend.put_note(f"doubtful {host}", b"".join(sorted(keys)))
+        name = KNOWN.format(host=host)
+        of_host = HostKnowledge.unpack(backend.note(name))
+        of_host.doubtful |= keys
+        backend.put_note(name, of_host.pack())
     return number
 
 

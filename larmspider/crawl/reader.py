@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Self
 from larmspider.crawl.logs import COLUMNS, REMOVED, STATUS, CrawlLogs
 from larmspider.errors import MEND, CrawlDirError, InvalidURL
 from larmspider.formatting import utc
-from larmspider.frontier.describe import stand_in
 from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.storage.lmdb_env import BeingMade
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key
 from larmspider.items import ORDINARY
+from larmspider.learned.describe import stand_in
 from larmspider.pipelines.page_files import (
     BLOBS,
     STORE_LOG_COLUMNS,

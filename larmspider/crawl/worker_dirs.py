@@ -27,7 +27,6 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from larmspider.crawl.logs import CrawlLogs, WorkersLogs
 from larmspider.crawl.reader import CrawlDir, StoredPage, WorkerDirectory, has_page, last_visit
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.merging import UNDONE
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import (
@@ -40,6 +39,7 @@ from larmspider.frontier.storage.records import (
 )
 from larmspider.index.version import has_index
 from larmspider.items import PART_MARK
+from larmspider.learned.spellings.merging import UNDONE
 from larmspider.search.reading import Deduplicator
 from larmspider.search.searcher import Searcher
 from larmspider.workdir.directory import worker_dirs

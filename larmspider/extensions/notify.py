@@ -30,14 +30,14 @@ from larmspider.control.deletes import approved_in, write_approved
 from larmspider.control.remove import take_out_host
 from larmspider.errors import LarmspiderError
 from larmspider.formatting import counted, printable, utc
-from larmspider.frontier.delete_gate import (
+from larmspider.frontier.hosts import name_of
+from larmspider.learned.deletes.delete_gate import (
     MOVED,
     SCOPE,
     UNDECIDED_SECS,
     WHOLE_HOST,
     is_same_silence,
 )
-from larmspider.frontier.hosts import name_of
 from larmspider.pipelines.store import Store
 from larmspider.redaction import told
 from larmspider.scheduler.scheduler import scheduler_of
@@ -47,7 +47,7 @@ from larmspider.workdir.restricted import restricted_by_moves, restricted_of_run
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from larmspider.frontier.delete_gate import Notice
+    from larmspider.learned.deletes.delete_gate import Notice
     from larmspider.scheduler.scheduler import FrontierScheduler
 
 logger = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ class NotifyExtension:
         extension = cls(crawler, _target(crawler), options.crawl_root(crawler.settings))
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.look, signal=larm_signals.commit)
+        crawler.signals.connect(extension.take_out, signal=larm_signals.host_abandoned)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
         return extension
 
@@ -87,7 +88,6 @@ class NotifyExtension:
         if scheduler is None:
             return
         self._drop_done(scheduler)
-        scheduler.frontier.gate.take_out = self._take_out
         self._take_approvals(scheduler)
         self._keep_rights(scheduler)
 
@@ -132,11 +132,12 @@ class NotifyExtension:
         pages = scheduler.frontier.backend.counts(host).stored
         return found is not None and pages > 0 and is_same_silence(found.record.silent_since, since)
 
-    def _take_out(self, host: str, since: float) -> None:
+    def take_out(self, host: str, since: float) -> bool:
         """The host does not answer still: its pages leave, beside the crawl."""
         task = asyncio.get_running_loop().create_task(self._take_out_all(host, since))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
+        return True
 
     async def _take_out_all(self, host: str, since: float) -> None:
         scheduler = self._scheduler

@@ -31,11 +31,11 @@ from larmspider.fetch.deny_addresses import DenyAddresses
 from larmspider.fetch.downloader import LarmDownloader
 from larmspider.fetch.limits import Limits, RenderLimits, check_open_files
 from larmspider.fetch.sites.lookup import Sites
-from larmspider.frontier.factory import INDEX, REFRESH_WORDS, check_settings, refresh_pattern
-from larmspider.frontier.revisiting import NOTE_ENDED
 from larmspider.frontier.storage.backend import FormatError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.index.version import has_index, open_index
+from larmspider.learned.factory import INDEX, REFRESH_WORDS, check_settings, refresh_pattern
+from larmspider.learned.revisits.revisiting import NOTE_ENDED
 from larmspider.middlewares.copies import CopiesMiddleware
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.outbox.outbox import tried

@@ -22,9 +22,9 @@ from scrapy.utils.asyncio import create_looping_call
 from larmspider import options, stats
 from larmspider.fetch.dns import DnsCache
 from larmspider.formatting import counted, duration
-from larmspider.frontier.describe import failure_in_words
 from larmspider.frontier.hosts import Host, name_of
 from larmspider.frontier.storage.records import UrlState, host_of
+from larmspider.learned.describe import failure_in_words
 from larmspider.scheduler.scheduler import FrontierScheduler, scheduler_of
 from larmspider.status.summary import NO_SEED
 from larmspider.urls.normalizer import forms_from_settings

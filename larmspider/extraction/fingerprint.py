@@ -39,7 +39,7 @@ from itertools import chain, islice
 from typing import NamedTuple, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-import msgpack
+import msgspec
 
 from larmspider.extraction.markup_guard import Screen
 from larmspider.items import Link, Page
@@ -460,19 +460,27 @@ class Volatile:
         name = url_class(url)
         return name if name in self.pairs or len(self.pairs) < MAX_CLASSES else ""
 
-    def pack(self) -> bytes:
-        variants = [list(one) for one in self._variants]
-        fields = [b"".join(self._shapes), self.pairs, variants, b"".join(self._exchanged)]
-        packed: bytes = msgpack.packb([*fields, self._restless])
-        return packed
+    def kept(self) -> VolatileNote:
+        """Its kept form."""
+        shapes, exchanged = b"".join(self._shapes), b"".join(self._exchanged)
+        variants: list[tuple[str, str, str]] = [*self._variants]
+        return VolatileNote(shapes, self.pairs, variants, exchanged, self._restless)
 
     @classmethod
-    def unpack(cls, data: bytes | None) -> Self:
-        """None: nothing is known of the host."""
-        if data is None:
-            return cls()
-        joined, pairs, variants, exchanged, restless = msgpack.unpackb(data, strict_map_key=False)
-        return cls(_parted(joined), pairs, variants, _parted(exchanged), restless)
+    def of(cls, kept: VolatileNote) -> Self:
+        """The reverse of kept()."""
+        shapes, exchanged = _parted(kept.shapes), _parted(kept.exchanged)
+        return cls(shapes, kept.pairs, kept.variants, exchanged, kept.restless)
+
+
+class VolatileNote(msgspec.Struct, array_like=True):
+    """The fields of Volatile, hashes joined. New fields go to the end, with a default."""
+
+    shapes: bytes = b""
+    pairs: dict[str, int] = {}
+    variants: list[tuple[str, str, str]] = []
+    exchanged: bytes = b""
+    restless: dict[bytes, int] = {}
 
 
 def _parted(hashes: bytes) -> Iterator[bytes]:

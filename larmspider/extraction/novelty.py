@@ -26,7 +26,7 @@ from typing import NamedTuple, Self
 from urllib.parse import unquote
 from zlib import crc32
 
-import msgpack
+import msgspec
 
 from larmspider.index.outside_links import outside_links
 from larmspider.items import Page
@@ -188,17 +188,24 @@ class Bloom:
         self._last = 0
 
     def pack(self) -> bytes:
-        packed: bytes = msgpack.packb([self._last, self.size, [bytes(one) for one in self._parts]])
-        return packed
+        return msgspec.msgpack.encode(_Filters(self._last, self.size, self._parts))
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
         """None: nothing is known of the host."""
         found = cls()
         if data is not None:
-            found._last, found.size, parts = msgpack.unpackb(data)
-            found._parts = [bytearray(part) for part in parts]
+            kept = msgspec.msgpack.decode(data, type=_Filters)
+            found._last, found.size, found._parts = kept.last, kept.size, kept.parts
         return found
+
+
+class _Filters(msgspec.Struct, array_like=True):
+    """The kept form of a Bloom. New fields go to the end, with a default."""
+
+    last: int
+    size: int
+    parts: list[bytearray]
 
 
 class Sketch(Bloom):

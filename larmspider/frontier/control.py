@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress
 from math import inf
-from typing import TYPE_CHECKING
 
-from larmspider.frontier.dispatch import schedule
+from larmspider.frontier.dispatch import reschedule, schedule
 from larmspider.frontier.hosts import Host, HostState
 from larmspider.frontier.overrides import NOTE, Overrides
+from larmspider.frontier.partition import AllPartitions
+from larmspider.frontier.state import FrontierState
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
-
-if TYPE_CHECKING:
-    from larmspider.frontier.frontier import Frontier
 
 PURGED = "purged by the operator"
 """Why URLs that were queued are refused."""
@@ -33,8 +31,8 @@ class Control:
     """Raises KeyError for a host that the frontier does not know, except where an override is set
     for a host that may come from another worker later."""
 
-    def __init__(self, frontier: Frontier) -> None:
-        self._frontier = frontier
+    def __init__(self, frontier: FrontierState, partitions: AllPartitions) -> None:
+        self._frontier, self._partitions = frontier, partitions
         self._threads = frontier.slots.total  # of the settings
         self.paused = False
         """The whole crawl hands nothing out."""
@@ -190,8 +188,7 @@ class Control:
         """Queue URLs again that were refused; returns how many were, and how many were forwarded:
         those of other workers' hosts, each of which does the same with it."""
         frontier, number = self._frontier, len(entries)
-        if frontier.partitions is not None:
-            entries = frontier.partitions.split_again(entries)
+        entries = self._partitions.split_again(entries)
         reopened = frontier.backend.reopen(entries)
         for entry in compress(entries, reopened):
             frontier.seen.add(entry.exact)
@@ -205,11 +202,10 @@ class Control:
         """Refuse those that are still queued; returns how many there were."""
         before = self._frontier.backend.counts().refused
         self._frontier.backend.refuse([(entry, reason) for entry in entries])
-        if self._frontier.merger is not None:
-            visit = FetchRecord(UrlState.REFUSED, reason=reason)
+        visit = FetchRecord(UrlState.REFUSED, reason=reason)
+        for final in self._frontier.parts.final:
             for entry in entries:
-                self._frontier.merger.ended(entry.host, entry.key, visit)
+                final(entry.host, entry.key, visit)
         for name in {entry.host for entry in entries}:
-            if name in self._frontier.hosts:
-                schedule(self._frontier, self._frontier.hosts[name])
+            reschedule(self._frontier, name)
         return self._frontier.backend.counts().refused - before

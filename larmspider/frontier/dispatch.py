@@ -5,29 +5,23 @@
     lease(frontier, host, now)        # Lease("http://wiki/robots.txt", entry=None)
 
 A host is due at its next fetch time, which its state, gap, queue and politeness group decide. The
-functions here take the Frontier, whose state they read and change; only Frontier calls them.
+functions here read and change the FrontierState.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from heapq import heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING
 
 from larmspider.formatting import counted
 from larmspider.frontier.group import Group
 from larmspider.frontier.hosts import Host, HostRecord, HostState, Lease, name_of
 from larmspider.frontier.own_fetch import FetchKind, OwnFetch
-from larmspider.frontier.slots import KINDS, Kind, SlotPool
-from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState
+from larmspider.frontier.slots import KINDS, Kind
+from larmspider.frontier.state import FrontierState
+from larmspider.frontier.storage.records import FetchRecord, MergedUrl, QueuedUrl, UrlState
 from larmspider.items import REQUISITE
 from larmspider.urls.file_urls import FILES
-
-if TYPE_CHECKING:
-    from larmspider.frontier.frontier import Frontier
 
 ROBOTS_REASON = "robots.txt"
 """Why a URL that robots.txt does not allow is refused."""
@@ -38,126 +32,10 @@ REVISIT_TURN = 4
 """While a host has new URLs, one of so many requests to it is a visit again."""
 
 
-class ReadyQueue:
-    """Hosts by the time from which they may be asked; each at most once. O(log hosts) a change.
-
-    One heap holds the hosts whose time has not come; when it has, a host moves to the heap of its
-    kind, so that a kind that may have no slot now does not stand in the way of the others. A heap
-    keeps entries that no longer count until they come to its front: ``Host.ticket`` is the number
-    of the one that does.
-    """
-
-    def __init__(self, kind_of: Callable[[Host], Kind]) -> None:
-        self._kind_of = kind_of
-        self._later: list[tuple[float, int, Host]] = []
-        self._due: dict[Kind, list[tuple[float, int, Host]]] = {kind: [] for kind in Kind}
-        self._last_ticket = 0
-        self._size = 0
-
-    def __len__(self) -> int:
-        """Hosts that have a fetch ahead."""
-        return self._size
-
-    def __iter__(self) -> Iterator[Host]:
-        heaps = self._later, *self._due.values()
-        return (host for heap in heaps for _, ticket, host in heap if host.ticket == ticket)
-
-    def put(self, host: Host, at: float) -> None:
-        """Set the host's next fetch time, in place of an earlier one."""
-        if host.ticket and host.next_fetch_time == at:
-            return  # a snoozed host that is given a thousand links has one entry, not a thousand
-        self._last_ticket += 1
-        self._size += not host.ticket
-        host.ticket, host.next_fetch_time = self._last_ticket, at
-        heappush(self._later, (at, self._last_ticket, host))
-
-    def drop(self, host: Host) -> None:
-        """The host has no fetch ahead until the next put()."""
-        self._size -= bool(host.ticket)
-        host.ticket = 0
-
-    def advance(self, now: float) -> None:
-        """Move the hosts that are due by now to the heaps of their kinds."""
-        later = self._later
-        while later and later[0][0] <= now:
-            item = heappop(later)
-            if item[2].ticket == item[1]:
-                heappush(self._due[self._kind_of(item[2])], item)
-
-    def take(self, now: float, kinds: Sequence[Kind]) -> Host | None:
-        """Remove the host of these kinds that has been due longest."""
-        self.advance(now)
-        due = self._due
-        for kind in kinds:  # all of them first: what one moves may be the best of another
-            self._clean(kind)
-        best: Kind | None = None
-        for kind in kinds:
-            if due[kind] and (best is None or due[kind][0] < due[best][0]):
-                best = kind
-        if best is None:
-            return None
-        host = heappop(due[best])[2]
-        self.drop(host)
-        return host
-
-    def _clean(self, kind: Kind) -> None:
-        """Drop stale entries from the front; move a host that has changed its kind since."""
-        heap = self._due[kind]
-        while heap:
-            item = heap[0]
-            if item[2].ticket == item[1]:
-                actual = self._kind_of(item[2])
-                if actual is kind:
-                    return
-                heappush(self._due[actual], item)
-            heappop(heap)
-
-    def due(self, kind: Kind) -> bool:
-        """Is a host of that kind due, as of the last advance()?"""
-        heap = self._due[kind]
-        while heap and heap[0][2].ticket != heap[0][1]:
-            heappop(heap)
-        return bool(heap)
-
-    def next_time(self) -> float | None:
-        """The first time that has not come yet, as of the last take()."""
-        host = self.next_host()
-        return None if host is None else host.next_fetch_time
-
-    def next_host(self) -> Host | None:
-        """The host whose time that is."""
-        later = self._later
-        while later and later[0][2].ticket != later[0][1]:
-            heappop(later)
-        return later[0][2] if later else None
-
-
-@dataclass(frozen=True, slots=True)
-class AddressBook:
-    """Where the frontier finds the addresses of hosts.
-
-    ``address_of`` a host's name; None: not known yet, a look-up begins that ends with
-    Frontier.on_resolved(). ``grouped`` (LARM_GROUP_BY): hosts of one address share their pace; else
-    only those hosts wait whose robots.txt, by its URL, needs an ``own_address``. ``saturated``:
-    True while every resolver thread is busy; hosts that have never answered are then held back.
-    """
-
-    address_of: Callable[[str], str | None]
-    grouped: bool = True
-    own_address: Callable[[str], bool] = bool
-    saturated: Callable[[], bool] = lambda: False
-
-
-def kind_of(slots: SlotPool, host: Host) -> Kind:
-    """The kind of slot that a fetch from the host would hold."""
-    record = host.record
-    return slots.kind(record.slot_secs, record.failures + record.parks)
-
-
 # which host, and when
 
 
-def take(frontier: Frontier, now: float) -> Host | None:
+def take(frontier: FrontierState, now: float) -> Host | None:
     """The host that has been due longest, of those that may have a slot now.
 
     The host has no fetch ahead until it is scheduled again.
@@ -166,14 +44,14 @@ def take(frontier: Frontier, now: float) -> Host | None:
     return frontier.ready.take(now, kinds) if kinds else None
 
 
-def _allowed_kinds(frontier: Frontier) -> list[Kind]:
+def _allowed_kinds(frontier: FrontierState) -> list[Kind]:
     kinds, addresses = frontier.slots.allowed_kinds(), frontier.addresses
-    if addresses is not None and Kind.UNPROVEN in kinds and addresses.saturated():
+    if addresses.resolves and Kind.UNPROVEN in kinds and addresses.saturated():
         kinds.remove(Kind.UNPROVEN)
     return kinds
 
 
-def next_ready_time(frontier: Frontier, now: float) -> float | None:
+def next_ready_time(frontier: FrontierState, now: float) -> float | None:
     """When take() is worth calling next; None: only after an answer or a new link."""
     slots, ready = frontier.slots, frontier.ready
     if sum(slots.held) >= slots.total:
@@ -185,7 +63,13 @@ def next_ready_time(frontier: Frontier, now: float) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def schedule(frontier: Frontier, host: Host) -> None:
+def reschedule(frontier: FrontierState, name: str) -> None:
+    """schedule() a host by its name, if the frontier has it."""
+    if (host := frontier.hosts.get(name)) is not None:
+        schedule(frontier, host)
+
+
+def schedule(frontier: FrontierState, host: Host) -> None:
     """Set when the host may be asked next; it leaves the ready queue while there is nothing to do.
     O(log hosts), for a member of a group as well."""
     at, group = next_fetch_time(frontier, host), host.group
@@ -195,19 +79,19 @@ def schedule(frontier: Frontier, host: Host) -> None:
     now, record = frontier.clock(), host.record
     group.next_time = max(group.next_time, record.next_time)
     if at is not None and at <= max(_shared_time(frontier, group, host), now):
-        group.wait(host, kind_of(frontier.slots, host), at)
+        group.wait(host, frontier.kind_of(host), at)
     else:
         group.release(host)
         _put(frontier, host, at)
     settle(frontier, group)
 
 
-def _shared_time(frontier: Frontier, group: Group, host: Host) -> float:
+def _shared_time(frontier: FrontierState, group: Group[Host], host: Host) -> float:
     """When the gaps of a group allow a request to this member."""
     return max(group.next_time, group.last + frontier.politeness.gap_seconds(host.record))
 
 
-def settle(frontier: Frontier, group: Group) -> None:
+def settle(frontier: FrontierState, group: Group[Host]) -> None:
     """Put the waiting members whose turn comes next into the ready queue, by the order and the gaps
     that group.py describes, and take the others from it."""
     heads, limit, earliest = group.heads(), group.limit, 0.0
@@ -224,7 +108,7 @@ def settle(frontier: Frontier, group: Group) -> None:
     group.front = heads
 
 
-def _has_turn(frontier: Frontier, group: Group, host: Host, now: float) -> bool:
+def _has_turn(frontier: FrontierState, group: Group[Host], host: Host, now: float) -> bool:
     """Whether a member that the ready queue gave may be asked. One that had a time of its own may
     not where the group holds it up by now: it waits for its turn."""
     if group.waits(host):
@@ -234,7 +118,7 @@ def _has_turn(frontier: Frontier, group: Group, host: Host, now: float) -> bool:
     )
 
 
-def _put(frontier: Frontier, host: Host, at: float | None) -> None:
+def _put(frontier: FrontierState, host: Host, at: float | None) -> None:
     ready, slots, record = frontier.ready, frontier.slots, host.record
     if at is None and host.in_flight:
         ready.drop(host)
@@ -252,7 +136,7 @@ def _put(frontier: Frontier, host: Host, at: float | None) -> None:
         host.demand = demand
 
 
-def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
+def next_fetch_time(frontier: FrontierState, host: Host) -> float | None:
     """When the host may be asked, whatever its group says; None: not before something happens."""
     record, connections = host.record, host.rule.connections or 1
     if record.state is HostState.LOADING or host.in_flight >= connections:
@@ -261,11 +145,10 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
         return None
     if record.on_probation and host.in_flight:
         return None
-    if frontier.gate.is_probing(record.host) or frontier.views.is_probing(host):
-        return None
-    if frontier.logins is not None and frontier.logins.is_out(record.robots_url):
-        return None
-    if frontier.robots is not None and host.in_flight and record.robots_until <= frontier.clock():
+    for blocks in frontier.parts.blocks:
+        if blocks(host):
+            return None
+    if frontier.robots.obeyed and host.in_flight and record.robots_until <= frontier.clock():
         return None  # the rules are renewed when nothing of the host is in flight
     waiting = _waiting(frontier, record.host)
     if waiting is None:
@@ -280,25 +163,23 @@ def next_fetch_time(frontier: Frontier, host: Host) -> float | None:
     return host.rule.opens(max(at, frontier.clock()), frontier.hour_of)
 
 
-def _waiting(frontier: Frontier, host: str) -> float | None:
-    """When the host has a URL to fetch or to visit again, or a sitemap or feed: 0.0 for now, None
-    for never."""
-    waiting, refresh, sources = frontier.backend.next_time(host), frontier.refresh, frontier.sources
-    if frontier.gate.wants_probe(host) or frontier.views.is_in_doubt(host):
-        return 0.0
-    if sources is not None:
-        due = sources.next_time(host)
+def _waiting(frontier: FrontierState, host: str) -> float | None:
+    """When the host has a URL to fetch or to visit again, or an own fetch of a Part: 0.0 for now,
+    None for never."""
+    waiting, visitor = frontier.backend.next_time(host), frontier.parts.visitor
+    for next_time in frontier.parts.next_time:
+        due = next_time(host)
         if due is not None and due <= frontier.clock():
             return 0.0
-    if refresh is None or not refresh.mode:
+    if not visitor.visits_again:
         return waiting
-    times = [refresh.next_time_of(host)]
+    times = [visitor.revisit_time(host)]
     if not _new_are_spent(frontier, host):
         times.append(waiting)
     return min((time for time in times if time is not None), default=None)
 
 
-def _new_are_spent(frontier: Frontier, name: str) -> bool:
+def _new_are_spent(frontier: FrontierState, name: str) -> bool:
     """Whether a budget of pages is used up: then only what is stored is visited."""
     budget = frontier.politeness.pace_of(name).budget
     if frontier.pages_spent():
@@ -307,7 +188,7 @@ def _new_are_spent(frontier: Frontier, name: str) -> bool:
     return budget is not None and counts.stored + counts.leased >= budget
 
 
-def forget(frontier: Frontier, host: Host) -> None:
+def forget(frontier: FrontierState, host: Host) -> None:
     """The host is another worker's now."""
     frontier.ready.drop(host)
     if host.demand:
@@ -324,7 +205,7 @@ def forget(frontier: Frontier, host: Host) -> None:
 # what the host is asked for
 
 
-def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
+def lease(frontier: FrontierState, host: Host, now: float) -> Lease | None:
     """The next fetch from a host that is due: its robots.txt, or the next URL that it allows.
 
     None when there turns out to be nothing to ask for now: its address is not known, its window
@@ -332,9 +213,7 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
     """
     record, rule = host.record, host.rule
     frontier.hosts.touch(host)
-    if host.paused or host.held or frontier.gate.is_probing(record.host):
-        return None
-    if frontier.views.is_probing(host):
+    if host.paused or host.held or any(blocks(host) for blocks in frontier.parts.blocks):
         return None
     if not _is_resolved(frontier, host):
         return None
@@ -345,11 +224,11 @@ def lease(frontier: Frontier, host: Host, now: float) -> Lease | None:
     record.wake()
     if rule.budget is not None:
         counts = frontier.backend.counts(record.host)
-        again = frontier.refresh is not None and frontier.refresh.next_time_of(record.host) == 0.0
+        again = frontier.parts.visitor.revisit_time(record.host) == 0.0
         if counts.stored + counts.leased >= rule.budget and not again:
             record.change(HostState.PARKED, inf, f"budget of {counted(rule.budget, 'page')}")
             return None
-    if frontier.robots is None:
+    if not frontier.robots.obeyed:
         if record.state is HostState.NEW:
             record.change(HostState.READY)
     elif record.robots_until <= now:
@@ -369,43 +248,58 @@ def _robots_fetch(record: HostRecord) -> OwnFetch:
     return OwnFetch(FetchKind.ROBOTS, record.robots_url, released)
 
 
-def _own_fetch(frontier: Frontier, host: Host, now: float) -> OwnFetch | None:
-    """The fetch to be made before pages: a step of signing in, a page that worked, a made-up URL,
-    or a sitemap or feed. One at a time, so that an index is read before what it names."""
-    name, logins, sources = host.record.host, frontier.logins, frontier.sources
-    if logins is not None and (step := logins.own_fetch(host.record.robots_url)):
-        return step
-    rules = None if frontier.robots is None else frontier.robots.of(name)
-    allowed = rules.allowed if rules is not None else lambda _url: True
-    probe = frontier.views.own_fetch(host, allowed) or frontier.gate.own_fetch(name, allowed)
-    if probe is not None or sources is None:
-        return probe
-    return sources.own_fetch(name, now, allowed)
+def _own_fetch(frontier: FrontierState, host: Host, now: float) -> OwnFetch | None:
+    """The fetch to be made before pages, in the order of the Parts. One at a time, so that an index
+    is read before what it names."""
+    if not frontier.parts.own_fetch:
+        return None
+    allowed = frontier.robots.of(host.record.host).allowed
+    for own_fetch in frontier.parts.own_fetch:
+        if (found := own_fetch(host, now, allowed)) is not None:
+            own: OwnFetch = found
+            return own
+    return None
 
 
-def _next_allowed(frontier: Frontier, host: Host, now: float) -> QueuedUrl | None:
-    """The next URL that robots.txt allows and that is no trap; those before it are refused, or
-    held."""
-    name, traps = host.record.host, frontier.traps
-    rules = None if frontier.robots is None else frontier.robots.of(name)
+def _next_allowed(frontier: FrontierState, host: Host, now: float) -> QueuedUrl | None:
+    """The next URL that robots.txt allows and that every Part admits; those before it are refused,
+    or held."""
+    rules, admits = frontier.robots.of(host.record.host), frontier.parts.admits
     for _ in range(MAX_REFUSED):
         entry = _next_entry(frontier, host, now)
         if entry is None:
             return None
-        if rules is None or rules.allowed(entry.url) or _is_stored(entry):
-            if host.views is not None and frontier.views.puts_behind(host, entry):
-                continue
-            is_new_page = entry.visit is None and entry.link_type != REQUISITE
-            if is_new_page and traps is not None and not traps.admits(entry):
-                continue
-            return entry
+        if rules.allowed(entry.url) or _is_stored(entry):
+            for admit in admits:
+                if not admit(entry):
+                    frontier.passed += 1
+                    break
+            else:
+                return entry
+            continue
         visit = FetchRecord(UrlState.REFUSED, time=now, reason=ROBOTS_REASON)
-        frontier.finish(entry, visit)
+        finish(frontier, entry, visit)
         if entry.visit is not None:
             continue  # as before
         frontier.refused.append(entry)
     host.record.next_time = max(host.record.next_time, now)  # else it is the first to go again
     return None
+
+
+def finish(frontier: FrontierState, entry: QueuedUrl, visit: FetchRecord) -> None:
+    """A leased URL has its final state."""
+    parts, backend = frontier.parts, frontier.backend
+    if entry.link_type == REQUISITE:  # known from now on, and in no sum
+        backend.merge([MergedUrl(entry, 0, entry.key)])
+        return
+    if parts.is_question and any(asks(entry.key, entry.host) for asks in parts.is_question):
+        backend.merge([MergedUrl(entry, 0, entry.key)])
+    else:
+        for ended in parts.ended:
+            visit = ended(entry, visit)
+        backend.acknowledge([(entry.key, visit)])
+    for final in parts.final:
+        final(entry.host, entry.key, visit)
 
 
 def _is_stored(entry: QueuedUrl) -> bool:
@@ -414,19 +308,19 @@ def _is_stored(entry: QueuedUrl) -> bool:
     return entry.visit is not None and entry.visit.state is UrlState.STORED
 
 
-def _next_entry(frontier: Frontier, host: Host, now: float) -> QueuedUrl | None:
+def _next_entry(frontier: FrontierState, host: Host, now: float) -> QueuedUrl | None:
     """New URLs come first; while there are some, one turn in REVISIT_TURN is for a visit again."""
-    name, refresh = host.record.host, frontier.refresh
-    if refresh is None or not refresh.mode:
+    name, visitor = host.record.host, frontier.parts.visitor
+    if not visitor.visits_again:
         return _next_new(frontier, name, now)
     host.turn = (host.turn + 1) % REVISIT_TURN
-    if not host.turn and (entry := refresh.take(name, now)) is not None:
+    if not host.turn and (entry := visitor.revisit(name, now)) is not None:
         return entry
     new = None if _new_are_spent(frontier, name) else _next_new(frontier, name, now)
-    return new or refresh.take(name, now)
+    return new or visitor.revisit(name, now)
 
 
-def _next_new(frontier: Frontier, name: str, now: float) -> QueuedUrl | None:
+def _next_new(frontier: FrontierState, name: str, now: float) -> QueuedUrl | None:
     backend = frontier.backend
     entries = backend.pop(name, now)
     if not entries:
@@ -437,7 +331,7 @@ def _next_new(frontier: Frontier, name: str, now: float) -> QueuedUrl | None:
 
 
 def _begin(
-    frontier: Frontier,
+    frontier: FrontierState,
     host: Host,
     now: float,
     entry: QueuedUrl | None = None,
@@ -450,11 +344,10 @@ def _begin(
     if host.group is not None:
         host.group.asked(host, now)
         host.group.began(host)
-    slot = frontier.slots.acquire(kind_of(frontier.slots, host), now)
+    slot = frontier.slots.acquire(frontier.kind_of(host), now)
     disallowed = (
         entry is not None
         and entry.visit is not None
-        and frontier.robots is not None
         and not frontier.robots.of(record.host).allowed(entry.url)
     )
     return Lease(found.url, host, entry, now, slot, own, disallowed)
@@ -463,17 +356,15 @@ def _begin(
 # hosts wait for their addresses, and those of one address may share their pace
 
 
-def _is_resolved(frontier: Frontier, host: Host) -> bool:
+def _is_resolved(frontier: FrontierState, host: Host) -> bool:
     """May the host be asked? Else it waits for Frontier.on_resolved() (and holds no slot meanwhile:
     a silent DNS server would have all of them held), or has just joined the group of its address,
     whose turn may be another member's.
     """
     book = frontier.addresses
-    if (
-        book is None
-        or host.record.host == FILES
-        or not (book.grouped or book.own_address(host.record.robots_url))
-    ):
+    if not book.resolves or host.record.host == FILES:
+        return True
+    if not (book.grouped or book.own_address(host.record.robots_url)):
         return True
     name = name_of(host.record.host)
     address = book.address_of(name)
@@ -487,7 +378,7 @@ def _is_resolved(frontier: Frontier, host: Host) -> bool:
     return False
 
 
-def join_group(frontier: Frontier, host: Host, address: str) -> None:
+def join_group(frontier: FrontierState, host: Host, address: str) -> None:
     """The host's group is that of its address from now on."""
     before = host.group
     if before is not None and before.address == address:

@@ -23,41 +23,20 @@ Nothing here is asynchronous or knows the network; the clock is passed in. One t
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from typing import Self
 
 from larmspider.frontier import dispatch
-from larmspider.frontier.broken_views import Blame, ViewWatch
 from larmspider.frontier.control import Control
-from larmspider.frontier.delete_gate import DeleteGate
-from larmspider.frontier.dispatch import AddressBook, ReadyQueue, schedule
-from larmspider.frontier.group import Group
-from larmspider.frontier.hosts import (
-    Host,
-    HostRecord,
-    HostState,
-    HostTable,
-    Lease,
-    local_hour,
-)
-from larmspider.frontier.links import (
-    MAX_HOST,
-    Added,
-    CrawlLimits,
-    RecentlySeen,
-    count_links,
-)
-from larmspider.frontier.merging import Merger
-from larmspider.frontier.own_fetch import FetchKind, Logins, OwnFetch
-from larmspider.frontier.partition import Partitions, SharedBackend
+from larmspider.frontier.dispatch import schedule
+from larmspider.frontier.hosts import Host, HostRecord, HostState, Lease
+from larmspider.frontier.links import MAX_HOST, Added, CrawlLimits, count_links
+from larmspider.frontier.own_fetch import FetchKind, OwnFetch
+from larmspider.frontier.part import Blame, Part, Parts
+from larmspider.frontier.partition import AllPartitions, Partitions, SharedBackend
 from larmspider.frontier.politeness import Politeness, failure_kind
-from larmspider.frontier.revisiting import DUE, WATCH, Revisiting
-from larmspider.frontier.robots import RobotsCache
-from larmspider.frontier.script_watch import ScriptWatch
-from larmspider.frontier.shortfall import Shortfall
 from larmspider.frontier.slots import Kind, SlotPool
-from larmspider.frontier.sources import LEAST_PRECISION, Sources
+from larmspider.frontier.state import USUAL, AddressBook, FrontierOptions, FrontierState
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import (
     Counts,
@@ -70,7 +49,6 @@ from larmspider.frontier.storage.records import (
     url_key,
 )
 from larmspider.frontier.strategies import Strategy
-from larmspider.frontier.trap_watch import TrapWatch
 from larmspider.items import REQUISITE, Page
 
 __all__ = ["CHECKPOINT_AT", "MAX_HOST", "Added", "AddressBook", "CrawlLimits", "Frontier"]
@@ -90,13 +68,11 @@ LATE_SECS = 1.0
 """A request reaches its host within this time of its turn."""
 
 
-class Frontier:
+class Frontier(FrontierState):
     """Call recover() first.
 
-    ``robots`` is None where robots.txt is not obeyed; ``addresses`` is None where no host waits for
-    its address. ``shared`` is the backend again, where other workers share it. ``logins`` signs in
-    to hosts. ``links_to`` gives the number of pages that link to each of some URLs. ``clock`` gives
-    seconds since the epoch, ``hour_of`` the hour of the local day at such a time.
+    A ``backend`` that is a SharedBackend is shared with other workers. ``parts`` makes the Parts
+    (part.py) of this frontier, in the order in which they are asked.
     """
 
     def __init__(
@@ -105,49 +81,17 @@ class Frontier:
         politeness: Politeness,
         strategy: Strategy,
         slots: SlotPool,
-        *,
-        robots: RobotsCache | None = None,
-        limits: CrawlLimits | None = None,
-        addresses: AddressBook | None = None,
-        shared: SharedBackend | None = None,
-        logins: Logins | None = None,
-        links_to: Callable[[Sequence[str]], Sequence[int]] | None = None,
-        clock: Callable[[], float] = time.time,
-        hour_of: Callable[[float], float] = local_hour,
+        options: FrontierOptions = USUAL,
+        parts: Callable[[Self], Sequence[Part]] | None = None,
     ) -> None:
-        self.backend, self.politeness, self.strategy = backend, politeness, strategy
-        self.slots, self.robots, self.limits = slots, robots, limits or CrawlLimits()
-        self.addresses, self.clock, self.hour_of = addresses, clock, hour_of
-        self.hosts = HostTable(backend, politeness.pace_of)
-        self.ready = ReadyQueue(partial(dispatch.kind_of, slots))
-        self.groups: dict[str, Group] = {}
-        """By address."""
-        self.resolving: dict[str, list[Host]] = {}
-        """Hosts that wait for the address of their name, by name."""
-        self.seen = RecentlySeen()
-        self.refused: list[QueuedUrl] = []
-        """What robots.txt refused in pop(); whoever reports these empties the list."""
-        self.control = Control(self)
-        self.partitions = None if shared is None else Partitions(self, shared)
-        """Which hosts are this worker's; None where all are."""
-        self.merger: Merger | None = None
-        """Merges URLs that are one page; None where no host has anything to prove."""
-        self.sources: Sources | None = None
-        """Sitemaps and feeds; None where none is asked."""
-        self.logins = logins
-        self.gate = DeleteGate(backend, self._make_due, links_to, shared=shared is not None)
-        """Stands before every removal of a page that is gone."""
-        self.scripts = ScriptWatch(backend)
-        """Learns which hosts have pages that are empty without JavaScript."""
-        self.shortfall = Shortfall(backend)
-        """Learns why little of a host is stored."""
-        self.views = ViewWatch(self)
-        """Tells broken views from hosts that are down."""
-        self.refresh: Revisiting | None = None
-        """Which pages are visited again, and when; None: no page ever is."""
-        self.traps: TrapWatch | None = None
-        """Holds URLs that are traps; None: no URL is held."""
+        super().__init__(backend, politeness, strategy, slots, options)
+        self.partitions = AllPartitions()
+        """Which hosts are this worker's."""
+        if isinstance(backend, SharedBackend):
+            self.partitions = Partitions(self, backend)
+        self.control = Control(self, self.partitions)
         self._latest = float("-inf")  # the clock at its last reading
+        self.parts = Parts(parts(self) if parts is not None else ())
 
     def __repr__(self) -> str:
         return f"<Frontier {self.backend.counts()}, {len(self.ready)} hosts ahead, {self.slots!r}>"
@@ -187,8 +131,6 @@ class Frontier:
         """Queue those of a batch, a page's links, that are new and within the limits. URLs of other
         workers' hosts are forwarded, and are not among the new ones.
         """
-        if self.partitions is None:
-            return self._add_own(entries)
         own, foreign = self.partitions.split(entries)
         added = self._add_own(own)
         added.forwarded = len(foreign)
@@ -198,26 +140,26 @@ class Frontier:
 
     def add_forwarded(self, entries: Sequence[QueuedUrl]) -> None:
         """Queue the URLs that other workers forwarded."""
-        assert self.partitions is not None
         if again := [entry for entry in entries if entry.again]:
             self.control.reopen(again)
             entries = [entry for entry in entries if not entry.again]
         if doubted := [entry for entry in entries if entry.doubted]:
-            if self.refresh is not None:
-                self.refresh.doubted(doubted)
+            for note in self.parts.doubted:
+                note(doubted)
             entries = [entry for entry in entries if not entry.doubted]
         self.partitions.arrived(self._add_own(entries).new)
 
     def _add_own(self, entries: Sequence[QueuedUrl]) -> Added:
-        added, wanted = Added(), []
+        added, allowed = Added(), list[QueuedUrl]()
         for entry in entries:
             reason = self.limits.reject_reason(entry)
             if reason:
                 added.rejected.append((entry, reason))
             else:
-                wanted.append(entry)
-        if self.merger is not None and wanted:
-            wanted = self.merger.admit(wanted)
+                allowed.append(entry)
+        wanted: Sequence[QueuedUrl] = allowed
+        for admit in self.parts.admit if allowed else ():
+            wanted = admit(wanted)
         touched: dict[Host, None] = {}
         for entry, new in zip(wanted, self.backend.add(wanted), strict=True):
             self.seen.add(entry.exact)
@@ -233,7 +175,7 @@ class Frontier:
 
     def is_own(self, key: bytes) -> bool:
         """Whether a URL is of a host that no other worker has."""
-        return self.partitions is None or self.partitions.owns(key)
+        return self.partitions.owns(key)
 
     def known(self, exact: Sequence[str], *, count: bool = True) -> list[bool]:
         """Was each URL, by its exact form, added before? With ``count`` it counts as a link to it
@@ -246,10 +188,11 @@ class Frontier:
             if state is not UrlState.UNKNOWN:
                 known[at] = True
                 seen.add(exact[at])
-                if state is UrlState.MERGED and self.merger is not None:
-                    self.merger.met(exact[at], url_key(exact[at]))
+                for linked in self.parts.linked if state is UrlState.MERGED else ():
+                    linked(exact[at], url_key(exact[at]))
         if count and self.strategy.counts_links:
-            count_links(self, [url for at, url in enumerate(exact) if known[at]])
+            urls = [url for at, url in enumerate(exact) if known[at]]
+            count_links(self.backend, self.strategy.priority, urls)
         return known
 
     def seen_lately(self, exact: Sequence[str]) -> list[bool]:
@@ -275,33 +218,29 @@ class Frontier:
         """The next fetch, or None when none may begin now. O(log hosts)."""
         now = self._now()
         self.slots.age(now)
-        if self.control.paused or (self.pages_spent() and not self._revisits):
+        self.notes.trim()
+        if self.control.paused or self._is_spent:
             return None
-        if self.refresh is not None:
-            for _ in range(SLICES):
-                if not self.refresh.work(now) or self.ready:
-                    break
+        for _ in range(SLICES if self.parts.look_ahead else 0):
+            if not any(look(now) for look in self.parts.look_ahead) or self.ready:
+                break
         left = MAX_IN_VAIN
         while left > 0:
             host = dispatch.take(self, now)
-            if host is None and self.merger is not None and self.merger.work():
-                continue
-            if host is None and self.traps is not None and self.traps.work():
+            if host is None:
+                if not any(work(now) for work in self.parts.work):
+                    return None
                 left -= 1
                 continue
-            if host is None:
-                return None
-            before, refused = host.group, len(self.refused) + self._passed
+            before, tried = host.group, len(self.refused) + self.passed
             lease = dispatch.lease(self, host, now)
             schedule(self, host)
             if host.group is not before:
                 continue
             if lease is not None:
-                break
-            left -= 1 + len(self.refused) + self._passed - refused
-        else:
-            lease = None  # it is worth calling pop() again at once
-        return lease
+                return lease
+            left -= 1 + len(self.refused) + self.passed - tried
+        return None  # it is worth calling pop() again at once
 
     def _now(self) -> float:
         now, latest = self.clock(), self._latest
@@ -311,29 +250,17 @@ class Frontier:
         return now
 
     @property
-    def _passed(self) -> int:
-        return self.views.passed + (0 if self.traps is None else self.traps.passed)
-
-    def pages_spent(self) -> bool:
-        """Whether LARM_MAX_PAGES is reached."""
-        if not self.limits.max_pages:
-            return False
-        counts = self.backend.counts()
-        elsewhere = self.partitions.stored_by_others if self.partitions is not None else 0
-        return counts.stored + counts.leased + elsewhere >= self.limits.max_pages
-
-    @property
-    def _revisits(self) -> bool:
-        return self.refresh is not None and bool(self.refresh.mode)
+    def _is_spent(self) -> bool:
+        """Whether LARM_MAX_PAGES ends the run: nothing is visited again."""
+        return not self.parts.visitor.visits_again and self.pages_spent()
 
     def next_ready_time(self) -> float | None:
         """When pop() is worth calling next; None: only after an answer or a new link."""
         now = self._now()
         self.slots.age(now)
-        if self.control.paused or (self.pages_spent() and not self._revisits):
+        if self.control.paused or self._is_spent:
             return None
-        at = dispatch.next_ready_time(self, now)
-        again = self.refresh.next_time if self._revisits and self.refresh else None
+        at, again = dispatch.next_ready_time(self, now), self.parts.visitor.next_plan
         return min((time for time in (at, again) if time is not None), default=None)
 
     def waits_for(self) -> Host | None:
@@ -377,29 +304,16 @@ class Frontier:
         """
         if self.in_flight or self.backend.counts().leased or self.backend.visiting():
             return False
-        if self.refresh is not None and self.refresh.has_work:
+        spent = self._is_spent
+        if any(has_work(spent=spent) for has_work in self.parts.has_work):
             return False
-        if self.gate.leaving:
-            return False
-        if self.pages_spent() and not self._revisits:
-            return True
-        if self.merger is not None and self.merger.has_work:
-            return False
-        if self.traps is not None and self.traps.has_work:
-            return False
-        return not (self._has_hosts_ahead or self.resolving or self.control.waiting_hosts)
-
-    @property
-    def gives_up_at_once(self) -> bool:
-        """Whether a host that was silent when the last run ended is asked once in this one: its
-        pages are known, and visited by the next run."""
-        return self.refresh is not None and self.refresh.mode not in ("", WATCH)
+        return spent or not (self._has_hosts_ahead or self.resolving or self.control.waiting_hosts)
 
     @property
     def _has_hosts_ahead(self) -> bool:
         """Whether some hosts are to be asked in this run. One that visits what is due does not wait
         for hosts that do not answer: the next one does."""
-        if self.refresh is None or self.refresh.mode != DUE:
+        if self.parts.visitor.waits_for_silent:
             return bool(self.ready)
         return not all(host.record.is_silent for host in self.ready)
 
@@ -415,10 +329,8 @@ class Frontier:
         lease.judged = True
         self._free_slot(lease)
         self.politeness.answered(lease.host.record, self.clock(), seconds, lease.reached)
-        if lease.host.views is not None and lease.entry is not None:
-            self.views.answered(lease.host, lease.entry)
-        if self.sources is not None:
-            self.sources.host_answered(lease.host.record.host, lease.host.record.scheme)
+        for answered in self.parts.answered:
+            answered(lease)
         schedule(self, lease.host)
 
     def release_slot(
@@ -445,27 +357,11 @@ class Frontier:
         if lease.slot is not None:
             self.answered(lease, max(0.0, self.clock() - lease.since))
         entry = lease.entry
-        self.finish(entry, visit)
+        dispatch.finish(self, entry, visit)
         if visit.state is not UrlState.STORED:
             self._reopen_budget(lease.host)
         elif visit.status == 200 and entry.link_type != REQUISITE and not entry.payload:
             lease.host.worked = entry.url
-
-    def finish(self, entry: QueuedUrl, visit: FetchRecord) -> None:
-        """A leased URL has its final state."""
-        if entry.link_type == REQUISITE:  # known from now on, and in no sum
-            self.backend.merge([MergedUrl(entry, 0, entry.key)])
-            return
-        if self.merger is not None and self.merger.trials.is_question(entry.key):
-            self.backend.merge([MergedUrl(entry, 0, entry.key)])
-        else:
-            if self.refresh is not None:
-                visit = self.refresh.ended(entry, visit)
-            self.backend.acknowledge([(entry.key, visit)])
-            if self.gate.wants_again(entry.host, entry.key):
-                self._make_due(entry.host, [entry.key], 1.0)
-        if self.merger is not None:
-            self.merger.ended(entry.host, entry.key, visit)
 
     def forget(self, lease: Lease) -> None:
         """A visit again has shown that the page is gone: the URL becomes unknown. answered() comes
@@ -473,19 +369,20 @@ class Frontier:
         assert lease.entry is not None
         if lease.slot is not None:
             self.answered(lease, max(0.0, self.clock() - lease.since))
-        self.backend.forget([lease.entry.key])
-        self.seen.clear()
-        if self.merger is not None and lease.entry.visit is not None:
-            gone = FetchRecord(UrlState.FAILED)  # others may not be merged into it any more
-            self.merger.ended(lease.entry.host, lease.entry.key, gone)
+        entry = lease.entry
+        self._forget(entry.host, [entry.key], was_known=entry.visit is not None)
 
     def forget_pages(self, host: str, keys: Sequence[bytes]) -> None:
         """The stores have been told to take out pages of a host; their URLs become unknown."""
+        self._forget(host, keys)
+
+    def _forget(self, host: str, keys: Sequence[bytes], *, was_known: bool = True) -> None:
         self.backend.forget(keys)
         self.seen.clear()
-        if self.merger is not None:
+        gone = FetchRecord(UrlState.FAILED)  # others may not be merged into it any more
+        for final in self.parts.final if was_known else ():
             for key in keys:
-                self.merger.ended(host, key, FetchRecord(UrlState.FAILED))
+                final(host, key, gone)
 
     def look_again(self, lease: Lease, seconds: float = LOOK_AGAIN_SECS) -> None:
         """Visit the page once more, ``seconds`` later."""
@@ -502,8 +399,8 @@ class Frontier:
         if lease.slot is not None:
             self.answered(lease, max(0.0, self.clock() - lease.since))
         self.backend.merge([merged])
-        if self.merger is not None:
-            self.merger.settled(merged)
+        for note in self.parts.merged:
+            note(merged)
         self._reopen_budget(lease.host)
 
     def release(self, lease: Lease) -> None:
@@ -532,7 +429,9 @@ class Frontier:
     def may_retry(self, lease: Lease, kind: str) -> bool:
         """Would failed() give the URL another try?"""
         entry, found = lease.entry, failure_kind(kind)
-        if entry is None or not found.retry or self.views.gives_up(lease.host, entry):
+        if entry is None or not found.retry:
+            return False
+        if any(gives_up(entry) for gives_up in self.parts.gives_up):
             return False
         return entry.attempts < self.limits.retry_times or (found.of_host and entry.visit is None)
 
@@ -562,15 +461,15 @@ class Frontier:
         again = self.may_retry(lease, kind)
         self._blame(lease, kind, seconds, retry_after)
         if again:
-            self.views.retried(host, lease.entry)
+            for retried in self.parts.retried:
+                retried(lease.entry)
             attempts = lease.entry.attempts + (not failure_kind(kind).of_host)
             earliest = self.politeness.retry_time(now, attempts)
             self.backend.release([(lease.entry.key, earliest, attempts)])
         else:
             visit = visit or FetchRecord(UrlState.FAILED, time=now)
             visit.state, visit.reason = UrlState.FAILED, visit.reason or kind
-            self.shortfall.failed(lease.entry.host, kind)
-            self.finish(lease.entry, visit)
+            self._give_up(lease.entry, kind, visit)
         schedule(self, host)
         return again
 
@@ -583,9 +482,13 @@ class Frontier:
         self._free_slot(lease)
         self._reopen_budget(lease.host)
         self._judge(lease, visit.reason, seconds, retry_after)
-        self.shortfall.failed(lease.entry.host, visit.reason)
-        self.finish(lease.entry, visit)
+        self._give_up(lease.entry, visit.reason, visit)
         schedule(self, lease.host)
+
+    def _give_up(self, entry: QueuedUrl, kind: str, visit: FetchRecord) -> None:
+        for gave_up in self.parts.gave_up:
+            gave_up(entry.host, kind)
+        dispatch.finish(self, entry, visit)
 
     def robots_loaded(
         self, lease: Lease, body: bytes, seconds: float, answer: str = "200"
@@ -594,7 +497,7 @@ class Frontier:
 
         ``answer`` is the HTTP status, or why robots.txt was not requested.
         """
-        if self.robots is None or lease.kind is not FetchKind.ROBOTS:
+        if lease.kind is not FetchKind.ROBOTS:
             raise ValueError("not a robots.txt lease")
         self._free_slot(lease)
         record, now = lease.host.record, self.clock()
@@ -629,8 +532,13 @@ class Frontier:
             record.robots_until = now + self.limits.robots_retry
         record.robots_answer, record.robots_time = kind, now
         self.politeness.failed(record, now, own.seconds, f"robots.txt: {kind}", own.retry_after)
-        self.gate.silent(record.host, record.silent_since, now)
-        self.shortfall.robots_failed(record.host, kind)
+        self._stays_silent(record, now)
+        for robots_failed in self.parts.robots_failed:
+            robots_failed(record.host, kind)
+
+    def _stays_silent(self, record: HostRecord, now: float) -> None:
+        for silent in self.parts.silent:
+            silent(record.host, record.silent_since, now)
 
     def park(self, host: Host, until: float, reason: str) -> None:
         """Leave the host alone; ``until`` is inf for the rest of this run."""
@@ -638,64 +546,14 @@ class Frontier:
         self.hosts.touch(host)
         schedule(self, host)
 
-    def _make_due(self, host: str, keys: Iterable[bytes], at: float) -> None:
+    def make_due(self, host: str, keys: Iterable[bytes], at: float) -> None:
         """Pages are to be visited again, before those that are due later than ``at``."""
         self.backend.schedule([(key, at) for key in keys])
-        if (found := self.hosts.get(host)) is not None:
-            schedule(self, found)
-
-    def found_sources(self, urls: Iterable[str], how: str, by: str = "") -> None:
-        """Remember sitemaps and feeds that a page, or the robots.txt of the host ``by``, names.
-        Only hosts that this crawl, or this worker, has are asked."""
-        if self.sources is None:
-            return
-        for url in urls:
-            host = self.hosts.get(host_of(url)) if url.startswith(("http://", "https://")) else None
-            if host is None:
-                continue
-            name = host.record.host
-            found_by = f"{how} of {by}" if by and by != name else how
-            if self.sources.found(name, [url], found_by):
-                schedule(self, host)
-
-    def unlinked(self, names: Iterable[str]) -> None:
-        """No link leads to these pages any more, by the exact form of their URLs: they are due."""
-        visits = [(key, self.backend.visit(key)) for key in map(url_key, names)]
-        stored = [(key, one) for key, one in visits if one and one.state is UrlState.STORED]
-        if self.refresh is not None:
-            self.refresh.named_no_more(stored)
-
-    def sitemap_read(self, url: str, names: Iterable[str]) -> int:
-        """A whole sitemap names these pages, by the exact form of their URLs. Those that it named
-        a time ago, and does not name any more, are due. Returns their number."""
-        assert self.sources is not None
-        gone = self.sources.named(url, map(url_key, names))
-        visits = [(key, self.backend.visit(key)) for key in gone]
-        stored = [(key, one) for key, one in visits if one and one.state is UrlState.STORED]
-        if self.refresh is not None:
-            self.refresh.named_no_more(stored)
-        return len(stored)
+        dispatch.reschedule(self, host)
 
     def reschedule(self, host: Host) -> None:
         """Something that bears on a host's next fetch has changed."""
         schedule(self, host)
-
-    def signalled(self, pages: Iterable[tuple[str, float]], source: str) -> int:
-        """Pages that a sitemap, feed or listing names, by the exact form of their URLs, with the
-        time of their last change: those that have been visited before it are due at once, as far
-        as the source is trusted. Returns their number. 10 us each."""
-        assert self.sources is not None
-        stale = []
-        for exact, changed in pages:
-            key = url_key(exact)
-            visit = self.backend.visit(key)
-            if visit is not None and visit.state is UrlState.STORED and visit.time < changed:
-                stale.append((key, visit))
-        precision = self.sources.precision(source)
-        if self.refresh is not None and precision >= LEAST_PRECISION:
-            self.refresh.signalled(stale, precision)
-        self.sources.signalled((key for key, _ in stale), source)
-        return len(stale)
 
     def _free_slot(self, lease: Lease) -> None:
         """The gap to the host's next request counts from when this one came there.
@@ -726,17 +584,19 @@ class Frontier:
 
     def _blame(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
         now, record, what = self.clock(), lease.host.record, failure_kind(kind)
-        blame = self.views.failed(lease, kind, retry_after) if what.blames_host else None
-        if blame is None:
+        meaning = Blame.HOST
+        for blame in self.parts.blame if what.blames_host else ():
+            meaning = max(meaning, blame(lease, kind, retry_after))
+        if not what.blames_host:
             self.politeness.answered(record, now, seconds, lease.reached)
-        elif blame is Blame.VIEW:
+        elif meaning is Blame.VIEW:
             self.politeness.view_failed(record, seconds, lease.reached)
         else:
-            doubt = blame is Blame.DOUBT
+            in_doubt, snooze = meaning is Blame.DOUBT, what.snoozes
             self.politeness.failed(
-                record, now, seconds, kind, retry_after, snooze=what.snoozes, in_doubt=doubt
+                record, now, seconds, kind, retry_after, snooze=snooze, in_doubt=in_doubt
             )
-            self.gate.silent(record.host, record.silent_since, now)
+            self._stays_silent(record, now)
         self.hosts.touch(lease.host)
 
     def _reopen_budget(self, host: Host) -> None:
@@ -752,14 +612,10 @@ class Frontier:
         """Go back to the last commit; see Backend.recover()."""
         recovery = self.backend.recover()
         hosts = self.hosts.load()
-        self.gate.recover()
-        if self.merger is not None:
-            self.merger.recover(host.record.host for host in hosts)
-        if self.traps is not None:
-            self.traps.recover(host.record.host for host in hosts)
-        self.views.recover(hosts)
-        if self.refresh is not None:
-            self.refresh.recover()
+        names = [host.record.host for host in hosts]
+        for recover in self.parts.recover:
+            recover(names)
+            self.notes.trim()
         for host in hosts:
             host.record.on_probation &= self.gives_up_at_once
         self._resume(hosts)
@@ -779,21 +635,11 @@ class Frontier:
 
     def seal(self) -> None:
         """End the batch that the next commit writes; see Backend.seal()."""
-        if self.partitions is not None:
-            self.partitions.seal()
+        self.partitions.seal()
         self.hosts.save()
-        if self.merger is not None:
-            self.merger.save()
-        if self.traps is not None:
-            self.traps.save()
-        if self.sources is not None:
-            self.sources.save()
-        self.gate.save()
-        self.scripts.save()
-        self.shortfall.save()
-        self.views.save()
-        if self.refresh is not None:
-            self.refresh.save()
+        for save in self.parts.save:
+            save()
+        self.notes.trim()
         self.backend.seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:

@@ -16,15 +16,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from typing import Any, Generic, Protocol, TypeVar
 
 from larmspider.frontier.slots import KINDS, Kind
 
-if TYPE_CHECKING:
-    from larmspider.frontier.hosts import Host
+
+class Pace(Protocol):
+    """The part of a member's rule that a group needs."""
+
+    @property
+    def connections(self) -> int | None: ...
 
 
-class Group:
+class Member(Protocol):
+    """The part of a host (hosts.py) that a group needs."""
+
+    group: Any
+    in_flight: int
+
+    @property
+    def rule(self) -> Pace: ...
+
+
+Host = TypeVar("Host", bound=Member)
+
+
+class Group(Generic[Host]):
     """``last``: when any member was asked last. ``next_time``: no member is asked before it, by the
     gaps of the members that were asked. Both in seconds since the epoch. ``in_flight``: requests
     under way to all members. ``front``: the waiting members that stand in the ready queue."""

@@ -18,7 +18,6 @@ from enum import IntEnum
 from functools import lru_cache
 from math import inf
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,9 +30,6 @@ from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl, packed, unpacked
 from larmspider.urls.file_urls import FILES
 from larmspider.urls.host_pattern import host_matcher
-
-if TYPE_CHECKING:
-    from larmspider.frontier.broken_views import HostViews
 
 
 class HostState(IntEnum):
@@ -276,9 +272,8 @@ class Host:
     in it), ``demand`` to SlotPool, ``turn`` to dispatch.py. ``group`` is None where hosts are not
     grouped, and until the host's address is known. A host has no fetch ahead while it is
     ``resolving`` (waits for its address), ``leaving`` (for another worker), ``paused`` (by the
-    operator) or ``held`` (too many bytes of its documents wait for readers). ``views`` are those
-    that have failed (broken_views.py), None while none has; ``worked`` is the URL of the page that
-    was stored last in this run.
+    operator) or ``held`` (too many bytes of its documents wait for readers). ``worked`` is the URL
+    of the page that was stored last in this run.
     """
 
     record: HostRecord
@@ -287,13 +282,12 @@ class Host:
     next_fetch_time: float = 0.0
     demand: int = 0
     in_flight: int = 0
-    group: Group | None = field(default=None, repr=False)
+    group: Group[Host] | None = field(default=None, repr=False)
     resolving: bool = False
     leaving: bool = False
     paused: bool = False
     held: bool = False
     turn: int = 0
-    views: HostViews | None = field(default=None, repr=False)
     worked: str = field(default="", repr=False)
 
 

@@ -6,14 +6,11 @@ how many links lead to each, for the strategies that count them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl, url_key
-
-if TYPE_CHECKING:
-    from larmspider.frontier.frontier import Frontier
 
 MAX_HOST = 300
 """Characters of host:port; DNS allows 253. A longer host would not fit a key of the backend."""
@@ -88,15 +85,17 @@ class RecentlySeen:
             self._old, self._young = self._young, set()
 
 
-def count_links(frontier: Frontier, exact: Sequence[str]) -> None:
-    """One more link to each of these known URLs, whose priority may change with it."""
-    priority = frontier.strategy.priority
+def count_links(
+    backend: Backend, priority: Callable[[str, int, int], int], exact: Sequence[str]
+) -> None:
+    """One more link to each of these known URLs, whose priority may change with it
+    (Strategy.priority)."""
     by_key = [(url, url_key(url)) for url in exact]
     changes = []
-    counted = frontier.backend.count_links([key for _, key in by_key])
+    counted = backend.count_links([key for _, key in by_key])
     for (url, key), links in zip(by_key, counted, strict=True):
         # depth is not at hand here; a strategy that counts links does not go by it
         if links and (rank := priority(url, 0, links)) != priority(url, 0, links - 1):
             changes.append((key, rank))
     if changes:
-        frontier.backend.reprioritize(changes)
+        backend.reprioritize(changes)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from larmspider.items import Page
@@ -52,13 +52,3 @@ class OwnFetch:
     began: float = 0.0
     seconds: float = 0.0
     retry_after: float | None = None
-
-
-class Logins(Protocol):
-    """Who signs in to hosts, a step at a time (scheduler/login_fetch.py)."""
-
-    def own_fetch(self, url: str) -> OwnFetch | None:
-        """The step that is to be made now, before anything else of the host of ``url``."""
-
-    def is_out(self, url: str) -> bool:
-        """Whether a step is under way: nothing else of the host is fetched meanwhile."""

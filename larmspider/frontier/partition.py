@@ -14,14 +14,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from larmspider.frontier import dispatch
+from larmspider.frontier.state import FrontierState
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import QueuedUrl
-
-if TYPE_CHECKING:
-    from larmspider.frontier.frontier import Frontier
 
 
 class SharedBackend(Backend):
@@ -75,14 +73,46 @@ class SharedBackend(Backend):
         """Those that no commit has yet."""
 
 
-class Partitions:
-    def __init__(self, frontier: Frontier, backend: SharedBackend) -> None:
+class AllPartitions:
+    """A frontier that no other worker shares: every host is this worker's."""
+
+    shared = False
+    uncounted_visits = 0
+    """Visits again that no commit has yet."""
+
+    def split(self, entries: Sequence[QueuedUrl]) -> tuple[Sequence[QueuedUrl], list[QueuedUrl]]:
+        """The entries that this worker is to add, and those that were forwarded to others."""
+        return entries, []
+
+    def split_again(
+        self, entries: Sequence[QueuedUrl], *, doubted: bool = False
+    ) -> Sequence[QueuedUrl]:
+        """Of URLs to be queued again, or ``doubted``, those that are this worker's. The others are
+        forwarded, and queued again where they are refused, or doubted where they are stored."""
+        return entries
+
+    def owns(self, key: bytes) -> bool:
+        """As SharedBackend.owns()."""
+        return True
+
+    def arrived(self, entries: Iterable[QueuedUrl]) -> None:
+        """These were added although their partition may be leaving: then their hosts are, too."""
+
+    def seal(self) -> None:
+        """The batch ends: with it partitions that are idle are complete in Redis."""
+
+    def count_visit(self) -> None:
+        """As SharedBackend.count_visit()."""
+
+
+class Partitions(AllPartitions):
+    shared = True
+
+    def __init__(self, frontier: FrontierState, backend: SharedBackend) -> None:
         self._frontier, self._backend = frontier, backend
         self.leaving: set[int] = set()
         """Partitions whose hosts are not asked any more."""
         self._sealed: frozenset[int] = frozenset()  # of these, those that the next commit completes
-        self.stored_by_others = 0
-        """Pages in all that are not in the counts of the partitions that are owned."""
         self._committed_pages = 0  # stored pages of owned partitions, as of the last commit
         self._sealed_pages = 0
 
@@ -92,7 +122,6 @@ class Partitions:
     # links
 
     def split(self, entries: Sequence[QueuedUrl]) -> tuple[Sequence[QueuedUrl], list[QueuedUrl]]:
-        """The entries that this worker is to add, and those that were forwarded to others."""
         foreign = [entry for entry in entries if not self._stays(entry.key)]
         if not foreign:
             return entries, foreign
@@ -103,8 +132,6 @@ class Partitions:
     def split_again(
         self, entries: Sequence[QueuedUrl], *, doubted: bool = False
     ) -> list[QueuedUrl]:
-        """Of URLs to be queued again, or ``doubted``, those that are this worker's. The others are
-        forwarded, and queued again where they are refused, or doubted where they are stored."""
         own = [entry for entry in entries if self._stays(entry.key)]
         foreign = [entry for entry in entries if not self._stays(entry.key)]
         for entry in foreign:
@@ -113,7 +140,6 @@ class Partitions:
         return own
 
     def owns(self, key: bytes) -> bool:
-        """As SharedBackend.owns()."""
         return self._backend.owns(key)
 
     def _stays(self, key: bytes) -> bool:
@@ -122,7 +148,6 @@ class Partitions:
         return not self.leaving or self._backend.partition_of_key(key) not in self.leaving
 
     def arrived(self, entries: Iterable[QueuedUrl]) -> None:
-        """These were added although their partition may be leaving: then their hosts are, too."""
         if not self.leaving:
             return
         for entry in entries:
@@ -148,17 +173,13 @@ class Partitions:
             host.record.on_probation &= frontier.gives_up_at_once
             frontier.politeness.take_up(host.record, now, frontier.limits.robots_expires)
             host.paused = frontier.politeness.overrides.is_paused(name)
-            if frontier.merger is not None:
-                frontier.merger.recover([name])
-            if frontier.traps is not None:
-                frontier.traps.recover([name])
-            frontier.views.recover([host])
-            frontier.gate.enter(name)
+            for enter in frontier.parts.enter:
+                enter(name)
             dispatch.schedule(frontier, host)
         came = self._stored() - before
         self._committed_pages += came
-        if came and frontier.refresh is not None:
-            frontier.refresh.entered()
+        for entered in frontier.parts.entered if came else ():
+            entered()
         return list(names)
 
     # going
@@ -188,7 +209,6 @@ class Partitions:
         return frozenset(self.leaving - busy)
 
     def seal(self) -> None:
-        """The batch ends: with it partitions that are idle are complete in Redis."""
         self._sealed = self.idle
         self._sealed_pages = self._stored()
 
@@ -203,19 +223,9 @@ class Partitions:
         self._backend.give_up(gone)
         for name in names:
             dispatch.forget(frontier, frontier.hosts[name])
-            if frontier.robots is not None:
-                frontier.robots.forget(name)
-            if frontier.merger is not None:
-                frontier.merger.forget(name)
-            if frontier.traps is not None:
-                frontier.traps.forget(name)
-            if frontier.sources is not None:
-                frontier.sources.forget(name)
-            frontier.views.forget(name)
-            frontier.shortfall.forget(name)
-            frontier.gate.forget(name)
-            if frontier.refresh is not None:
-                frontier.refresh.forget_host(name)
+            frontier.robots.forget(name)
+            for forget in frontier.parts.forget:
+                forget(name)
             frontier.hosts.leave(name)
         self.leaving -= gone
         self._committed_pages += self._stored() - before
@@ -230,18 +240,17 @@ class Partitions:
     # budgets
 
     def count_visit(self) -> None:
-        """As SharedBackend.count_visit()."""
         self._backend.count_visit()
 
     @property
-    def uncounted_visits(self) -> int:
+    def uncounted_visits(self) -> int:  # type: ignore[override]
         """As SharedBackend.uncounted_visits."""
         return self._backend.uncounted_visits
 
     def stored_in_all(self, pages: int) -> None:
         """``pages`` are stored by all workers, as of their last commits; no commit of this worker
         is under way."""
-        self.stored_by_others = max(0, pages - self._committed_pages)
+        self._frontier.stored_elsewhere = max(0, pages - self._committed_pages)
 
     def _stored(self) -> int:
         return self._frontier.backend.counts().stored

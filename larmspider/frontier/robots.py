@@ -39,6 +39,8 @@ class RobotsCache:
     ``held_bytes`` of bodies are held, the least used are dropped.
     """
 
+    obeyed = True
+
     def __init__(
         self, backend: Backend, parse: Callable[[bytes], RobotsRules], held_bytes: int = HELD_BYTES
     ) -> None:
@@ -75,6 +77,21 @@ class RobotsCache:
         while self._room < 0 and len(self._held) > 1:
             self.forget(next(iter(self._held)))
         return rules
+
+
+class NotAsked:
+    """In place of a RobotsCache where robots.txt is not obeyed: every URL is allowed."""
+
+    obeyed = False
+
+    def of(self, host: str) -> RobotsRules:
+        return _ALLOWS_ALL
+
+    def put(self, host: str, body: bytes) -> RobotsRules:
+        raise ValueError("robots.txt is not obeyed")
+
+    def forget(self, host: str) -> None:
+        """Nothing is kept."""
 
 
 MAX_BYTES = 500 * 1024
@@ -314,3 +331,6 @@ def _comparable(url: str) -> str:
     path = found[1] if found else ""
     path = _escape(path.encode("utf-8", "surrogatepass"))
     return f"http://h{path if path.startswith('/') else '/' + path}"
+
+
+_ALLOWS_ALL = RobotsRules([], None, [])

@@ -1,8 +1,8 @@
 """Which pages of an index were not reached at their last visit, and since when.
 
-A page that is missing stays in the search until that is confirmed (frontier/deletes.py). Meanwhile
-the search shows it as not reached, behind others. The file ``unreached`` beside the index has such
-pages by key, and hosts that do not answer, by origin::
+A page that is missing stays in the search until that is confirmed (learned/deletes/table.py).
+Meanwhile the search shows it as not reached, behind others. The file ``unreached`` beside the index
+has such pages by key, and hosts that do not answer, by origin::
 
     found = Unreached.read(Path("crawl/index"))
     found.since("http://wiki.example/old")         # seconds since the epoch, None: it was reached

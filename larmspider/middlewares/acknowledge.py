@@ -147,7 +147,7 @@ class AcknowledgeMiddleware(WithScheduler):
                 leases.revisited(request, record)
             case _:
                 leases.acknowledge(request, visit)
-        if merger is not None and merger.wants_turn:
+        if merger.wants_turn:
             scheduler.wake()
 
 

@@ -2,9 +2,9 @@
 
     http://wiki/FAQ.html    same page as http://wiki/faq.html, by the path-case rule, on trial here
 
-The frontier has such URLs fetched to find out whether they are one page (frontier/trials.py). A
-spider middleware behind FollowMiddleware: the links of a copy are followed as those of any page.
-"""
+The frontier has such URLs fetched to find out whether they are one page
+(learned/spellings/trials.py). A spider middleware behind FollowMiddleware: the links of a copy are
+followed as those of any page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from larmspider.extraction.fingerprint import Details, fingerprint
 from larmspider.formatting import printable
 from larmspider.frontier.ending import Merge
-from larmspider.frontier.trials import Arrival
 from larmspider.items import REDIRECT, Page
+from larmspider.learned.spellings.trials import Arrival
 from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.scheduler import WithScheduler
 
@@ -30,27 +30,31 @@ logger = logging.getLogger(__name__)
 
 class CopiesMiddleware(WithScheduler):
     """Takes the fingerprint of each page, and drops those that are copies. Shows the pages to
-    whoever learns which URLs are traps (frontier/trap_watch.py) and which hosts need JavaScript
-    (frontier/script_watch.py)."""
+    whoever learns which URLs are traps (learned/traps/trap_watch.py) and which hosts need
+    JavaScript (learned/script_watch.py)."""
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        frontier = None if self.scheduler is None else self.scheduler.frontier
-        merger, traps = (frontier.merger, frontier.traps) if frontier else (None, None)
+        if self.scheduler is None:
+            async for item in result:
+                yield item
+            return
+        frontier = self.scheduler.frontier
+        merger, traps = frontier.merger, frontier.traps
         async for item in result:
             if not isinstance(item, Page):
                 yield item
                 continue
             lease, copy = lease_of(response), None
             entry = lease.entry if lease is not None and lease.holder is response.request else None
-            if frontier is not None and entry is not None:
+            if entry is not None:
                 frontier.scripts.saw(entry.host, item)
                 if entry.visit is None:
                     frontier.shortfall.saw(entry.host, item)
-            if traps is not None and entry is not None and (news := traps.saw(entry, item)):
-                logger.info("Host %s: %s", entry.host, printable(news))
-            if merger is None:
+                if news := traps.saw(entry, item):
+                    logger.info("Host %s: %s", entry.host, printable(news))
+            if not merger.is_on:
                 yield item
                 continue
             if not item.fingerprint:
@@ -61,8 +65,8 @@ class CopiesMiddleware(WithScheduler):
             if entry is not None:
                 merger.saw(entry, item)
                 merger.trials.recent.put(entry.key, item)
-                if merger.trials.expects(entry.key):
-                    copy = merger.trials.arrived(entry.key, _arrival(item))
+                if merger.trials.expects(entry.key, entry.host):
+                    copy = merger.trials.arrived(entry.host, entry.key, _arrival(item))
             if copy is None or lease is None:
                 yield item
             else:

@@ -17,8 +17,8 @@ from larmspider.errors import CrawlDirError
 from larmspider.fetch.downloader import Stopped
 from larmspider.fetch.errors import SignedOut, kind_of, message_of, retry_after
 from larmspider.frontier.politeness import failure_kind
-from larmspider.frontier.revisiting import Purpose
 from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.learned.revisits.revisiting import Purpose
 from larmspider.scheduler.leases import elapsed, lease_of
 from larmspider.scheduler.scheduler import WithScheduler
 
@@ -70,9 +70,9 @@ class AnswersMiddleware(WithScheduler):
         return self._failed(request, exception)
 
     def _count_request(self, lease: Lease | None) -> None:
-        refresh = None if self.scheduler is None else self.scheduler.frontier.refresh
-        if refresh is None or not refresh.mode:
+        if self.scheduler is None or not self.scheduler.frontier.refresh.mode:
             return
+        refresh = self.scheduler.frontier.refresh
         purpose = Purpose.OTHER if lease is None else refresh.purpose_of(lease)
         counters = self.crawler.stats
         assert counters is not None

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
-from larmspider.frontier.factory import host_rules
 from larmspider.frontier.hosts import IGNORE
 from larmspider.frontier.storage.records import host_of
 from larmspider.items import Link, Page
+from larmspider.learned.factory import host_rules
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.urls.acting import acts
 

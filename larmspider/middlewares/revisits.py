@@ -39,16 +39,16 @@ from larmspider.extraction.fingerprint import (
 )
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.frontier.delete_gate import WAIT
-from larmspider.frontier.deletes import DAY, Observation, observation_of
 from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import LOOK_AGAIN_SECS
-from larmspider.frontier.moves import is_gone, is_seen_since, same_place
 from larmspider.frontier.storage.records import FetchRecord, UrlState
-from larmspider.frontier.validators import modified_at
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
+from larmspider.learned.deletes.delete_gate import WAIT
+from larmspider.learned.deletes.moves import is_gone, is_seen_since, same_place
+from larmspider.learned.deletes.table import DAY, Observation, observation_of
+from larmspider.learned.revisits.validators import modified_at
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.requests import BLOB, link_request
 from larmspider.scheduler.leases import give_back, lease_of
@@ -63,7 +63,8 @@ if TYPE_CHECKING:
 
     from larmspider.extraction.language import Languages
     from larmspider.frontier.hosts import Lease
-    from larmspider.frontier.revisiting import HostKnowledge, Revisiting
+    from larmspider.learned.revisits.host import HostKnowledge
+    from larmspider.learned.revisits.revisiting import Revisiting
     from larmspider.urls.canonical import Forms
 
 BODY_DIGEST = 20
@@ -168,18 +169,16 @@ class RevisitsMiddleware(WithScheduler):
     ) -> AsyncIterator[Any]:
         lease = lease_of(response)
         entry = None if lease is None else lease.entry
-        frontier = None if self.scheduler is None else self.scheduler.frontier
-        refresh, merger = (frontier.refresh, frontier.merger) if frontier else (None, None)
+        if self.scheduler is None or lease is None or entry is None:
+            async for item in result:
+                yield item
+            return
+        refresh, merger = self.scheduler.frontier.refresh, self.scheduler.frontier.merger
         async for item in result:
-            if (
-                refresh is None
-                or lease is None
-                or entry is None
-                or not isinstance(item, Page | Kept)
-            ):
+            if not isinstance(item, Page | Kept):
                 yield item
                 continue
-            if isinstance(item, Page) and merger is not None:
+            if isinstance(item, Page) and merger.is_on:
                 item.fingerprint = fingerprint(item, merger.changing(entry.host))
             if entry.visit is None:
                 if isinstance(item, Page):
@@ -191,7 +190,7 @@ class RevisitsMiddleware(WithScheduler):
             else:
                 judge = _Judge(refresh, lease, response, for_all=self._access.page(entry.url))
                 if isinstance(item, Page) and judge.wants_stored(item):
-                    changing = () if merger is None else merger.changing(entry.host)
+                    changing = merger.changing(entry.host)
                     judge.stored = await self._stored(entry.visit, response, changing)
                 for judged in judge.judge(item):
                     if isinstance(judged, Page) and not await self._tell_language(judged):
@@ -502,7 +501,6 @@ def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator
     assert scheduler is not None
     assert lease is not None
     refresh, entry = scheduler.frontier.refresh, lease.entry
-    assert refresh is not None
     assert entry is not None
     assert entry.visit is not None
     now, kind = refresh.clock(), kind_of(error)

@@ -28,7 +28,7 @@ class SourcesMiddleware(WithScheduler):
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         scheduler = self.scheduler
-        if scheduler is not None and scheduler.frontier.sources is None:
+        if scheduler is not None and not scheduler.frontier.sources.is_on:
             scheduler = None  # no source is asked
         async for item in result:
             yield item
@@ -42,7 +42,6 @@ class SourcesMiddleware(WithScheduler):
 
     async def _read(self, page: Page, scheduler: FrontierScheduler) -> AsyncIterator[Any]:
         frontier = scheduler.frontier
-        assert frontier.sources is not None
         found = await read_aside(page.body, page.url, now=page.fetched)
         if not found.kind:
             return

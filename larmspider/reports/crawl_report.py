@@ -16,12 +16,12 @@ from larmspider.crawl.log_index.index import Fetches, LinkedHost
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.describe import HostRow, host_rows
-from larmspider.frontier.script_watch import NOTE, in_words, noted
-from larmspider.frontier.shortfall import shortfalls_in
 from larmspider.frontier.storage.records import Counts
 from larmspider.index.access import place_of
 from larmspider.index.schema import FILES
+from larmspider.learned.describe import HostRow, host_rows
+from larmspider.learned.script_watch import NOTE, in_words, noted
+from larmspider.learned.shortfall import shortfalls_in
 from larmspider.reports.documents import (
     Documents,
     Duplicates,

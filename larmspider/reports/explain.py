@@ -21,12 +21,12 @@ from larmspider.crawl.reader import CrawlDir, LoggedFetch, StoredPage
 from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
 from larmspider.extraction.process import Readers
 from larmspider.fetch.sites.lookup import Sites
-from larmspider.frontier.describe import Learning, merged_in_words, url_report
-from larmspider.frontier.factory import STRATEGIES, budgets, politeness_from
 from larmspider.frontier.robots import RobotsRules
 from larmspider.frontier.storage.records import url_key
-from larmspider.frontier.trap_watch import MODES
 from larmspider.items import ORDINARY, Link, Page
+from larmspider.learned.describe import Learning, merged_in_words, url_report
+from larmspider.learned.factory import STRATEGIES, budgets, politeness_from
+from larmspider.learned.traps.trap_watch import MODES
 from larmspider.middlewares.known_paths import KnownPathsFilter
 from larmspider.middlewares.scope import ScopeFilter
 from larmspider.middlewares.url_filter import UrlFilter

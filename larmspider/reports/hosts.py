@@ -13,17 +13,17 @@ from larmspider import options
 from larmspider.crawl.log_index.index import Fetches
 from larmspider.crawl.reader import CrawlDir, LoggedFetch, fetch_of
 from larmspider.formatting import counted, duration
-from larmspider.frontier.describe import (
+from larmspider.frontier.hosts import HostRecord, HostState
+from larmspider.frontier.overrides import HostOverride, Overrides
+from larmspider.frontier.robots import RobotsRules, lines_of
+from larmspider.frontier.storage.records import QueuedUrl, host_of
+from larmspider.learned.describe import (
     HOST_STATES,
     HostRow,
     failure_in_words,
     host_row,
     sorted_rows,
 )
-from larmspider.frontier.hosts import HostRecord, HostState
-from larmspider.frontier.overrides import HostOverride, Overrides
-from larmspider.frontier.robots import RobotsRules, lines_of
-from larmspider.frontier.storage.records import QueuedUrl, host_of
 from larmspider.reports.documents import last_fetches
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from larmspider.crawl.log_index.index import LogIndex
 from larmspider.crawl.logs import CrawlLogs
 from larmspider.crawl.reader import CrawlDir
 from larmspider.formatting import counted, defused, escaped
-from larmspider.frontier.aliases import HostAliases, sentence
-from larmspider.frontier.describe import stand_in
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import url_key
 from larmspider.items import FRAME, REDIRECT
+from larmspider.learned.describe import stand_in
+from larmspider.learned.spellings.aliases import HostAliases, sentence
 from larmspider.urls.equivalence import names_of
 
 LIMIT = 50

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from larmspider.control.deletes import approved_in, why_it_stays
-from larmspider.extraction.fingerprint import Volatile
 from larmspider.formatting import utc
-from larmspider.frontier.delete_gate import WHOLE_HOST, note_of, undecided_note_of, waiting_of
-from larmspider.frontier.moves import move_of, note_of_move
-from larmspider.frontier.revisiting import GONE_AGAIN_SECS, HostKnowledge
 from larmspider.frontier.storage.records import host_of, url_key
+from larmspider.learned.deletes.delete_gate import WHOLE_HOST, HostDeletes, note_of
+from larmspider.learned.revisits.host import NOTE, HostKnowledge
+from larmspider.learned.revisits.revisiting import GONE_AGAIN_SECS
 from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, moves_in
 from larmspider.pipelines.records import read_records
 
@@ -56,16 +55,15 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
     host, key = host_of(exact), url_key(exact)
     hosts = dict.fromkeys([host, *(host_of(url) for url, _ in was)])
     for name in hosts:
-        move = move_of(notes.note(note_of_move(name)))
+        move = HostDeletes.unpack(notes.note(note_of(name))).move
         if move is not None and host in (name, *move.hosts):
             yield f"host: {move.report()}"
-    if Volatile.unpack(notes.note(f"volatile {host}")).is_restless(key[8:]):
+    known = HostKnowledge.unpack(notes.note(NOTE.format(host=host)))
+    if known.volatile.is_restless(key[8:]):
         yield (
             "restless: it changed at its last visits without a word that its host did not have"
             " before, and is visited as a page of which nothing is known"
         )
-    known = HostKnowledge()
-    known.unpack(notes.note(f"refresh {host}"))
     for at, url, _ in known.gone:
         if left and url_key(url) == key:
             again = utc(at + GONE_AGAIN_SECS)[:10]
@@ -75,8 +73,9 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
         yield "approved to leave: the next refresh visits it, and takes it out if it is still so"
     elif any(WHOLE_HOST in keys for keys in approved):
         yield "approved to leave with all pages of its host, if it does not answer the next refresh"
-    waiting = waiting_of(notes.note(note_of(host))).get(key)
-    page = waiting or waiting_of(notes.note(undecided_note_of(host))).get(key)
+    kept = HostDeletes.unpack(notes.note(note_of(host)))
+    waiting = kept.waiting.get(key)
+    page = waiting or kept.undecided.get(key)
     if page is not None:
         why = waiting.why if waiting is not None else why_it_stays(page)
         yield f"not as it was since {utc(page.since)[:10]} ({page.seen}), and stays: {why}"

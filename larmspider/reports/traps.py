@@ -24,8 +24,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import replace_file
 from larmspider.formatting import printable
 from larmspider.frontier.storage.records import host_of
-from larmspider.frontier.trap_watch import NOT_TRAPS, NOTE
-from larmspider.frontier.traps import (
+from larmspider.learned.traps.host_traps import (
     ANY_PATH,
     DEEP_URLS,
     HOST,
@@ -34,6 +33,7 @@ from larmspider.frontier.traps import (
     HostTraps,
     name_of,
 )
+from larmspider.learned.traps.trap_watch import NOT_TRAPS, NOTE
 from larmspider.middlewares.known_paths import KnownPathsFilter, packaged_rules
 from larmspider.urls.patterns import PatternSet
 from larmspider.urls.url_class import UrlClass

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from larmspider import stats
 from larmspider.formatting import counted
-from larmspider.frontier.delete_gate import LOGIN_EXPIRED
-from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.revisiting import DUE
+from larmspider.learned.deletes.delete_gate import LOGIN_EXPIRED
+from larmspider.learned.learning import LearningFrontier
+from larmspider.learned.revisits.plan import DUE
 
 SHOWN = 3
 """Hosts that the end of a refresh names."""
@@ -25,7 +25,7 @@ class Left(NamedTuple):
     traps: int = 0
 
 
-def left_by_budgets(frontier: Frontier) -> Left:
+def left_by_budgets(frontier: LearningFrontier) -> Left:
     """O(hosts that have a budget)."""
     counts, limit = frontier.backend.counts(), frontier.limits.max_pages
     if limit and counts.stored >= limit:
@@ -40,16 +40,16 @@ def left_by_budgets(frontier: Frontier) -> Left:
     return Left(host_budget=sum(spent), hosts=len(spent), traps=held)
 
 
-def final_counts(frontier: Frontier) -> dict[str, int]:
+def final_counts(frontier: LearningFrontier) -> dict[str, int]:
     """By stats key: the whole crawl's URLs by state, and what the budgets hold back."""
     counts = frontier.backend.counts()
     states = ("discovered", "queued", "stored", "failed", "refused", "merged")
-    left, merger = left_by_budgets(frontier), frontier.merger
-    rules = {} if merger is None else merger.hosts_by_rule()
+    left = left_by_budgets(frontier)
+    rules = frontier.merger.hosts_by_rule() if frontier.merger.is_on else {}
     by_rule = {stats.ALIASES.format(rule=r, state=s): n for (r, s), n in rules.items()}
     by_state = {stats.FRONTIER.format(state=name): getattr(counts, name) for name in states}
     refresh = frontier.refresh
-    if refresh is not None and refresh.mode:
+    if refresh.mode:
         known = counts.stored + counts.failed
         by_state[stats.REFRESH_NOT_ASKED] = max(0, known - refresh.visited)
     return (
@@ -64,10 +64,10 @@ def final_counts(frontier: Frontier) -> dict[str, int]:
     )
 
 
-def end_of_refresh(frontier: Frontier) -> dict[str, str]:
+def end_of_refresh(frontier: LearningFrontier) -> dict[str, str]:
     """By stats key: when something is due next, and what waits; nothing of a first crawl."""
     refresh, gate = frontier.refresh, frontier.gate
-    if refresh is None or not refresh.mode:
+    if not refresh.mode:
         return {}
     found, parts = dict[str, str](), list[str]()
     if refresh.mode == DUE:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from scrapy import Request
 
 from larmspider import stats
-from larmspider.frontier.describe import failure_in_words
 from larmspider.frontier.ending import GiveBack
 from larmspider.frontier.hosts import HostState, Lease
 from larmspider.frontier.storage.records import (
@@ -34,6 +33,7 @@ from larmspider.frontier.storage.records import (
     url_key,
 )
 from larmspider.items import REQUISITE, FailedFetch
+from larmspider.learned.describe import failure_in_words
 from larmspider.requests import (
     LEASE,
     SAME_PAGE,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.statscollectors import StatsCollector
 
-    from larmspider.frontier.frontier import Frontier
+    from larmspider.learned.learning import LearningFrontier
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Leases:
     for Requests."""
 
     def __init__(
-        self, frontier: Frontier, counters: StatsCollector, wake: Callable[[], None]
+        self, frontier: LearningFrontier, counters: StatsCollector, wake: Callable[[], None]
     ) -> None:
         self.frontier, self.counters, self._wake = frontier, counters, wake
         self.ready: deque[Request] = deque()
@@ -140,16 +140,15 @@ class Leases:
     def acknowledge_lease(self, lease: Lease, visit: FetchRecord, seconds: float = 0.0) -> None:
         """acknowledge() by the lease; the fetch took ``seconds``."""
         self._out.discard(lease)
-        refresh, merger = self.frontier.refresh, self.frontier.merger
-        if refresh is not None and lease.entry is not None and lease.entry.visit is not None:
+        entry, trials = lease.entry, self.frontier.merger.trials
+        if entry is not None and entry.visit is not None:
             # without a verdict, or where a store refused the result, the page stays as it was
-            self.frontier.acknowledge(lease, refresh.kept(lease.entry.visit))
+            self.frontier.acknowledge(lease, self.frontier.refresh.kept(entry.visit))
             return
-        entry = lease.entry
         if entry is not None and entry.link_type == REQUISITE:
             state = visit.state.name.lower()
             self.counters.inc_value(stats.REQUISITES.format(state=state))
-        elif merger is None or entry is None or not merger.trials.is_question(entry.key):
+        elif entry is None or not trials.is_question(entry.key, entry.host):
             for key in keys_of(visit):
                 self.counters.inc_value(key)
         if visit.state is UrlState.FAILED and visit.reason:
@@ -272,7 +271,7 @@ class RequestConverter:
         assert self.crawler.spider is not None
         return self.crawler.spider
 
-    def to_queued(self, request: Request, frontier: Frontier) -> QueuedUrl:
+    def to_queued(self, request: Request, frontier: LearningFrontier) -> QueuedUrl:
         """Raises ValueError, saying why, for a Request that cannot be kept."""
         normalized = normalized_of(request, self._forms)
         exact: str = request.meta["exact"]
@@ -300,7 +299,7 @@ class RequestConverter:
             entry.priority = min(0xFFFF, max(0, entry.priority - request.priority))
         return entry
 
-    def to_request(self, lease: Lease, frontier: Frontier) -> Request:
+    def to_request(self, lease: Lease, frontier: LearningFrontier) -> Request:
         """Raises ValueError where a packed Request cannot be made again."""
         entry = lease.entry
         assert entry is not None
@@ -318,7 +317,7 @@ class RequestConverter:
                 depth=entry.depth,
                 redirects=entry.redirects,
             )
-        if entry.visit is not None and frontier.refresh is not None:
+        if entry.visit is not None:
             for name, value in frontier.refresh.validators_for(entry).items():
                 request.headers[name] = value.encode("latin-1", "replace")  # byte for byte
         request.meta[LEASE] = lease

@@ -9,7 +9,7 @@ robots.txt does not count for the steps: the operator has asked for them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,9 +18,10 @@ from larmspider import stats
 from larmspider.fetch.errors import SignedOut
 from larmspider.fetch.sites.session import Session, Sessions, Trouble
 from larmspider.formatting import counted, printable
-from larmspider.frontier.delete_gate import LOGIN, Notice
 from larmspider.frontier.own_fetch import FetchKind, OwnFetch
+from larmspider.frontier.part import Part
 from larmspider.frontier.politeness import failure_kind
+from larmspider.learned.deletes.delete_gate import LOGIN, Notice
 from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.own_fetches import OwnFetches
 
@@ -38,23 +39,26 @@ SHOWN = 10
 """Hosts that the summary names."""
 
 
-class LoginSteps:
-    """The frontier's Logins: the next step of each host's session."""
+class LoginSteps(Part):
+    """Signs in to hosts: the next step of each host's session comes before anything else."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def own_fetch(self, url: str) -> OwnFetch | None:
-        session = self._sessions.of_url(url)
+    def own_fetch(self, host: Host, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
+        session = self._of(host)
         if session is None or session.step is None or session.is_out:
             return None
         session.is_out = True
         released = session.released
         return OwnFetch(FetchKind.LOGIN, session.url, released, lambda *_: released())
 
-    def is_out(self, url: str) -> bool:
-        session = self._sessions.of_url(url)
+    def blocks(self, host: Host) -> bool:
+        session = self._of(host)
         return session is not None and session.is_out
+
+    def _of(self, host: Host) -> Session | None:
+        return self._sessions.of_url(host.record.robots_url) if self._sessions.any else None
 
 
 class LoginFetch(OwnFetches):

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from larmspider.frontier.frontier import Frontier
     from larmspider.frontier.hosts import Lease
     from larmspider.items import Page
+    from larmspider.learned.learning import LearningFrontier
     from larmspider.scheduler.leases import Leases
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class OwnFetches:
     def __init__(
         self,
         crawler: Crawler,
-        frontier: Frontier,
+        frontier: LearningFrontier,
         leases: Leases,
         is_known_elsewhere: Callable[[str], bool] | None = None,
     ) -> None:

@@ -23,7 +23,7 @@ from larmspider.frontier.hosts import Lease
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from larmspider.frontier.frontier import Frontier
+    from larmspider.learned.learning import LearningFrontier
     from larmspider.scheduler.leases import Leases
 
 LOOK_SECS = 0.25
@@ -36,7 +36,9 @@ class Probes:
     """Looks while fetches are under way. ``secs``: how long the first fetch from a host may
     take."""
 
-    def __init__(self, crawler: Crawler, frontier: Frontier, leases: Leases, secs: float) -> None:
+    def __init__(
+        self, crawler: Crawler, frontier: LearningFrontier, leases: Leases, secs: float
+    ) -> None:
         self.crawler, self.frontier, self.leases, self.secs = crawler, frontier, leases, secs
         self._timed = self._closed = False
         self._cancelled: Lease | None = None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from larmspider import signals, stats
 from larmspider.fetch.errors import DeniedAddress
 from larmspider.frontier.robots import MAX_BYTES
-from larmspider.frontier.sources import ROBOTS
+from larmspider.learned.sources import ROBOTS
 from larmspider.scheduler.own_fetches import OwnFetches, cut_at
 from larmspider.urls.resolve import resolve
 

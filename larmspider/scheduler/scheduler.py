@@ -27,17 +27,17 @@ from larmspider.errors import CommittedGoneError, CrawlDirError, LarmspiderError
 from larmspider.fetch.dns import Addresses, DnsCache, OwnAddress
 from larmspider.fetch.sites.session import Sessions
 from larmspider.formatting import counted, printable
-from larmspider.frontier.dispatch import AddressBook
-from larmspider.frontier.factory import build_frontier, probe_secs
-from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.own_fetch import FetchKind
-from larmspider.frontier.shortfall import MAX_SEEDS, shortfalls
-from larmspider.frontier.shortfall import NOTE as NOTE_OF_HOST
+from larmspider.frontier.state import AddressBook
 from larmspider.frontier.storage.backend import Fenced
 from larmspider.frontier.storage.records import FetchRecord, UrlState, host_of, url_key
 from larmspider.index.unreached import LASTING_SECS
 from larmspider.items import REQUISITE
+from larmspider.learned.factory import Surroundings, build_frontier, probe_secs
+from larmspider.learned.learning import LearningFrontier
+from larmspider.learned.shortfall import MAX_SEEDS, shortfalls
+from larmspider.learned.shortfall import NOTE as NOTE_OF_HOST
 from larmspider.pipelines.compaction import finish as finish_compaction
 from larmspider.pipelines.store import Store
 from larmspider.requests import LEASE
@@ -116,7 +116,7 @@ class FrontierScheduler:
         """Whether URLs to queue are still looked for, without which the crawl does not end."""
         self.worker: ClusterWorker | None = None
         """Shares the crawl with other workers; None without REDIS_URL."""
-        self._frontier: Frontier | None = None
+        self._frontier: LearningFrontier | None = None
         self._directory: CrawlDirectory | None = None
         self._manifest = b""
         """The copy of crawl.json that the frontier has."""
@@ -139,8 +139,7 @@ class FrontierScheduler:
 
     def in_doubt(self, names: Sequence[str]) -> list[str]:
         """See signals.in_doubt."""
-        refresh = self.frontier.refresh
-        return [] if refresh is None else refresh.doubt(names)
+        return self.frontier.refresh.doubt(names)
 
     def unlinked(self, names: Sequence[str]) -> None:
         """No link leads to these pages any more: that says nothing of them, but they are due."""
@@ -153,7 +152,7 @@ class FrontierScheduler:
             return None
         frontier = self._frontier
         hosts = frontier.hosts.silent(frontier.clock() - LASTING_SECS)
-        shared = names if frontier.partitions is not None else ()
+        shared = names if frontier.partitions.shared else ()
         return hosts, [name for name in shared if not frontier.is_own(url_key(name))]
 
     def _links_to(self, urls: Sequence[str]) -> list[int]:
@@ -163,8 +162,13 @@ class FrontierScheduler:
         numbers = (one for _, one in found if isinstance(one, list) and len(one) == len(urls))
         return next(numbers, [0] * len(urls))
 
+    def _take_out(self, host: str, since: float) -> bool:
+        """See signals.host_abandoned."""
+        found = self.crawler.signals.send_catch_log(signals.host_abandoned, host=host, since=since)
+        return any(answer is True for _, answer in found)
+
     @property
-    def frontier(self) -> Frontier:
+    def frontier(self) -> LearningFrontier:
         """Raises RuntimeError before open(), as the next two do."""
         return _opened(self._frontier)
 
@@ -215,7 +219,7 @@ class FrontierScheduler:
                 else "",
             )
 
-    def _begin_fetching(self, frontier: Frontier, counters: StatsCollector) -> None:
+    def _begin_fetching(self, frontier: LearningFrontier, counters: StatsCollector) -> None:
         self._leases = leases = Leases(frontier, counters, self.wake)
         is_known_elsewhere = None if self.worker is None else self.worker.is_known_host
         parts = self.crawler, frontier, leases, is_known_elsewhere
@@ -229,7 +233,7 @@ class FrontierScheduler:
         }
         self._probes = Probes(self.crawler, frontier, leases, probe_secs(self.crawler.settings))
 
-    def _shortfalls(self, frontier: Frontier) -> list[str]:
+    def _shortfalls(self, frontier: LearningFrontier) -> list[str]:
         """Why little of seeds' hosts is stored."""
         note, counts = frontier.backend.note, frontier.backend.counts
         frontier.shortfall.save()
@@ -242,10 +246,9 @@ class FrontierScheduler:
     @property
     def _asked_again(self) -> bool:
         """Whether pages are visited again in this run."""
-        refresh = self.frontier.refresh
-        return refresh is not None and bool(refresh.mode)
+        return bool(self.frontier.refresh.mode)
 
-    def _open_frontier(self, path: Path) -> Frontier:
+    def _open_frontier(self, path: Path) -> LearningFrontier:
         """Take the frontier up from its last commit; the stores go back to it.
 
         After an error nothing is open, and no worker has joined.
@@ -274,16 +277,16 @@ class FrontierScheduler:
             shared = None if worker is None else worker.backend
             removals = CurrentRemovals(options.crawl_root(settings))
             sessions = Sessions.from_crawler(self.crawler)
-            frontier = build_frontier(
-                settings,
-                path,
+            around = Surroundings(
                 addresses,
                 shared,
-                logins=LoginSteps(sessions) if sessions.any else None,
+                logins=LoginSteps(sessions),
                 links_to=self._links_to,
+                take_out=self._take_out,
                 is_removed=lambda forms: removals.get().has(forms),
                 asks_sources=getattr(self.crawler.spider, "asks_sources", False),
             )
+            frontier = build_frontier(settings, path, around)
             positions = frontier.recover().positions
             try:
                 recover_stores(self.crawler, positions)

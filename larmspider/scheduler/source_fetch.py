@@ -79,7 +79,6 @@ class SourceFetch(OwnFetches):
     def _take_index(self, lease: Lease, found: Signals) -> None:
         """The sitemaps that an index names are sources of their own."""
         sources = self.frontier.sources
-        assert sources is not None
         depth = next(
             (one.depth for one in sources.of(lease.host.record.host) if one.url == lease.url), 0
         )

@@ -25,12 +25,12 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
-from larmspider.frontier.describe import HostRow, host_rows
-from larmspider.frontier.factory import politeness_from
 from larmspider.index.access import Access
 from larmspider.index.link_access import covered
 from larmspider.index.schema import FILES
 from larmspider.index.version import has_index, restricted_of
+from larmspider.learned.describe import HostRow, host_rows
+from larmspider.learned.factory import politeness_from
 from larmspider.search.searcher import Searcher
 from larmspider.status.crawl_workers import WorkerList, workers_of
 from larmspider.status.refreshing import RefreshingCache

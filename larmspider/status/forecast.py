@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 
 from larmspider.formatting import count, counted, duration
-from larmspider.frontier.describe import HostRow
 from larmspider.frontier.hosts import HostState
+from larmspider.learned.describe import HostRow
 
 DAY = 86_400.0
 MOVES_AWAY = 0.95

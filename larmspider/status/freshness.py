@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from larmspider import stats
 from larmspider.formatting import count, counted
-from larmspider.frontier.deletes import Observation
-from larmspider.frontier.refresh import DAY, likely, prior
-from larmspider.frontier.revisiting import HostKnowledge, Purpose
 from larmspider.frontier.storage.records import UrlState, host_of
+from larmspider.learned.deletes.table import Observation
+from larmspider.learned.revisits.host import NOTE, HostKnowledge
+from larmspider.learned.revisits.refresh import DAY, likely, prior
+from larmspider.learned.revisits.revisiting import Purpose
 
 if TYPE_CHECKING:
     from larmspider.frontier.storage.lmdb_reader import FrontierReader
@@ -93,7 +94,8 @@ class Freshness:
 
 
 def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) -> Freshness:
-    """A copy of age t is current with the chance (b / (b + t)) ** a (frontier/refresh.py)."""
+    """A copy of age t is current with the chance (b / (b + t)) ** a
+    (learned/revisits/refresh.py)."""
     hosts: dict[str, HostKnowledge] = {}
     current, looked_at, missing = 0.0, 0, 0
     due: Counter[str] = Counter()
@@ -107,8 +109,7 @@ def freshness(frontier: FrontierReader, now: float, seconds: float = LOOK_SECS) 
             continue
         host = host_of(visit.url)
         if (known := hosts.get(host)) is None:
-            known = hosts[host] = HostKnowledge()
-            known.unpack(frontier.note(f"refresh {host}"))
+            known = hosts[host] = HostKnowledge.unpack(frontier.note(NOTE.format(host=host)))
             visited, as_they_were = known.checks.lately(now)
             checked, as_stored = checked + visited, as_stored + as_they_were
         a, b = (visit.a, visit.b) if visit.b else prior(known.rate)

@@ -15,8 +15,8 @@ from scrapy.utils.asyncio import create_looping_call
 from larmspider import options
 from larmspider.checksums import FOLDER as SUMS
 from larmspider.formatting import counted, utc
-from larmspider.frontier.describe import trouble_of
 from larmspider.frontier.hosts import local_hour
+from larmspider.learned.describe import trouble_of
 from larmspider.pipelines.records import RecordLog
 from larmspider.scheduler.scheduler import scheduler_of
 from larmspider.status.snapshot import Snapshot

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from larmspider import options, stats
 from larmspider.crawl.state import RunState, State
-from larmspider.frontier.shortfall import shortfalls_in
 from larmspider.frontier.storage.records import Counts
+from larmspider.learned.shortfall import shortfalls_in
 from larmspider.pipelines.outbox.spool import Standing, standings
 from larmspider.status.crawl_view import Source
 from larmspider.status.forecast import Forecast, HostLoad, forecast

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options, stats
 from larmspider.formatting import counted, size
-from larmspider.frontier.deletes import DAY, TABLE, Observation
-from larmspider.frontier.shortfall import SHOWN
 from larmspider.items import Outcome
+from larmspider.learned.deletes.table import DAY, TABLE, Observation
+from larmspider.learned.shortfall import SHOWN
 from larmspider.status.freshness import requests_by_purpose, requests_in_words
 from larmspider.workdir.manifest import files_of_stores
 

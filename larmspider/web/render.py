@@ -24,7 +24,7 @@ from markupsafe import Markup
 from larmspider import __version__, plugin
 from larmspider import formatting as quantities
 from larmspider.formatting import printable, utc
-from larmspider.frontier.describe import failure_in_words
+from larmspider.learned.describe import failure_in_words
 from larmspider.reports.crawl_report import CrawlReport
 from larmspider.urls.file_urls import NOWHERE, OpenableUrls, is_file
 

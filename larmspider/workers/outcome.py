@@ -27,8 +27,8 @@ from typing import Self
 from larmspider import stats
 from larmspider.crawl.worker_dirs import CrawlOfWorkers
 from larmspider.formatting import counted, utc
-from larmspider.frontier.deletes import Observation
 from larmspider.frontier.storage.records import UrlState, host_of
+from larmspider.learned.deletes.table import Observation
 from larmspider.status.freshness import requests_by_purpose
 from larmspider.status.monitor import MONITOR_COLUMNS
 from larmspider.status.summary import visited

@@ -23,14 +23,13 @@ from larmspider.cluster.redis_records import pack_outdated
 from larmspider.cluster.shared_backend import RedisBackend
 from larmspider.cluster.shared_refresh import SharedRefresh
 from larmspider.errors import ConfigError
-from larmspider.frontier.delete_gate import DeleteGate
-from larmspider.frontier.deletes import Observation
-from larmspider.frontier.frontier import Frontier
+from larmspider.frontier import dispatch
 from larmspider.frontier.hosts import HostPace, HostState, Lease
 from larmspider.frontier.links import CrawlLimits
 from larmspider.frontier.own_fetch import FetchKind
+from larmspider.frontier.part import NotesMemory
+from larmspider.frontier.partition import Partitions
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.revisiting import ASKED, PLANNED, SIGNALLED, Revisiting
 from larmspider.frontier.storage.backend import Fenced, FormatError
 from larmspider.frontier.storage.records import (
     Counts,
@@ -43,6 +42,11 @@ from larmspider.frontier.storage.records import (
     unpack_visit,
     url_key,
 )
+from larmspider.learned.deletes.delete_gate import DeleteGate
+from larmspider.learned.deletes.table import Observation
+from larmspider.learned.learning import Learning, LearningFrontier
+from larmspider.learned.revisits.plan import ASKED, PLANNED, SIGNALLED
+from larmspider.learned.revisits.revisiting import RevisitOptions
 from larmspider.pipelines.compaction import DONE, PLAN, finish
 from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.equivalence import PATH_CASE
@@ -299,7 +303,8 @@ def test_what_waits_and_what_the_brake_has_counted_come_with_the_host(store, wor
     store.assign(one, BLOCKS)
     (page,) = entries("1")
     one.add([page])
-    before, after = (DeleteGate(b, lambda *_: None, shared=True) for b in (one, two))
+    notes = map(NotesMemory, (one, two))
+    before, after = (DeleteGate(each, lambda *_: None, shared=True) for each in notes)
     assert before.why_not(page, Observation.SCOPE, "scope", 1_000.0)
     before.brake.took("a:80", 1_000.0)
     before.save()
@@ -848,6 +853,7 @@ class Worker:
         clock: Clock,
         epoch: int,
         rules: Sequence[HostPace] = (),
+        mode: str = "",
     ) -> None:
         name = f"w{epoch}"
         client.hset("intranet:{crawl}:workers", name, f"{epoch} 9999999999999")
@@ -855,7 +861,7 @@ class Worker:
         self.backend = RedisBackend(
             folder / name, RedisLink(client, "redis"), KEYS, worker=name, epoch=epoch
         )
-        self.frontier: Frontier = build(
+        self.frontier: LearningFrontier = build(
             self.backend,
             clock,
             delay=DELAY,
@@ -863,9 +869,9 @@ class Worker:
             crawl_limits=CrawlLimits(max_pages=5),
             parse=lambda body: AllowAll(),
             rules=rules,
-            shared=self.backend,
+            learning=Learning(FORMS, revisits=RevisitOptions(mode)),
         )
-        assert self.frontier.partitions is not None
+        assert isinstance(self.frontier.partitions, Partitions)
         self.blocks = self.frontier.partitions
 
     def take(self, *blocks: int, new_run: bool = False) -> None:
@@ -1045,7 +1051,6 @@ def test_visits_again_wait_for_the_hours_of_their_host(
 ) -> None:
     """With each owner of the host."""
     first, _, clock = pair
-    first.frontier.refresh = Revisiting(first.frontier, FORMS)
     first.add("http://wiki/a", "http://wiki/b")
     while lease := first.pop():
         first.store(lease)
@@ -1054,11 +1059,8 @@ def test_visits_again_wait_for_the_hours_of_their_host(
     first.backend.close()
     clock.now = midnight = 15 * 86_400.0  # virtual days begin at 0 o'clock
     hours = [HostPace("wiki", window=(22, 6))]
-    third, fourth = (Worker(client, tmp_path, clock, epoch, hours) for epoch in (3, 4))
+    third, fourth = (Worker(client, tmp_path, clock, epoch, hours, "all") for epoch in (3, 4))
     try:
-        for worker in (third, fourth):
-            worker.frontier.refresh = Revisiting(worker.frontier, FORMS, mode="all")
-            worker.frontier.refresh.recover()
         third.take(*range(8))
         clock.now = midnight + 7 * 3600
         assert [third.pop(), third.pop()] == [None, None]
@@ -1081,10 +1083,6 @@ def test_pages_in_doubt_are_those_of_the_next_owner_of_their_host(pair: Pair) ->
     """The worker that has their bodies was killed, and its index cannot go back. What another one
     has stored, or nobody, is for its own index to take out."""
     first, second, _ = pair
-    for worker in pair[:2]:
-        worker.frontier.refresh = Revisiting(
-            worker.frontier, UrlForms(Canonicalizer(), HostResolver())
-        )
     first.add("http://wiki/a", "http://wiki/b")
     lease = first.pop()
     assert lease is not None
@@ -1252,7 +1250,7 @@ def visit_again(site: Site, target: str, **changes: Any) -> None:
     backend.schedule([(url_key(f"http://h{target}"), 1.0)])
     (entry,) = backend.due("h:80", site.clock.now)
     assert entry.visit is not None
-    site.frontier.finish(entry, replace(entry.visit, **changes))
+    dispatch.finish(site.frontier, entry, replace(entry.visit, **changes))
     site.frontier.checkpoint({})
 
 

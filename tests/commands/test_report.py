@@ -17,12 +17,13 @@ from examples.intranet.serve import DemoServer
 from larmspider import stats
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.reader import CrawlDir
-from larmspider.frontier.factory import politeness_from
-from larmspider.frontier.revisiting import HostKnowledge, Purpose
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import host_of
 from larmspider.index.schema import FILES
 from larmspider.items import Outcome
+from larmspider.learned.factory import politeness_from
+from larmspider.learned.revisits.host import HostKnowledge
+from larmspider.learned.revisits.revisiting import Purpose
 from larmspider.reports.crawl_report import crawl_report
 from larmspider.reports.documents import OTHER, REFUSED
 from larmspider.status.totals import Totals

@@ -24,17 +24,16 @@ from larmspider.control.deletes import (
     write_approved,
 )
 from larmspider.errors import ConfigError
-from larmspider.frontier.delete_gate import (
+from larmspider.frontier.hosts import HostRecord, pack_host
+from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
+from larmspider.learned.deletes.delete_gate import (
     SCOPE,
     WHOLE_HOST,
+    HostDeletes,
     Waiting,
     note_of,
-    pack_waiting,
-    undecided_note_of,
 )
-from larmspider.frontier.hosts import HostRecord, pack_host
-from larmspider.frontier.moves import HostMove, note_of_move, pack_move
-from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
+from larmspider.learned.deletes.moves import HostMove
 
 
 class Frontier:
@@ -48,12 +47,10 @@ class Frontier:
 
     @staticmethod
     def _packed(seen: str, numbers: Iterable[int]) -> bytes:
-        return pack_waiting(
-            {
-                bytes([n]) * 16: Waiting(f"http://h/{n}", seen, "why", 1.8e9, "brake")
-                for n in numbers
-            }
-        )
+        waiting = {
+            bytes([n]) * 16: Waiting(f"http://h/{n}", seen, "why", 1.8e9, "brake") for n in numbers
+        }
+        return HostDeletes(waiting=waiting).pack()
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
         since = {"a:80": 0.0, "b:80": 1.8e9 - 91 * 86_400, "c:80": 1.8e9 - 89 * 86_400}
@@ -109,7 +106,8 @@ def test_pages_that_are_not_decided_for_seven_days_are_on_the_list_of_their_host
         b"n" * 16: Waiting("http://h/n", "missing", "missing 1 time", 1.8e9, ""),
         b"y" * 16: Waiting("http://h/y", "failed", "", now - 6 * 86_400, ""),
     }
-    frontier.notes[undecided_note_of("a:80")] = pack_waiting(kept)
+    waiting = HostDeletes.unpack(frontier.notes[note_of("a:80")]).waiting
+    frontier.notes[note_of("a:80")] = HostDeletes(waiting=waiting, undecided=kept).pack()
     rows = {row.page.url: row.page.why for row in waiting_lists(frontier, now)["a:80"]}
     assert rows == {
         "http://h/0": "brake",
@@ -123,10 +121,10 @@ def test_pages_that_are_not_decided_for_seven_days_are_on_the_list_of_their_host
 def test_an_approval_is_void_if_other_things_are_seen_of_the_same_pages(tmp_path: Path) -> None:
     frontier, now = Frontier(), 1.8e9 + 8 * 86_400
     page = Waiting("http://h/l", "login", "", 1.8e9, "")
-    frontier.notes = {undecided_note_of("a:80"): pack_waiting({b"l" * 16: page})}
+    frontier.notes = {note_of("a:80"): HostDeletes(undecided={b"l" * 16: page}).pack()}
     remember_shown(tmp_path, what_waits(frontier, now))
     page.seen = "failed"
-    frontier.notes = {undecided_note_of("a:80"): pack_waiting({b"l" * 16: page})}
+    frontier.notes = {note_of("a:80"): HostDeletes(undecided={b"l" * 16: page}).pack()}
     with pytest.raises(ConfigError, match="has changed since it was shown"):
         approve([tmp_path], "a:80", what_waits(frontier, now), shown_in(tmp_path)["a:80"])
 
@@ -134,9 +132,11 @@ def test_an_approval_is_void_if_other_things_are_seen_of_the_same_pages(tmp_path
 def test_hosts_that_have_moved_are_listed_unless_they_have_moved_back() -> None:
     frontier, now = Frontier(), 1.8e9
     frontier.notes = {
-        note_of_move("a:80"): pack_move(HostMove("a:80", "a:443", now - 40 * 86_400, 30, 28)),
-        note_of_move("b:80"): pack_move(HostMove("b:80", "c:80", now - 9 * 86_400, 3, 3)),
-        note_of_move("c:80"): pack_move(HostMove("c:80", "b:80", now - 5 * 86_400, 3, 1)),
+        note_of("a:80"): HostDeletes(
+            move=HostMove("a:80", "a:443", now - 40 * 86_400, 30, 28)
+        ).pack(),
+        note_of("b:80"): HostDeletes(move=HostMove("b:80", "c:80", now - 9 * 86_400, 3, 3)).pack(),
+        note_of("c:80"): HostDeletes(move=HostMove("c:80", "b:80", now - 5 * 86_400, 3, 1)).pack(),
     }
     assert [move.report() for move in moved_hosts(frontier, now)] == [
         "http://c moved to http://b: 3 pages (first seen 2027-01-10; 1 left the search for their"
@@ -153,7 +153,9 @@ def test_a_host_that_is_silent_for_seven_days_is_listed() -> None:
 def test_all_pages_of_a_host_that_does_not_answer_are_one_list(tmp_path: Path) -> None:
     """As they were shown: the same silence, and no page more."""
     frontier = Frontier()
-    frontier.notes[undecided_note_of("c:80")] = frontier._packed("failed", range(1))
+    page = Waiting("http://h/0", "failed", "why", 1.8e9, "brake")
+    kept = HostDeletes(undecided={bytes(16): page})
+    frontier.notes[note_of("c:80")] = kept.pack()
     waits = what_waits(frontier, 1.8e9, samples=2)
     assert [(one.host, one.samples) for one in waits.dead] == [
         ("b:80", ("http://b/1", "http://b/4")),

@@ -29,6 +29,7 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
 from larmspider.index.writer import seal_index
 from larmspider.items import Link, Page
+from larmspider.learned.revisits.host import HostKnowledge
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.pipelines.records import RecordLog, read_records
@@ -228,7 +229,8 @@ def test_a_body_that_is_not_what_its_digest_says_is_named_and_made_due(crawl: Cr
         visit = frontier.visit(url_key(URLS[0]))
         assert visit is not None
         assert visit.due == 1.0
-        assert frontier.note("doubtful h:80") == url_key(URLS[0])
+        known = HostKnowledge.unpack(frontier.note("refresh h:80"))
+        assert known.doubtful == {url_key(URLS[0])}
     again = checked(crawl)
     assert [str(damage) for damage in again.damages] == []
     assert list(again.awaited.values()) == [URLS[0]]

@@ -12,18 +12,19 @@ import pytest
 from larmspider.control.deletes import approved_in, write_approved
 from larmspider.extensions import notify
 from larmspider.extensions.notify import NotifyExtension
-from larmspider.frontier.delete_gate import (
+from larmspider.frontier.part import NotesMemory
+from larmspider.frontier.storage.backend import Backend
+from larmspider.learned.deletes.delete_gate import (
     DELETES,
     LOGIN,
     NO_ANSWER,
     DeleteGate,
+    HostDeletes,
     Notice,
     Waiting,
     note_of,
-    pack_waiting,
 )
-from larmspider.frontier.deletes import Observation
-from larmspider.frontier.storage.backend import Backend
+from larmspider.learned.deletes.table import Observation
 from tests.support.frontier.memory_backend import MemoryBackend
 
 
@@ -39,7 +40,8 @@ def run(
     """A run in which these things are found; what it makes due."""
     due: dict[bytes, float] = {}
     gate = DeleteGate(
-        backend or MemoryBackend(), lambda _, keys, at: due.update(dict.fromkeys(keys, at))
+        NotesMemory(backend or MemoryBackend()),
+        lambda _, keys, at: due.update(dict.fromkeys(keys, at)),
     )
     scheduler: Any = SimpleNamespace(
         frontier=SimpleNamespace(gate=gate, hosts=dict.fromkeys(hosts)),
@@ -86,7 +88,7 @@ def test_workers_tell_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """A worker whose host another one has now does not take it for over."""
     backend = MemoryBackend()
     page = Waiting("http://h/a", "missing", "3 times", 1_000.5, "20 pages left")
-    backend.put_note(note_of("h:80"), pack_waiting({b"k" * 16: page}))
+    backend.put_note(note_of("h:80"), HostDeletes(waiting={b"k" * 16: page}).pack())
     run(tmp_path, monkeypatch, DELETES, backend=backend)
     run(tmp_path, monkeypatch, hosts=("other:80",))
     run(tmp_path, monkeypatch, DELETES, backend=backend)
@@ -121,7 +123,7 @@ def test_an_approval_lasts_until_its_page_has_left_or_is_back(
 
     def waits(since: float) -> None:
         page = Waiting("http://h/a", "missing", "3 times", since, "20 pages left")
-        backend.put_note(note_of("h:80"), pack_waiting({key: page}))
+        backend.put_note(note_of("h:80"), HostDeletes(waiting={key: page}).pack())
 
     waits(1_000.5)
     write_approved(tmp_path, {"h:80": {key: 1_000.5}})

@@ -13,6 +13,7 @@ from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.overrides import HostOverride, Overrides
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.slots import SlotPool
+from larmspider.frontier.state import FrontierOptions
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import SLICE, FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
@@ -45,8 +46,7 @@ def opened(tmp_path: Path, clock: Clock) -> Iterator[Callable[[], Frontier]]:
             Politeness(Limits(response_factor=0.0, jitter=0.0), rules, lambda: 0.5),
             BreadthFirst(),
             SlotPool(8),
-            clock=clock,
-            hour_of=lambda now: 12.0,
+            FrontierOptions(clock=clock, hour_of=lambda now: 12.0),
         )
         frontier.recover()
         running.append(frontier)
@@ -175,7 +175,11 @@ def test_another_number_of_the_settings_counts_more(
     assert frontier.slots.total == 3
     frontier.backend.close()
     other = Frontier(
-        LmdbBackend(tmp_path), frontier.politeness, BreadthFirst(), SlotPool(16), clock=clock
+        LmdbBackend(tmp_path),
+        frontier.politeness,
+        BreadthFirst(),
+        SlotPool(16),
+        FrontierOptions(clock=clock),
     )
     other.recover()
     assert other.slots.total == 16

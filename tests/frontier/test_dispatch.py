@@ -7,12 +7,14 @@ from math import inf
 
 import pytest
 
-from larmspider.frontier.dispatch import ReadyQueue, next_ready_time, schedule, take
+from larmspider.frontier.dispatch import next_ready_time, schedule, take
 from larmspider.frontier.frontier import MAX_IN_VAIN, AddressBook, Frontier
 from larmspider.frontier.hosts import Host, HostPace, HostRecord, HostRules, HostState
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.robots import RobotsCache
+from larmspider.frontier.ready_queue import ReadyQueue
+from larmspider.frontier.robots import NotAsked, RobotsCache
 from larmspider.frontier.slots import Kind, SlotPool
+from larmspider.frontier.state import FrontierOptions
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, url_key
 from larmspider.frontier.strategies import BreadthFirst
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
@@ -35,9 +37,11 @@ class World:
             politeness,
             BreadthFirst(),
             self.places,
-            robots=RobotsCache(self.backend, lambda body: AllowAll()) if robots else None,
-            clock=self.clock,
-            hour_of=lambda now: 12.0,
+            FrontierOptions(
+                RobotsCache(self.backend, lambda body: AllowAll()) if robots else NotAsked(),
+                clock=self.clock,
+                hour_of=lambda now: 12.0,
+            ),
         )
 
     def host(self, name="a:80", *, urls=1, window=None, connections=1, in_flight=0, **record):

@@ -8,17 +8,18 @@ from math import inf
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.frontier.deletes import Observation
 from larmspider.frontier.dispatch import MAX_REFUSED
 from larmspider.frontier.frontier import MAX_IN_VAIN, CrawlLimits
 from larmspider.frontier.hosts import HostPace, HostState
 from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.politeness import Limits
-from larmspider.frontier.revisiting import Revisiting
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import FetchRecord, UrlState, url_key
 from larmspider.frontier.strategies import Backlinks, PathWords
 from larmspider.items import REQUISITE
+from larmspider.learned.deletes.table import Observation
+from larmspider.learned.learning import Learning
+from larmspider.learned.revisits.revisiting import RevisitOptions
 from larmspider.urls.normalizer import UrlForms
 from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.frontier.simulation import AllowAll, Clock, Simulation, build
@@ -722,12 +723,12 @@ def nightly(world, mode, latency):
     """Seconds that a run takes, a day later, and the requests to each host."""
     world.frontier.checkpoint({})
     world.clock.now += 86_400
-    world.start()
     settings = Settings()
     settings.setmodule("larmspider.settings")
-    refresh = Revisiting(world.frontier, UrlForms.from_settings(settings), mode=mode, per_day=99)
-    world.frontier.refresh = refresh
-    world.frontier.recover()
+    revisits = RevisitOptions(mode, per_day=99)
+    world.options["learning"] = Learning(UrlForms.from_settings(settings), revisits=revisits)
+    world.start()
+    refresh = world.frontier.refresh
     begun, asked = world.clock.now, Counter()
     for _ in range(10_000):
         if (lease := world.frontier.pop()) is not None:

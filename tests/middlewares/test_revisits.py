@@ -23,15 +23,14 @@ from scrapy.settings import Settings
 from larmspider import options, stats
 from larmspider.extraction.fingerprint import fingerprint, link_signature, signature
 from larmspider.extraction.html import extract
-from larmspider.frontier.deletes import AT_LEAST, Observation
 from larmspider.frontier.ending import LookAgain, Revisited
-from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.own_fetch import FetchKind
-from larmspider.frontier.revisiting import Revisiting
-from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
+from larmspider.learned.deletes.table import AT_LEAST, Observation
+from larmspider.learned.learning import Learning, LearningFrontier
+from larmspider.learned.revisits.revisiting import RevisitOptions
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.middlewares.revisits import RevisitsMiddleware, _Judge
 from larmspider.scheduler.counters import end_of_refresh
@@ -82,12 +81,15 @@ class World:
         self.site["login"] = page("login", FORM)
         self.work(frontier)
 
-    def begin(self, mode: str = "all") -> Frontier:
-        frontier = build(MemoryBackend(self.disk), self.clock, robots=self.robots)
-        frontier.refresh = Revisiting(frontier, self.forms, mode=mode, random=self.random)
-        frontier.refresh.recover()
-        frontier.gate.links_to = lambda urls: [self.links.get(url, 0) for url in urls]
-        return frontier
+    def begin(self, mode: str = "all", *, sources: bool = False) -> LearningFrontier:
+        learning = Learning(
+            self.forms,
+            revisits=RevisitOptions(mode, random=self.random),
+            asks_sources=sources,
+            links_to=lambda urls: [self.links.get(url, 0) for url in urls],
+        )
+        backend = MemoryBackend(self.disk)
+        return build(backend, self.clock, robots=self.robots, learning=learning)
 
     def run(self, day: float) -> list[Any]:
         """What the stores get in a run on that day."""
@@ -97,7 +99,7 @@ class World:
         self.notices = frontier.gate.notices
         return self.stored
 
-    def work(self, frontier: Frontier) -> None:
+    def work(self, frontier: LearningFrontier) -> None:
         for _ in range(1_000):
             if (lease := frontier.pop()) is not None:
                 frontier.answered(lease, 0.0)
@@ -108,7 +110,7 @@ class World:
                 self.clock.now += 2.0
         frontier.checkpoint({})
 
-    def answer(self, frontier: Frontier, lease: Lease) -> None:
+    def answer(self, frontier: LearningFrontier, lease: Lease) -> None:
         path = lease.url.removeprefix("http://h/")
         self.asked.append(path)
         if lease.kind is FetchKind.ROBOTS:
@@ -131,9 +133,8 @@ class World:
         else:
             self.judge(frontier, lease, answer)
 
-    def judge(self, frontier: Frontier, lease: Lease, answer: Answer) -> None:
+    def judge(self, frontier: LearningFrontier, lease: Lease, answer: Answer) -> None:
         refresh, entry, now = frontier.refresh, lease.entry, self.clock.now
-        assert refresh is not None
         assert entry is not None
         assert entry.visit is not None
         if isinstance(answer, Observation):  # without a response
@@ -363,8 +364,7 @@ def test_a_page_that_no_link_leads_to_is_due_and_stays() -> None:
 def test_a_page_that_no_sitemap_names_any_more_is_looked_at_next() -> None:
     """One that another sitemap names, or that no sitemap has named, is not."""
     world = World()
-    frontier = world.begin("due")
-    frontier.sources = Sources(frontier.backend, frontier.clock)
+    frontier = world.begin("due", sources=True)
     sitemaps = ["http://h/a.xml", "http://h/b.xml"]
     frontier.sources.found("h:80", sitemaps, "robots.txt")
     pages = [f"http://h/p{number}" for number in range(1, 7)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from larmspider.crawl.reader import CrawlDir
-from larmspider.frontier.delete_gate import MAX_LOGINS
+from larmspider.learned.deletes.delete_gate import MAX_LOGINS
 from tests.support.crawling import records, scrapy
 from tests.support.recovery.killed_crawl import counts
 from tests.support.servers.scripted import Reply, Request, Resolution, ScriptedServer

@@ -58,7 +58,7 @@ def of_the_manifest(path: Path) -> None:
 def of_the_frontier(path: Path) -> None:
     with lmdb.open(str(path / "frontier"), max_dbs=9) as env, env.begin(write=True) as txn:
         meta = env.open_db(b"meta", txn, create=False)
-        txn.put(b"format", b"larmspider frontier 1", db=meta)
+        txn.put(b"format", b"larmspider frontier 2", db=meta)
 
 
 def of_the_index(path: Path) -> None:
@@ -69,7 +69,7 @@ def of_the_index(path: Path) -> None:
     ("change", "said"),
     [
         (of_the_manifest, "crawl.json has format 1, this larmspider reads 2: use the version that"),
-        (of_the_frontier, "has format 'larmspider frontier 1', this larmspider reads 'larmspider"),
+        (of_the_frontier, "has format 'larmspider frontier 2', this larmspider reads 'larmspider"),
         (of_the_index, "the search index has format 9, this larmspider reads 10: scrapy reindex"),
     ],
 )
@@ -112,13 +112,13 @@ def test_a_redis_of_another_format_is_refused(
     server = redis_server()
     client = server.client()
     key = Keys("intranet", 8).crawl("format")
-    client.set(key, b"larmspider frontier in Redis 1, 8 blocks")
+    client.set(key, b"larmspider frontier in Redis 2, 8 blocks")
     options = ("-s", f"REDIS_URL={server.url}", "-s", "LARM_WORKER=one")
     ran, asked = crawl(tmp_path, *options)
     assert ran.status == 2, ran.err
-    assert "has format 'larmspider frontier in Redis 1, 8 blocks', this larmspider" in ran.err
+    assert "has format 'larmspider frontier in Redis 2, 8 blocks', this larmspider" in ran.err
     assert (asked, client.keys()) == ([], [key])
     assert not (tmp_path / "crawl").exists()
     ran, _ = crawl(tmp_path, *options, "-a", "fresh=force")
     assert ran.status == 0, ran.err
-    assert client.get(key).startswith(b"larmspider frontier in Redis 2, ")
+    assert client.get(key).startswith(b"larmspider frontier in Redis 3, ")

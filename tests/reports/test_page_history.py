@@ -8,10 +8,15 @@ from typing import Any
 
 from larmspider.control.deletes import write_approved
 from larmspider.extraction.fingerprint import RESTLESS, Volatile
-from larmspider.frontier.delete_gate import WHOLE_HOST, Waiting, pack_waiting, undecided_note_of
-from larmspider.frontier.moves import HostMove, note_of_move, pack_move
-from larmspider.frontier.revisiting import HostKnowledge
 from larmspider.frontier.storage.records import url_key
+from larmspider.learned.deletes.delete_gate import (
+    WHOLE_HOST,
+    HostDeletes,
+    Waiting,
+    note_of,
+)
+from larmspider.learned.deletes.moves import HostMove
+from larmspider.learned.revisits.host import HostKnowledge
 from larmspider.reports.page_history import history_in_words
 
 OLD, NEW = "http://wiki/vpn", "https://wiki/vpn"
@@ -36,7 +41,7 @@ def crawl(folder: Path) -> Any:
 
 def test_a_move_is_told_at_both_urls(tmp_path: Path) -> None:
     move = HostMove("wiki:80", "wiki:443", 1.7723e9, 30, 28)
-    notes: Any = Notes(**{note_of_move("wiki:80"): pack_move(move)})
+    notes: Any = Notes(**{note_of("wiki:80"): HostDeletes(move=move).pack()})
     report = f"host: {move.report()}"
     assert list(history_in_words(crawl(tmp_path), notes, OLD)) == [
         f"left the search 2026-03-02T04:10:00.000Z: moved 2 times over 1.1 days, to {NEW}",
@@ -48,14 +53,14 @@ def test_a_move_is_told_at_both_urls(tmp_path: Path) -> None:
     ]
     assert list(history_in_words(crawl(tmp_path), notes, "http://other/")) == []
     move.to, move.others = "first:80", ["wiki:443"]
-    notes = Notes(**{note_of_move("wiki:80"): pack_move(move)})
+    notes = Notes(**{note_of("wiki:80"): HostDeletes(move=move).pack()})
     assert f"host: {move.report()}" in [*history_in_words(crawl(tmp_path), notes, NEW)]
 
 
 def test_a_page_that_stays_is_told_with_the_reason(tmp_path: Path) -> None:
     page = Waiting(OLD, "login", "login: kept, however often", 1.7723e9, "")
-    note = pack_waiting({url_key(OLD): page})
-    notes: Any = Notes(**{undecided_note_of("wiki:80"): note})
+    note = HostDeletes(undecided={url_key(OLD): page}).pack()
+    notes: Any = Notes(**{note_of("wiki:80"): note})
     (tmp_path / "none").mkdir()
     parts: Any = SimpleNamespace(parts=[SimpleNamespace(path=tmp_path / "none")])
     assert list(history_in_words(parts, notes, OLD)) == [
@@ -68,7 +73,7 @@ def test_approvals_and_restless_pages_are_told(tmp_path: Path) -> None:
     page = url_key(OLD)
     write_approved(tmp_path, {"wiki:80": {page: 1.8e9}, "dead:80": {WHOLE_HOST: 1.8e9}})
     restless = Volatile(restless={page[8:]: RESTLESS})
-    notes: Any = Notes(**{"volatile wiki:80": restless.pack()})
+    notes: Any = Notes(**{"refresh wiki:80": HostKnowledge(volatile=restless).pack()})
     _, line, approved = history_in_words(crawl(tmp_path), notes, OLD)  # it has moved, besides
     assert line.startswith("restless: it changed at its last visits without a word")
     assert approved.startswith("approved to leave: the next refresh visits it")

@@ -6,10 +6,10 @@ from math import inf
 
 import pytest
 
-from larmspider.frontier.describe import HostRow
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState
 from larmspider.frontier.politeness import Gap
 from larmspider.frontier.storage.records import Counts
+from larmspider.learned.describe import HostRow
 from larmspider.status.forecast import DAY, HostLoad, forecast, host_forecast
 
 

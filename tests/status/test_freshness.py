@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgpack
 import pytest
 
-from larmspider.frontier.refresh import DAY
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
+from larmspider.learned.revisits.host import HostKnowledge
+from larmspider.learned.revisits.refresh import DAY, Checks
 from larmspider.status.freshness import Freshness, freshness
 
 NOW = 1_000 * DAY
@@ -27,7 +27,7 @@ def _frontier(path: Path, visits: dict[str, FetchRecord], *, known: bool) -> Fre
     if known:
         # one in 10 days; of 100 pages chosen at random 95 were as stored, others are too old
         checks = {999: [60, 58], 990: [40, 37], 960: [50, 1]}
-        backend.put_note("refresh h:80", msgpack.packb([39.0, 340 * DAY, checks, [], [0]]))
+        backend.put_note("refresh h:80", HostKnowledge(39.0, 340 * DAY, Checks(checks)).pack())
     backend.checkpoint({})
     backend.close()
     with FrontierReader(path) as reader:

@@ -9,7 +9,7 @@ from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
 from larmspider import stats
-from larmspider.frontier.revisiting import Purpose
+from larmspider.learned.revisits.revisiting import Purpose
 from larmspider.status.summary import Summary
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from larmspider.control.deletes import approved_in
 from larmspider.crawl.reader import CrawlDir
-from larmspider.frontier.delete_gate import Waiting, note_of, pack_waiting
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import host_of
+from larmspider.learned.deletes.delete_gate import HostDeletes, Waiting, note_of
 from tests.support.web.serving import TOKEN, Got, Served, request
 
 
@@ -24,7 +24,7 @@ def wait_for(crawl: Path, host: str, pages: int) -> None:
         bytes([number]) * 16: Waiting(f"http://{host}/<b>{number}", "missing", "3 times", 1e9, why)
         for number in range(pages)
     }
-    backend.put_note(note_of(host), pack_waiting(waiting))
+    backend.put_note(note_of(host), HostDeletes(waiting=waiting).pack())
     backend.checkpoint({})
     backend.close()
 

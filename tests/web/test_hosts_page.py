@@ -12,10 +12,10 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from larmspider.crawl.reader import CrawlDir
-from larmspider.frontier.describe import HostRow
 from larmspider.frontier.hosts import HostPace, HostRecord, HostState
 from larmspider.frontier.politeness import Gap
 from larmspider.frontier.storage.records import Counts
+from larmspider.learned.describe import HostRow
 from larmspider.web.views import hosts
 from tests.support.servers.scripted import ScriptedServer
 from tests.support.web.browser import Browser

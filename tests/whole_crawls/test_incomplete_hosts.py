@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from larmspider.frontier.shortfall import SHOWN
+from larmspider.learned.shortfall import SHOWN
 from larmspider.status.status import CrawlStatus
 from tests.support.crawling import crawl, crawl_of_cases, records, scrapy
 from tests.support.servers.generators import document, page

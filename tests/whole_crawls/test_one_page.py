@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from larmspider.frontier.aliases import SAMPLE
 from larmspider.frontier.storage.records import url_key
+from larmspider.learned.spellings.aliases import SAMPLE
 from tests.support.crawling import Ran, crawl, environment, records, scrapy
 from tests.support.servers.nginx import Nginx
 from tests.support.servers.scripted import Reply, Request, Route, ScriptedServer

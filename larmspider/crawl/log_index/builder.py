@@ -25,9 +25,9 @@ from larmspider.crawl.log_index.update import Progress, Update
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import LarmspiderError
-from larmspider.frontier.describe import stand_in
-from larmspider.frontier.merging import UNDONE
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
+from larmspider.learned.describe import stand_in
+from larmspider.learned.spellings.merging import UNDONE
 from larmspider.workdir.access import follow_mode
 
 REST = 10

@@ -28,6 +28,7 @@ from larmspider.frontier.storage.records import (
     host_of,
     url_key,
 )
+from larmspider.learned.revisits.host import NOTE, HostKnowledge
 from larmspider.pipelines.page_files import BLOBS, body_file, page_file_name, read_body
 from larmspider.urls.canonical import Forms
 from larmspider.workdir.frames import open_stored, present, stored_size
@@ -270,8 +271,8 @@ def _is_awaited(frontier: FrontierReader | None, key: bytes, visit: FetchRecord 
         return False
     if visit is None:
         return frontier.state(key) in (UrlState.QUEUED, UrlState.LEASED)
-    doubtful = frontier.note(f"doubtful {host_of(visit.url)}") or b""
-    return any(doubtful[at : at + 16] == key for at in range(0, len(doubtful), 16))
+    note = frontier.note(NOTE.format(host=host_of(visit.url)))
+    return key in HostKnowledge.unpack(note).doubtful
 
 
 def _says(visit: FetchRecord) -> bytes:

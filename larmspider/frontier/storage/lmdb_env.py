@@ -66,7 +66,7 @@ class WriteBatch:
         return older
 
 
-FORMAT = b"larmspider frontier 2"
+FORMAT = b"larmspider frontier 3"
 """Raise it with every change of databases, keys or records but a field that is added at the end of
 a record (docs/internals/formats.md)."""
 FIRST_MAP_BYTES = 64 << 20

@@ -190,7 +190,7 @@ class QueuedUrl(_KeptUrl, eq=False):
     ``attempts`` counts the fetches that failed. ``visit`` is what became of the URL before, where
     it is visited again, and None for a new URL; ``again``: where it was refused it is
     queued again; ``doubted``: where it is stored it is stored anew at its next visit. ``met`` is
-    what the URL belongs to (frontier/traps.py). None of these is kept, or compared.
+    what the URL belongs to (learned/traps/host_traps.py). None of these is kept, or compared.
     """
 
     exact: str = ""
@@ -539,9 +539,8 @@ def unpack_merged(data: bytes) -> MergedUrl:
 HOST_NOTES = tuple(
     b"n%b " % name
     for name in (
-        b"robots", b"aliases", b"sources", b"volatile", b"validators", b"deletes", b"refresh",
-            b"brake", b"doubtful", b"traps", b"novelty", b"values", b"named", b"undecided",
-        b"moved", b"views", b"shortfall",
+        b"robots", b"aliases", b"sources", b"deletes", b"refresh", b"brake", b"traps", b"novelty",
+        b"values", b"named", b"views", b"shortfall", b"scripts",
     )
 )  # fmt: skip
 """What the keys of a host's notes begin with; its name follows. They move with its partition."""

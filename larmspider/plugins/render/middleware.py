@@ -159,11 +159,11 @@ class RenderMiddleware(WithScheduler):
     def _why_not(self, url: str, host: Host | None) -> str:
         """ "": it may be asked, if the last check lets it pass, too."""
         frontier = self.lessor.frontier
-        if host is None or (frontier.robots is not None and not host.record.robots_until):
+        if host is None or (frontier.robots.obeyed and not host.record.robots_until):
             return "this crawl has not met its host"
         if host.paused or host.record.state in (HostState.SNOOZED, HostState.PARKED):
             return "its host is left alone"
-        if frontier.robots is not None and not frontier.robots.of(host.record.host).allowed(url):
+        if not frontier.robots.of(host.record.host).allowed(url):
             return "robots.txt does not allow it"
         return ""
 

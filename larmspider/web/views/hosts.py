@@ -5,8 +5,8 @@ from __future__ import annotations
 from larmspider import options
 from larmspider.errors import HttpError
 from larmspider.formatting import printable
-from larmspider.frontier.describe import HOST_COLUMNS, HOST_STATES
 from larmspider.frontier.storage.records import host_of
+from larmspider.learned.describe import HOST_COLUMNS, HOST_STATES
 from larmspider.reports.hosts import HostQuery, host_page, host_table
 from larmspider.web.request import PageView, WebRequest, WebResponse
 

@@ -9,8 +9,8 @@ from larmspider import options, plugin
 from larmspider.crawl.reader import StoredPage
 from larmspider.errors import ConfigError, CrawlDirError, HttpError, InvalidURL
 from larmspider.formatting import printable
-from larmspider.frontier.describe import host_row
 from larmspider.frontier.storage.records import host_of
+from larmspider.learned.describe import host_row
 from larmspider.reports.explain import explain
 from larmspider.reports.links import neighbours
 from larmspider.reports.stored_copy import is_shown, stored_copy

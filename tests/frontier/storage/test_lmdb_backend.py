@@ -182,7 +182,7 @@ def test_another_version_is_refused(path):
         txn.put(b"format", b"larmspider frontier 99", db=backend.files.meta)
     backend.close()
     for kind in (LmdbBackend, FrontierReader):
-        with pytest.raises(OtherFormatError, match=r"frontier 99.*reads 'larmspider frontier 2'"):
+        with pytest.raises(OtherFormatError, match=r"frontier 99.*reads 'larmspider frontier 3'"):
             kind(path)
 
 

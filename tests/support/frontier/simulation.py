@@ -7,14 +7,16 @@ from collections import defaultdict
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from larmspider.frontier.frontier import AddressBook, CrawlLimits, Frontier
+from larmspider.frontier.frontier import CrawlLimits
 from larmspider.frontier.hosts import HostPace, HostRules
 from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.politeness import Limits, Politeness
-from larmspider.frontier.robots import RobotsCache
+from larmspider.frontier.robots import NotAsked, RobotsCache
 from larmspider.frontier.slots import SlotPool
+from larmspider.frontier.state import NO_ADDRESSES, AddressBook, FrontierOptions
 from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.frontier.strategies import BreadthFirst
+from larmspider.learned.learning import NOTHING, LearningFrontier
 
 TIMEOUT = 30.0
 
@@ -42,7 +44,7 @@ def build(
     address_of=None,
     addresses=None,
     strategy=None,
-    shared=None,
+    learning=NOTHING,
     seed=7,
 ):
     """A frontier with the settings that a test does not care about filled in."""
@@ -50,17 +52,16 @@ def build(
     politeness = Politeness(
         limits or Limits(), HostRules(rules, default), random.Random(seed).random
     )
-    frontier = Frontier(
-        backend,
-        politeness,
-        strategy or BreadthFirst(),
-        SlotPool(slots) if isinstance(slots, int) else slots,
-        robots=RobotsCache(backend, parse) if robots else None,
+    options = FrontierOptions(
+        robots=RobotsCache(backend, parse) if robots else NotAsked(),
         limits=crawl_limits or CrawlLimits(),
-        addresses=addresses or (AddressBook(address_of) if address_of else None),
-        shared=shared,
+        addresses=addresses or (AddressBook(address_of) if address_of else NO_ADDRESSES),
         clock=clock,
         hour_of=lambda now: now / 3600 % 24,
+    )
+    slots = SlotPool(slots) if isinstance(slots, int) else slots
+    frontier = LearningFrontier(
+        backend, politeness, strategy or BreadthFirst(), slots, options, learning
     )
     frontier.recover()
     return frontier

@@ -9,13 +9,12 @@ from hashlib import sha1
 from typing import Any
 
 from larmspider.extraction.fingerprint import Details, fingerprint
-from larmspider.frontier.frontier import Frontier
-from larmspider.frontier.merging import Merger
-from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
-from larmspider.frontier.trials import Arrival
 from larmspider.items import REDIRECT, Page
+from larmspider.learned.learning import Learning, LearningFrontier
+from larmspider.learned.spellings.aliases import PROOFS
+from larmspider.learned.spellings.trials import Arrival
 from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.host_resolver import HostResolver
 from larmspider.urls.normalizer import UrlForms
@@ -45,22 +44,16 @@ class Site:
         self.open_backend = open_backend or (lambda: MemoryBackend(self.disk))
         self.fetched: list[str] = []
         self.stored: list[str] = []
-        self.frontier: Frontier
+        self.frontier: LearningFrontier
         self.start()
 
     def start(self) -> None:
         """Also after a crash."""
         backend: Any = self.open_backend()
-        self.frontier = build(
-            backend,
-            self.clock,
-            robots=False,
-            delay=0.0,
-            shared=backend if isinstance(backend, SharedBackend) else None,
-        )
         self.forms = UrlForms(Canonicalizer(), HostResolver())
-        self.merger = self.frontier.merger = Merger(self.frontier, self.forms)
-        self.merger.recover(backend.host_names())
+        learning = Learning(self.forms, PROOFS)
+        self.frontier = build(backend, self.clock, robots=False, delay=0.0, learning=learning)
+        self.merger = self.frontier.merger
 
     def add(self, *targets: str, found_on: str = "", type_: int = 0) -> None:
         entries = []
@@ -100,7 +93,9 @@ class Site:
         digest += fingerprint(page, self.merger.changing(lease.entry.host))
         self.merger.trials.recent.put(lease.entry.key, page)
         copy = self.merger.trials.arrived(
-            lease.entry.key, Arrival(answer.status, digest, partial(Details.of, page), leads_to)
+            lease.entry.host,
+            lease.entry.key,
+            Arrival(answer.status, digest, partial(Details.of, page), leads_to),
         )
         self.frontier.answered(lease, 0.01)
         if copy is not None:

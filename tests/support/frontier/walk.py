@@ -8,9 +8,10 @@ from typing import Any
 
 from larmspider.extraction import html
 from larmspider.frontier.storage.records import FetchRecord, UrlState
-from larmspider.frontier.trap_watch import LEARN, TrapWatch
-from larmspider.frontier.traps import Budgets
 from larmspider.items import REDIRECT, Link, Page
+from larmspider.learned.learning import Learning
+from larmspider.learned.traps.host_traps import Budgets
+from larmspider.learned.traps.trap_watch import LEARN
 from larmspider.urls.canonical import Canonicalizer
 from larmspider.urls.host_resolver import HostResolver
 from larmspider.urls.normalizer import UrlForms
@@ -35,11 +36,9 @@ class Walk:
         self.forms = UrlForms(Canonicalizer(), HostResolver())
         self.clock = Clock()
         backend = backend or MemoryBackend(Disk())
-        self.frontier = build(backend, self.clock, robots=False, delay=0.0)
-        self.traps = self.frontier.traps = TrapWatch(
-            self.frontier, budgets or Budgets(), mode, not_traps
-        )
-        self.traps.recover(self.frontier.backend.host_names())
+        learning = Learning(traps=mode, budgets=budgets or Budgets(), not_traps=not_traps)
+        self.frontier = build(backend, self.clock, robots=False, delay=0.0, learning=learning)
+        self.traps = self.frontier.traps
 
     def add(self, targets: list[str], page: Page, *, redirects: int = 0) -> None:
         names = [(f"{H}{target}", *self.forms(f"{H}{target}")) for target in targets]

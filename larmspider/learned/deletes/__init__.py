@@ -1,0 +1,1 @@
+"""When a page that is gone leaves the search."""

@@ -1,0 +1,1 @@
+"""Which pages are visited again, and when."""

@@ -1,0 +1,107 @@
+"""Validators that lie, found out host by host: when ETag and Last-Modified are worth sending.
+
+    headers = validators.ask(record)               # {"If-None-Match": ...}, or none
+    validators.saw(record, etag, last_modified, changed=False)      # of a 200
+    if validators.wants_check(chance): ...         # of a 304: fetch it once more, without them
+    validators.checked(changed=True)               # no longer believed here
+    modified_at(last_modified, date, now)          # None where it is the time of the answer
+
+A server may name the moment of the answer as Last-Modified, or answer 304 beside a changed text. A
+validator is sent once validators of its kind have stayed the same beside the same text twice on
+this host. After the first such answers, and after one 304 in 20, the page is fetched without them
+at once: another text ends it for this host, and so does another text beside the same validator.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from larmspider.dates import http_time
+from larmspider.frontier.storage.records import FetchRecord
+
+NOW_SECS = 5.0
+"""A Last-Modified that is no further than this before Date is the time of the answer."""
+PROOFS = 2
+"""Times that a validator stays the same beside the same text until it is sent."""
+FIRST_CHECKS = 2
+"""The first 304s of a host that are checked."""
+CHECKS = 20
+"""Of the later ones one in so many is."""
+MAX_LENGTH = 1_000
+"""A longer validator is not sent."""
+
+
+def modified_at(last_modified: str, date: str, now: float) -> float | None:
+    """When a page changed last, by its headers; None where they do not say: no Last-Modified, or
+    one that is the time of the answer, lies behind it, or before 1990. Without a ``date`` that can
+    be read ``now`` counts."""
+    modified, answered = http_time(last_modified), http_time(date)
+    answered = now if answered is None else answered
+    if modified is None or modified > answered - NOW_SECS or modified < 631_152_000:
+        return None
+    return modified
+
+
+class Kind(msgspec.Struct, array_like=True):
+    """New fields go to the end, with a default. One kind of validator: how often it stayed the same
+    beside the same text, and whether it stayed the same beside another one."""
+
+    proofs: int = 0
+    lies: bool = False
+
+    @property
+    def trusted(self) -> bool:
+        return self.proofs >= PROOFS and not self.lies
+
+    def saw(self, before: str, after: str, *, changed: bool) -> None:
+        if not before or before != after:
+            return
+        if changed:
+            self.lies = True
+        else:
+            self.proofs = min(self.proofs + 1, 0xFFFF)
+
+
+class Validators(msgspec.Struct, array_like=True):
+    """What is known of one host's. New fields go to the end, with a default."""
+
+    _etag: Kind = msgspec.field(default_factory=Kind)
+    _modified: Kind = msgspec.field(default_factory=Kind)
+    _checked: int = 0
+
+    def __repr__(self) -> str:
+        found = (("ETag", self._etag), ("Last-Modified", self._modified))
+        words = [
+            f"{name} {'lies' if kind.lies else 'is believed' if kind.trusted else 'is not sent'}"
+            for name, kind in found
+        ]
+        return f"<Validators {', '.join(words)}>"
+
+    def ask(self, record: FetchRecord) -> dict[str, str]:
+        """The headers that make a visit conditional; none where it should not be. Beside an ETag
+        servers ignore the date (RFC 9110 13.1.3)."""
+        headers: dict[str, str] = {}
+        if record.status != 200:
+            return headers
+        if self._etag.trusted and 0 < len(record.etag) <= MAX_LENGTH:
+            headers["If-None-Match"] = record.etag
+        elif self._modified.trusted and 0 < len(record.last_modified) <= MAX_LENGTH:
+            headers["If-Modified-Since"] = record.last_modified
+        return headers
+
+    def saw(self, record: FetchRecord, etag: str, last_modified: str, *, changed: bool) -> None:
+        """A whole answer (200) to a visit again, with its validators: has its text changed since
+        ``record``?"""
+        self._etag.saw(record.etag, etag, changed=changed)
+        self._modified.saw(record.last_modified, last_modified, changed=changed)
+
+    def wants_check(self, chance: float) -> bool:
+        """After a 304: whether the page should be fetched at once, unconditionally, and
+        checked() be called. ``chance`` is random, 0 to 1."""
+        return self._checked < FIRST_CHECKS or chance < 1 / CHECKS
+
+    def checked(self, *, changed: bool) -> None:
+        """What the fetch after a 304 showed: the text of the stored page, or another one."""
+        self._checked = min(self._checked + 1, 0xFFFF)
+        self._etag.lies |= changed
+        self._modified.lies |= changed

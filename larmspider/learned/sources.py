@@ -1,0 +1,275 @@
+"""Sitemaps and feeds of each host: where they are, when they are asked, how far they are trusted.
+
+    sources.found("wiki:80", ["http://wiki/sitemap.xml"], "robots.txt")
+    own = sources.own_fetch("wiki:80", now, allowed) # the one to be fetched now, or None
+    own.ended("200", 812, None)                      # it named 812 URLs; again in a day
+    sources.judged(key, changed=True)                # of a page that it named as changed
+    sources.precision(url)                           # 0.67: of three such pages two had changed
+
+A source is asked once a day at most, of the sitemaps in an index only those that the index calls
+newer. Its trust is a Beta counter of pages that it named as changed, by whether their text was.
+Kept is it in a note of the host, ``sources wiki:80``, which moves with the host's partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from larmspider.frontier.hosts import Host, Lease, origin_of
+from larmspider.frontier.own_fetch import FetchKind, OwnFetch
+from larmspider.frontier.part import HostNotes, Note, NotesMemory, Part
+from larmspider.frontier.storage.records import host_of
+from larmspider.urls.file_urls import FILES
+
+if TYPE_CHECKING:
+    from larmspider.items import Page
+
+EVERY_SECS = 23 * 3600.0
+"""Between two requests for a source: a day, so that a timer that is early does not miss one."""
+MAX_SOURCES = 200
+"""Of a host, those of indexes among them."""
+MAX_FEEDS = 10
+"""Of these at most so many feeds that pages name: a wiki has one for each page."""
+MAX_DEPTH = 2
+"""An index may name an index, and that one sitemaps."""
+MAX_SIGNALLED = 100_000
+"""Pages that sources have named as changed and that are not visited yet; those beyond are visited
+all the same, and judge nobody."""
+MAX_NAMED = 100_000
+"""Pages of a host that sitemaps name, 16 bytes each, which are remembered until the next reading.
+Sitemaps beyond these are read all the same, and tell of no page that they do not name any more."""
+PRIOR = 1.0
+"""Pages that had changed, and that had not, before a source has named any."""
+LEAST_PRECISION = 0.05
+"""A source that is right less often makes no page due."""
+IN_VAIN = 3
+"""Answers in a row with nothing in them after which a source is asked once in 30 days."""
+_NAMED, _KEY = "named", 16
+GUESSED = "/sitemap.xml"
+ROBOTS = "robots.txt"
+"""How a source was found: its own host's robots.txt names it, so that need not allow it, too."""
+
+
+class Source(msgspec.Struct, array_like=True):
+    """New fields go to the end, with a default. ``how`` it was found: ``robots.txt``, ``robots.txt
+    of`` another host, ``guess``, ``feed`` or the URL of an index. ``answer``: an HTTP status, a
+    kind of failure, or what was wrong with the document. ``changed``: by its index, ``depth``: of
+    indexes above it. ``true`` and ``false``: pages that it named as changed."""
+
+    url: str
+    how: str = ""
+    time: float = 0.0
+    answer: str = ""
+    entries: int = 0
+    changed: float = 0.0
+    depth: int = 0
+    vain: int = 0
+    true: float = 0.0
+    false: float = 0.0
+
+    @property
+    def precision(self) -> float:
+        """The share of pages that it names as changed whose text will have changed."""
+        return (self.true + PRIOR) / (self.true + self.false + 2 * PRIOR)
+
+    def due(self) -> float:
+        """When it is asked next."""
+        if not self.time:
+            return 0.0
+        if self.depth and self.changed and self.changed <= self.time and self.answer == "200":
+            return self.time + 30 * EVERY_SECS
+        return self.time + (EVERY_SECS if self.vain < IN_VAIN else 30 * EVERY_SECS)
+
+
+class HostSources(Note):
+    """The sources of a host by URL, and when the first of them is ``due``."""
+
+    sources: dict[str, Source] = {}
+    due: float = 0.0
+
+    def reckon(self) -> None:
+        self.due = min((one.due() for one in self.sources.values()), default=float("inf"))
+
+
+class Named(Note):
+    """The keys of the pages that each sitemap of a host names, joined."""
+
+    by_sitemap: dict[str, bytes] = {}
+
+
+class Sources(Part):
+    """The sources of all hosts. Where ``is_on`` is False no source is asked."""
+
+    def __init__(
+        self, notes: NotesMemory, clock: Callable[[], float], *, is_on: bool = True
+    ) -> None:
+        self._backend, self._clock, self.is_on = notes.backend, clock, is_on
+        self._hosts = HostNotes(notes, "sources", HostSources, prepare=self._prepare)
+        self._answered: set[str] = set()
+        self._signalled: dict[bytes, tuple[str, str]] = {}
+        self._out: set[str] = set()  # hosts of which one is being asked
+
+    def __repr__(self) -> str:
+        return f"<Sources of {len(self._hosts)} hosts>"
+
+    def of(self, host: str) -> Iterator[Source]:
+        """The sources of a host, as they were found."""
+        yield from self._hosts.of(host).sources.values()
+
+    def _prepare(self, _host: str, found: HostSources) -> None:
+        now = self._clock()
+        for source in found.sources.values():
+            source.time = min(source.time, now)  # the clock may have been ahead
+        found.reckon()
+
+    def answered(self, lease: Lease) -> None:
+        self.host_answered(lease.host.record.host, lease.host.record.scheme)
+
+    def host_answered(self, host: str, scheme: str) -> None:
+        """A page of the host was answered: from now on its sources are asked."""
+        if host in self._answered:
+            return
+        self._answered.add(host)
+        if host != FILES:  # folders name what they have
+            self.found(host, [origin_of(scheme, host) + GUESSED], "guess")
+
+    def found(self, host: str, urls: Iterable[str], how: str, depth: int = 0) -> list[str]:
+        """Sources that robots.txt, a page or an index names: those of this host that are new."""
+        mine, new = self._hosts.of(host), []
+        feeds = sum(one.how == "feed" for one in mine.sources.values())
+        for url in urls:
+            if url in mine.sources or host_of(url) != host or depth > MAX_DEPTH:
+                continue
+            if len(mine.sources) >= MAX_SOURCES or (how == "feed" and feeds >= MAX_FEEDS):
+                break
+            feeds += how == "feed"
+            mine.sources[url] = Source(url, how, depth=depth)
+            new.append(url)
+        if new:
+            mine.reckon()
+            self._hosts.touch(host)
+        return new
+
+    def next_time(self, host: str) -> float | None:
+        """When a source of the host is due; None: never, or not before a page is answered."""
+        if host in self._out:
+            return None
+        if host not in self._answered and not self._backend.counts(host).stored:
+            return None
+        due = self._hosts.of(host).due
+        return None if due == float("inf") else due
+
+    def own_fetch(self, host: Host, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
+        return self.next_fetch(host.record.host, now, allowed)
+
+    def next_fetch(self, host: str, now: float, allowed: Callable[[str], bool]) -> OwnFetch | None:
+        """The source that is to be fetched now; the next one after that has ended. One that
+        robots.txt does not allow, and does not name, is passed over."""
+        at = self.next_time(host)
+        if at is None or at > now:
+            return None
+        mine = self._hosts.of(host)
+        for source in sorted(mine.sources.values(), key=Source.due):
+            if source.due() > now:
+                break
+            if source.how == ROBOTS or allowed(source.url):
+                self._out.add(host)
+                return OwnFetch(
+                    FetchKind.SOURCE,
+                    source.url,
+                    partial(self._out.discard, host),
+                    partial(self._ended, source.url),
+                )
+            self.asked(source.url, now, "robots")
+        return None
+
+    def _ended(self, url: str, answer: str, entries: int, _page: Page | None) -> None:
+        self.asked(url, self._clock(), answer, entries)
+
+    def asked(self, url: str, now: float, answer: str, entries: int = 0) -> None:
+        """The request for a source is over; ``answer`` is "200" where it was read."""
+        host = host_of(url)
+        self._out.discard(host)
+        mine = self._hosts.of(host)
+        source = mine.sources.get(url)
+        if source is None:
+            return
+        source.time, source.answer, source.entries = now, answer, entries
+        source.vain = 0 if entries else source.vain + 1
+        mine.reckon()
+        self._hosts.touch(host)
+
+    def index_says(self, url: str, changed: float | None) -> None:
+        """What an index says about the last change of one of its sitemaps."""
+        mine = self._hosts.of(host_of(url))
+        if (source := mine.sources.get(url)) is not None:
+            source.changed = changed or 0.0
+            mine.reckon()
+            self._hosts.touch(host_of(url))
+
+    # trust
+
+    def precision(self, url: str) -> float:
+        """0 to 1; 0.5 for a source that has named nothing yet."""
+        source = self._hosts.of(host_of(url)).sources.get(url)
+        return 0.5 if source is None else source.precision
+
+    def signalled(self, keys: Iterable[bytes], url: str) -> None:
+        """A source has named pages, by the keys of their URLs, as changed since our last visit."""
+        host = host_of(url)
+        for key in keys:
+            if len(self._signalled) >= MAX_SIGNALLED:
+                break
+            self._signalled.setdefault(key, (host, url))
+
+    def judged(self, key: bytes, *, changed: bool) -> None:
+        """A page was visited again: whoever had named it as changed was right, or not."""
+        host, url = self._signalled.pop(key, ("", ""))
+        source = self._hosts.of(host).sources.get(url) if host else None
+        if source is None:
+            return
+        if changed:
+            source.true += 1
+        else:
+            source.false += 1
+        if source.true + source.false > 1_000:  # what it did long ago counts less
+            source.true, source.false = source.true / 2, source.false / 2
+        self._hosts.touch(host)
+
+    def named(self, url: str, keys: Iterable[bytes]) -> list[bytes]:
+        """A sitemap names the pages with these keys. Returns those that it named at the reading
+        before, and that no sitemap of its host names now."""
+        host = host_of(url)
+        if url not in self._hosts.of(host).sources:
+            return []
+        note = Named.unpack(self._backend.note(f"{_NAMED} {host}"))
+        kept = note.by_sitemap
+        before, now = _split(kept.pop(url, b"")), set(keys)
+        if sum(map(len, kept.values())) // _KEY + len(now) <= MAX_NAMED:
+            kept[url] = b"".join(sorted(now))
+        gone = before - now
+        if gone or before != now:
+            self._backend.put_note(f"{_NAMED} {host}", note.pack())
+        for others in kept.values() if gone else ():
+            gone -= _split(others)
+        return sorted(gone)
+
+    # durability
+
+    def save(self) -> None:
+        """Hand what changed since the last call to the backend."""
+        self._hosts.save()
+
+    def forget(self, host: str) -> None:
+        """The host is another worker's now."""
+        self._hosts.forget(host)
+        self._answered.discard(host)
+        self._out.discard(host)
+
+
+def _split(keys: bytes) -> set[bytes]:
+    return {keys[at : at + _KEY] for at in range(0, len(keys), _KEY)}

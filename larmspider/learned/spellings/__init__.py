@@ -1,0 +1,1 @@
+"""Which URLs of a host are one page."""

@@ -1,0 +1,1 @@
+"""Which URLs of a host say nothing that is new."""

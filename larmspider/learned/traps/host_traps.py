@@ -1,0 +1,719 @@
+"""Learned traps: classes of URLs of a host whose pages say nothing that it has not said before.
+
+    traps = HostTraps(Budgets())
+    seen = traps.meet("http://wiki/doku.php?do=edit&id=start", depth=2)
+    seen.blocked                      # None: it is fetched
+    traps.judge(seen, 0.0)            # ... 20 times, and the class is in quarantine
+
+What a URL belongs to has a record each: its class (urls/url_class.py); the classes of its path with
+as many parameters; the URLs deep below the seeds; the host. A class is in one of these states:
+
+===========  ================================================================================
+open         its URLs are fetched
+quarantined  of its last pages so few were new (NEW) that less than NEW_SHARE of all are, with odds
+             of 95 in 100; never the class with the fewest parameters of its path: the content
+spent        since a page was new so many had nothing new (SOME) that its budget is used up
+never        the operator has said that it is no trap
+===========  ================================================================================
+
+The URLs of a class that is quarantined or spent are held, but one in PROBE, fewer the longer
+nothing new comes of them. It opens again when these are new. Those are not held that promise a new
+page all the same (ClassRecord.expects_new()): with a file's name that was never there, where each
+such name has given a page and each further revision none.
+
+Where a host has views, a URL waits behind others by what pages like it have given (level()): those
+of its class, those with values that were seen before or were not, and what was found on them.
+Nothing here does I/O: the TrapWatch
+(trap_watch.py) asks, and acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import lru_cache
+from hashlib import blake2b
+from math import sqrt
+from typing import NamedTuple
+
+import msgspec
+
+from larmspider.extraction.novelty import Bloom
+from larmspider.frontier.storage.records import packed
+from larmspider.urls.url_class import UrlClass, UrlClasses, split_suffix
+from larmspider.urls.view_of import words_path
+
+NEW, SOME = 0.2, 0.1
+"""A page is new with this share of what it says, and has nothing new below that."""
+NEW_SHARE = 0.2
+LEAST_PAGES = 12
+"""Pages of a class that are judged before it may be quarantined."""
+WINDOW = 40
+"""The last pages by which it is judged."""
+PROBE = 20
+"""Of the URLs that would be held one in so many is fetched."""
+PROBES_IN_VAIN = 5
+"""After so many that were not new one in twice as many."""
+NEW_PROBES, NEW_PROBES_OF_ALL = 3, 6
+"""New pages among the last ten that end a quarantine: of a class, and of all that waits. Each
+time it takes one more."""
+MOST_OPENED = 5
+"""A quarantine that has ended so often takes no more than that."""
+YOUNG = 3
+"""Pages that a class may have although those like it are quarantined; one where these had many in a
+row with nothing new."""
+UNLIKE = 0.5
+"""A class of views that a segment names (``/blame/``) is unlike those that are quarantined while so
+many of its pages may be new, with odds of 95 in 100."""
+LEAST_VIEWS, LEAST_BARREN, BARREN = 16, 4, 100
+"""Classes with parameters that a host has before all that waits behind others is judged as one;
+with nothing new, where BARREN pages in a row had nothing."""
+LEAST_URLS = 5
+"""Pages of a class that may be the content of its path."""
+DEEP = 30
+"""Links from a seed."""
+SAMPLED, SAMPLED_IN_DOUBT, DOUBTFUL = 16, 4, 10
+"""Of the pages without parameters one in so many is judged on hosts that have something new: where
+the last ones of its class and host were new, where they were not; all where so many were not."""
+LATEST, DOUBT = 12, 2
+"""Pages by which the level of a class goes, and how many of them the share of its path counts."""
+MOST_COUNTED, MOST_CREDIT = 24, 2.0
+"""Pages whose value was seen before that count, as many whose value was not; and new pages that a
+class is credited with for each of its own."""
+LEVELS = (0.6, 0.4, 0.2)
+"""The URLs of a class wait behind others of their host for each of these shares that it has not."""
+STEPS = 11
+"""Behind others that give as much wait those with more parameters, up to ten."""
+MAX_LEVEL = STEPS * len(LEVELS) + STEPS - 1
+LAST_LEVEL = STEPS * len(LEVELS)
+"""From here on wait the URLs that have none of these shares."""
+TRIAL = 8
+"""Pages of a class that are judged in any case where the host has pages with parameters."""
+MAX_CLASSES, MAX_VALUES = 2_000, 8
+SAMPLES = 5
+ANY_PATH = "/**"
+HOST, DEEP_URLS = "all pages", f"the pages more than {DEEP} links from a seed"
+WAITING = "the pages that wait behind all others"
+_Z = 1.645
+
+
+class ClassState(IntEnum):
+    """The numbers are on disk."""
+
+    OPEN = 0
+    QUARANTINED = 1
+    SPENT = 2
+    NEVER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Pages in a row that are not new: of a class, of the URLs deep below the seeds, of a host; 0
+    is no limit."""
+
+    of_class: int = 150
+    deep: int = 50
+    of_host: int = 250
+
+
+class ClassRecord(msgspec.Struct, array_like=True):
+    """New fields go to the end, with a default. ``path`` and ``params`` are the shape of the class;
+    ``wide``: of more than one. ``pages`` were asked for; ``ring`` has a bit for each of the last
+    pages that were judged, 1 for a new one, behind a 1 that marks its begin; ``barren`` had nothing
+    new since the last new one. ``asked``: URLs met while it was blocked, ``vain``: those fetched of
+    them, in a row, that were not new. ``held`` counts those held by it. ``text`` and ``samples``
+    (URL, page it was found on) are there once it was barren.
+
+    ``tally`` has four bytes for each of Met.values: pages whose value was not seen before, those of
+    them that were new, and both of pages whose value was. ``credit`` is how many new pages were
+    found on each of its last ones, or are parts of it. ``found`` of its pages were new, and no view
+    of one with fewer parameters. ``opened``: how many of its quarantines have ended.
+    """
+
+    path: int
+    params: int
+    wide: bool = False
+    state: ClassState = ClassState.OPEN
+    pages: int = 0
+    ring: int = 1
+    barren: int = 0
+    asked: int = 0
+    vain: int = 0
+    held: int = 0
+    text: str = ""
+    samples: list[tuple[str, str]] | None = None
+    tally: bytearray | None = None
+    credit: float = 0.0
+    found: int = 0
+    opened: int = 0
+
+    @property
+    def judged(self) -> int:
+        return self.ring.bit_length() - 1
+
+    @property
+    def new(self) -> int:
+        return self.ring.bit_count() - 1
+
+    @property
+    def latest(self) -> tuple[int, int]:
+        """How many were new of the last LATEST pages that were judged, and how many these are."""
+        judged = min(LATEST, self.judged)
+        return (self.ring & (1 << judged) - 1).bit_count(), judged
+
+    def count_values(self, values: int, seen: int, is_new: bool) -> None:
+        """A page has come whose URL has so many values. Those of them were seen before whose bits
+        are set in ``seen``."""
+        if self.tally is None or len(self.tally) < 4 * values:
+            self.tally = (self.tally or bytearray()).ljust(4 * values, b"\0")
+        for at in range(values):
+            place = 4 * at + 2 * (seen >> at & 1)
+            if self.tally[place] == MOST_COUNTED:
+                self.tally[place] >>= 1
+                self.tally[place + 1] >>= 1
+            self.tally[place] += 1
+            self.tally[place + 1] += is_new
+
+    def share_by_values(self, seen: int, share: float) -> float:
+        """What share of its pages is new: of those only whose value was seen before, or of those
+        whose value was not, as it is with this URL, by the value for which that makes the largest
+        difference. ``share`` is that of all its pages."""
+        largest = 0.0
+        found, tally = share, self.tally or b""
+        for at in range(0, len(tally), 4):
+            unseen = (tally[at + 1] + DOUBT * share) / (tally[at] + DOUBT)
+            known = (tally[at + 3] + DOUBT * share) / (tally[at + 2] + DOUBT)
+            if unseen - known > largest:
+                largest, found = unseen - known, known if seen >> at // 4 & 1 else unseen
+        return found
+
+    def telling(self, values: int) -> int | None:
+        """That of so many Met.values, as the class has them, by which new pages of it are known:
+        those whose value was not seen before, of which half were new. None: there is no such one,
+        or too little is known."""
+        largest, found, tally = -1.0, None, self.tally or b""
+        if self.found < LEAST_PAGES or len(tally) < 4 * values:
+            return None
+        for at in range(values // 2, values):
+            pages, new, again, new_again = tally[4 * at : 4 * at + 4]
+            if pages < LEAST_PAGES or 2 * new < pages:
+                continue
+            if (more := new / pages - new_again / max(1, again)) > largest:
+                largest, found = more, at
+        return found
+
+    def expects_new(self, values: int, seen: int) -> bool:
+        """Whether a URL of the class (its Met.values and Met.seen) promises a new page, whatever
+        the last pages were. Its value was seen before only where the host, too, has seen it: the
+        filter takes one in 70 for one that it knows."""
+        if seen < 0 or (at := self.telling(values)) is None:
+            return False
+        return not (seen >> at & 1 and seen >> at - values // 2 & 1)
+
+    @property
+    def is_content(self) -> bool:
+        """Whether URLs of it that promise a new page are fetched though it is blocked."""
+        return self.telling(len(self.tally or b"") // 4) is not None
+
+    @property
+    def is_of_word(self) -> bool:
+        """Whether it is of the views that a segment of the path names: ``/works/blame/**``."""
+        path = self.text.partition("?")[0]
+        return self.wide and path.endswith(ANY_PATH) and path != ANY_PATH
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is of the classes of one path, or one view."""
+        return self.text.startswith("/") and not self.text.startswith(ANY_PATH)
+
+    @property
+    def is_established(self) -> bool:
+        """Whether it is no class of views of what comes later, be it with fewer parameters."""
+        return self.found >= WINDOW
+
+    @property
+    def is_blocked(self) -> bool:
+        return self.state in (ClassState.QUARANTINED, ClassState.SPENT)
+
+    def note(self, share: float) -> None:
+        self.ring = self.ring << 1 | (share >= NEW)
+        if self.ring >> WINDOW + 1:
+            self.ring = self.ring & (1 << WINDOW) - 1 | 1 << WINDOW
+        self.barren = 0 if share >= NEW else self.barren + (share < SOME)
+        self.found += share >= NEW
+        self.credit *= 1 - 1 / LATEST
+
+    def retract(self) -> None:
+        """A page that was new was a view of one with fewer parameters, which has come now."""
+        latest = self.ring & -self.ring
+        self.ring ^= latest if latest < self.ring else 0
+        self.found = max(0, self.found - 1)
+
+    @property
+    def setting(self) -> str:
+        """By which it is blocked."""
+        if self.state is ClassState.QUARANTINED:
+            return "LARM_TRAPS"
+        of = {HOST: "LARM_CLASS_HOST_PAGES", DEEP_URLS: "LARM_CLASS_DEEP_PAGES"}
+        return of.get(self.text, "LARM_CLASS_PAGES")
+
+    def in_words(self) -> str:
+        """``quarantined: 1 of its last 40 pages was new``, ``known by id: ...`` for content."""
+        were = "was" if self.new == 1 else "were"
+        evidence = f"{self.new} of its last {self.judged} pages {were} new"
+        if self.state is ClassState.SPENT:
+            evidence = f"{self.barren} pages with nothing new in a row"
+        if not self.is_blocked and self.held:
+            return f"waits behind all others, where all gives little: {evidence}"
+        if name := self._told_by():
+            return f"known by {name}: {evidence}; URLs with a new {name} are fetched"
+        spent = self.state is ClassState.SPENT
+        return f"{'its budget is used up' if spent else self.state.name.lower()}: {evidence}"
+
+    def _told_by(self) -> str:
+        """The parameter whose new values are fetched; "": all of the class is held."""
+        places = len(self.tally or b"") // 4
+        if (at := self.telling(places)) is None:
+            return ""
+        path, _, query = self.text.partition("?")
+        varying = [one.partition("=")[0] for one in query.split("&") if one.endswith("=*")]
+        names = ["name in the path"] * path.count("*") + varying
+        own = at - places // 2
+        return names[own] if own < len(names) else "value"
+
+
+class Met(NamedTuple):
+    """What a URL belongs to, its class first; ``blocked`` is the record that holds it, or lets it
+    through as a ``probe``; ``later`` is the level to which it is put behind others. ``named``: the
+    last segment of its path is no ``*``. ``values``: what varies in the URLs of its class, as
+    hashes for the host and, where it has views, for the class; ``seen`` has a bit for each that was
+    met before, and is -1 where it has none. ``word`` is where in ``records`` that of the views is
+    which a segment of its path names (``/works/blame/**``), or 0."""
+
+    records: tuple[ClassRecord, ...]
+    group: int
+    blocked: ClassRecord | None = None
+    probe: bool = False
+    query: bool = False
+    named: bool = False
+    later: int = 0
+    values: tuple[int, ...] = ()
+    seen: int = -1
+    word: int = 0
+    level: int = 0
+
+
+@lru_cache(maxsize=4096)
+def group_of(host: str, text: str) -> int:
+    """A class of a host as a number of 47 bits."""
+    data = f"{host} {text}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=6).digest(), "big") >> 1
+
+
+def name_of(host: str, text: str) -> str:
+    """What operators call a class: ``wiki:80/doku.php?do=edit&id=*``, ``wiki:80 all pages``."""
+    return f"{host}{text}" if text.startswith("/") else f"{host} {text}"
+
+
+@dataclass
+class HostTraps:
+    """What one host's URLs have shown. ``opened`` are groups whose held URLs are to be fetched; 0:
+    all of them."""
+
+    budgets: Budgets = field(default_factory=Budgets)
+    host: str = ""
+    classes: UrlClasses = field(default_factory=UrlClasses)
+    records: dict[int, ClassRecord] = field(default_factory=dict)
+    opened: set[int] = field(default_factory=set)
+    views: int = 0
+    """Pages with parameters that were asked for, and how often one was put behind others."""
+    seen: Bloom = field(default_factory=Bloom)
+    """Met.values of the URLs that were asked for."""
+    fewest: dict[int, int] = field(default_factory=dict)
+    """Parameters, by the shape of a path, of that class of it that has the fewest."""
+
+    # URLs
+
+    def _texts(self, found: UrlClass, depth: int) -> Iterator[tuple[str, str, int]]:
+        """Text, path and number of parameters of all that a URL of this class belongs to; its class
+        first, the host last."""
+        params, text = len(found.names), str(found)
+        if len(self.records) >= MAX_CLASSES and group_of(self.host, text) not in self.records:
+            text = f"the others with {params} parameters"
+        yield text, found.path, params
+        if params > 1:
+            yield f"{found.path} with {params} parameters", found.path, params
+        if word := words_path(found.path):
+            yield f"{word}{found.query}", word, params
+        if found.names:
+            yield f"{ANY_PATH}{found.query}", ANY_PATH, params
+        if depth > DEEP:
+            yield DEEP_URLS, "", 0
+        yield HOST, "", 0
+
+    def names(self, url: str, depth: int) -> list[str]:
+        """What a URL belongs to, in the order of the records of find()."""
+        found = [text for text, _, _ in self._texts(self.classes.of(url), depth)]
+        if len(self.find(url, depth).records) > len(found):
+            found.insert(-1, WAITING)
+        return found
+
+    def find(self, url: str, depth: int) -> Met:
+        """What a URL belongs to, and whether it would be held; nothing is counted."""
+        records: list[ClassRecord] = []
+        group, named, word = 0, False, 0
+        found = self.classes.of(url)
+        for text, path, params in self._texts(found, depth):
+            named = named or (not records and not path.endswith(("/", "*")))
+            number = group_of(self.host, text)
+            record = self.records.get(number)
+            if record is None:
+                record = ClassRecord(self._shape(path), params, wide=bool(records))
+                self.records[number] = record
+            if (record.barren or record.samples) and not record.text:
+                record.text = text
+            group = group or number
+            word = len(records) if path.endswith(ANY_PATH) and path != ANY_PATH else word
+            records.append(record)
+        query = "?" in url
+        named, values, seen = named and not query, found.values[:MAX_VALUES], -1
+        if self.views:
+            values += tuple([value ^ group & 0xFFFFFFFF for value in values])
+            seen = sum([1 << at for at, value in enumerate(values) if value in self.seen])
+        level = self._level(records, seen)
+        if level >= LAST_LEVEL and self._may_be_view(records[0]):
+            records.insert(-1, self._waiting())
+        blocking = self._blocking(records, found.path)
+        if blocking is not None and records[0].expects_new(len(values), seen):
+            blocking = None
+        of = (tuple(records), group, blocking, False, query, named, 0)
+        return Met(*of, values, seen, word, level)
+
+    def _may_be_view(self, own: ClassRecord) -> bool:
+        """Whether a class has parameters, and is not known as the content of its path."""
+        is_least = own.params <= self.fewest.get(own.path, own.params)
+        return own.params > 0 and not (is_least and own.found >= LEAST_PAGES)
+
+    def _waiting(self) -> ClassRecord:
+        number = group_of(self.host, WAITING)
+        record = self.records.get(number)
+        if record is None:
+            record = ClassRecord(self._shape(WAITING), 1, wide=True, text=WAITING)
+            self.records[number] = record
+        return record
+
+    def holds_like(self, url: str) -> bool:
+        """Whether URLs like one that was fetched are held, also as one of its class's first."""
+        own, *wider = self.find(url, 0).records
+        if own.is_content:
+            return False
+        if own.is_blocked or own.held or any(one.is_blocked and one.is_of_word for one in wider):
+            return True
+        quarantined = any(one.state is ClassState.QUARANTINED for one in wider)
+        return quarantined and own.new <= 1  # its first view may be new
+
+    def _shape(self, path: str) -> int:
+        return group_of(self.host, path) & 0xFFFFFFF
+
+    def _blocking(self, records: list[ClassRecord], path: str) -> ClassRecord | None:
+        own, *wider = records
+        if own.state is ClassState.NEVER:
+            return None
+        if own.is_blocked:
+            return own
+        late = self._late(records)
+        for record in wider:
+            if record.state is ClassState.SPENT:
+                return record
+            least = max(1, YOUNG - record.barren // WINDOW)
+            if late:
+                needs_none = record.is_near or (record is not late and self._has_pages(path))
+                least = 0 if needs_none else 1
+            is_young = own.pages < least
+            if record.state is not ClassState.QUARANTINED or is_young:
+                continue
+            if not own.new or (record.is_of_word and upper_share(own.new, own.judged) < UNLIKE):
+                return record
+            if record is late and own.params > self.fewest.get(own.path, own.params):
+                return record
+        return None
+
+    def _level(self, records: list[ClassRecord], seen: int) -> int:
+        """How many levels a URL is to be put behind others of the host: by the share of its class's
+        last pages that were new, and while it has few by that of those like it; by what they lead
+        to; by whether its values were seen before; and by how many more parameters it has than the
+        content of its path."""
+        own, *wider = records[:-1]
+        if own.state is ClassState.NEVER or not self.views:
+            return 0
+        share = 1.0
+        for record in (*reversed(wider), own):
+            new, judged = record.latest
+            share = (new + DOUBT * share) / (judged + DOUBT)
+        share = own.share_by_values(seen, max(share, min(1.0, own.credit)))
+        more = own.params - self.fewest.get(own.path, own.params)
+        return STEPS * sum(share < least for least in LEVELS) + max(0, min(more, STEPS - 1))
+
+    def meet(self, url: str, depth: int, level: int = MAX_LEVEL) -> Met:
+        """A URL whose turn has come: fetched if nothing blocks it, or as a probe; it was put back
+        to this ``level`` before."""
+        met = self.find(url, depth)
+        blocked, probe = met.blocked, False
+        if blocked is None and (later := met.level) > level:
+            self.views += met.records[0].params > 0  # it comes, and what it repeats has to be known
+            return met._replace(later=later)
+        if blocked is not None:
+            by = self._late(met.records) or blocked
+            by.asked += 1
+            probe = by.asked % (PROBE << min(20, by.vain // PROBES_IN_VAIN)) == 0
+        if blocked is None or probe:
+            self.views += met.records[0].params > 0
+            for record in met.records:
+                record.pages += 1
+            self._note_fewest(met.records[0])
+            for value in met.values:
+                self.seen.add(value)
+        return met._replace(probe=True) if probe else met
+
+    def _has_pages(self, path: str) -> bool:
+        """Whether what this path names is a page beside others: /wiki/Start, for a query of it."""
+        folder = self.records.get(group_of(self.host, f"{path.rpartition('/')[0]}/*"))
+        return folder is not None and folder.pages >= LEAST_URLS
+
+    def _late(self, records: Sequence[ClassRecord]) -> ClassRecord | None:
+        """The record of all that waits behind others, where that is held."""
+        late = records[-2] if len(records) > 1 else records[0]
+        return late if late.text == WAITING and late.is_blocked else None
+
+    def _note_fewest(self, own: ClassRecord) -> None:
+        if own.pages >= LEAST_URLS and own.params < self.fewest.get(own.path, own.params + 1):
+            self.fewest[own.path] = own.params
+
+    # pages
+
+    def wants_verdict(self, met: Met) -> bool:
+        """Whether the page of a URL is to be judged: not each one of a site whose pages are new."""
+        own, host = met.records[0], met.records[-1]
+        is_doubtful = 10 * host.new < host.judged or host.judged < LEAST_PAGES
+        is_doubtful |= self.views > 0 and own.judged < TRIAL
+        if own.params or met.query or met.probe or is_doubtful or self.has_views:
+            return True  # what a page says has to be known when its views come
+        barren = max(own.barren, host.barren)
+        step = 1 if barren >= DOUBTFUL else SAMPLED_IN_DOUBT if barren else SAMPLED
+        return host.pages % step == 0
+
+    @property
+    def has_views(self) -> bool:
+        """Whether the host has many pages with parameters, as applications have."""
+        host = self.records.get(group_of(self.host, HOST))
+        return host is not None and self.views >= max(LEAST_URLS, host.pages // 8)
+
+    def note_view(self, met: Met, own_url: str, url: str) -> None:
+        """The page of ``own_url`` repeats what the page ``url`` says, of which that is a view
+        (view_of.py): its class is one of views of the class of that one."""
+        if not self.has_views:
+            return
+        of = self._class_of(url)
+        base = self.records.get(group_of(self.host, str(of)))
+        path, params = (base.path, base.params) if base else (self._shape(of.path), 0)
+        own, is_twin = met.records[0], bool(split_suffix(own_url.partition("?")[0])[1])
+        for record in (own, met.records[met.word]):
+            if record is base:
+                continue
+            if not record.params:
+                record.params, record.path = params + 1, path
+            elif record.path != path and not record.wide and (is_twin or record.params > params):
+                record.path, record.params = path, max(record.params, params + 1)
+
+    def judge(self, met: Met, share: float, sample: tuple[str, str] = ("", "")) -> bool:
+        """A page has come, of which this share is new: True if the state of something changes."""
+        is_new, changed = share >= NEW, False
+        is_expected = met.records[0].expects_new(len(met.values), met.seen)
+        if met.blocked is not None:
+            met.blocked.vain = 0 if is_new else met.blocked.vain + 1
+            late = self._late(met.records)
+            if late is not None and late is not met.blocked:
+                late.vain = late.vain // 2 if is_new else late.vain + 1
+        if met.seen >= 0:
+            met.records[0].count_values(len(met.values), met.seen, is_new)
+        if is_new and self.views:
+            self._credit(met, *sample)
+        for at, record in enumerate(met.records):
+            holder = record if record.is_blocked else None
+            if record.text == WAITING and met.blocked is not holder:
+                continue  # what another record holds, or does not, is no evidence
+            record.note(share)
+            if is_new and record.is_blocked:
+                if record.state is ClassState.SPENT or not is_expected:
+                    changed |= self._opens(record, met, at)
+            elif is_new:
+                record.samples = None
+            else:
+                record.samples = [*(record.samples or ()), sample][-SAMPLES:]
+                if record.state is ClassState.OPEN:
+                    record.state = self._verdict(record, self._budget(met, at))
+                    changed |= record.is_blocked
+        return changed
+
+    def _credit(self, met: Met, url: str, found_on: str) -> None:
+        """A page is new: pages like the one that has named it, and like that of which it is a part
+        (/mail/7/raw of /mail/7/), are as good as new."""
+        texts = [str(self._class_of(found_on))] if found_on else []
+        if "?" not in url:
+            texts.append(self._class_of(url).path.rstrip("/").rpartition("/")[0] + "/")
+        for text in texts:
+            record = self.records.get(group_of(self.host, text))
+            if record is not None and record is not met.records[0]:
+                record.credit = min(MOST_CREDIT, record.credit + 1 / LATEST)
+
+    def _class_of(self, url: str) -> UrlClass:
+        """Of a URL as it was found: classes are those of canonical forms."""
+        path, mark, query = url.partition("?")
+        return self.classes.of(f"{path.lower()}{mark}{query}")
+
+    def _opens(self, record: ClassRecord, met: Met, at: int) -> bool:
+        """Whether a page that was new ends what holds its class; a budget has half of it left."""
+        latest = (record.ring & 0x3FF).bit_count()
+        more = min(record.opened, MOST_OPENED)
+        if record.text == WAITING and latest < min(NEW_PROBES_OF_ALL + more, 10):
+            met.records[0].held = 0
+            self.opened.add(met.group)  # those like it may go before others now
+            return False
+        if record.state is ClassState.QUARANTINED:
+            if latest < NEW_PROBES + more:
+                return False
+            record.opened += 1
+        if record.state is ClassState.SPENT:
+            record.barren = self._budget(met, at) // 2
+        record.ring = (1 << NEW_PROBES + 1) - 1
+        self._open(record, 0 if record.wide else met.group)
+        return True
+
+    def _open(self, record: ClassRecord, group: int) -> None:
+        record.state, record.vain, record.held = ClassState.OPEN, 0, 0
+        for one in () if group else self.records.values():
+            if not one.is_blocked:
+                one.held = 0
+        self.opened.add(group)
+
+    def _budget(self, met: Met, at: int) -> int:
+        if at == 0:
+            return self.budgets.of_class
+        if at == len(met.records) - 1:
+            return self.budgets.of_host
+        return 0 if met.records[at].params or at == met.word else self.budgets.deep
+
+    def _verdict(self, record: ClassRecord, budget: int) -> ClassState:
+        if budget and record.barren >= budget:
+            return ClassState.SPENT
+        if (
+            record.params
+            and record.judged >= (WINDOW if record.text == WAITING else LEAST_PAGES)
+            and upper_share(record.new, record.judged) < NEW_SHARE
+            and not self._is_content(record)
+        ):
+            return ClassState.QUARANTINED
+        return ClassState.OPEN
+
+    def _is_content(self, record: ClassRecord) -> bool:
+        """Whether it has the fewest parameters of its path. A class of two and more that has less
+        than half of the path's pages has none of it; one over all paths none where it is of many
+        of them."""
+        if record.text == WAITING:
+            own = [one for one in self.records.values() if not one.wide]
+            if record.barren >= BARREN:
+                return sum(one.barren > 0 for one in own) < LEAST_BARREN
+            return sum(one.params > 0 for one in own) < LEAST_VIEWS
+        every = [one for one in self.records.values() if not one.wide]
+        if record.path == self._shape(ANY_PATH):
+            query = record.text.removeprefix(ANY_PATH)
+            return sum(one.text.endswith(query) for one in every) < LEAST_URLS
+        if record.is_of_word:
+            host = self.records.get(group_of(self.host, HOST))
+            return host is None or host.found < max(WINDOW, 4 * record.found)
+        classes = [one for one in every if one.path == record.path]
+        least = min((one.params for one in classes if one.pages >= LEAST_URLS), default=1)
+        if record.params > least:
+            return False
+        return record.params < 2 or 2 * record.pages >= sum(one.pages for one in classes)
+
+    # operators
+
+    def note_held(self, met: Met, url: str, depth: int) -> None:
+        """A URL is held, by a record that may be of others, too."""
+        if met.blocked is None:
+            return
+        met.blocked.held += 1
+        own = met.records[0]
+        if own is not met.blocked and met.blocked.text == WAITING:
+            own.held += 1
+            own.text = own.text or self.names(url, depth)[0]
+
+    def waiting(self) -> list[ClassRecord]:
+        """Classes of which URLs are held by what waits behind all others."""
+        late = self.records.get(group_of(self.host, WAITING))
+        if late is None or not late.is_blocked:
+            return []
+        every = (one for one in self.records.values() if not one.wide and not one.is_blocked)
+        return [one for one in every if one.held and one.text.startswith("/")]
+
+    def blocked(self) -> list[ClassRecord]:
+        """What holds URLs."""
+        return [record for record in self.records.values() if record.is_blocked]
+
+    def never(self, names: Container[str]) -> bool:
+        """The operator says what is no trap, by name_of(). True: something opens."""
+        changed = False
+        for number, record in self.records.items():
+            if record.text and name_of(self.host, record.text) in names:
+                if record.is_blocked or record.held:
+                    self._open(record, 0 if record.wide else number)
+                    changed = True
+                record.state = ClassState.NEVER
+        return changed
+
+    def reconsider(self) -> None:
+        """Open what other budgets would not have closed."""
+        for number, record in self.records.items():
+            budget = {HOST: self.budgets.of_host, DEEP_URLS: self.budgets.deep}.get(
+                record.text, self.budgets.of_class
+            )
+            if record.state is ClassState.SPENT and not 0 < budget <= record.barren:
+                self._open(record, 0 if record.wide else number)
+
+    # notes
+
+    def pack(self) -> bytes:
+        return packed(TrapsNote(self.classes.pack(), self.records, sorted(self.opened)))
+
+    @classmethod
+    def unpack(cls, data: bytes | None, host: str, budgets: Budgets | None = None) -> HostTraps:
+        """None: nothing is known of the host."""
+        traps = cls(budgets or Budgets(), host)
+        if data is None:
+            return traps
+        note = msgspec.msgpack.decode(data, type=TrapsNote)
+        traps.classes, traps.opened = UrlClasses.unpack(note.literals), set(note.opened)
+        traps.records = note.records
+        for record in note.records.values():
+            traps.views += record.pages if record.params and not record.wide else 0
+            if not record.wide:
+                traps._note_fewest(record)
+        return traps
+
+
+class TrapsNote(msgspec.Struct, array_like=True):
+    """The note ``traps wiki:80``. New fields go to the end, with a default. ``literals`` as
+    UrlClasses packs them; ``records`` by group; ``opened`` as in HostTraps."""
+
+    literals: bytes = b""
+    records: dict[int, ClassRecord] = {}
+    opened: list[int] = []
+
+
+def upper_share(new: int, judged: int) -> float:
+    """The upper bound of a share, with odds of 95 in 100 (Wilson 1927)."""
+    share, extra = new / judged, _Z * _Z / judged
+    spread = _Z * sqrt(share * (1 - share) / judged + extra / judged / 4)
+    return (share + extra / 2 + spread) / (1 + extra)

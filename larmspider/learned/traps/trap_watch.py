@@ -1,0 +1,336 @@
+"""Holds URLs that are traps, and learns from each page which are: traps.py over the frontier.
+
+    watch.admits(entry)            # a URL whose turn has come; False: it is held now
+    watch.saw(entry, page)         # before the stores have it
+
+A URL is looked at when its turn comes, not when it is found: so there is one look for each fetch,
+and a URL that nobody would fetch costs no more than its place in the queue. What is held stays
+queued, counted as such, and is handed out when its class opens again.
+
+What is known of a host is its notes ``traps wiki:80``, ``novelty wiki:80`` and ``values wiki:80``,
+which move with its partition. They are written at checkpoints: small ones at each, large ones when
+something is held or let go, and after so many pages that each costs little. A crash costs the
+evidence of these, and no URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from larmspider.extraction.novelty import Bloom, Sketch, apart_of, rows_of
+from larmspider.frontier.part import HostNotes, Part
+from larmspider.frontier.strategies import LATER, level_of
+from larmspider.items import REDIRECT, REQUISITE, Page
+from larmspider.learned.traps.host_traps import (
+    MAX_LEVEL,
+    NEW,
+    SOME,
+    Budgets,
+    ClassRecord,
+    HostTraps,
+    Met,
+)
+from larmspider.urls.file_urls import FILES
+from larmspider.urls.view_of import view_of
+
+if TYPE_CHECKING:
+    from larmspider.frontier.frontier import Frontier
+    from larmspider.frontier.part import NotesMemory
+    from larmspider.frontier.storage.records import QueuedUrl
+    from larmspider.learned.spellings.trials import Trials
+
+NOTE, SHOWN, VALUES = "traps {host}", "novelty {host}", "values {host}"
+LEARN, REPORT, OFF = MODES = ("learn", "report", "off")
+"""LARM_TRAPS."""
+NOT_TRAPS = "not-traps.txt"
+"""In LARM_DIR: the classes that are no traps, a name_of() a line."""
+SLICE = 500
+"""Held URLs that are handed out again at a time: 15 ms."""
+CLASSES_A_PAGE, BYTES_A_PAGE = 200, 16 << 10
+"""What is written at most for each page of a host that was judged since the last time: classes, and
+of what its pages have said."""
+MARKS = 500
+"""Pages with parameters of a host that are remembered: they may be views of what comes."""
+COPIES = 4
+"""Pages that say nothing new and count as copies of one; more of them use up budgets."""
+_CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
+
+
+@dataclass(slots=True, weakref_slot=True)
+class _Known:
+    """What is known of one host. ``pages`` were judged in this run."""
+
+    traps: HostTraps
+    shown: Sketch
+    run: bytes = b""
+    urgent: bool = False
+    pages: int = 0
+    saved_pages: int = 0
+    saved_shown: int = 0
+    shown_pages: int = 0
+    """Pages that were judged when what they had said was written."""
+    shown_by: dict[int, tuple[tuple[ClassRecord, ...], int]] = field(default_factory=dict)
+    """Of the last pages with parameters that were new, a row that was: what has shown it, on a page
+    of which size."""
+
+    @classmethod
+    def unpack(cls, data: bytes | None) -> Self:
+        return cls(HostTraps.unpack(data, ""), Sketch())
+
+    def pack(self) -> bytes:
+        return self.traps.pack()
+
+    def begin_run(self) -> None:
+        """Nothing counts in one run only."""
+
+    def memory(self, packed_bytes: int) -> int:
+        """Bytes of memory, about."""
+        traps = self.traps
+        return (
+            _HOST_BYTES
+            + _CLASS_BYTES * len(traps.records)
+            + _LITERAL_BYTES * len(traps.classes)
+            + len(self.shown)
+            + len(self.traps.seen)
+            + _MARK_BYTES * len(self.shown_by)
+        )
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the note of the classes is to be written."""
+        more = self.pages - self.saved_pages
+        return self.urgent or len(self.traps.records) <= CLASSES_A_PAGE * max(1, more)
+
+    @property
+    def is_shown_due(self) -> bool:
+        """Whether what the pages have said, and the values of their URLs, is to be written."""
+        more = self.pages - self.shown_pages
+        size = len(self.shown) + len(self.traps.seen)
+        return self.shown.size > self.saved_shown and size <= BYTES_A_PAGE * more
+
+
+class _Notes(HostNotes[_Known]):
+    """What is known of a host is three notes. Large ones are written after so many pages that each
+    page costs little; an eviction writes all of them."""
+
+    def __init__(self, memory: NotesMemory, prepare: Any) -> None:
+        super().__init__(memory, "traps", _Known, prepare=prepare)
+        self._backend = memory.backend
+
+    def save(self) -> None:
+        for host in list(self._changed):
+            known = self._values[host]
+            if known.is_due:
+                self._put(host, known, shown=known.is_shown_due)
+                del self._changed[host]
+            else:
+                self._weigh(host, known, 0)
+
+    def _write(self, host: str, known: _Known) -> None:
+        self._put(host, known, shown=known.shown.size > known.saved_shown)
+
+    def _put(self, host: str, known: _Known, *, shown: bool) -> None:
+        super()._write(host, known)
+        if shown:
+            self._backend.put_note(SHOWN.format(host=host), known.shown.pack())
+            known.saved_shown, known.shown_pages = known.shown.size, known.pages
+            if known.traps.views:
+                self._backend.put_note(VALUES.format(host=host), known.traps.seen.pack())
+        known.urgent, known.saved_pages = False, known.pages
+
+
+class TrapWatch(Part):
+    """``mode`` LEARN holds URLs; REPORT only learns which it would hold. ``not_traps`` is a file of
+    classes that are never held. URLs that ``trials`` compare are fetched."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        trials: Trials,
+        budgets: Budgets,
+        mode: str = LEARN,
+        not_traps: Path | None = None,
+    ) -> None:
+        self._frontier, self._trials = frontier, trials
+        self._budgets, self._mode = budgets, mode
+        self._not_traps, self._read = not_traps, 0
+        self._names: frozenset[str] = frozenset()
+        """What the operator says is no trap."""
+        self._hosts = _Notes(frontier.notes, self._prepare)
+        self._opening: set[str] = set()
+        """Hosts with held URLs that are to be handed out again."""
+
+    # what is known
+
+    def _prepare(self, host: str, known: _Known) -> None:
+        note, traps = self._frontier.backend.note, known.traps
+        if traps.host:  # evicted, and held by a caller
+            return
+        traps.host, traps.budgets = host, self._budgets
+        known.shown = Sketch.unpack(note(SHOWN.format(host=host)))
+        traps.seen = Bloom.unpack(note(VALUES.format(host=host)))
+        known.saved_shown = known.shown.size
+        known.pages = sum(r.judged for r in traps.records.values())
+        known.saved_pages = known.shown_pages = known.pages
+
+    def known(self, host: str) -> HostTraps:
+        """What is known of a host."""
+        return self._hosts.of(host).traps
+
+    def recover(self, hosts: Sequence[str]) -> None:
+        """Take up what was begun on these hosts, by the budgets and the mode of this run."""
+        self._read_names()
+        for host in hosts:
+            if not self._frontier.backend.counts(host).held:
+                continue
+            traps = self._hosts.of(host).traps
+            traps.reconsider()
+            traps.never(self._names)
+            if self._mode != LEARN or host == FILES:
+                traps.opened.add(0)
+            if traps.opened:
+                self._opening.add(host)
+            self._frontier.notes.trim()
+
+    def forget(self, host: str) -> None:
+        self._hosts.forget(host)
+        self._opening.discard(host)
+
+    def _read_names(self) -> bool:
+        """True: the operator has changed the file."""
+        if self._not_traps is None:
+            return False
+        try:
+            changed = self._not_traps.stat().st_mtime_ns
+            if changed == self._read:
+                return False
+            self._names = frozenset(self._not_traps.read_text("utf-8").split("\n"))
+        except (OSError, ValueError):
+            return False
+        self._read = changed
+        return True
+
+    def save(self) -> None:
+        if self._read_names():
+            for host in {name.partition("/")[0].partition(" ")[0] for name in self._names}:
+                if host in self._frontier.hosts and self.known(host).never(self._names):
+                    self._hosts.touch(host)
+                    self._hosts.of(host).urgent = True
+                    self._opening.add(host)
+        self._hosts.save()
+
+    # URLs and pages
+
+    def admits(self, entry: QueuedUrl) -> bool:
+        """Whether a leased URL is to be fetched; else it is held from now on, or put behind others.
+        A seed is fetched, as are files, which are as many as somebody has made, URLs that are
+        compared with others, and Requests that are more than a URL."""
+        if self._mode == OFF or entry.visit is not None or entry.link_type == REQUISITE:
+            return True
+        if entry.payload or not entry.from_page or entry.host == FILES:
+            return True
+        if self._trials.is_party(entry.key, entry.host):
+            return True
+        known = self._hosts.of(entry.host)
+        may_wait = self._mode == LEARN and self._frontier.strategy.has_levels
+        level = level_of(entry.priority) if may_wait else MAX_LEVEL
+        met = known.traps.meet(entry.normalized, entry.depth, level)
+        self._hosts.touch(entry.host)
+        if met.later:
+            self._frontier.backend.release([(entry.key, 0.0, entry.attempts)])
+            put_back = entry.priority + (met.later - level) * LATER
+            self._frontier.backend.reprioritize([(entry.key, put_back)])
+            return False
+        if met.blocked is not None and not met.probe:
+            known.traps.note_held(met, entry.normalized, entry.depth)
+            if self._mode == LEARN:
+                self._frontier.backend.hold([(entry.key, met.group)])
+                return False
+        entry.met = met
+        return True
+
+    def saw(self, entry: QueuedUrl, page: Page) -> str:
+        """The page of a URL has come. Returns what is held from now on, and why, or ""."""
+        met: Met | None = entry.met
+        entry.met = None
+        if met is None:
+            return ""
+        known = self._hosts.of(entry.host)
+        if not known.traps.wants_verdict(met):
+            return ""
+        of = view_of(page.url, page.from_page) if known.traps.has_views else ""
+        if (share := self._share(page, met, known, bool(of))) is None:
+            return ""
+        known.pages += 1
+        self._hosts.touch(entry.host)
+        sample = (page.url, page.from_page)
+        if share < NEW and of:
+            known.traps.note_view(met, page.url, of)
+        blocked = [record for record in met.records if record.is_blocked]
+        changed = known.traps.judge(met, share, sample)
+        if known.traps.opened and self._mode == LEARN:
+            self._opening.add(entry.host)
+        if not changed:
+            return ""
+        known.urgent = True
+        news = [one for one in met.records if one.is_blocked and one not in blocked]
+        what = "are held from now on" if self._mode == LEARN else "would be held"
+        return "; ".join(f"URLs {one.text} {what}: {one.in_words()}" for one in news)
+
+    def _share(self, page: Page, met: Met, known: _Known, view: bool) -> float | None:
+        """The share of the page that is new; it may be a ``view`` of the one it was found on. None
+        for a redirect to one that is new, and judged itself."""
+        if page.status != 200:
+            first = page.links[:1]
+            leads_on = any(link.type == REDIRECT and link.rejected_by is None for link in first)
+            return None if leads_on else 0.0
+        rows, own = rows_of(page), met.records[0]
+        is_part = met.named and page.url.startswith(page.from_page)  # /mail/7/raw of /mail/7/
+        share = known.shown.share(rows, of_any=is_part)
+        # where pages have parameters, lists and views are links for the most part, too
+        if not known.traps.views and (apart := apart_of(page)) is not None:
+            share = max(share, known.shown.share_apart(apart, rows.size, of_any=is_part))
+        if share >= NEW and own.params:
+            known.shown_by[known.shown.mark] = met.records[:-1], rows.size
+            if len(known.shown_by) > MARKS:
+                del known.shown_by[next(iter(known.shown_by))]
+        elif share < NEW:
+            for mark in rows.rows & known.shown_by.keys():
+                views, size = known.shown_by[mark]
+                is_view = views[0].params > own.params and not views[0].is_established
+                if is_view and abs(size - rows.size) <= 1:
+                    del known.shown_by[mark]
+                    for record in views:
+                        record.retract()
+                    share = 1.0  # else the content would wait behind its views
+        if not view and share < SOME and known.shown.times_said(rows, NEW, COPIES) < COPIES:
+            return SOME  # one more version of a manual is not new, and no step of a trap
+        return share
+
+    # what is left to do
+
+    def has_work(self, *, spent: bool) -> bool:
+        return not spent and bool(self._opening)
+
+    def work(self, now: float) -> bool:
+        """Hand some held URLs out again. False: there were none."""
+        backend = self._frontier.backend
+        for host in list(self._opening):
+            known = self._hosts.of(host)
+            opened = known.traps.opened
+            while opened:
+                group = min(opened)
+                if backend.unhold(host, group or None, SLICE):
+                    known.urgent = True
+                    self._hosts.touch(host)
+                    if (found := self._frontier.hosts.get(host)) is not None:
+                        self._frontier.reschedule(found)
+                    return True
+                opened.discard(group)
+            self._hosts.touch(host)
+            known.urgent = True
+            self._opening.discard(host)
+        return False

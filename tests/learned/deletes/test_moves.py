@@ -1,0 +1,562 @@
+"""A host that moves as a whole, and undecided pages: which pages leave, and the notices.
+
+No network, and a clock that is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.storage.records import UrlState, url_key
+from larmspider.items import Kept, Removed
+from larmspider.learned.deletes.delete_gate import (
+    DELETES,
+    LOGIN,
+    MOVED,
+    SCOPE,
+    UNDECIDED,
+    HostDeletes,
+    Waiting,
+    note_of,
+)
+from larmspider.learned.deletes.moves import (
+    HostMove,
+    Successor,
+    moved_to,
+    same_place,
+)
+from larmspider.learned.deletes.table import AT_LEAST, Observation
+from tests.middlewares.test_revisits import HOST, World, page
+from tests.support.frontier.memory_backend import MemoryBackend
+
+NEW = "http://new/"
+
+
+class Moving(World):
+    """The pages of h, which are on another host, too."""
+
+    def __init__(self, pages: int = 8, to: str = NEW, *, copied: bool = True) -> None:
+        super().__init__(pages)
+        self.names, self.to = ["", *(f"p{number}" for number in range(pages))], to
+        if copied:
+            frontier = self.begin("")
+            urls = [f"{to}{name}" for name in self.names]
+            frontier.add([frontier.entry(url, url, depth=len(url) > len(to)) for url in urls])
+            for url in urls:
+                self.site[url] = there(url)
+            self.work(frontier)
+
+    def move(self) -> None:
+        for name in self.names:
+            self.site[name] = page(name, status=301, to=f"{self.to}{name}")
+
+    def run(self, day: float) -> list[Any]:
+        stored = super().run(day)
+        self.said = [notice.message for notice in self.notices if notice.what == MOVED]
+        return stored
+
+    def left(self, day: float) -> set[str]:
+        return {one.url for one in self.run(day) if isinstance(one, Removed)}
+
+    def note(self, name: str) -> bytes | None:
+        return MemoryBackend(self.disk).note(name)
+
+
+def there(url: str, text: str = "", **fields: Any) -> Any:
+    """A page of another host."""
+    found = page(url, text or f"What is at {url[-2:]}, on the new host.", **fields)
+    return replace(found, url=url, normalized=url, exact=url)
+
+
+@pytest.mark.parametrize(
+    "to", [NEW, "https://h/", "http://www.h/", "http://h:8080/", "http://new/old/wiki/"]
+)
+def test_pages_of_a_host_that_has_moved_leave_after_two_confirmations(to: str) -> None:
+    world = Moving(pages=AT_LEAST + 10, to=to)
+    world.move()
+    assert world.left(1) == set()
+    gone = world.left(2.1)
+    assert gone >= {f"http://h/{name}" for name in world.names}, "the brake does not count them"
+    shown = to.rstrip("/").removesuffix("/old/wiki")
+    shown = "h:8080" if "8080" in to else shown  # the scheme of the port is not known
+    assert world.said == [f"http://h moved to {shown}: {len(world.names) + 1} pages."]
+    found = HostDeletes.unpack(world.note(note_of(HOST))).move
+    assert found is not None
+    assert found.left == len(world.names)
+    assert world.left(3.2) == set()
+    assert world.said == []
+
+
+def test_a_host_that_became_two_hosts_has_moved_to_both() -> None:
+    world, other = Moving(), "http://other/"
+    world.move()
+    frontier = world.begin("")
+    half = [name for name in world.names if name[-1:] in {"1", "3", "5", "7"}]
+    for url in (f"{other}{name}" for name in half):
+        frontier.add([frontier.entry(url, url, depth=1)])
+        world.site[url] = there(url)
+        world.site[url.removeprefix(other)] = page(url.removeprefix(other), status=301, to=url)
+    world.work(frontier)
+    world.run(1)
+    assert world.left(2.1) == {f"http://h/{name}" for name in world.names}
+    found = HostDeletes.unpack(world.note(note_of(HOST))).move
+    assert found is not None
+    assert {*found.hosts} == {"new:80", "other:80"}
+    assert found.left == len(world.names)
+    assert world.said[0].startswith("http://h moved to http://new and http://other: ")
+
+
+def test_the_redirect_of_a_seed_does_not_call_a_host_back_that_has_moved() -> None:
+    """Each run fetches the seed again, as its page has left; it still redirects."""
+    world = Moving()
+    world.move()
+    for day in (1, 2.1, 3.2):
+        world.run(day)
+    frontier = world.begin()
+    frontier.add([frontier.entry("http://h/", "http://h/", depth=0)])
+    world.work(frontier)
+    for day in (4.3, 5.4):
+        world.run(day)
+    found = HostDeletes.unpack(world.note(note_of(HOST))).move
+    assert found is not None
+    assert found.to == "new:80"
+
+
+def test_a_removal_names_the_new_url() -> None:
+    world = Moving()
+    world.move()
+    world.run(1)
+    reasons = {one.url: one.reason for one in world.run(2.1) if isinstance(one, Removed)}
+    assert reasons["http://h/p1"] == "moved 2 times over 1.1 days, to http://new/p1"
+
+
+def test_pages_that_the_new_host_does_not_have_stay() -> None:
+    world = Moving()
+    world.move()
+    world.site["http://new/p1"] = there("http://new/p1", status=404)
+    world.run(1)
+    gone = world.left(2.1)
+    assert "http://h/p1" not in gone
+    assert "http://h/p2" in gone
+
+
+def test_a_host_whose_new_name_was_not_crawled_stays_and_somebody_is_told() -> None:
+    """Out of scope, for one."""
+    world = Moving(copied=False)
+    world.move()
+    for day in (1, 2.1, 5, 8.2, 9.3):
+        assert world.left(day) == set()
+    told = [notice.message for notice in world.notices if notice.what == UNDECIDED]
+    assert any("is not stored" in message for message in told), told
+    waiting = HostDeletes.unpack(world.note(note_of(HOST))).undecided
+    assert {one.url for one in waiting.values()} >= {f"http://h/{name}" for name in world.names[1:]}
+    assert all(one.is_listed(world.clock.now) for one in waiting.values())
+
+
+def test_a_new_host_that_answers_every_path_alike_has_no_such_pages() -> None:
+    world = Moving()
+    for name in world.names:
+        world.site[f"{NEW}{name}"] = there(
+            f"{NEW}{name}", "<p>Welcome to our new portal, all of you"
+        )
+    frontier = world.begin()  # the stored texts become one
+    world.work(frontier)
+    world.run(0.5)
+    world.move()
+    assert world.left(1) | world.left(2.1) | world.left(4) == set()
+
+
+def test_some_pages_that_move_do_not_make_a_host_that_moves() -> None:
+    world = Moving()
+    for name in ("p1", "p2"):
+        world.site[name] = page(name, status=301, to=f"{NEW}{name}")
+    world.run(1)
+    assert world.left(2.1) == {"http://h/p1", "http://h/p2"}
+    assert world.said == []
+
+
+def test_hosts_that_redirect_to_each_other_keep_their_pages() -> None:
+    world = Moving()
+    world.move()
+    for name in world.names:
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}", status=301, to=f"http://h/{name}")
+    gone = world.left(1) | world.left(2.1) | world.left(3.2) | world.left(9)
+    kept = [
+        name for name in world.names if f"http://h/{name}" not in gone or f"{NEW}{name}" not in gone
+    ]
+    assert kept == world.names, "one of both stays"
+    reasons = [one.message for one in world.stored if isinstance(one, Kept)]
+    assert any("is moved itself" in reason for reason in reasons), reasons
+
+
+TARGETS = {
+    "it is there": there(f"{NEW}p1"),
+    "it redirects back": there(f"{NEW}p1", status=301, to="http://h/p1"),
+    "it does not answer": Observation.FAILED,
+    "it wants a password": there(f"{NEW}p1", status=403),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_target_of_a_redirect_is_found_before_the_page_leaves(target: str) -> None:
+    """Where a run visits only what is due, the target's last visit may be older than its own
+    redirect back; and a visit that does not find it says nothing."""
+    world = Moving()
+    world.site["p1"] = page("p1", status=301, to=f"{NEW}p1")
+    world.site[f"{NEW}p1"] = TARGETS[target]
+    gone = set()
+    for day in (10, 11.1, 12.2):
+        world.asked, world.stored = [], []
+        world.clock.now = 1.8e9 + day * 86_400
+        frontier = world.begin("due")
+        if day == 10:
+            frontier.backend.schedule([(url_key("http://h/p1"), 2.0)])
+        world.work(frontier)
+        if day == 10:
+            assert world.asked[0] == "p1"
+            assert f"{NEW}p1" in world.asked
+        gone |= {one.url for one in world.stored if isinstance(one, Removed)}
+    assert gone == ({"http://h/p1"} if target == "it is there" else set())
+
+
+def test_a_redirect_to_a_page_that_the_operator_took_out_does_not_bring_it_back() -> None:
+    world = Moving()
+    frontier = world.begin("due")
+    key = url_key(f"{NEW}p1")
+    frontier.backend.forget([key])
+    entry = frontier.entry(f"{NEW}p1", f"{NEW}p1", depth=1)
+    frontier.backend.refuse([(entry, "removed")])
+    frontier.backend.schedule([(url_key("http://h/p1"), 2.0)])
+    world.site["p1"] = page("p1", status=301, to=f"{NEW}p1")
+    world.clock.now += 10 * 86_400
+    world.asked = []
+    world.work(frontier)
+    assert world.asked[0] == "p1"
+    assert f"{NEW}p1" not in world.asked
+
+
+def test_a_host_that_moves_and_moves_back_loses_nothing() -> None:
+    world = Moving()
+    world.move()
+    world.run(1)
+    for name in world.names:
+        del world.site[name]
+        world.site[f"{NEW}{name}"] = there(f"{NEW}{name}", status=301, to=f"http://h/{name}")
+    assert world.left(2.1) == set(), "the count of the old host starts again"
+    gone = world.left(3.2)
+    assert gone == {f"{NEW}{name}" for name in world.names}
+    assert world.state("p1") is UrlState.STORED
+    assert world.said == ["http://new moved to http://h: 9 pages."]
+
+
+def test_a_clock_that_goes_back_and_forth_confirms_no_move() -> None:
+    world = Moving()
+    world.move()
+    assert world.left(400) | world.left(1) | world.left(400.01) == set()
+
+
+def test_a_redirect_to_a_page_that_is_missing_counts_as_missing() -> None:
+    world = World()
+    frontier = world.begin("")
+    world.site["there"] = page("there", status=404)
+    frontier.add([frontier.entry("http://h/there", "http://h/there", depth=1)])
+    world.work(frontier)
+    world.site["p1"] = page("p1", status=301, to="there")
+    assert world.leaves_on("p1", [1.01, 2.02, 3.03, 4.04]) == 3.03
+
+
+def test_the_other_pages_of_a_host_that_moves_are_due_at_once() -> None:
+    world = Moving(pages=30)
+    world.move()
+    world.run(1)
+    frontier = world.begin("due")
+    backend = frontier.backend
+    world.clock.now += 86_400 * 1.1
+    gate = frontier.gate
+    canaries = gate._find_canaries(HOST)
+    for key in canaries:
+        gate.saw(HOST, key, Observation.MOVED, Successor("new:80", key))
+    backend.schedule([(url_key("http://h/p29"), 1.9e9)])
+    gate._ask_canaries(HOST, canaries[0], world.clock.now, is_well=False)
+    visit = backend.visit(url_key("http://h/p29"))
+    assert visit is not None
+    assert visit.due == 2.0
+
+
+# undecided pages
+
+
+def listed(world: World) -> dict[bytes, Waiting]:
+    return HostDeletes.unpack(MemoryBackend(world.disk).note(note_of(HOST))).undecided
+
+
+def undecided(world: World) -> dict[str, str]:
+    """The reasons why the listed pages stay."""
+    found = (one for one in listed(world).values() if one.is_listed(world.clock.now))
+    return {one.url: one.why or one.reason for one in found}
+
+
+CONDITIONS = {
+    "maintenance": (page("p1", status=503), "failed"),
+    "403": (page("p1", status=403), "locked"),
+    "login": (
+        page("p1", "<h1>Who?</h1><p>Say it here<form><input type=password name=p></form>"),
+        "login",
+    ),
+    "empty": (replace(page("p1"), body=b" ", text=""), "empty"),
+    "no answer": (Observation.FAILED, "failed"),
+    "a redirect to nothing that is stored": (page("p1", status=301, to="x"), "is not stored"),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_page_that_stays_undecided_for_more_than_seven_days_is_listed(name: str) -> None:
+    world = World()
+    world.site["p1"], said = CONDITIONS[name]
+    for day in (1, 2.1, 7.9):
+        world.run(day)
+        assert undecided(world) == {}
+        assert world.notices == []
+    world.run(8.3)
+    assert said in undecided(world)["http://h/p1"]
+    assert {notice.what for notice in world.notices} == {UNDECIDED}
+    del world.site["p1"]
+    world.run(9)
+    assert undecided(world) == {}, "it is back"
+
+
+def test_pages_that_canaries_keep_are_listed_with_the_reason() -> None:
+    """As ``Disallow: /`` does, for months."""
+    world = World()
+    for name in ("", "login", *(f"p{number}" for number in range(8))):
+        world.site[name] = Observation.ROBOTS
+    for day in (1, 3, 5, 9):
+        world.run(day)
+    found = undecided(world)
+    assert len(found) == 10
+    assert all(why.startswith("only 0 of 6 pages are there") for why in found.values()), found
+
+
+def approve(world: World, frontier: Frontier) -> None:
+    pages = listed(world)
+    frontier.gate.approve(HOST, {key: one.since for key, one in pages.items()})
+
+
+def test_an_approved_page_leaves_if_it_is_as_it_was_listed() -> None:
+    world = World()
+    world.site |= {"p1": page("p1", status=403), "p2": page("p2", status=403)}
+    world.site["p3"] = page("p3", status=403)
+    for day in (1, 9):
+        world.run(day)
+    world.site["p2"] = page("p2", status=503)
+    del world.site["p3"]
+    world.clock.now, world.stored = 1.8e9 + 10 * 86_400, []
+    frontier = world.begin()
+    approve(world, frontier)
+    world.work(frontier)
+    assert [one.url for one in world.stored if isinstance(one, Removed)] == ["http://h/p1"]
+    assert world.state("p2") is UrlState.STORED
+    assert world.state("p3") is UrlState.STORED
+
+
+def test_an_approval_of_a_page_that_came_back_and_went_again_is_void() -> None:
+    world = World()
+    world.site["p1"] = page("p1", status=403)
+    world.run(1)
+    frontier = world.begin("")
+    old = {key: one.since for key, one in listed(world).items()}
+    del world.site["p1"]
+    world.run(2)
+    world.site["p1"] = page("p1", status=403)
+    world.run(3)
+    frontier = world.begin("")
+    assert frontier.gate.still_waiting(HOST, old) == {}
+
+
+# without a frontier
+
+
+@pytest.mark.parametrize(
+    "url, target, same",
+    [
+        ("http://wiki/a?b=1", "https://wiki/a?b=1", True),
+        ("http://wiki/", "http://www.wiki/", True),
+        ("http://wiki", "http://www.wiki/", True),
+        ("http://wiki/a", "http://wiki/a", False),
+        ("http://wiki/a?b=1", "https://wiki/a?b=2", False),
+        ("http://wiki/a", "http://new/wiki/a", False),
+    ],
+)
+def test_the_same_place_is_the_same_path_and_query_on_another_host(
+    url: str, target: str, same: bool
+) -> None:
+    assert same_place(url, target) is same
+
+
+def _one(host: str, text: int) -> Successor:
+    return Successor(host, bytes([text]))
+
+
+@pytest.mark.parametrize(
+    "canaries, host",
+    [
+        ([], ""),
+        ([_one("b", 1)], "b"),
+        ([None, _one("b", 1), _one("b", 2)], ""),  # the start page is where it was
+        ([_one("b", 1), _one("b", 2), None, None], ""),
+        ([_one("b", 1), _one("b", 2), _one("c", 3)], "b"),
+        ([_one("b", 1), _one("c", 2), _one("d", 3)], "b c d"),
+        ([_one("b", 1), _one("c", 2), None, None], ""),
+        ([_one("b", 1), _one("c", 1), _one("d", 1)], ""),
+        ([_one("b", 1)] * 6, ""),  # one text
+    ],
+)
+def test_a_host_has_moved_by_its_start_page_and_most_canaries(
+    canaries: list[Successor | None], host: str
+) -> None:
+    assert " ".join(moved_to(canaries)) == host
+
+
+def test_a_move_is_kept_in_a_note() -> None:
+    move = HostMove("wiki:80", "wiki:443", 1.8e9, 30, 2)
+    assert HostDeletes.unpack(HostDeletes(move=move).pack()).move == move
+    assert HostDeletes.unpack(None).move is None
+    assert move.in_words() == "http://wiki moved to https://wiki: 30 pages"
+
+
+def test_pages_whose_new_url_another_worker_has_stay_and_the_list_says_so() -> None:
+    """Until this worker has the new host, too."""
+    world = Moving()
+    world.move()
+    begin = world.begin
+
+    def split(mode: str = "all") -> Frontier:
+        frontier = begin(mode)
+        frontier.is_own = lambda key: key not in theirs  # type: ignore[method-assign]
+        return frontier
+
+    theirs = {url_key(f"{NEW}{name}") for name in world.names}
+    world.begin = split  # type: ignore[method-assign]
+    for day in (1, 2.1, 5, 9.3):
+        assert world.left(day) == set()
+        assert world.said == []
+    why = undecided(world)["http://h/p1"]
+    assert why == "http://new/p1 belongs to another worker, which alone knows whether it is stored"
+    theirs = set()
+    assert world.left(10.5) == {f"http://h/{name}" for name in world.names}
+
+
+# notices
+
+
+def _of_all(answer: Any) -> dict[str, Any]:
+    names = ["", "login", *(f"p{number}" for number in range(8))]
+    return {name: answer(name) if callable(answer) else answer for name in names}
+
+
+FORM = "<h1>Who?</h1><p>Say your name here<form><input type=password name=p></form>"
+LASTING: dict[str, tuple[dict[str, Any], str]] = {
+    "a login form": (_of_all(lambda name: page(name, FORM)), LOGIN),
+    "redirects to a login": (
+        _of_all(lambda name: page(name, status=302, to=f"http://sso/login?next=/{name}")),
+        LOGIN,
+    ),
+    "Disallow: /": (_of_all(Observation.ROBOTS), UNDECIDED),
+    "403": (_of_all(lambda name: page(name, status=403)), UNDECIDED),
+    "no answer": (_of_all(Observation.FAILED), UNDECIDED),
+    "out of scope": ({"p1": Observation.SCOPE, "p2": Observation.SCOPE}, SCOPE),
+}
+
+
+def told_in(
+    world: World,
+    days: Sequence[float],
+    known: set[str],
+    *,
+    run: Callable[[float], Any] | None = None,
+) -> list[str]:
+    """The notices of nightly runs, each once, as extensions/notify.py sends them."""
+    found: list[str] = []
+    for day in days:
+        (run or world.run)(day)
+        gate = world.frontier.gate
+        new = {one.name for one in world.notices} - known
+        found += sorted(new)
+        known |= new
+        known -= {name for name in known if gate.is_over(*name.split())}
+    return found
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_a_lasting_condition_is_told_once_and_again_when_it_came_back(name: str) -> None:
+    world = World()
+    site, what = LASTING[name]
+    known = set[str]()
+    for begin in (1, 101):
+        world.site |= site
+        ill = [begin + 1.01 * night for night in range(10)]
+        told = [one for one in told_in(world, ill, known) if one.startswith(what)]
+        name = f"{what} {SCOPE if what == SCOPE else HOST}"
+        assert [one[: len(name)] for one in told] == [name], [told, begin]
+        for one in site:
+            del world.site[one]
+        world.site["login"] = page("login", FORM)
+        assert told_in(world, [begin + 50, begin + 51], known) == []
+
+
+@pytest.mark.parametrize("name", sorted(LASTING.keys() - {"out of scope"}))
+def test_a_condition_is_told_in_time_where_few_pages_are_visited_a_night(name: str) -> None:
+    """A page a night: none is visited twice within three weeks."""
+    world = World(pages=22)
+    site, what = LASTING[name]
+    world.site |= {f"p{number}": answer for number in range(22) for answer in [site["p1"]]} | site
+
+    def night(day: float) -> None:
+        world.clock.now = 1.8e9 + day * 86_400
+        world.frontier = world.begin("due")
+        world.work(world.frontier)
+        world.notices = world.frontier.gate.notices
+
+    told = told_in(world, [1 + 1.01 * number for number in range(10)], set(), run=night)
+    assert [one for one in told if one.startswith(what)], told
+
+
+def test_a_second_condition_of_a_host_is_told_while_the_first_one_lasts() -> None:
+    world, known = World(), set[str]()
+    world.site["p1"] = page("p1", status=403)
+    told = told_in(world, [1 + 1.01 * night for night in range(12)], known)
+    assert told == [f"{UNDECIDED} {HOST} locked"]
+    world.site |= LASTING["Disallow: /"][0] | {"p1": page("p1", status=403)}
+    told = told_in(world, [20 + 1.01 * night for night in range(12)], known)
+    assert told == [f"{UNDECIDED} {HOST} robots"]
+
+
+def test_a_brake_is_told_once_and_again_when_it_came_back() -> None:
+    world, known = World(pages=60), set[str]()
+    for begin, numbers in ((1, range(10, 34)), (101, range(34, 60))):
+        gone = {f"p{number}": page(f"p{number}", status=410) for number in numbers}
+        world.site |= gone
+        told = told_in(world, [begin + 1.01 * night for night in range(3)], known)
+        assert told == [f"{DELETES} {HOST}"]
+        told = told_in(world, [begin + 7 + 1.01 * night for night in range(3)], known)
+        assert told == [], "the rest leaves after a week"
+
+
+def test_a_move_is_told_once_and_again_when_it_came_back() -> None:
+    world, known = Moving(), set[str]()
+    for begin in (1, 101):
+        world.move()
+        told = told_in(world, [begin + 1.01 * night for night in range(10)], known)
+        assert [one for one in told if one.startswith(MOVED)] == [f"{MOVED} {HOST}"], begin
+        for one in world.names:
+            del world.site[one]
+        frontier = world.begin()
+        urls = [f"http://h/{one}" for one in world.names]
+        frontier.add([frontier.entry(url, url, depth=len(url) > 9) for url in urls])
+        world.work(frontier)
+        assert told_in(world, [begin + 50, begin + 51], known) == []
