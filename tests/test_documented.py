@@ -18,7 +18,12 @@ from larmspider.errors import ConfigError
 from larmspider.extraction import formats
 from larmspider.extraction.documents import parts
 from larmspider.extraction.documents.reading import Unread
-from larmspider.frontier.politeness import KINDS
+from larmspider.frontier.frontier import Frontier
+from larmspider.frontier.hosts import HostPace, HostRules
+from larmspider.frontier.politeness import KINDS, Limits, Politeness
+from larmspider.frontier.slots import SlotPool
+from larmspider.frontier.storage.records import FetchRecord, UrlState
+from larmspider.frontier.strategies import BreadthFirst
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.pipelines.fetch_log import BY_KIND
 from larmspider.pipelines.outbox.receiver import AwayError, Sent
@@ -26,6 +31,7 @@ from larmspider.reports.explain import filters
 from larmspider.urls import media_types
 from tests.support import spooled
 from tests.support.crawling import FAST, scrapy
+from tests.support.frontier.memory_backend import Disk, MemoryBackend
 from tests.support.servers.scripted import ScriptedServer
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -97,7 +103,7 @@ EXAMPLES = re.findall(
     re.MULTILINE | re.DOTALL,
 )
 """CONTRIBUTING.md's, in the order of the page."""
-DRAFTS, LANGUAGE_LOG, SHELF, GUIDE_SETTINGS, SUBTITLES, FORMATS_LINE = EXAMPLES
+DRAFTS, LANGUAGE_LOG, SHELF, GUIDE_SETTINGS, SUBTITLES, FORMATS_LINE, SLOW_HOSTS = EXAMPLES
 
 
 def test_the_format_of_the_guide_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -174,6 +180,34 @@ def test_the_receiver_of_the_guide_refuses_and_forgets(tmp_path: Path) -> None:
         receiver.connect()
 
 
+def test_the_part_of_the_guide_keeps_what_it_learns() -> None:
+    """Over two runs of one frontier."""
+    code: dict[str, Any] = {"__name__": "example"}
+    exec(SLOW_HOSTS, code)
+    disk, rules = Disk(), HostRules([], HostPace(delay=0.0))
+    for seconds, longest in ((0.5, 0.5), (0.2, 0.5), (0.9, 0.9)):
+        frontier = Frontier(
+            MemoryBackend(disk),
+            Politeness(Limits(), rules, lambda: 0.5),
+            BreadthFirst(),
+            SlotPool(4),
+            parts=lambda frontier: [code["SlowHosts"](frontier.notes)],
+        )
+        frontier.recover()
+        url = f"http://wiki/{seconds}"
+        frontier.add([frontier.entry(url, url)])
+        frontier.politeness.limits = Limits(response_factor=0.0)
+        frontier.hosts["wiki:80"].record.next_time = 0.0
+        frontier.reschedule(frontier.hosts["wiki:80"])
+        lease = frontier.pop()
+        assert lease is not None
+        frontier.answered(lease, seconds)
+        frontier.acknowledge(lease, FetchRecord(UrlState.STORED, status=200))
+        frontier.checkpoint({})
+        note = code["Slowest"].unpack(frontier.backend.note("slow wiki:80"))
+        assert note.seconds == longest
+
+
 def test_no_stats_key_is_written_out_in_the_code() -> None:
     """Keys are constants of stats.py, so that the docs cannot miss one."""
     for path in (DOCS.parent / "larmspider").rglob("*.py"):
@@ -209,7 +243,7 @@ def test_modules_that_are_named_exist(page: Path) -> None:
         for path in top.rglob("*.py")
     ]
     known = {"/" + path.relative_to(project).as_posix() for path in files} | {"/setup.py"}
-    examples = {"drafts.py", "language_log.py", "shelf.py", "subtitles.py"}
+    examples = {"drafts.py", "language_log.py", "shelf.py", "subtitles.py", "slow_hosts.py"}
     examples |= {f"larmspider/plugins/languages/{name}.py" for name in ("__init__", "store")}
     for name in set(re.findall(r"[\w/]+\.py\b", page.read_text("utf-8"))) - examples:
         assert any(path.endswith(f"/{name}") for path in known), name

@@ -1,13 +1,13 @@
 """A Part learns something about hosts; HostNotes are the values that Parts keep, one for each host.
 
-    class Slowest(Part):
+    class SlowHosts(Part):
         def __init__(self, notes: NotesMemory) -> None:
-            self._hosts = HostNotes(notes, "slowest", Slow)
+            self._hosts = HostNotes(notes, "slow", Slowest)
 
-        def answered(self, lease: Lease, seconds: float) -> None:
-            host = lease.host.record.host
-            self._hosts.of(host).seconds = max(seconds, self._hosts.of(host).seconds)
-            self._hosts.touch(host)
+        def answered(self, lease: Lease) -> None:
+            record = lease.host.record
+            self._hosts.of(record.host).seconds = record.response
+            self._hosts.touch(record.host)
 
 The frontier asks its Parts in one order. A method that a Part does not override costs nothing:
 Parts lists the others once.
