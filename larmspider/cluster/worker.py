@@ -626,9 +626,8 @@ class Budget:
         """Note how many pages are stored in all."""
         self._next = asyncio.get_running_loop().time() + BUDGET_LOOK_SECS
         if self._frontier.limits.max_pages:
-            partitions = self._frontier.partitions
-            assert isinstance(partitions, Partitions)
-            partitions.stored_in_all(await asyncio.to_thread(self._membership.stored))
+            stored = await asyncio.to_thread(self._membership.stored)
+            self._frontier.partitions.stored_in_all(stored)
 
 
 class SharedOverrides:

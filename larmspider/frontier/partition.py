@@ -104,6 +104,10 @@ class AllPartitions:
     def count_visit(self) -> None:
         """As SharedBackend.count_visit()."""
 
+    def stored_in_all(self, pages: int) -> None:
+        """``pages`` are stored by all workers, as of their last commits; no commit of this worker
+        is under way."""
+
 
 class Partitions(AllPartitions):
     shared = True
@@ -248,8 +252,6 @@ class Partitions(AllPartitions):
         return self._backend.uncounted_visits
 
     def stored_in_all(self, pages: int) -> None:
-        """``pages`` are stored by all workers, as of their last commits; no commit of this worker
-        is under way."""
         self._frontier.stored_elsewhere = max(0, pages - self._committed_pages)
 
     def _stored(self) -> int:
