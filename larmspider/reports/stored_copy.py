@@ -14,6 +14,7 @@ from itertools import islice
 import webencodings
 from lxml import etree
 
+from larmspider import program
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.charset import decode
@@ -201,7 +202,8 @@ def stored_copy(
     type."""
     if crawl.body_file(page) is not None:
         raise CrawlDirError(
-            f"{page.url} has {size(page.size)}, too many to be shown here; 'scrapy page URL' prints"
+            f"{page.url} has {size(page.size)}, too many to be shown here; '{program.NAME} page"
+            " URL' prints"
             " them"
         )
     body = crawl.body(page)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
@@ -221,7 +221,7 @@ class Source:
         return [
             f"{part.path.name}: who may not see all pages finds none by texts of links to them, as"
             " hosts have become restricted since the index took these in: the crawl takes out those"
-            " of restricted hosts when it goes on, or scrapy reindex does"
+            f" of restricted hosts when it goes on, or {program.NAME} reindex does"
             for part in self.crawl.parts
             if has_index(part.index_dir) and not covered(restricted, restricted_of(part.index_dir))
         ]
