@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from larmspider.search.searcher import Searcher
 
 MAX_LINKS = 5
-"""Links of one query; a further one is a bad line, which counts for its other queries alone."""
+"""Links of one query. A line with one link more is a bad line, but counts for its other queries."""
 _MAX_URL = 2_048
 _EXPECTED = "expected queries => URL title, as in: vpn, remote access => http://wiki.example/vpn"
 
 
 @dataclass(frozen=True, slots=True)
 class BestBet:
-    """``title`` "": that of the page, if the index has it. ``place`` is the URL as browsers read
-    it, by which it is seen or not."""
+    """A link above the results. An empty ``title`` means the title of the page, if the index has
+    it. ``place`` is the URL as browsers read it; access rights are checked by ``place``."""
 
     url: str
     title: str = ""

@@ -1,8 +1,8 @@
-"""What a person typed, taken apart: ``host:wiki.example "log in" os.path.join() -draft lisence~``.
+"""Parses a query: ``host:wiki.example "log in" os.path.join() -draft lisence~``.
 
-Five clauses: a filter, a phrase, a word, an excluded word, a fuzzy word. The parser is lenient:
-what people paste is no mistake (``C++``, ``foo(bar)``, ``:)``, an odd quote, ``std::vector``), and
-AND, OR and NOT are words like others. Only what cannot mean anything raises QueryError.
+Clauses are of five kinds: a filter, a phrase, a word, an excluded word, a fuzzy word. The parser is
+lenient: pasted text is no mistake (``C++``, ``foo(bar)``, ``:)``, an odd quote, ``std::vector``).
+AND, OR and NOT are ordinary words. A query without any possible meaning raises QueryError.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _MAYBE_OWN = re.compile(r"(?<![^\s-])([a-z][a-z0-9_-]*):", re.IGNORECASE)
 _QUOTES = re.compile(r"(?<=\w:)(\"[^\"]*\")|\"")
 _FUZZY = re.compile(r"(?P<word>.+?)~(?P<distance>[12])?")
 _CURLY = "\u201c\u201d\u201e\u201f\u275d\u275e\u301d\u301e\u301f\uff02"
-# What stands between straight ones may have any others. Guillemets that look the same way part what
-# is pasted: Home \xbb Docs \xbb Install
+# Between straight quotes any other quotes may stand. Guillemets of one direction are separators in
+# pasted text: Home \xbb Docs \xbb Install
 _PAIRED = re.compile(
     f'"[^"]*"|["{_CURLY}][^"{_CURLY}]*["{_CURLY}]|\xab[^\xab\xbb"]*\xbb|\xbb[^\xab\xbb"]*\xab'
 )
 
-# and nothing else: "host unreachable: no route" may be pasted
+# nothing else may follow: "host unreachable: no route" may be pasted
 _REACH_TYPED = r"unreachable(?=:(?:yes|no|only)(?:\s|$))"
 
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
@@ -66,9 +66,9 @@ FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "
 class Clause:
     """One part of a query: ``text`` as typed, without its signs.
 
-    ``field`` is one of `FIELDS`, an own field or None, a ``phrase`` was quoted, in a ``fuzzy`` word
-    so many letters may differ. The first of ``covers`` clauses that have synonyms has them:
-    ``also``. ``related`` words find nothing more, but order what is found.
+    ``field`` is one of `FIELDS`, an own field or None. A ``phrase`` was quoted. ``fuzzy`` is the
+    number of letters that may differ. The first of ``covers`` clauses with synonyms holds them in
+    ``also``. ``related`` words find no further pages, but order the found ones.
     ``at`` is where ``text`` begins in the normalized query.
     """
 
@@ -190,7 +190,7 @@ def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What narrows a search beside its words, without changing the order of the results.
+    """Limits of a search beside its words. They do not change the order of the results.
 
         Filters(hosts=("wiki.example",), kinds=("pdf",), since=since_time("month", now=time.time()))
 

@@ -37,8 +37,8 @@ class Hit:
     part of a long page that it is about, None for the page. A part of a document (items.py) has
     its ``container``'s URL. ``copies`` are other pages of the index with the same text, or
     nearly (copies.py), ``collection`` the name of its crawl where several are searched.
-    ``fields`` are those of LARM_FIELDS. ``missing_since``: the first of the visits that did not
-    reach the page, up to the last one; None: that did."""
+    ``fields`` are own fields (LARM_FIELDS). ``missing_since``: the first of the latest visits that
+    did not reach the page; None: the last visit reached it."""
 
     url: str
     normalized: str
@@ -74,7 +74,7 @@ class Hit:
 
     @property
     def other_pages(self) -> dict[int, str]:
-        """Further pages with as many of the words, and where they are."""
+        """Further pages with equally many words of the query, and their URLs."""
         return {page: self.target_at(page) for page in self.snippet.others}
 
     def target_at(self, page: int) -> str:
@@ -133,9 +133,9 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A stored page; ``text`` is its main text, ``rest`` what stands around it, ``digest`` that of
-    the body, in hex. ``likeness`` as in copies.py; ``elsewhere`` is 1 if the page names another one
-    as its canonical one. ``fields`` and units as in `Hit`."""
+    """A stored page: ``text`` is its main text, ``rest`` the text around it, ``digest`` the digest
+    of its body, in hex. ``likeness`` as in copies.py. ``elsewhere`` is 1 if the page names another
+    page as its canonical one. ``fields`` and units as in `Hit`."""
 
     url: str
     normalized: str

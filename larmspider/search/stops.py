@@ -22,9 +22,9 @@ _LEAST = 2  # words of another language than English
 
 
 def matter(words: Sequence[str]) -> list[bool]:
-    """Whether each word of a query, in lower case, counts in full. English stop words count
-    little, those of another language where the query has two of them; where none would be left,
-    all count."""
+    """Whether each word of a query, in lower case, counts in full. English stop words count little.
+    Stop words of another language do if the query has two of them. If no word would be left, all
+    count."""
     return list(_matter(tuple(words)))
 
 

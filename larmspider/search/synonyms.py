@@ -75,13 +75,13 @@ def folded(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Synonyms:
-    """``others``: what else to look for, by the folded words of a term."""
+    """``others``: the other texts to look for, by the folded words of a term."""
 
     others: Mapping[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def widened(self, clauses: Sequence[Clause]) -> list[Clause]:
-        """The clauses; the first one of a term has the term's synonyms. Of two terms that begin
-        with the same word the longer one counts. Phrases and fields are taken as typed."""
+        """The clauses; the first clause of a term has the term's synonyms. If two terms begin with
+        the same word, the longer one counts. Phrases and fields stay as typed."""
         found, left = list(clauses), MAX_ALSO
         for at, length, others in self.terms_in(clauses):
             also = [one for one in others if (left := left - len(one.split())) >= 0]
@@ -144,12 +144,13 @@ class Words(Protocol):
 
 
 FREQUENT_PAGES, JOINED_SHARE = 1_000, 0.01
-"""Of two words that are both on more pages, less than this share has them as one by chance."""
+"""If two words are on more pages than this, and a smaller share of these pages writes them as one
+word, then it does so by chance."""
 
 
 def respelled(clauses: Sequence[Clause], known: Words) -> list[Clause]:
-    """The clauses; ``e-mail`` has the synonym "email", ``RFC 1034`` "RFC1034", and the other way
-    round, where pages have that; none that has others.
+    """The clauses with other spellings as synonyms: "email" for ``e-mail``, "RFC1034" for
+    ``RFC 1034``, and the reverse, if pages have the other spelling and the clause has no synonym.
 
     No other word is taken apart: "within" is not "with in"."""
     found, at = list(clauses), 0

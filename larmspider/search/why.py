@@ -1,10 +1,10 @@
-"""What a query makes of one page: what it earns, part by part, and what it lacks.
+"""The score of one page for a query, part by part, and the parts of the query that the page lacks.
 
     found = searcher.examined("vpn login", ["http://wiki.example/vpn"])["http://wiki.example/vpn"]
     found.score, found.parts          # 9.3, {'"vpn" in the title': 2.1, ..., "all words": 4.0}
     found.missing                     # ["login"]
 
-The parts are read from Tantivy's own explanation of a score, whatever ranking.py asked for.
+The parts come from Tantivy's own explanation of a score, for any query of ranking.py.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REREAD = "title, headings, best passage and length, as one of the first hits"
 NOT_REACHED = "not reached at its last visit"
 WHOLE = "a title or link text that is the query, or a sign such as --prefix"
 _TERM = re.compile(r'Term=Term\(field=(\d+), type=Str, "(.*)"\)', re.DOTALL)
-_SAME = 1e-3  # of two scores that are one
+_SAME = 1e-3  # difference of two scores that count as equal
 
 
 @dataclass(frozen=True, slots=True)
