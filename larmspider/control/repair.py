@@ -473,4 +473,4 @@ def _rebuild_index(found: Findings, settings: BaseSettings, say: Say) -> Iterato
             restricted=restricted_or_all([crawl.path], settings),
         )
     except LarmspiderError as error:
-        yield f"{error}; then scrapy reindex makes the index anew"
+        yield f"{error}; then scrapy reindex rebuilds the index"

@@ -3,9 +3,9 @@
     access = Access(restricted=("*.hr.example", FILES), allowed=("wiki.hr.example",))
     Searcher.open("crawl/index").seen_by(access).search("salary")
 
-A reader's questions to an index, whatever they are for, go through `Limited`, which leaves out the
-other pages inside Tantivy: hits and counts, the words that suggestions are made of, and how many
-pages have a word. Tantivy's own scores count all pages. So queries of such a reader weigh words by
+Every question of a reader to an index goes through `Limited`, which leaves out the hidden pages
+inside Tantivy: from hits and counts, from the words of suggestions, and from the number of pages
+with a word. Tantivy's own scores count all pages. Queries of such a reader therefore weigh words by
 the pages that the reader sees (`GlobalIdf`), and the reader gets no score.
 """
 

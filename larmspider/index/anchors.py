@@ -7,17 +7,17 @@ index, by target::
     anchors.flush()
     anchors.texts("http://wiki.example/vpn")     # ["remote access", "remote access", "VPN how-to"]
 
-A text counts once for each page with such a link, and as long as the page has it: of each page the
-table keeps which texts it gave, so that a page that is added again gives what it has now. Texts,
-what was indexed of them and what is due change in one transaction.
+A text counts once for each page with such a link, as long as the page has it. The table keeps the
+texts that each page gave; a page that is added again replaces them. Texts, their indexed copies and
+due pages change in one transaction.
 
     pairs    8 bytes of the target, 4 of the text     number of pages, text
     pages    8 bytes of a page                        its pairs, 12 bytes each
-    heads    8 bytes of the target                    what was indexed (`_Head`), its URL
+    heads    8 bytes of the target                    its indexed state (`_Head`), its URL
     moved    8 bytes of a URL that has moved          8 bytes of its new URL
 
-Rows come in no order, and LMDB keeps what a transaction lets go of: a table of 11 MB takes 43 MB.
-So a crawl that ends writes it anew, in order and without gaps: 14 MB.
+Rows come in no order, and LMDB keeps freed pages: a table of 11 MB takes 43 MB. At its end a crawl
+rewrites the table in order and without gaps: 14 MB.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from larmspider.files import in_words, make_folder, sync_folder
 from larmspider.index.link_access import LinkAccess
 
 MAX_TEXTS = 1_000
-"""Distinct texts of a target that are indexed, those of the most pages."""
+"""Distinct texts of a target that are indexed: the texts with the most pages."""
 MAX_TEXTS_BYTES = 16_384
 """All texts of a target together, in UTF-8."""
 MAX_TEXT = 128
@@ -62,9 +62,9 @@ MAX_COPIES = 4
 CLEAN, DIRTY, DUE = 0, 1, 2
 
 LEAST_WASTE = 1 << 20
-"""Bytes of a table that are in no use, and a third of it at least, before it is written anew."""
+"""Unused bytes from which on a table is rewritten, if they are also a third of it."""
 MOST_COPIED = 1 << 30
-"""Bytes that are in use; more would hold up the end of a crawl for ten seconds."""
+"""Used bytes up to which a table is rewritten: more would delay the end of a crawl by 10 s."""
 _ANEW = "anew"
 _PAGES_AT_ONCE = 1_000  # whose texts are taken out in one transaction
 
@@ -73,8 +73,8 @@ _ID, _TARGET = 12, 8
 
 
 class LinkTexts(NamedTuple):
-    """What the index has of the links to a page: texts, repeated by weight, and how many pages have
-    a link with each, in all."""
+    """The indexed texts of links to a page, repeated by weight, and the sum over all texts of the
+    pages with such a link."""
 
     texts: list[str]
     number: int
@@ -117,9 +117,9 @@ class AnchorTable:
         self._waiting: dict[str, str] = {}  # links of a page, each on a line
         self._moving: list[tuple[str, str]] = []  # old and new URL
         self._lock = threading.Lock()
-        self._growing = threading.Lock()  # LMDB's map, while nobody reads
+        self._growing = threading.Lock()  # LMDB's map grows only while no thread reads
         self.unlinked: list[str] = []
-        """Indexed pages that the last text has left; whoever reads this empties it."""
+        """Indexed pages that have lost their last link text. The reader of this list empties it."""
 
     def add(self, page: str, links: Collection[tuple[str, str]]) -> None:
         """Take in (canonical target, anchor text) of a page's links to other pages, in place of
@@ -452,8 +452,8 @@ class AnchorTable:
             return {name: txn.stat(db)["entries"] for name, db in names.items()}
 
     def close(self, *, tidy: bool = False) -> None:
-        """Close the table; what waits is lost. ``tidy``: written anew first, if much of it is in no
-        use."""
+        """Close the table; unwritten texts are lost. With ``tidy``, first rewrite a table that has
+        much unused space."""
         directory = self._directory
         tidied = tidy and self._is_wasteful() and self._copied(directory / _ANEW)
         self._env.close()
@@ -496,11 +496,11 @@ class AnchorTable:
 
 @dataclass(slots=True)
 class _Head:
-    """What is known of a target beside its texts: the ``copies`` of them that an index would have,
-    and a checksum of these; and both as they were indexed.
+    """The state of a target: the number of ``copies`` of its texts that the index would have now,
+    and their checksum; and both as they were indexed.
 
-    A page is *dirty* when its copies have changed since it was indexed, and *due* when they have
-    doubled, so being due costs a page some 9 more rounds.
+    A page is *dirty* if its copies have changed since it was indexed, and *due* if they have
+    doubled. A page is due about 9 times at most.
     """
 
     url: str
@@ -575,8 +575,8 @@ def _moved_in(env: Any, db: Any) -> dict[bytes, bytes]:
 
 
 class _Ids(dict[str, bytes]):
-    """Of a target and an anchor text, as `_written`, each made once a flush; b"" for a text that
-    says nothing."""
+    """The 12 bytes of a target and an anchor text, as `_written`, computed once a flush; b"" for a
+    text that says nothing."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,9 +8,9 @@ who find these may see that page too::
     access.keeps("http://pay.hr.example/a", "http://pay.hr.example/b")    # True
     access.keeps("http://pay.hr.example/a", "http://wiki.example/")       # False
 
-An index notes for which restricted hosts this holds of all of its link texts (version.py). Where
-hosts have become restricted since, a search leaves all link texts out for readers who may not see
-everything, until `IndexWriter.withdraw_link_texts` has taken those of these hosts out.
+An index records the restricted hosts for which this holds of all its link texts (version.py). If
+more hosts have become restricted since, a search without full access leaves out all link texts,
+until `IndexWriter.withdraw_link_texts` has removed the texts of these hosts.
 """
 
 from __future__ import annotations

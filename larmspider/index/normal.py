@@ -1,5 +1,5 @@
-"""One spelling for each word: what is indexed and what is looked for is normalized, never what is
-stored and shown.
+"""One spelling for each word. Indexed text and queries are normalized; stored and shown text stays
+as it is.
 
 An accent may be a letter of its own (NFD), a ligature one character, and a soft hyphen or a
 zero-width space may stand anywhere inside a word; none of that is seen on a page::
@@ -11,7 +11,7 @@ That is NFKC without characters that are not shown (U+00AD, U+200B to U+200D, U+
 of letters or digits, which stay apart from the word before them: the sign for kg and the fraction
 one half are words of their own, a trade mark is none. Folded too are letters that people write
 either way: the Turkish capital I with a dot, Russian io as ie, alef with hamza, and the kaf, yeh
-and heh of Persian and Urdu as those of Arabic (Lucene's PersianNormalizationFilter). The vowel
+and heh of Persian and Urdu as in Arabic (Lucene's PersianNormalizationFilter). The vowel
 marks and the stretching of Arabic are left out. The digits of all scripts are 0 to 9.
 """
 
@@ -35,7 +35,7 @@ _BLOCK = 200  # characters normalized together to find a place
 
 
 def _signs() -> dict[str, str]:
-    """Signs that NFKC makes letters or digits of, and what is indexed in their place."""
+    """Signs that NFKC turns into letters or digits, and their indexed forms."""
     found = {}
     for char in (chr(code) for block in _SIGN_BLOCKS for code in block):
         plain = normalize("NFKC", char)
@@ -51,7 +51,7 @@ _COMMON = {"\u2026": "...", "\xa0": " ", "\u2122": " "} | {
     for char in map(chr, (0x3000, *range(0xFF01, 0xFF5F)))
     if not (plain := normalize("NFKC", char)).isalnum()
 }
-"""What most pages hold that are not normal: ellipses, full-width punctuation."""
+"""The frequent characters that are not normal: ellipses, full-width punctuation."""
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 _SECOND = (
     *(range(0x1161, 0x1176), range(0x11A8, 0x11C3), range(0x903, 0xE00), range(0x102B, 0x1036)),
@@ -164,7 +164,7 @@ class Offsets:
         self._text = text
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """What makes the normal form from ``start`` to ``end``, whole characters of the text."""
+        """The whole characters of the text whose normal form covers ``start`` to ``end``."""
         last = self._up_to(end)
         return self._up_to(start), last + (self._size(last) < end)
 

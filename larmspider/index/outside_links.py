@@ -1,9 +1,10 @@
-"""What a page says that is mostly links, outside of them.
+"""The own words of a page that is mostly links: its text outside of links.
 
     outside_links(page)  # ["Printers - Intranet", " The one on the second floor ..."]; [] for most
 
-A menu in a plain ``div`` is main text, and drowns the few words of the page's own: whether it is a
-copy (copies.py), and whether it is new to its host (extraction/novelty.py), goes by these.
+A menu in a plain ``div`` is main text, and drowns the few words of the page's own. These words
+decide whether the page is a copy (copies.py), and whether it is new to its host
+(extraction/novelty.py).
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def outside_links(page: Page) -> list[str]:
 
 
 def _between(text: str, anchors: Sequence[str]) -> list[tuple[int, int]]:
-    """What of a text is in none of these, which it has in this order, but for images and what is
-    hidden."""
+    """The spans of a text that are in none of the anchors. The text has the anchors in this order,
+    except for images and hidden text."""
     find, follows, outside = text.find, text.startswith, list[tuple[int, int]]()
     at = in_vain = 0
     reach = _REACH
@@ -74,7 +75,7 @@ def _between(text: str, anchors: Sequence[str]) -> list[tuple[int, int]]:
 def _without(
     spans: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """What of spans is in none of the others, both in order."""
+    """The parts of spans that are in none of the others, both in order."""
     left = iter(others)
     begin, behind = next(left, _NOWHERE)
     for start, end in spans:

@@ -1,10 +1,10 @@
-"""Makes an index anew, beside the old one, and swaps it in by rename.
+"""Builds a new index beside the old one, and swaps it in by rename.
 
     rebuild(Path("crawl/index"), reextracted(...))     # from the stored pages (reextract.py)
     rebuild(Path("crawl/index"))                       # from what the old index has stored
 
-Link texts are taken over where the old index has this format. A rebuild that is killed begins
-again; a crash between the renames is mended by `finish`.
+Link texts are taken over if the old index has this format. A killed rebuild starts again; `finish`
+repairs a crash between the renames.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def rebuild(
 ) -> int:
     """Replace the index in ``directory``, and return the number of pages of the new one.
 
-    ``documents``: the number of pages and the pages; None: those of the old index. ``links`` gives
-    the link texts where the old index has none, or another format. ``stemmer`` is that of the old
-    index by default. ``simhashes`` as in IndexWriter. Link texts of pages on ``restricted`` hosts,
-    or on those that the old index has restricted, are for their own host alone; ``pages`` gives URL
-    and exact form of all pages with links. Raises CrawlDirError; the old index then stands as it
-    was.
+    ``documents``: the number of pages and the pages; None: the pages of the old index. ``links``
+    gives the link texts if the old index has none, or has another format. ``stemmer``: by default
+    the old index's. ``simhashes`` as in IndexWriter. Link texts of pages on ``restricted`` hosts,
+    or on hosts that the old index lists as restricted, are for their own host alone; ``pages``
+    gives URL and exact form of all pages with links. Raises CrawlDirError; the old index then
+    stays unchanged.
     """
     finish(directory)
     draft, _ = files_of(directory)
@@ -166,8 +166,8 @@ def _state_of(directory: Path) -> str:
 
 
 def stored_documents(directory: Path) -> tuple[int, Documents]:
-    """What an index has stored, with what waits: the number of pages, about, and the pages. Raises
-    CrawlDirError if it cannot be read, or has another format."""
+    """The stored pages of an index, with the waiting ones: about their number, and the pages.
+    Raises CrawlDirError if the index cannot be read, or has another format."""
     check_format(directory)
     try:
         searcher = tantivy.Index.open(str(directory)).searcher()

@@ -1,12 +1,12 @@
 """The shape of the search index: its fields, and how each is cut into words.
 
-One page becomes one document, keyed by the exact form of its URL. Searched are its title, its
-description, the words of its URL, the texts of the links that point to it, as words and each as a
-whole, and its text: as words, so that quoted phrases hold and fuzzy words compare with words, and
-its signs (signs.py), so that ``--prefix`` and "C++" find themselves. Other forms of a word are
-looked up in the dictionary when a query comes (ranking.py), but those of languages other than
-English are indexed: ``body`` has their stems. All views are normalized (normal.py); what is shown
-is kept as it was, in one piece (packed.py).
+One page becomes one document, keyed by the exact form of its URL. A search covers the title, the
+description, the words of the URL, the texts of links to the page (as words, and each as a whole),
+and the page's text. The text is indexed as words, for quoted phrases and fuzzy words, and as signs
+(signs.py), so that ``--prefix`` and "C++" are found. Other forms of a word are looked up in the
+dictionary when a query comes (ranking.py), except in languages other than English: ``body`` has
+their stems. All views are normalized (normal.py). The original text is stored for display, in one
+piece (packed.py).
 Example::
 
     page = indexed_page(page, digest="9f86d081")
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from larmspider.index.stems import Stems
 
 INDEX_FORMAT = 10
-"""Raise it with every change of fields, analyzers, what is kept of a page, the anchor table, or
+"""Raise it with every change of fields, analyzers, stored fields of a page, the anchor table, or
 Tantivy's format (0.27 writes v7). version.py refuses an index of another format; `scrapy reindex`
-makes it anew (docs/internals/formats.md)."""
+rebuilds it (docs/internals/formats.md)."""
 
 PRIOR = "prior"
 """The field that scores are multiplied by, in units of MACHINE_MADE_FACTOR."""
@@ -62,13 +62,13 @@ _MACHINE_MADE = re.compile(
     r"|(?<=_)(?:source|8h)\.html$|(?<=-)members\.html$)"
 )
 MACHINE_MADE_FACTOR = 0.6
-"""Of pages that programs make of others: indexes and source code as manuals have them. The names
-that lead there are not what they define."""
+"""Factor for pages that programs generate from others, as manuals have them: indexes and source
+code. The names that link there are defined elsewhere."""
 
 TEXT_LIMIT = 4_194_304
 """Characters of a page's text that are stored and searched: some 1,500 pages of a PDF."""
 REST_LIMIT = 100_000
-"""Characters of what stands around a page's main text (Page.rest)."""
+"""Characters of the text around a page's main text (Page.rest)."""
 LONGEST_SENTENCE = 200
 """Characters of a first sentence that stands for a description."""
 PAGE_BREAK = "\f"
@@ -172,7 +172,7 @@ _PLAIN_TEXT = reader_of("text/plain")
 _KINDS = MappingProxyType({mime: kind for kind, mimes in _MEMBERS.items() for mime in mimes})
 
 KINDS = (*_MEMBERS, *_FAMILIES, OTHER)
-"""Results are counted and filtered by these, for there are hundreds of media types."""
+"""Groups of media types, for counts and filters: there are hundreds of media types."""
 
 
 class ExactAnalyzer:
@@ -274,7 +274,7 @@ def build_schema() -> tantivy.Schema:
 
 
 def indexed_page(page: Page, digest: str) -> IndexedPage:
-    """What is kept of a page and of the documents in it."""
+    """The indexed fields of a page and of the documents in it."""
     modified = _plausible(page.modified, page.fetched) or last_modified(
         page.last_modified, page.fetched
     )
@@ -423,7 +423,7 @@ def to_document(
 
 
 def own_word(name: str, value: str) -> str:
-    """What a value of an own field is found by, in any case: ``room=4.12``."""
+    """The term that finds a value of an own field, in any case: ``room=4.12``."""
     return f"{name}={' '.join(normalized(value).lower().split())}"
 
 
@@ -466,9 +466,9 @@ def shown_label(term: str) -> str:
 
 
 def prior(url: str, links: int) -> float:
-    """The field ``prior`` of a page with so many links: Tantivy multiplies a score by
-    log2(2 + prior), by 1 where it is negative. So what a score is to be multiplied by is divided by
-    the least: what Tantivy makes of a prior is to be multiplied by `MACHINE_MADE_FACTOR`."""
+    """The field ``prior`` of a page with this number of links. Tantivy multiplies a score by
+    log2(2 + prior), or by 1 if prior is negative. Factors below 1 are therefore impossible: this
+    divides each factor by the least one, and the reader multiplies by `MACHINE_MADE_FACTOR`."""
     factor = 1 + PRIOR_WEIGHT * log2(1 + links)
     if not _MACHINE_MADE.search(url):
         factor /= MACHINE_MADE_FACTOR
@@ -495,7 +495,7 @@ def stored_fields(
 
 
 def packed_page(document: tantivy.Document) -> bytes:
-    """What is kept of a page, as a document that the index gave back has it."""
+    """The packed page in a document that the index returned."""
     page: Any = document.get_first(_PAGE)
     return bytes(page)
 

@@ -1,10 +1,10 @@
-"""Sections of a long page, as the index keeps them: where they begin in the main text, by what
-anchor a link leads to them, and their headings (extraction/page_builder.py); and of any page where
-its headings part the text, which runs on there as if they were of a sentence::
+"""Sections of a long page, as the index stores them: where they begin in the main text, the anchor
+that a link uses, and the heading (extraction/page_builder.py). For all pages, this also knows where
+headings part the text, which otherwise runs on as if they were part of a sentence::
 
-    text = "What a siren is A siren chops a stream of air."
-    breaks = breaks_of(text, [(0, "", "What a siren is")])
-    parted(text, breaks)   # "What a siren is\\nA siren chops a stream of air."
+    text = "Sirens A siren chops a stream of air."
+    breaks = breaks_of(text, [(0, "", "Sirens")])
+    parted(text, breaks)   # "Sirens\\nA siren chops a stream of air."
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def kept_breaks(text: str, spans: Sequence[tuple[int, int]], breaks: Iterable[in
 
 
 def parted(text: str, breaks: Sequence[int], start: int = 0) -> str:
-    """``text``, which stands at ``start`` in that of the ``breaks``, with a line end in place of
-    the space at each of them. Takes as long as there are breaks in it."""
+    """``text`` with a line end in place of the space at each break. It begins at ``start`` of the
+    text that ``breaks`` refer to. Takes time in proportion to its own breaks."""
     first = bisect_left(breaks, 2 * start)
     last = bisect_left(breaks, 2 * (start + len(text)), first)
     pieces, end = [], 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 MAX_SIGNS = 2_000
-"""Of one text, different ones."""
+"""Different signs of one text."""
 
 # Each pattern is looked for from its rarest character on: a search for a literal is ten times as
 # fast as one that begins with a class.

@@ -1,8 +1,8 @@
-"""Words in other forms: a page is stemmed in its own language, a query in those of the index.
+"""Word forms: a page is stemmed in its own language, a query in the languages of the index.
 
-The field ``body`` has the stems of all pages. Tantivy makes those of the index's own stemmer; a
-page in another language comes in stems already, which Tantivy stems once more, and so are the words
-of a query::
+The field ``body`` has the stems of all pages. Tantivy stems the pages in the language of the index.
+A page in another language comes as stems, which Tantivy stems once more, like the words of a
+query::
 
     stems = Stems("english")
     stems.of_page("Zwei alte Häuser", "de")      # ["zwei", "alt", "haus"]
@@ -85,8 +85,8 @@ _UMLAUTS = ((("ae", "ä"), ("oe", "ö"), ("ue", "ü")), (("ä", "ae"), ("ö", "o
 
 
 class _Commit:
-    """What was looked up in one commit: who asks takes both at once, for another thread may read
-    the next commit meanwhile."""
+    """The answers of one commit. Callers take both together: another thread may read the next
+    commit meanwhile."""
 
     def __init__(self, searcher: tantivy.Searcher | None) -> None:
         self.searcher = searcher

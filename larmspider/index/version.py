@@ -1,8 +1,8 @@
 """Records which format an index was written in, so that no program misreads it.
 
 ``larmspider-index.json`` stands beside the index: ``{"format": 10, "stemmer": "english"}``, and
-which hosts were restricted when its link texts were taken in (link_access.py). An index of another
-format is refused; `scrapy reindex` makes it anew from the stored pages::
+the hosts that were restricted when its link texts were taken in (link_access.py). An index of
+another format is refused; `scrapy reindex` rebuilds it from the stored pages::
 
     open_index(Path("crawl/index"))
     # OtherFormatError: crawl/index: the search index has format 9, this larmspider reads 10: ...
@@ -117,7 +117,7 @@ def _unopened(directory: Path, error: Exception) -> CrawlDirError:
             f"{what}: {why}. Reading it needs a lock file there: run this as the crawl's user, or"
             " on a copy that can be written"
         )
-    return CrawlDirError(f"{what}: {error}; scrapy reindex makes it anew")
+    return CrawlDirError(f"{what}: {error}; scrapy reindex rebuilds it")
 
 
 def _create(directory: Path) -> None:
@@ -148,10 +148,10 @@ def _read_meta(path: Path) -> str:
         raise CrawlDirError(f"{path.parent}: there is no search index of larmspider here") from None
     except (OSError, ValueError, AttributeError, KeyError) as error:
         raise CrawlDirError(
-            f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
+            f"{path}: cannot be read: {error}; scrapy reindex rebuilds the index"
         ) from error
     if number != INDEX_FORMAT:
-        mend = "scrapy reindex makes it anew from the stored pages"
+        mend = "scrapy reindex rebuilds it from the stored pages"
         what = f"{path.parent}: the search index"
         raise OtherFormatError(what, number, INDEX_FORMAT, mend=mend)
     if stemmer not in STEMMERS:

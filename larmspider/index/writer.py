@@ -9,10 +9,10 @@
 `refresh_anchors` runs in another: Tantivy's writer cannot be used during its own commit ("Already
 borrowed"), so pages are queued and handed over under a lock, in packs.
 
-A crawl calls `checkpoint`, which commits where that pays, and else keeps pages in files, where they
-wait for a later commit (waiting.py). A commit is all or nothing and adding is idempotent: after a
-crash, add again what was added since the last checkpoint; of anchors, too, what a page gives takes
-the place of what it gave. Tantivy commits before the anchor table, so a crash between the two can
+A crawl calls `checkpoint`, which commits if that pays, and else writes pages to files, where they
+wait for a later commit (waiting.py). A commit is all or nothing, and adding is idempotent: after a
+crash, add everything since the last checkpoint again. This holds for anchors, too: a page's texts
+replace its earlier ones. Tantivy commits before the anchor table, so a crash between the two can
 only index a page twice with the same anchors.
 """
 
@@ -70,8 +70,8 @@ HEAP_MAX_BYTES = 4_294_967_295
 """Tantivy's least and most memory for one thread."""
 
 REFRESH_LEAST, REFRESH_SHARE = 20, 20
-"""Pages whose link texts a checkpoint updates, about 0.5 ms each: so many, or one for so many that
-waited; the others when nothing is left to fetch."""
+"""Pages whose link texts a checkpoint updates, about 0.5 ms each: 20, or 1 in 20 pages that waited.
+The others follow when nothing is left to fetch."""
 
 _FULL = 2_000_000  # bytes left on a disk at which an error of a writer is taken for a full one
 _PACK = 64  # pages handed to Tantivy together, on the calling thread
@@ -79,13 +79,13 @@ _MAX_PACKS = 64  # queued before `add` waits for a commit
 _PACK_CHARS = 500_000  # of long documents fewer are handed over together, or queued
 _ROUND = 500  # pages between two looks at whether it is enough,
 _REFRESH_COMMIT = 10_000  # and between two commits, at most
-_MERGED = 8  # segments of one size that Tantivy merges into one, without what was replaced
+_MERGED = 8  # segments of one size that Tantivy merges into one, without the replaced pages
 _SMALL = 16_000  # pages; all segments below are of one size
-_REPLACED = 8  # of so many pages one was replaced: it pays to have them merged
+_REPLACED = 8  # a merge pays if 1 in 8 pages was replaced
 _LAST_SECS = 1.0  # for pages that wait when a crawl is stopped
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
 _LEAST_LEFT = 30  # characters of a main text beside a table of contents
-_COMPARED = 32  # pages whose likeness is asked for together
+_COMPARED = 32  # pages whose likenesses are computed together
 
 
 def heap_bytes_of(settings: Settings) -> int:
@@ -102,9 +102,9 @@ where in the text navigation begins and ends."""
 
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """A page in the queue, or the removal of one. ``compared``: the documents of this page, and of
-    others that were asked for together, whose likeness is to come, and whether a second simhash is
-    to come, of the text outside of links."""
+    """A page in the queue, or the removal of a page. ``compared``: the documents of the pages that
+    were sent off together for their likeness, this page among them, with whether each also needs a
+    simhash of its text outside of links; and the coming answer."""
 
     key: str
     page: IndexedPage | None
@@ -245,10 +245,10 @@ class IndexWriter:
 
     def commit(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Make everything added so far durable and visible. Blocks for about 0.1 to 1 s, and 0.5 ms
-        for each page that waits; what is left once ``stop``, asked every 500, says so, waits on.
+        for each page that waits. Calls ``stop`` every 500 pages; the pages left then wait on.
 
         May run in another thread than `add`; does nothing after `close`. Raises CrawlDirError if
-        the disk refuses; what was added since the last commit then has to be added again.
+        the disk refuses; the pages since the last commit then have to be added again.
         """
         self._commit_unless_closed(None, stop)
 
@@ -407,7 +407,7 @@ class IndexWriter:
         waiting = len(self._queue)
         packs = max(waiting / _PACK, self._queued_chars / _PACK_CHARS)
         full = packs >= _MAX_PACKS
-        # what is collected is taken at the checkpoint, in the thread of that
+        # collected pages are taken at the checkpoint, in its thread
         is_due = full or (packs >= 1 and not self._collects)
         if is_due and self._lock.acquire(blocking=full):
             try:

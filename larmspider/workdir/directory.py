@@ -120,7 +120,7 @@ class CrawlDirectory:
         if (not data.exists() or not data.stat().st_size) and (held := self._held()):
             raise CrawlDirError(
                 f"{data.parent}: the frontier is gone, and LARM_DIR={self.path} holds {held}:"
-                " put it back, or scrapy verify --repair makes it anew of what is stored"
+                " put it back, or scrapy verify --repair rebuilds it from the stored pages"
             )
 
     def claim(self) -> None:
