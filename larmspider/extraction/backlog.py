@@ -5,11 +5,11 @@
     backlog.begin(waiting)               # a reader has it
     backlog.leave(waiting)
 
-Documents may wait for minutes. If their bodies counted as those of other pages do
-(SCRAPER_SLOT_MAX_ACTIVE_SIZE), two large ones would stop every fetch of the crawl. So they have
-room of their own, and whoever fills it is not asked for more: ``hold(host, True)`` is told that no
-URL of a host is to be fetched, ``hold(host, False)`` that they may be fetched again. A body for
-which there is no room is given back to the frontier, which fetches it again later.
+Documents may wait for minutes. If their bodies counted like the bodies of other pages
+(SCRAPER_SLOT_MAX_ACTIVE_SIZE), two large documents would stop every fetch of the crawl. Documents
+therefore have room of their own. A host that fills this room is held: ``hold(host, True)`` stops
+fetches of the host, ``hold(host, False)`` allows them again. A body without room goes back to the
+frontier, which fetches it again later.
 """
 
 from __future__ import annotations

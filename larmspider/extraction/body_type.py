@@ -5,7 +5,7 @@
     media_type("video/mp4", b"\\0\\0\\0\\x18ftypmp42...")                       # "video/mp4"
 
 The order: content that cannot be mistaken; a declared type that has a reader; the start of HTML;
-the file name; text, if it is text. A declared type that nobody knows hides nothing. Pictures,
+the file name; text, if it is text. An unknown declared type hides nothing. Pictures,
 sound, films, fonts and programs stay closed (``is_closed`` of urls/media_types.py).
 
 The crawl's own thread looks at 64 KB at each end and at 1,000 names, and opens nothing. Where
@@ -459,7 +459,7 @@ def _in_container(body: bytes, look: Look) -> _Found:
     return _Found(mime or container, bool(mime))
 
 
-# What a zip or OLE file is, by what can be seen from outside.
+# The type of a zip or OLE file, as far as its bytes show it without opening it.
 
 
 _LENGTHS = struct.Struct("<HHH")

@@ -1,14 +1,14 @@
 """Which charset a body is in: ``<meta charset=iso-8859-2>`` is found before anything is parsed.
 
 The order is the WHATWG HTML Standard's (13.2.3.2, "determining the character encoding"): byte
-order mark, HTTP header, then ``<meta>`` and the XML declaration in the first bytes. What declares
-nothing is UTF-8 where it is valid UTF-8, else guessed. So is a body whose own bytes prove that its
-declaration is false: UTF-8 that is called Latin-1, Latin-1 that is called UTF-8::
+order mark, HTTP header, then ``<meta>`` and the XML declaration in the first bytes. A body without
+a declaration is UTF-8 if it is valid UTF-8; otherwise the charset is guessed. A guess also replaces
+a declaration that the body's own bytes disprove: UTF-8 called Latin-1, Latin-1 called UTF-8::
 
     declared_charset(b'<meta charset="latin1">', None)  # windows-1252: what browsers mean by it
     decode(b"caf\\xc3\\xa9", "text/html")                # ("caf\u00e9", "utf-8")
 
-Names are those of the WHATWG Encoding Standard in lower case (``utf-16le``, ``windows-1252``).
+Names are the names of the WHATWG Encoding Standard in lower case (``utf-16le``, ``windows-1252``).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from w3lib.html import strip_html5_whitespace
 from webencodings.labels import LABELS
 
 _BROWSERS_BYTES, PRESCAN_BYTES = 1_024, 16_384
-"""How far to look for a declaration. Browsers scan 1,024 bytes and start anew when the parser meets
-a later one; a second, longer scan also finds a declaration behind a long comment."""
+"""How far to look for a declaration. Browsers scan 1,024 bytes and restart when the parser meets a
+later declaration; a second, longer scan also finds a declaration behind a long comment."""
 SAMPLE_BYTES = 20_480
 """Size of the sample for a guess; detectors read 5 to 11 MB a second."""
 _BEFORE = 1_024  # bytes of the sample before the first that is not UTF-8
@@ -226,9 +226,9 @@ def _letters(text: str) -> int:
 
 
 def query_encoder(charset: str | None) -> Callable[[str], bytes] | None:
-    """What turns the query of a link on a page in ``charset`` into bytes (WHATWG URL 4.4, "query
-    state"); None where that is UTF-8, as for pages in UTF-16 too. A character that the charset
-    lacks becomes its escaped number, as browsers send it: ``%26%239731%3B``."""
+    """The encoder of queries in links on a page in ``charset`` (WHATWG URL 4.4, "query state").
+    None for UTF-8, which pages in UTF-16 also use. A character that the charset lacks becomes its
+    escaped number, as browsers send it: ``%26%239731%3B``."""
     if charset is None or charset in _UTF_8_QUERIES:
         return None
     encode = webencodings.lookup(charset).codec_info.encode

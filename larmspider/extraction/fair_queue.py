@@ -8,7 +8,7 @@
 First come, first served lets one host with 30 slow documents hold up the documents of all others.
 Here each host has an account (start-time fair queueing, Goyal and others, 1996). A host that comes
 back begins at the account of the host that was served last: it neither saves up time nor pays for
-ever. What it used beyond that counts against it, half of it after `HALF_LIFE` seconds.
+ever. Usage beyond that counts against the host, half of it after `HALF_LIFE` seconds.
 
 At most ``each`` of the ``places`` are held by one host. Hosts whose jobs failed lately hold at most
 ``each`` places together, and so do hosts without a good job behind them while any host is failing.

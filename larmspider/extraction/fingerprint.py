@@ -11,15 +11,15 @@
 
     simhash(text)                             # 64 bits; texts that are nearly equal differ in few
 
-What is compared is title and text. A page with little text (a frame set, a menu) is compared by its
+A comparison covers title and text. A page with little text (a frame set, a menu) is compared by its
 links, too, and a document without either by its bytes. Markup never counts: forms have tokens, and
 scripts have times. Numbers are dates, counters and ids: words with a digit in them.
 
-A clock, a count of users, or a token in a page's text makes each fetch of it another text. What is
-volatile is learned per host, from pages that are fetched twice in a row: a word with a digit, or a
-long one of letters in both cases, that differed then, by two words beside it and the number of such
-words between. It does not count where these words stand before it, or behind it, again. All others
-do: a price or a telephone number is news.
+A clock, a count of users, or a token changes a page's text with each fetch. Volatile words are
+learned per host, from pages that are fetched twice in a row: a word with a digit, or a long word of
+letters in both cases, that differed between the two fetches. A volatile word is known by two words
+beside it and the number of such words between. It does not count where these words stand before or
+behind it again. All other words count: a price or a telephone number is news.
 
 Words may alternate, too (A/B tests, teasers): words that a fetch has in place of the stored ones,
 and that the next fetch, 2 s later, has no more. Both do not count from then on between the same
@@ -78,8 +78,9 @@ LONG_WORD = 48
 """Bytes of a word on average, beyond which a text has no spaces between words: 16 characters of
 Chinese, and names such as pandas.tseries.offsets.YearEnd.apply are words."""
 SLOT_BITS = 16
-"""Of rows that have their first bits in common the last one votes: so each row votes once. Of 1,000
-different ones 8 do not vote, of 20,000 2,800; nearly the same ones in texts that are nearly equal.
+"""Each row votes once: the last row votes of all that have these first bits in common. 8 of 1,000
+different rows do not vote, and 2,800 of 20,000. In nearly equal texts nearly the same rows do not
+vote.
 """
 WORD, SEPARATOR, ROW = 8, 0x20, 3
 """Bytes of a word's beginning, end and, if it is longer, middle that tell it from others; the
@@ -114,7 +115,7 @@ _MORE_COMPARED = 50
 _MINUTES = re.compile(r"(?<![\d:])\d{1,2}:\d\d(?![:\d])")
 _MIXED = r"(?=\S*[a-z])(?=\S*[A-Z])[\w+/=.~-]{16,}"
 _VARIABLE_WORD = re.compile(rf"\S*\d\S*|{_MIXED}")
-# linear: the second branch takes a word that the first one has gone through in vain
+# linear: the second branch takes a word in which the first one has found no digit
 _LIKELY = re.compile(r"(?<!\S)(?:[^\s\d]*+\d\S*+|\S{16,}+)")
 _DATE_NAME = re.compile(rf"\W*(?:{_NAMES})\W*")
 _CLOCK = re.compile(r"\d:\d\d")
@@ -136,7 +137,7 @@ def _text(page: Page, volatile: Volatile | None = None) -> str | None:
     """None for a document that has neither text nor links, or holds other documents."""
     if page.parts:
         return None
-    if page.unread and not page.body:  # nobody knows what it says
+    if page.unread and not page.body:  # its content is unknown
         return page.digest if page.file_bytes else page.url
     text = f"{page.title}\n{page.text}"
     if len(text) < LITTLE_TEXT:
@@ -194,8 +195,8 @@ class Details:
         return cls(rest, tuple(found))
 
     def differing(self, other: Details) -> set[bytes] | None:
-        """What stands before the numbers in which two pages differ; None where more than numbers
-        differs."""
+        """The contexts of the numbers that differ between two pages; None if they differ in more
+        than numbers."""
         if self.rest != other.rest:
             return None
         pairs = zip(self.numbers, other.numbers, strict=True)
@@ -266,7 +267,7 @@ def _size(page: _Text) -> int:
 
 
 class Volatile:
-    """What changes from fetch to fetch in the pages of one host, as far as is known.
+    """The known changes from fetch to fetch in the pages of one host.
 
     ``pairs`` counts the pages that were fetched twice in a row, by class of URLs. ``variants`` are
     texts that come and go, each with the words before and behind it. ``exchanged``: hashes of words
@@ -650,8 +651,8 @@ def error_signature(page: Page, *, numbers: bool = False) -> bytes:
 
 
 class _Numbers(dict[bytes, int]):
-    """Of a word in lower case its number of 64 bits, by its first and its last eight bytes; of one
-    that is longer by eight in its middle and its length, too."""
+    """The 64-bit number of a word in lower case, by its first and its last eight bytes. A longer
+    word's number also depends on eight bytes in its middle and its length."""
 
     def __missing__(self, word: bytes) -> int:
         if len(self) >= _MAX_WORDS:
@@ -678,9 +679,9 @@ def _mixed(number: int) -> int:
 
 def simhash(text: str) -> int:
     """64 bits, as a signed number, after Charikar (2002): each row of three words votes on each
-    bit, once, however often it is there. Texts of which 1 row in 20 differs are about 6 bits
-    apart. Of a text in a script without spaces each character is a word; of a long text the first
-    megabyte counts. 2 ms for 10 KB; words.py has the same in 0.1."""
+    bit, once, whatever its frequency. Texts that differ in 1 row of 20 are about 6 bits apart. In a
+    script without spaces each character is a word. Only the first megabyte of a text counts. 10 KB
+    take 2 ms, and 0.1 ms in words.py, which gives the same result."""
     text = text[:MAX_BYTES]
     data = text.encode("utf-8", "surrogatepass")
     words = data.lower().translate(_SPACED).split()

@@ -50,7 +50,7 @@ def column_extractor_for(mime: str) -> ColumnExtractor | None:
 
 
 def members_of(mime: str) -> Members | None:
-    """What finds the documents inside of one of type ``mime``; None where there are none."""
+    """The function that finds the documents inside of a document of type ``mime``, or None."""
     members: Members | None = _function(mime, "members")
     return members
 

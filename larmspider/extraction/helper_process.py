@@ -117,14 +117,14 @@ class HelperProcess:
     may wait (`pool`). It is started for the first message."""
 
     def __init__(self, program: str, name: str, fds: tuple[int, ...] = ()) -> None:
-        """``program`` is what Python runs there, ``name`` that of the thread. ``fds``: open files
-        that the process has too, under the same numbers."""
+        """``program`` is the Python code of the process, ``name`` the name of the thread. ``fds``:
+        open files that the process also has, under the same numbers."""
         self._program, self._fds = program, fds
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._path = ChildPath()
         self._child: subprocess.Popen[bytes] | None = None
         self.status: int | None = None
-        """That of the last process which ended before it had answered."""
+        """The exit status of the last process that ended before it had answered."""
         self.cpu_secs = 0.0
         """CPU seconds of the process that ended last, and of those that it waited for."""
         self.closed = False
@@ -200,7 +200,7 @@ class HelperProcess:
 
 
 def _environment() -> dict[str, str]:
-    """What the user has set for glibc counts, as the last value does."""
+    """The environment for the process. The user's GLIBC_TUNABLES come last, and win."""
     tunables = f"{_HUGE_PAGES}:{os.environ.get('GLIBC_TUNABLES', '')}"
     return os.environ | _ONE_THREAD | {"GLIBC_TUNABLES": tunables.rstrip(":")}
 
@@ -274,8 +274,8 @@ class Answers(asyncio.Protocol):
             self._look_at(first)
 
     def close(self) -> None:
-        """Whoever waits is told soon; what is not written yet is dropped, for the pipe may be
-        closed, and its number another file's, before it could be. May be called twice."""
+        """Waiting callers get an error soon. Unwritten data is dropped: the pipe might be closed,
+        and its number be another file's, before it could be written. May be called twice."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -270,8 +270,8 @@ def _may_hide(markup: bytes) -> bool:
 
 
 def _landmarks_in(markup: bytes) -> str:
-    """What to ask the tree for elements that are regions by role or class, not by their name; ""
-    for a page that does not begin with one."""
+    """The expression that finds elements which are regions by role or class, not by their name; ""
+    for a page that does not begin with such an element."""
     beginning = markup[:BEGINNING]
     found = [_TEXINFO] if has_texinfo_header(beginning) else []
     if _MAY_HAVE_CLASS.may_find(beginning):

@@ -27,7 +27,7 @@ except ImportError:  # there is no wheel for musl
 MAX_BYTES = 524_288
 """A larger document is read in another process; 10 MB take up to 1.2 s, if they are all NUL."""
 MAX_TAGS = 10_000
-"""A document with more tags likewise; so many links take 0.06 s, so many nested elements 0.1 s."""
+"""A document with more tags likewise: 10,000 links take 0.06 s, 10,000 nested elements 0.1 s."""
 _LEAST_TAG = 3
 """Bytes of a tag: to count "<" in 20 KB takes as long as a tenth of their parse."""
 
@@ -70,7 +70,7 @@ TINY_BYTES = 4_096
 SMALL_BYTES = 65_536
 """With fewer bytes a tag has 13,000 attributes at worst (0.4 s)."""
 LARGE_TAGS = 15_000
-"""With more tags a page is read tag by tag; as many nested elements cost lexbor 0.2 s."""
+"""With more tags a page is read tag by tag; lexbor takes 0.2 s for 15,000 nested elements."""
 LARGE_BYTES = 262_144
 """With more bytes a page is read tag by tag, with fewer only if it seems to have long tags."""
 
@@ -83,7 +83,7 @@ _OPTIONAL_END = frozenset(
     b"head".split()
 )
 _UNCOUNTED = {b""}.union(slash + name for name in _VOID | _OPTIONAL_END for slash in (b"", b"/"))
-"""Of start and end tags, and of what is no tag."""
+"""Names of start and end tags, and the empty name of text that is no tag."""
 _ROOTS = frozenset((b"html", b"body"))
 _FOREIGN = frozenset((b"svg", b"math"))
 _FORMATS = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
@@ -109,9 +109,9 @@ _LONG = (
 
 
 class Screen:
-    """A first look: might an expression find anything? RE2 goes through 30 KB in 20 to 35 us,
-    Python's ``re`` in 60 to 120, if each match begins with the same byte. What few pages have is
-    looked for here, and found by ``re``."""
+    """A first look: might an expression find anything? RE2 goes through 30 KB in 20 to 35 us.
+    Python's ``re`` takes 60 to 120 us, if each match begins with the same byte. The screen looks
+    for rare things, and ``re`` finds them."""
 
     def __init__(self, pattern: bytes) -> None:
         """``pattern`` is one of RE2, of bytes; ``(?i)`` is any case of ASCII."""
@@ -132,11 +132,11 @@ _MAY_COPY = Screen(
     rb"<(?i:(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s\v/]|%s)" % _LONG
 )
 _MAY_HAVE_QUOTED_END = Screen(rb"=[\s\v]*(?:\"[^\">]*>|'[^'>]*>)")
-# Of a tag; its name is one too.
+# An attribute of a tag; the tag's name looks the same.
 _ATTRIBUTE = re.compile(rb"[^\s/=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s]*+))?+")
-# A start tag; what looks like one inside a script or comment too.
+# A start tag; also a look-alike inside a script or comment.
 _START_TAG = re.compile(rb"<[A-Za-z][^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+")
-# A quoted value, or what looks like one, that holds ">", so that a tag does not end at its first.
+# A quoted value, or a look-alike, that holds ">", so that a tag does not end at its first.
 _QUOTED_END = re.compile(rb"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")
 # An element whose content is not markup; a comment; an element that holds text alone.
 _RAW = b"|".join(
@@ -203,8 +203,8 @@ def _has_long_tags(markup: bytes) -> bool:
 def _may_have_long_tags(markup: bytes) -> bool:
     """False: no tag has _LONG_TAG_BYTES, and each ends at its first ">".
 
-    A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">", and so half as many
-    bytes from a multiple of that."""
+    A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">". Such a stretch
+    covers a block of half its length that begins at a multiple of this half."""
     stretch = _LONG_TAG_BYTES // 2
     if _MAY_HAVE_QUOTED_END.may_find(markup) and _QUOTED_END.search(markup):
         return True

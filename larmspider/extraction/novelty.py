@@ -4,18 +4,18 @@
     shown.share(rows_of(page))        # 1.0; they are remembered
     shown.share(rows_of(page))        # 0.0: the same page once more
 
-Compared are rows of three words, of a sample that goes by the words themselves, so that two pages
-with one paragraph have the same rows of it. Words and numbers of the page's own URL do not count,
-nor hashes: what a calendar or an error page repeats of what it was asked for, and ids. A page with
-the words of another one in another order, as a table that is sorted anew, says nothing either.
+A comparison covers rows of three words, from a sample that depends on the words themselves: two
+pages with the same paragraph have the same rows of it. Words and numbers of the page's own URL do
+not count, as a calendar or an error page repeats them; hashes and ids do not count either. A page
+with the same words in another order, such as a sorted table, says nothing new.
 
-What a page repeats of one that is several times as long counts as new: a mail is not a copy of
-its thread, nor a file one of the commit that has added it.
+Words repeated from a page several times as long count as new: a mail is not a copy of its thread,
+nor a file a copy of the commit that has added it.
 
-A menu in a plain ``div`` drowns the few words of a page's own, so a page that is mostly links
-(index/outside_links.py) may be new by what it says outside of them, too. There a list whose links
-come in another order, or of which some are shown, says nothing; and so that no list does whose
-lines are plain text, some of the words, too, have to be new.
+A menu in a plain ``div`` drowns the few words of a page's own. A page that is mostly links
+(index/outside_links.py) may therefore also be new by its text outside of links. For such a page, a
+list whose links come in another order, or which shows only some of them, says nothing. Some of the
+words have to be new, too: otherwise lists with lines of plain text would be new.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _LEAST = 12
 _SMALLEST = 5
 """Pages of up to 31 words are of one size."""
 _NEW_WORDS = 3
-"""Outside of links, of a page that is new by what it says there."""
+"""New words outside of links that make a page new that is mostly links."""
 _MAX_WORDS = 20_000
 _SMALL_BYTES, _FIRST_BYTES, _MAX_BYTES = 256, 2_048, 65_536
 _BITS = 16
-"""Of a filter, for each number: 1 in 70 that are new looks known."""
+"""Bits of a filter for each number: 1 new number in 70 looks known."""
 _SIZES, _TIMES, _32_BITS = 0x9E3779B1, 0x85EBCA6B, 0xFFFFFFFF
 _WORD = re.compile(r"\w{2,}")
 _UTF_8 = ("utf-8", "surrogatepass")
@@ -63,8 +63,8 @@ class Rows(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """What a page says outside of links: the hashes of its rows, by that of their first word, and
-    of its words."""
+    """The text of a page outside of links: its rows as (hash of the first word, hash of the row),
+    and the hashes of its words."""
 
     rows: list[tuple[int, int]]
     words: set[int]
@@ -103,8 +103,8 @@ def rows_of(page: Page) -> Rows:
 
 
 def apart_of(page: Page) -> Apart | None:
-    """Of a page that is mostly links. Rows do not go over a link, nor have they numbers: a row of
-    prices, hours, or pages that were found is no text. 0.6 ms with 400 links."""
+    """The text outside of links, for a page that is mostly links; else None. Rows end at a link and
+    have no numbers: a row of prices, hours or found pages is no text. 400 links take 0.6 ms."""
     url = unquote(page.url).lower()
     own = set(_WORD.findall(url))
     left, found = MAX_TEXT, list[list[str]]()
@@ -125,7 +125,7 @@ def apart_of(page: Page) -> Apart | None:
 
 
 def _step(words: int) -> int:
-    """Of so many words the rows that begin with one in so many are looked at."""
+    """The number N for a text of this length: 1 word in N begins a row that is looked at."""
     return 1 if words < _SHORT else 4 if words < _LONG else 16
 
 
@@ -146,7 +146,7 @@ class Bloom:
         self._parts: list[bytearray] = [bytearray(first)]
         self._last = 0  # numbers in the last part
         self.size = 0
-        """What was added in all."""
+        """The number of all added numbers."""
 
     def __len__(self) -> int:
         """Bytes."""

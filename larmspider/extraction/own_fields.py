@@ -39,7 +39,7 @@ MAX_VALUE = 200
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _RESERVED = frozenset(("title", "url", "host", "lang", "mime", "author"))
-"""What a query says by these is another thing (search/query.py)."""
+"""Names that have another meaning in a query (search/query.py)."""
 _PATTERN = re.compile(r"[^\x00-\x20\x7f-\U0010ffff/\\@#%]+")
 _XPATH = re.compile(r"\s*(?:\.{0,2}/|\(|[a-z-]+\()")
 """How no CSS selector begins."""

@@ -178,7 +178,7 @@ class ExtractionProcess(HelperProcess):
 
 
 def _better(page: Page, refused: ExtractionRefused) -> Page:
-    """The Page with more text: ``page``, or that of the reader of scans until it was refused."""
+    """The Page with more text: ``page``, or the Page of the reader of scans before its refusal."""
     kept = refused.kept
     if kept is not None and _size(kept) > _size(page):
         return kept
@@ -318,8 +318,8 @@ class Readers:
         return any(map(plugin.load("ocr.tesseract").is_wanted, pdfs))
 
     def read_again(self, mime: str, body: bytes, url: str, charset: str = "") -> Page:
-        """The Page of any stored body, in a thread that may wait; without text and links where it
-        cannot be read. ``charset``: that of the Content-Type header, if known."""
+        """The Page of any stored body, in a thread that may wait. It has no text and links if the
+        body cannot be read. ``charset``: from the Content-Type header, if known."""
         header = f"{mime}; charset={charset}" if charset else mime
         kind = media_type(mime, body, url)  # by the rules of today
         page = self._read_again(kind, body, url, header)

@@ -38,7 +38,7 @@ class Simhasher:
         self._done = self._failed = 0
 
     def submit(self, texts: Sequence[tuple[str, str]]) -> Future[list[Compared]]:
-        """Of each host and text the simhash, and where navigation begins and ends; never fails."""
+        """The simhash of each text, and the spans of navigation in it; never fails."""
         first = [(host, text[:MAX_BYTES]) for host, text in texts]
         return self._process.pool.submit(self._of, first)
 

@@ -28,10 +28,10 @@ from larmspider.items import Page
 from larmspider.urls.resolve import LinkResolver
 
 MAX_BYTES = 50 * 1024 * 1024
-"""Of a sitemap, unpacked (sitemaps.org)."""
+"""Bytes of a sitemap, unpacked (sitemaps.org)."""
 MAX_URLS = 50_000
 MAX_URL = 2_048
-"""Characters."""
+"""Characters of a URL."""
 MAX_DEPTH = 64
 """Elements inside each other."""
 MAX_TAG_BYTES = 1 << 18
@@ -44,15 +44,15 @@ _MAX_MEMBERS = 10_000
 _MAX_ODD_LINES = 1_000
 """Lines without a URL, such as warnings, after which the rest of a text is skipped."""
 MAX_ROWS = 20_000
-"""Of a directory listing."""
+"""Rows of a directory listing."""
 MAX_SEARCHED = 20_000_000
 """Characters of a listing's text that are searched for names, 10 ms in all: each name that is not
 there costs the whole text."""
 LARGE_BYTES = 64 * 1024
 """A longer document is read in a thread."""
 AHEAD_SECS = 3 * 86_400.0
-"""A time further in the future is none: a server's clock may be a day ahead, and time_of() another
-day and 14 hours."""
+"""Seconds. A time further in the future does not count: a server's clock may be a day ahead, and
+time_of() another day and 14 hours."""
 _ANYWHERE = timedelta(hours=14)
 """A time without a zone may be so much later than UTC."""
 _DAY = timedelta(days=1)
@@ -85,8 +85,9 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Signals:
-    """What a sitemap or feed says. ``kind`` is "" for other documents; the entries of an index are
-    sitemaps. ``future``: times that were ignored, as they are still to come."""
+    """The content of a sitemap or feed. ``kind`` is "" for other documents; the entries of an index
+    are sitemaps. ``future``: the number of times that were ignored because they are still to
+    come."""
 
     kind: str = ""
     entries: list[Entry] = field(default_factory=list)

@@ -36,7 +36,7 @@ _ENDS = {
     "script": re.compile(rb"</script\s*>", re.IGNORECASE),
     "style": re.compile(rb"</style\s*>", re.IGNORECASE),
 }
-"""Where what begins so ends. What it holds is no markup."""
+"""The ends of constructs whose content is no markup."""
 _PREFIX = re.compile(rb"""xmlns:([\w.-]+)\s*=\s*["']http://www\.w3\.org/1999/xhtml["']""")
 _HEAD_BYTES = 16_384
 

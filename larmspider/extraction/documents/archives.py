@@ -98,8 +98,8 @@ class ZipReader:
             raise
 
     def checked(self, body: bytes) -> bytes:
-        """``body`` for a library that unpacks it itself, knows no limits and believes what the list
-        says: every member is unpacked, and packed anew where one has another size. Raises
+        """``body`` for a library that unpacks it itself, has no limits and trusts the sizes in the
+        list. All members are unpacked; if one has another size, all are packed again. Raises
         Unread."""
         claims = False
         for info in self.infos:

@@ -1,9 +1,9 @@
 """Documents that lie in documents of Office: parts of the document (parts.py).
 
 Found are the targets of relationships of the kinds package, oleObject and aFChunk, wherever in the
-document these begin, and objects of OpenDocument that are OLE files. What an OLE file wraps is
-taken out of it: an Office document, or any file that was put in as a symbol (MS-OLEDS 2.3.6). Not
-found is what lies in a file of Office 97.
+document these begin, and objects of OpenDocument that are OLE files. An OLE wrapper is unpacked: it
+holds an Office document, or any file that was inserted as a symbol (MS-OLEDS 2.3.6). Embedded
+documents in a file of Office 97 are not found.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     text_of(b"\\xc4", of_codepage(1251))              # "\u0414"
 
 A label means what it means to browsers (WHATWG Encoding 4.2), else what it means to Python
-(utf-7, cp850, iso-2022-kr). ASCII, ``default`` and unknown labels declare nothing: then the bytes
-are UTF-8 if they decode, else guessed as those of a page (charset.py).
+(utf-7, cp850, iso-2022-kr). ASCII, ``default`` and unknown labels declare nothing: the bytes are
+then UTF-8 if they decode, else guessed like a page's charset (charset.py).
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def _guess(data: bytes) -> str:
 
 
 def _as(charset: str, data: bytes) -> str:
-    """``data`` in a charset of WHATWG, unless its bytes prove another one. A line end shows that a
-    last byte is whole, where it is that of "Caf\xe9"."""
+    """``data`` in a charset of WHATWG, unless its bytes prove another one. The added line end shows
+    that the last byte is a whole character, as in "Caf\xe9"."""
     if charset in _WIDE:
         return decode(data, f"text/plain; charset={charset}")[0]
     return decode(data + b"\n", f"text/plain; charset={charset}")[0].removesuffix("\n")

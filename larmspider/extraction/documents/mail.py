@@ -11,7 +11,7 @@ without its boundary is parsed by the first line that looks like one, else it is
 line where a time and a header of mails follow.
 
 MHTML, the file of a saved page, is the page of its root part: its title, its language, its links
-relative to Content-Location, and the text of its frames. Not read: what is encrypted, and signed
+relative to Content-Location, and the text of its frames. Not read: encrypted mails, and signed
 mails in one piece (S/MIME's smime.p7m).
 """
 
@@ -71,7 +71,7 @@ _SAVED_BY = re.compile(r"[\W_]*(?:saved by|gespeichert von|enregistr\w+ par)\b",
 """A browser, which is no author: ``From: <Saved by Blink>``."""
 _LETTER = re.compile(r"\w")
 _FAR_MORE = 4
-"""HTML of more than so many times the characters of its plain form is read beside it."""
+"""HTML with more than this many times the characters of its plain form is read beside it."""
 _DELETED_SPACE = re.compile(r" \r?\n(?!>)")
 _MARK, _BLANK = b"\xef\xbb\xbf", b" \t\r\n"
 _ADDRESSED = ("to", "cc", "bcc", "received", "delivered-to", "newsgroups")
@@ -427,7 +427,7 @@ def _file_name(part: _Message, near: Near = Near()) -> str:  # noqa: B008 - it i
 
 def _location(part: _Message | None, url: str) -> str:
     """The URL that links in a part are relative to (RFC 2557 5): its Content-Location, relative to
-    those of the parts around it; ``url`` where these name no page of the web."""
+    the Content-Location of the parts around it; ``url`` if none of them is a URL of the web."""
     if part is None:
         return url
     if not part.place:

@@ -1,8 +1,8 @@
 """Properties of MAPI, which mails of Outlook (msg.py) and winmail.dat (tnef.py) share.
 
-The body is the text, else the HTML, else compressed RTF (MS-OXCMAIL 2.1.3.3); links are those of
-all. Of an appointment, a task and a contact the place, times, people, addresses and telephone
-numbers are shown behind the sender. Strings of 8 bits are in the code page of
+The body is the text, else the HTML, else compressed RTF (MS-OXCMAIL 2.1.3.3). Links come from all
+three. For an appointment, a task and a contact, the place, times, people, addresses and telephone
+numbers follow the sender. Strings of 8 bits are in the code page of
 PidTagMessageCodepage, then PidTagInternetCodepage (MS-OXPROPS 2.776, 2.743), then guessed.
 """
 

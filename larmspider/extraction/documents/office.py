@@ -1,10 +1,10 @@
-"""What word processors write: docx, pptx, odt, ods, odp, zip files with XML in them.
+"""Files of word processors, slides and sheets: docx, pptx, odt, ods, odp (zip files with XML).
 
-Read are the parts that the relationships of the document lead to (relationships.py), each once:
+The reader follows the relationships of the document (relationships.py) and reads each part once:
 slides in their order, headers, footers, notes, comments, diagrams, charts, drawings; and chunks of
 HTML, RTF, text or Word (altChunk), which are text of the document. Embedded documents are parts
-(parts.py). No text are macros, masters and layouts, building blocks, themes and properties of the
-programs. What lies outside of the file is a link. office_text.py says what the text of a part is.
+(parts.py). Macros, masters and layouts, building blocks, themes and properties of the programs are
+no text. A target outside of the file is a link. office_text.py extracts the text of a part.
 """
 
 from __future__ import annotations

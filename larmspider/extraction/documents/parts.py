@@ -5,8 +5,8 @@
     member("application/zip", body, "docs.zip", "docs/readme.txt")     # its bytes
 
 A reader whose format holds other documents has a function ``members(body, name, budget)`` beside
-``extract``. What is inside of a part is a part of the whole document, three deep, named by both
-paths: ``inner.zip/readme.txt``. Every limit ends in an outcome; what was read until then is kept.
+``extract``. The documents inside of a part are parts of the whole document, three deep, named by
+both paths: ``inner.zip/readme.txt``. Every limit ends in an outcome; the text until then is kept.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MAX_ALL_TEXT = 5 * MAX_TEXT
 MAX_NAME = 1_024
 
 _BASE = "part://document/"
-"""What links inside of a part are relative to: other parts, which need no crawl."""
+"""The base of links inside of a part: they lead to other parts, which need no crawl."""
 _HOLDERS = ("archives", "mail", "msg")
 """Readers of documents whose parts are all that counts, or stand for it."""
 _PIECE = 1 << 16
@@ -94,7 +94,7 @@ class Spent(Unread):
 
 
 class Budget:
-    """What may still be unpacked of one document of ``packed`` bytes, whatever lies in what."""
+    """The remaining limits for unpacking one document of ``packed`` bytes, however it is nested."""
 
     def __init__(self, packed: int) -> None:
         self.most = self.bytes = min(MAX_ALL_BYTES, max(FREE_BYTES, packed * MAX_RATIO))
@@ -278,8 +278,8 @@ def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
 
 
 def _unread_as_its_parts(page: Page) -> str:
-    """The outcome of a document none of whose parts can be read; "" if one can. What is no document
-    beside others, as the pictures of a mail, does not count."""
+    """The outcome of a document none of whose parts can be read; "" if one can. Parts that are no
+    documents, such as the pictures of a mail, count only if there are no others."""
     binary = f"{Outcome.BINARY}:"
     parts = [part for part in page.parts if not part.unread.startswith(binary)]
     if not parts and page.text:

@@ -106,8 +106,8 @@ def _text(text_page: Any, creator: str) -> str:
 
 
 def _draws_annotations(page: Any) -> bool:
-    """Whether an annotation or a form field has a look of its own. Of a page with very many
-    annotations the looks are not read, which takes the square of their number."""
+    """Whether an annotation or a form field has a look of its own. A page with more than
+    `_MAX_LOOKS` annotations is skipped: reading the looks takes the square of their number."""
     number = pdfium_c.FPDFPage_GetAnnotCount(page)
     return number <= _MAX_LOOKS and any(_is_drawn(page, index) for index in range(number))
 

@@ -9,8 +9,8 @@ Read are values of form fields (ISO 32000-1 12.7; of choices what is shown, of s
 reason and place), captions of push buttons, the XFA data of forms and the labels of those that
 have no other form; contents of annotations (12.5); targets of actions and of all that follow them
 by /Next (12.6), be they of annotations, pages, the outline or the document; embedded files, named
-by the document, a page or an annotation (7.11). Passwords that are typed into fields and scripts
-are left out; so is what is embedded in films and 3D.
+by the document, a page or an annotation (7.11). Passwords that are typed into fields, scripts, and
+files embedded in films and 3D are left out.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def _damage_left_out(notes: Notes) -> Iterator[None]:
 def notes_of(
     document: pikepdf.Pdf, most_pages: int, body: bytes, *, outline_acts: bool = True
 ) -> Notes:
-    """``body``: the document; ``outline_acts``: whether its outline has actions. What is found
-    until a damaged place is kept."""
+    """The notes of a document with the content ``body``. ``outline_acts``: whether its outline has
+    actions. Notes found before a damaged place are kept."""
     notes, budget = Notes(), Budget(len(body))
     root = document.Root
     steps: tuple[Callable[[], None], ...] = (

@@ -1,10 +1,10 @@
-"""The text of a page of a PDF: what PDFium gives, where that loses words.
+"""The text of a page of a PDF: PDFium's, with corrections where PDFium loses words.
 
     text_of(text_page)        # "word 3", for a raised 3 behind "word"; turned words in one piece
 
-- Numbers of notes stand apart (note_numbers.py) where their baseline is above that of the word.
-- Of text that is turned against its page (sideways headings of a table, stamps) PDFium puts single
-  letters on lines of their own, or joins lines. Words and lines are found by the gaps there.
+- Numbers of notes stand apart (note_numbers.py) if their baseline is above the word's baseline.
+- PDFium puts single letters of turned text (sideways headings of a table, stamps) on lines of their
+  own, or joins lines. Words and lines are found by the gaps there.
 - Cells of a spreadsheet that are cut off at their border stand apart.
 - Words of groff stand apart, which PDFium joins where the gap between them is small.
 - Letters that are spaced out make words again.

@@ -1,4 +1,4 @@
-"""What the readers of documents share: the error by which they refuse, XML, dates, links in text.
+"""Shared by the readers of documents: the error by which they refuse, XML, dates, links in text.
 
 raise Unread(Outcome.ENCRYPTED, "needs a password")
 """
@@ -71,7 +71,7 @@ class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
 
 class DocumentBuilder(PageBuilder):
     """A PageBuilder for documents: text up to a limit, links with their text, author and date.
-    What it has is noted (progress.py) as it comes."""
+    Notes its content (progress.py) as it grows."""
 
     __slots__ = ("_about", "_noted", "author", "modified", "size")
 
@@ -93,7 +93,7 @@ class DocumentBuilder(PageBuilder):
             self.note()
 
     def note(self) -> None:
-        """Keep what was added since the last note, should this process not come to the end."""
+        """Keep the content added since the last note, in case this process is killed."""
         pieces, links, _ = self._noted
         self._noted = len(self.pieces), len(self.links), self.size
         if not progress.is_kept():
@@ -206,8 +206,9 @@ def _parsed(data: bytes, *, huge_tree: bool = False) -> tuple[Any, bool]:
 
 
 def _without_entities(data: bytes) -> bytes:
-    """``data`` with what entities stand for: libxml2 puts them into the tree as elements. Those
-    of HTML are characters, others what the document says, but for elements; the rest are spaces."""
+    """``data`` with its entities replaced: libxml2 puts entities into the tree as elements.
+    Entities of HTML become characters. Entities of the document become their text without
+    elements. Others become spaces."""
     declared = {name: double or single for name, double, single in _ENTITY.findall(data)}
     left = len(data)
 
@@ -249,7 +250,7 @@ def dublin_core(root: Any, builder: DocumentBuilder) -> None:
 
 def date_of(text: str) -> float | None:
     """Seconds since the epoch of a date as documents write it: ISO 8601, ``D:2024...`` (PDF 7.9.4),
-    or that of a mail; None for any other text."""
+    or a mail's date; None for any other text."""
     text = text.strip()
     try:
         return _utc(datetime.fromisoformat(text))

@@ -5,7 +5,7 @@
     package.related(package.main)       # Relationship("r1", "header", "word/kopf.xml"), ...
 
 A backslash in a name is a slash, and names are equal in any case. A target outside of the package
-is a link, which nobody opens. The usual names of parts count where relationships are missing.
+is a link, and stays unopened. The usual names of parts count where relationships are missing.
 """
 
 from __future__ import annotations

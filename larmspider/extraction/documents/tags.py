@@ -6,7 +6,7 @@ of PNG and comments of JPEG and GIF; title, artist, album, composer, genre, comm
 copyright of MP3, MP4 (m4a, m4v, mov), Ogg, FLAC, WAV, AIFF and WMA. Neither pixels nor sound are
 decoded.
 Left out are raw pictures of cameras, HEIC, Photoshop, AVI and Matroska, and tags behind the pixels
-of a PNG. What has no such tag has no text, and stays ``binary``.
+of a PNG. A file without such a tag has no text, and stays ``binary``.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 JSON is read as it stands, but for the escapes in its strings (RFC 8259 7): ``\\\\u00fc`` is ü, two
 halves of a character are one, ``\\\\n`` parts words. A URL ends where its string ends.
 
-Of a notebook (nbformat 3 and 4) the sources of all cells are read, and the text of their outputs:
-streams, plain text, HTML where there is no plain one, errors. Not read: pictures, and attachments
-of cells. The first heading is the title; the links of Markdown are links.
+A notebook (nbformat 3 and 4) gives the sources of all cells and the text of their outputs: streams,
+plain text, HTML if there is no plain text, errors. Not read: pictures, and attachments of cells.
+The first heading is the title; the links of Markdown are links.
 """
 
 from __future__ import annotations
