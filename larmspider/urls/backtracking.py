@@ -40,10 +40,10 @@ _CHILD = "backtracking_child.py"
 
 
 def slow_string(pattern: str, flags: int, method: str) -> str | None:
-    """A string on which ``pattern`` takes too long, None without one, "" if the child gave no
-    answer.
+    """A string on which ``pattern`` takes too long, None without such a string, "" if the child
+    gave no answer.
 
-    ``method`` is "fullmatch" or "search"; ``flags`` are those of ``re.compile``, which must accept
+    ``method`` is "fullmatch" or "search"; ``flags`` are flags of ``re.compile``, which must accept
     the pattern. Takes 0.15 s for a harmless pattern, 3 s at most on an idle machine.
     """
     starts = repetitions(pattern, flags)

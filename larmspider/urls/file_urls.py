@@ -3,7 +3,7 @@
 >>> path_of("file:///srv/a%20b"), url_of(b"/srv/a b")
 (b'/srv/a b', 'file:///srv/a%20b')
 
-A folder ends in a slash. File names are bytes, and need not be UTF-8: each byte that is no
+A folder ends in a slash. File names are bytes, and need not be UTF-8: each byte that is not a
 character of a URL's path is an escape (RFC 8089 4).
 """
 

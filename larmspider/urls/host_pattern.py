@@ -84,9 +84,9 @@ class HostPattern:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether whoever owns a name that matches owns its last label too, or it is an address.
+        """Whether the owner of a matching name also owns its last label, or the name is an address.
 
-        ``wiki*`` is not: anybody can have wiki.elsewhere.example.
+        ``wiki*`` is unbounded: any person can register wiki.elsewhere.example.
         """
         label = self.host.rpartition(".")[2]
         return bool(_ADDRESS.fullmatch(self.host)) or not ("*" in label or "?" in label)

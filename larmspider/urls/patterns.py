@@ -1,12 +1,12 @@
 """Patterns of users for URLs: ``https?://[^/]*\\.example/.*`` is a crawl's scope.
 
 They are "Perl5-like", as LARM compiled them: case does not matter, ``.`` matches every character,
-and the whole canonical URL must match (``Perl5Matcher.matches``), unless a search is asked for.
+and the whole canonical URL must match (``Perl5Matcher.matches``), unless the caller searches.
 
 RE2 runs them: no pattern can hang the crawl, and fifty cost one pass. It refuses look-around
 (``(?!x)``), back-references (``\\1``), possessive quantifiers (``a++``) and counts above 1,000.
-Such a pattern runs on Python's ``re``, with a warning, once it has been tried against catastrophic
-backtracking (backtracking.py). So does every pattern where google-re2 is not installed.
+Python's ``re`` runs such a pattern, with a warning, after a test against catastrophic backtracking
+(backtracking.py). Without google-re2 it runs every pattern.
 """
 
 from __future__ import annotations

@@ -34,12 +34,12 @@ _DOT_SEGMENT = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
 LONGEST_HOST = 253
 """Characters of a host name in ASCII (RFC 1035 2.3.4)."""
 LONGEST_RAW_HOST = 2048
-"""Characters of a host as written: room for 253 with every one escaped."""
+"""Characters of a host as written: room for 253 escaped ones."""
 
 # Schemes whose hosts go through IDNA (WHATWG URL 3.1), or a link that starts with the host.
 _AUTHORITY = re.compile(r"(?:(?:https?|wss?|ftp|file):[/\\]*|[/\\]{2,})([^/\\?#]*)", re.IGNORECASE)
 C0_OR_SPACE = "".join(map(chr, range(0x21)))
-"""What a URL may begin and end with, and is dropped (WHATWG URL 4.4)."""
+"""Characters that are dropped from the beginning and end of a URL (WHATWG URL 4.4)."""
 # As WHATWG reads them: up to the last "@" before path, query and fragment; a scheme of the web
 # takes any number of slashes, and a link may start with the host.
 _USERINFO = re.compile(
@@ -78,8 +78,8 @@ def normalize_escapes(text: str) -> str:
     - a percent sign that starts no escape stays, and so does an escape that it could become one
       with: ``%%341`` would be ``%41``, and then ``A``.
 
-    Escaped delimiters and bare ones differ (``%2F`` is no ``/``): servers tell them apart. So do
-    ``%25`` and a percent sign that starts no escape: many refuse the second one.
+    Escaped delimiters and bare ones differ (``%2F`` is not ``/``): servers tell them apart. ``%25``
+    and a percent sign that starts no escape also differ: many servers refuse the second one.
     """
     return _TO_NORMALIZE.sub(_spelling, text)
 
@@ -150,7 +150,7 @@ def host_too_long(url: str) -> bool:
     """Whether the host of ``url``, absolute or a link, is longer than any that can be looked up.
 
     Punycode is quadratic: ``http://a`` with 50,000 times U+0301 U+0316 took can_ada 1.9 s, 2,000
-    characters take 1 ms. So the host is measured before it is parsed.
+    characters take 1 ms. The host is therefore measured before it is parsed.
     """
     if len(url) <= LONGEST_RAW_HOST:
         return False

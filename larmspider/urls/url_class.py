@@ -4,11 +4,11 @@
     classes.of("http://wiki/doku.php?id=start&do=edit")    # /doku.php?do=edit&id=*
     classes.of("http://wiki/2026/11/23/")                  # /*/*/*/
 
-A segment of the path counts as it is while fewer than SIBLINGS were met beside it, and as ``*``
-otherwise, as do numbers and ids; what is behind the last slash of a URL without a query is ``*``,
-but in folders that are (``/*/raw``). A suffix that names a format stays: ``/rows/*.json``.
-Of the query the names count, in order of the alphabet, and values of those that name a view; a
-query that is no pair (``/wiki.pl?Start``) is a value.
+A segment of the path counts as it is while fewer than SIBLINGS were seen beside it, and as ``*``
+otherwise. Numbers and ids are always ``*``. The last segment of a URL without a query is ``*``,
+except in folders that are ``*`` (``/*/raw``). A suffix that names a format stays: ``/rows/*.json``.
+The names of a query count, in alphabetical order, and the values of names that mean a view. A query
+without a pair (``/wiki.pl?Start``) is a value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zlib import crc32
 
 SIBLINGS = 20
 VALUES = 32
-"""As many values of a parameter that names a view count; further ones are ``*``."""
+"""Values of a parameter that names a view; further values are ``*``."""
 MAX_LITERALS = 20_000
 """Segments and values of a host that are remembered, 70 bytes each."""
 _VIEWS = frozenset(
@@ -112,7 +112,7 @@ class UrlClass(NamedTuple):
 
 
 class UrlClasses:
-    """What is known of one host's URLs."""
+    """The known path segments and values of one host."""
 
     def __init__(self) -> None:
         self._literals: set[int] = set()
@@ -191,6 +191,6 @@ def split_suffix(name: str) -> tuple[str, str]:
 
 
 def _hash(name: str, value: str) -> int:
-    """Of a value, in whatever place it stands; a small number is one of its parameter alone."""
+    """The hash of a value, in any place; a small number counts for its parameter alone."""
     own = f"{name}={value}" if len(value) < _LEAST_LETTERS or value.isdigit() else value.lower()
     return crc32(own.encode("utf-8", "surrogatepass"))

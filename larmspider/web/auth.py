@@ -2,11 +2,11 @@
 
 - The Host header must name this machine: DNS rebinding makes a foreign name point here, and its
   pages send that name. Addresses pass, since they cannot be rebound.
-- GET and HEAD only read. What changes something is a POST by somebody signed in, from a form of
-  this server (CSRF token, Origin equal to Host), or by a script that sends the token as
-  ``Authorization: Bearer``, which no form can.
-- Wrong tokens and cookies are counted by address, and in all (tries.py). A session that goes on is
-  neither counted nor limited, and so is the key of this server's own clients.
+- GET and HEAD only read. A change needs a POST by a signed-in user from a form of this server (CSRF
+  token, Origin equal to Host), or by a script that sends the token as ``Authorization: Bearer``,
+  which no form can send.
+- Wrong tokens and cookies are counted by address, and in all (tries.py). Requests of a valid
+  session, and requests with the key of this server's own clients, are neither counted nor limited.
 - A session is random, ends after SESSION_SECS or by signing out, and holds for the Host header with
   which it began: a cookie goes to every port of a host, and is of no use there.
 - The Content-Security-Policy lets pages load only what this server sends.
@@ -45,8 +45,8 @@ def checked_token(token: str) -> str:
 
 
 def stored_token(directory: Path) -> str:
-    """The token in the directory, made if there is none. Workers that start together all use that
-    of the first."""
+    """The token in the directory, created if missing. Workers that start together all use the
+    first worker's token."""
     if token := found_token(directory):
         return token
     path = directory / TOKEN_FILE
@@ -104,8 +104,8 @@ MAX_SESSIONS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a browser that has signed in may do: ``csrf`` is what its forms send back, ``host`` the
-    Host header with which it signed in, ``ends`` a time of the guard's clock."""
+    """A signed-in browser: its forms send back ``csrf``. ``host`` is the Host header of the
+    sign-in, ``ends`` a time of the guard's clock."""
 
     csrf: str
     host: str

@@ -1,12 +1,12 @@
-"""How many connections the server holds, and for how long: nobody can use up its descriptors.
+"""Limits the number and age of connections, so that no client can use up the server's descriptors.
 
     connections = Connections()
     await loop.create_server(connections.limit(runner.server), sock=listening)
     with connections.of(request.transport).busy(): ...       # while a request is answered
 
-A connection waits (for a request, or the rest of its head) or is busy. One more than there is room
-for takes the place of the one that has waited longest; connections of who is signed in go last.
-Where all are busy it is a spare one, on which /healthz is answered and everything else refused.
+A connection waits (for a request, or the rest of its head) or is busy. Above the limit a new
+connection replaces the one that has waited longest; connections of signed-in users go last. If all
+are busy the new one is a spare connection: it answers /healthz and refuses everything else.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Events:
         self._latest: tuple[float, Gauges | None] = (-TICK_SECS, None)
 
     async def gauges(self) -> Gauges | None:
-        """Of the running crawl, at most a tick old; None if none runs, or it cannot be reached."""
+        """The gauges of the running crawl, at most a tick old; None if no crawl runs or answers."""
         if self._controller is None:
             return None
         taken, gauges = self._latest

@@ -45,7 +45,7 @@ _IMAGES = (
 @dataclass(frozen=True, slots=True)
 class Look:
     """``files`` are served below /static/: media type and content by name. ``language`` is one of
-    words.LANGUAGES, "" for that of each browser."""
+    words.LANGUAGES; "" follows each browser."""
 
     name: str = "larmspider"
     files: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)

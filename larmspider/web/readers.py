@@ -34,8 +34,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """``groups``: patterns of hosts by the name of a group; ``header`` names those of a request and
-    is believed from ``proxies``."""
+    """``groups``: patterns of hosts by the name of a group. The request header ``header`` names the
+    reader's groups, and counts only if it comes from ``proxies``."""
 
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     header: str = ""
@@ -97,7 +97,7 @@ class Readers:
         return any(address in network for network in self.proxies)
 
     def access(self, restricted: tuple[str, ...], groups: Collection[str]) -> Access:
-        """What these groups may see of a crawl with these ``restricted`` hosts."""
+        """The pages that these groups may see in a crawl with ``restricted`` hosts."""
         allowed = {host for name in groups for host in self.groups.get(name, ())}
         return Access(restricted, tuple(sorted(allowed)))
 

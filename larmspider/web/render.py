@@ -29,7 +29,7 @@ from larmspider.reports.crawl_report import CrawlReport
 from larmspider.urls.file_urls import NOWHERE, OpenableUrls, is_file
 
 WIDTH, HEIGHT = 600, 100
-"""Of a curve's viewBox, which is stretched to its place."""
+"""Size of a curve's viewBox, which is stretched to its place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,10 +82,10 @@ class FlashMessage:
 class WebRequest:
     """``query`` and ``path`` hold the parameters as they came; read them by the methods.
 
-    ``only_head``: nobody sees the page (HEAD). ``origin`` is what precedes ``url``, such as
-    http://127.0.0.1:8080. ``signed_in``: may control the crawl. ``may_read``: what the crawl holds
-    may be shown. ``csrf`` is what forms have to send back. ``groups`` are those that a trusted
-    proxy names. ``gauges`` of the running crawl, for pages with ``PageView.live``. ``say`` knows
+    ``only_head``: a HEAD request, whose page is not sent. ``origin`` is the text before ``url``,
+    such as http://127.0.0.1:8080. ``signed_in``: may control the crawl. ``may_read``: may see the
+    content of the crawl. Forms have to send back ``csrf``. ``groups`` come from a trusted proxy.
+    ``gauges`` of the running crawl, for pages with ``PageView.live``. ``say`` translates to
     the language of the search. ``flash``: the result of the POST that led here.
     """
 
@@ -138,8 +138,7 @@ class WebRequest:
         return found.widened_by(self.curated.synonyms.value)
 
     def best_bets(self, query: str) -> list[BestBet]:
-        """What an operator wants to stand above the hits of a query, as far as this reader may
-        see it."""
+        """The operator's links above the hits of a query, as far as this reader may see them."""
         found = self.curated.best_bets.value.of(query, self.access)
         if not found:
             return []
@@ -147,8 +146,8 @@ class WebRequest:
         return titled(found, self.searcher(), lambda url: crawl.forms(url).exact)
 
     def told(self, error: LarmspiderError) -> str:
-        """An error as programs read it. Where the crawl lies is told to those who are signed in
-        alone; what is wrong with it, to those who may read it."""
+        """The message of an error for programs. Only signed-in readers see the paths of the crawl;
+        readers without access to its content do not see the cause."""
         if self.signed_in or not isinstance(error, CrawlDirError):
             return str(error)
         if not self.may_read:
@@ -225,7 +224,7 @@ class Work:
     def _done(self, future: asyncio.Future[Any]) -> None:
         self._waiting -= 1
         if not future.cancelled():
-            future.exception()  # retrieved: asyncio does not log that of a request given up
+            future.exception()  # retrieved: asyncio does not log the error of an abandoned request
 
     def close(self) -> None:
         """Refuse further calls; those under way are not waited for."""

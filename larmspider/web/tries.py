@@ -4,10 +4,10 @@
     tries.wait("198.51.100.7")    # seconds until this address may try again; 0.0: now
     tries.failed("198.51.100.7")  # what it sent was wrong
 
-Each address has ``per_address`` wrong tries a minute, and all addresses together ``in_all``. Once
-all have used these up, each address has one until the minute is over: whoever knows the token still
-gets in, and many addresses guess hardly more than one. Sessions are not asked here: their names
-cannot be guessed.
+Each address has ``per_address`` wrong tries a minute, and all addresses together ``in_all``. If all
+have used these up, each address has one until the minute is over: a user with the token still gets
+in, and many addresses guess hardly more than one. Sessions do not count here: their names cannot be
+guessed.
 """
 
 from __future__ import annotations

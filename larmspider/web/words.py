@@ -22,7 +22,7 @@ from larmspider.errors import LarmspiderError
 from larmspider.web.render import packaged
 
 LANGUAGES = ("en", "de", "fr")
-"""The first one is that of browsers that ask for none of these."""
+"""Languages of the pages. The first is for browsers that ask for none of these."""
 _SEPARATORS = {"en": (",", "."), "de": (".", ","), "fr": ("\u202f", ",")}
 _MONTHS = {
     "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
@@ -84,7 +84,7 @@ class Words:
         return text.format(**shown) if values else text
 
     def error(self, error: LarmspiderError) -> str:
-        """What went wrong; in English where the table does not have it."""
+        """The message of an error; in English if the table does not have it."""
         if error.text in table()["words"]:
             return self(error.text, **error.values)
         return str(error)

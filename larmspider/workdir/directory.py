@@ -206,8 +206,8 @@ class CrawlDirectory:
             note_restricted(unknown, [EVERY_HOST])
             return unknown
         raise CrawlDirError(
-            f"{found.trouble}, and the frontier has no copy of it: put it back; or go on with the"
-            " seeds, scope and settings of this command by -a resume=anyway"
+            f"{found.trouble}, and the frontier has no copy of it: put it back; or continue with"
+            " the seeds, scope and settings of this command by -a resume=anyway"
         )
 
     def _say_where_from(self) -> None:
@@ -218,10 +218,10 @@ class CrawlDirectory:
         if not found.trouble:
             return
         if found.copied:
-            logger.warning("%s: it is made anew from its copy in the frontier", found.trouble)
+            logger.warning("%s: it is restored from its copy in the frontier", found.trouble)
         elif found.committed:
             logger.warning(
-                "%s: it is made anew from this command. All links are judged again, and as the"
+                "%s: it is rebuilt from this command. All links are judged again, and as the"
                 " hosts with credentials are not known, no page is shown to everybody",
                 found.trouble,
             )
@@ -270,12 +270,12 @@ class CrawlDirectory:
             )
         if now and not was:
             raise CrawlDirError(
-                f"LARM_DIR={self.path} holds the crawl of one process, which many workers cannot go"
-                " on with: name another directory with -s LARM_DIR=DIR"
+                f"LARM_DIR={self.path} holds the crawl of one process, which many workers cannot"
+                " continue: name another directory with -s LARM_DIR=DIR"
             )
 
     def _held(self) -> str:
-        """What was stored, in words; "" if nothing was."""
+        """The stored pages and files in words; "" if nothing was stored."""
         try:
             with open_stored(self.path / "store.log") as log:
                 stored = sum(_is_page(line) for line in log)
@@ -297,7 +297,7 @@ class CrawlDirectory:
             )
 
     def _held_by_own_stores(self) -> str:
-        """What the user's own stores have written; "" if nothing."""
+        """The files that the user's own stores have written; "" if nothing."""
         for store, files in stores_in(self._earlier_if_any()).items():
             if not store.startswith("larmspider."):
                 for path in matching(self.path, files):
@@ -422,8 +422,8 @@ def is_worker(path: Path) -> bool:
 
 
 def is_unjudged(worker: Path, root: Path) -> bool:
-    """Whether the links of a worker's directory were judged by other seeds, scope or filters than
-    those of the crawl in ``root``."""
+    """Whether the links of a worker's directory were judged by seeds, scope or filters that differ
+    from the present ones of the crawl in ``root``."""
     own, crawl = CrawlDirectory(worker, {})._earlier_if_any(), CrawlDirectory(root, {})
     shared = crawl._earlier_if_any().get("identity") or {}
     return bool(own.get(REJUDGE) or differing(own.get("identity") or {}, shared))

@@ -40,8 +40,8 @@ WORKER_LOG = "worker.log"
 _KEPT = (MANIFEST, LOCK)
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS")
 FORMAT = 2
-"""Of the directory and its text files: raise it with every change after which this larmspider
-cannot go on with, or read, what an earlier release wrote (docs/internals/formats.md)."""
+"""Format of the directory and its text files. Raise it with every change after which this
+larmspider cannot continue, or read, the files of an earlier release (docs/internals/formats.md)."""
 SHARED = "workers"
 """The key that a manifest has where each worker of the crawl has a directory in LARM_DIR."""
 
@@ -165,7 +165,7 @@ def files_in(manifest: dict[str, Any]) -> list[str]:
 
 
 def identity_of(crawler: Crawler) -> dict[str, Any]:
-    """What makes this crawl this crawl, in the order in which differences are reported."""
+    """The settings that identify this crawl, in the order in which differences are reported."""
     settings = crawler.settings
     identity: dict[str, Any] = {
         "seeds": sorted(_seeds(crawler.spider)),
@@ -216,7 +216,7 @@ def shortened(value: Any) -> str:
 
 
 def _seeds(spider: Spider | None) -> list[str]:
-    """Also those of other spiders, whose URLs may hold passwords."""
+    """The start URLs, without passwords. Spiders of users also count."""
     return [without_userinfo(url) for url in getattr(spider, "start_urls", ())]
 
 

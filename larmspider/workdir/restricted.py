@@ -49,9 +49,9 @@ def restricted_hosts(places: Iterable[Place], settings: Settings | None = None) 
     """Patterns of the restricted hosts, sorted, and `FILES` where a crawl has file URLs as seeds.
 
     A directory of many workers counts with each worker's directory, and a worker's directory with
-    those of its crawl. ``settings`` name the sites file. Raises CrawlDirError for a crawl.json that
-    cannot be read or that is missing beside pages, ConfigError for a sites file that cannot be
-    read; then nobody knows which hosts are restricted.
+    the directories of its crawl. ``settings`` name the sites file. Raises CrawlDirError for a
+    crawl.json that cannot be read or that is missing beside pages, and ConfigError for a sites file
+    that cannot be read: the restricted hosts are then unknown.
     """
     found = set() if settings is None else {*_by_sites_file(settings)}
     for place in places:

@@ -51,9 +51,9 @@ KEYS = {
 BILLING = "PAY_PER_REQUEST"
 THREADS = 8
 PAUSES = (0.1, 0.3, 1.0, 3.0, 0.0)
-"""Seconds until what was left unprocessed is sent again; then the sender waits, for longer."""
+"""Seconds until unprocessed items are sent again; after the last one the sender waits longer."""
 WRITES = 25
-"""Of one BatchWriteItem."""
+"""Items of one BatchWriteItem."""
 ITEM_BYTES, PIECE_BYTES, ROW_BYTES = 400_000, 400_000, 2048
 """An item may have 409,600 with its names, a row key 2,048."""
 MAKE_SECS = 60.0
@@ -107,7 +107,7 @@ class DynamoDbReceiver(Receiver):
         self._client: Any = None
         self._pool: ThreadPoolExecutor | None = None
         self._busy = ""
-        """What it said last."""
+        """The last reason of the server for being busy."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:

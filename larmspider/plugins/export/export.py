@@ -49,10 +49,10 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "length": int,
     },
 }  # fmt: skip
-"""What can be exported, and the columns that it has."""
+"""The exports and their columns."""
 TABLES = ("jsonl", "csv", "parquet")
 ALONE = {"warc.gz": PAGES, "graphml": HOSTS}
-"""Formats that are for one thing only."""
+"""Formats that have one export only."""
 _BATCH = 1_000
 _SUFFIX = ".part"
 
@@ -88,9 +88,9 @@ def export(
     force: bool = False,
     progress: Progress = lambda _done, _whole: None,
 ) -> Exported:
-    """Write ``what`` into ``path``; ``bodies``: those of pages too, in base64 or, in Parquet, as
-    bytes. Raises ConfigError for what cannot be done, before anything is written; LarmspiderError,
-    OSError, and then leaves no file."""
+    """Write ``what`` into ``path``. ``bodies``: with the bodies of pages, in base64 or, in Parquet,
+    as bytes. Raises ConfigError for impossible requests, before anything is written. Raises
+    LarmspiderError or OSError later, and then leaves no file."""
     kind = format_of(what, path.name)
     if bodies and (what != PAGES or kind in ALONE):
         raise ConfigError(f"--bodies: expected pages as one of {', '.join(TABLES)}")

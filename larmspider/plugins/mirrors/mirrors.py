@@ -4,9 +4,9 @@
         print(mirror.line, mirror.equal, mirror.common)   # synonym(b.example)=a.example 212 212
     accept(mirror, resolver_file(settings, crawl))
 
-A mirror is a host of which at least `LEAST_COMMON` paths are those of another one, and
-`EQUAL_SHARE` of these pages are equal: the same bytes, or the same text. Compared is a sample of
-each host, the paths with the smallest hashes. It is a guess, so an operator has to accept it.
+A mirror is a host that shares at least `LEAST_COMMON` paths with another host, and `EQUAL_SHARE` of
+these pages are equal: the same bytes, or the same text. The comparison covers a sample of each
+host, the paths with the smallest hashes. It is a guess, so an operator has to accept it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from larmspider.items import Outcome, Page, Part
 
 _DPI = 200
 _MAX_PIXELS = 5_000
-"""Of the longer side; a page of A3 at 300 dpi has 4,961."""
+"""Pixels of the longer side; a page of A3 at 300 dpi has 4,961."""
 
 
 def check(languages: str) -> None:

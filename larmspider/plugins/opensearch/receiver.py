@@ -48,12 +48,13 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
     "digest": _KEYWORD, "from_page": _KEYWORD, "links": _KEYWORD,
     "fields": {"type": "object", "dynamic": True},
 }  # fmt: skip
-"""The mapping. What else a document has, such as LARM_FIELDS, is below ``fields``."""
+"""The mapping. Further fields of a document, such as LARM_FIELDS, are below ``fields``."""
 INDEX = {
     "mappings": {"dynamic": "strict", "properties": PROPERTIES},
     "settings": {"index": {"gc_deletes": "1d"}},
 }
-"""So long the server remembers the versions of what was deleted: an older one may come late."""
+"""For one day the server remembers versions of deleted documents: an older version may come
+late."""
 TIMEOUT_SECS = 60
 _REINDEX_SECS = 86_400
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,200}")
@@ -67,7 +68,7 @@ class Answer(NamedTuple):
 
     @property
     def error(self) -> str:
-        """What the server says, in one line."""
+        """The error of the server, in one line."""
         found = self.body.get("error", self.body) if isinstance(self.body, dict) else self.body
         return f"{self.status} {_reason(found)}"
 
@@ -283,7 +284,7 @@ class OpenSearchReceiver(Receiver):
 
 
 def document(entry: Entry) -> dict[str, Any]:
-    """What the index has of a page."""
+    """The document of a page in the index."""
     page = entry.page
     found = {name: page[name] for name in PROPERTIES if page.get(name) not in (None, "", [])}
     with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Chromium as a page sees it, without a network: whoever renders answers each of its requests.
+"""Chromium without a network: the caller answers each request of a page.
 
     browser = Browser(find_browser(), RenderLimits())
     rendered = await browser.render(response, answer)
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable")
 _ARGUMENTS = (
-    "--proxy-server=127.0.0.1:9",  # nobody listens there: what is not answered here is not asked
+    "--proxy-server=127.0.0.1:9",  # no server listens there: only the caller answers requests
     "--proxy-bypass-list=<-loopback>",
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--disable-background-networking",
@@ -76,7 +76,7 @@ LONGEST_LINK = 8_192
 """A script may go to another URL again and again; 100 links of 8,192 characters are kept."""
 
 
-class NotRendered(DownloadFailedError):  # noqa: N818 - as those of fetch/errors.py
+class NotRendered(DownloadFailedError):  # noqa: N818 - like the errors of fetch/errors.py
     """Chromium could not say what the page is."""
 
     kind = "render"
@@ -93,9 +93,9 @@ class Rendered:
 
 
 Answer = Callable[[Asking, dict[str, str], Callable[[], int]], Awaitable["Response | None"]]
-"""From a request, some headers and the bytes that are left when its turn has come; None: it is
-refused. A redirect is followed, and told to the Asking; that of a frame to another origin is the
-answer itself. Raises TooBig."""
+"""Takes a request, some headers and the bytes left when its turn has come. Returns the answer; None
+refuses the request. Follows a redirect and notes it in the Asking, but returns a frame's redirect
+to another origin itself. Raises TooBig."""
 
 
 def find_browser() -> str:
@@ -136,9 +136,9 @@ def check_browser() -> None:
 class Browser:
     """One Chromium for all pages. It starts with the first page, and again after it has died.
 
-    What a page does to it harms the others that are there. So a page that fails in company is
-    rendered once more, in a Chromium of its own. A host whose last page has failed gets one for
-    each page, until a page does well.
+    A page may harm the other pages in the process. A page that fails in company is therefore
+    rendered once more, in a Chromium of its own. If the last page of a host has failed, each page
+    of the host gets its own Chromium, until a page succeeds.
     """
 
     def __init__(self, program: str, limits: RenderLimits) -> None:

@@ -5,9 +5,9 @@
     asking.redirected("https://other.example/")
     answer_headers(asking, response.headers)      # for the browser; None: withhold the answer
 
-The rules are those of the Fetch Standard (4.4 HTTP-redirect fetch, 4.10 CORS check). The crawl
-follows redirects itself, and Chromium sees an answer at the URL that the page named first. So this
-module checks each answer that a redirect to another origin has led to; Chromium checks all others.
+The rules come from the Fetch Standard (4.4 HTTP-redirect fetch, 4.10 CORS check). The crawl follows
+redirects itself, and Chromium sees an answer at the URL that the page named first. This module
+therefore checks each answer behind a redirect to another origin; Chromium checks all others.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ class Asking:
 def answer_headers(asking: Asking, headers: Headers) -> dict[str, str] | None:
     """The CORS headers of the answer for Chromium; None: the page may not have the answer.
 
-    Playwright adds a permissive ``Access-Control-Allow-Origin`` where there is none. So there is
-    always one: the origin of the URL itself. No CORS check accepts that, as browsers make the check
-    for other origins only.
+    Playwright adds a permissive ``Access-Control-Allow-Origin`` if there is none. The answer
+    therefore always has one: the origin of the URL itself. No CORS check accepts that, as browsers
+    make the check for other origins only.
     """
     named = b", ".join(headers.getlist("Access-Control-Allow-Origin")).decode("latin-1").strip()
     kept = {ALLOW_ORIGIN: named or _none(asking)}

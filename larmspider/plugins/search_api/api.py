@@ -4,8 +4,8 @@
     {"query": {"query_string": {"query": "vpn login"}}, "from": 0, "size": 10,
      "highlight": {"fields": {"text": {}}}, "aggs": {"hosts": {"terms": {"field": "host"}}}}
 
-A query is what it is on the search page (search/query.py). What is not in this part is an error
-with OpenSearch's fields. docs/search-api.md has the details.
+Queries have the syntax of the search page (search/query.py). Unsupported parts of a request get an
+error with OpenSearch's fields. docs/search-api.md has the details.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def _aggregations(asked: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
 
 
 def _tags(told: Any) -> tuple[str, str] | None:
-    """What stands around marked words, where the text is to be highlighted."""
+    """The tags around marked words, if the request wants ``text`` highlighted; else None."""
     if told is None:
         return None
     told = _mapping("[highlight]", told)

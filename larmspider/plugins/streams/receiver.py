@@ -6,8 +6,8 @@
 
 Its name, LARM_STREAM_NAME, is the key of the Redis stream, stream and subject of NATS, or the topic
 of Kafka, where the URL is the key of a message. A message is JSON, without the body. ``url`` and
-``stamp`` name it for ever: whoever reads the stream drops what comes twice, as JetStream does by
-itself (Nats-Msg-Id) within two minutes.
+``stamp`` name it for ever: readers of the stream drop messages that come twice. JetStream does this
+by itself (Nats-Msg-Id) within two minutes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAX_MESSAGE = 100_000_000
 
 
 class _Stream(ABC):
-    """What differs between servers."""
+    """A stream on one kind of server."""
 
     @abstractmethod
     def open(self) -> None:
@@ -142,7 +142,7 @@ class _Nats(_Stream):
         stream = self._client.jetstream()
         try:
             await stream.add_stream(name=self._name, subjects=[self._name])
-        except self._nats.js.errors.BadRequestError:  # it is there, as somebody has made it
+        except self._nats.js.errors.BadRequestError:  # it exists, with a configuration of its own
             if await stream.find_stream_name_by_subject(self._name) != self._name:
                 raise RefusedError(
                     f"a stream has the subject {self._name} that has another name"

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 TAKEN_OUT, MOVED = "taken out", "moved"
 MAX_VISITS = 1_000
-"""The last ones are kept."""
+"""Visits that are kept: the latest."""
 MAX_BLOCKS = 5_000
-"""Of a text that is compared."""
+"""Blocks of a text that are compared."""
 MAX_CHANGES = 200
 """Lines that are shown."""
 LONG_SENTENCE = 12
@@ -148,8 +148,8 @@ def _taken_out(part: CrawlDir, exact: str) -> Iterator[Visit]:
 def _versions(
     part: CrawlDir, exact: str, fetches: Iterable[list[str]], now: float, *, moved: bool = False
 ) -> Iterator[Version]:
-    """Records of store.log have no time: the last one belongs to the last fetch, and so on. Those
-    of a page that has ``moved`` stay, for its new URL."""
+    """The versions of a page. Records of store.log have no time: the last record
+    belongs to the last fetch, and so on. Records of a ``moved`` page stay, for its new URL."""
     stored: list[StoredPage] = []
     gone = ""
     for fields in part.logs.all_of("store.log", exact):

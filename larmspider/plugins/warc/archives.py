@@ -1,14 +1,14 @@
-"""Pages that were fetched by somebody else: WARC files, caches of HTTrack, folders of wget.
+"""Pages that other programs fetched: WARC files, caches of HTTrack, folders of wget.
 
     archive = Archive([Path("2026.warc.gz"), Path("mirror/")])
     archive.find("http://wiki/a")            # Capture(time=..., source=..., place=81_264)
     capture.source.read(capture, Room())     # Answer(200, [...], b"<p>...")
 
-A WARC is read once for the places of its records, then record by record as they are asked for. Of
-several captures of a URL the latest counts. A file that is damaged is read up to there; ``damages``
-has a line about it. An archive is foreign content: each field of a record is checked
-(archive_fields.py), and of a folder nothing but its own plain files is opened (plain_files.py).
-``refused`` says what is not taken, and why.
+A WARC is read once for the places of its records, then record by record on demand. The latest of
+several captures of a URL counts. A damaged file is read up to the damage; ``damages`` has a line
+about it. An archive is foreign content: each field of a record is checked (archive_fields.py), and
+only a folder's own plain files are opened (plain_files.py). ``refused`` lists what was not taken,
+and why.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Source(Protocol):
     """One file or folder."""
 
     def captures(self) -> Iterator[Capture | Refused]:
-        """Those of http and https. Raises DamagedError after the last one that can be read."""
+        """The captures of http and https. Raises DamagedError after the last readable one."""
 
     def read(self, capture: Capture, room: Room) -> Answer:
         """Raises TooBig for a body that finds no ``room``, BadResponse, CrawlDirError."""
@@ -128,12 +128,12 @@ class DamagedError(Exception):
 
 
 class Archive:
-    """What all ``paths`` hold. Raises ConfigError where one is none of these."""
+    """All pages of all ``paths``. Raises ConfigError for a path that is no archive."""
 
     def __init__(self, paths: Sequence[Path], scheme: str = "http") -> None:
         self.damages: list[str] = []
         self.refused: list[str] = []
-        """A line for each reason for which something was not taken."""
+        """A line for each reason for which something was refused."""
         self.refused_entries = 0
         self._captures: dict[str, Capture] = {}
         for path in paths:
@@ -411,7 +411,7 @@ class HTTrackCache:
 
 class MirrorFolder:
     """A folder for each host, as of ``wget -m``: ``wiki:8080/a/index.html`` is
-    ``http://wiki:8080/a/``. No head is kept, so the status is 200, the type that of the name."""
+    ``http://wiki:8080/a/``. It keeps no head: the status is 200, the type follows the name."""
 
     def __init__(self, folder: PlainFolder, scheme: str) -> None:
         self._folder, self._scheme = folder, scheme

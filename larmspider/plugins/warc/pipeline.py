@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 FOLDER = WARC
 _NUMBER = re.compile(r"-(\d{5,})\.warc\.gz\Z")
 _REMEMBERED = 32_768
-"""Payloads of which a later one is a revisit; 300 bytes each."""
+"""Payloads that a later record may be a revisit of; 300 bytes each."""
 _FREE_BYTES = 1 << 20
-"""What a folder is to have free when a crawl begins."""
+"""Free bytes that a folder must have when a crawl begins."""
 
 
 class _Open(NamedTuple):
@@ -222,13 +222,13 @@ def lost_warc_files(folder: Path) -> dict[int, Path]:
 
 
 def fill_up(path: Path, whole: int, size: int) -> None:
-    """Let a WARC file that was cut short have ``size`` bytes again: behind ``whole``, where its
-    last whole record ends, comes a record of type warcinfo, with a long comment in its gzip header.
-    So its committed length stays right, and readers find the records that follow."""
+    """Give a WARC file that was cut short ``size`` bytes again. ``whole`` is the end of its last
+    whole record. Behind it comes a record of type warcinfo, with a long comment in its gzip header:
+    the committed length stays right, and readers find the records that follow."""
     path.parent.mkdir(exist_ok=True)
     path.touch()
     os.truncate(path, whole)
-    member = info_record(path.name, description="What stood here is lost").member
+    member = info_record(path.name, description="The records here are lost").member
     flags, left = member[3] | _HAS_COMMENT, size - whole - len(member) - 1
     with path.open("ab") as file:
         if left >= 0:

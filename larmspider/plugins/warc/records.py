@@ -3,9 +3,9 @@ r"""Records of WARC/1.1 (ISO 28500:2017), each a gzip member of its own, and lin
     for record in page_records(page, original=None):      # response, request, metadata
         file.write(record.member)
 
-A body is written as it is stored: decoded. So the head of its response has the true length, and
-what it said about the coded one as X-Archive-Orig-Content-Encoding, -Transfer-Encoding and
--Content-Length. Nothing is written that may hold credentials: no cookie, no Authorization, no
+A body is written as it is stored: decoded. The head of its response therefore has the true length.
+The original values for the coded body are in X-Archive-Orig-Content-Encoding, -Transfer-Encoding
+and -Content-Length. No field that may hold credentials is written: no cookie, no Authorization, no
 header whose name speaks of a token, a session or a password, none of LARM_SITES_FILE, no user name
 or password in a URL.
 """
@@ -59,9 +59,9 @@ _HOPS = {ORDINARY: "L a/@href", FRAME: "E iframe/@src", REDIRECT: "R Location:"}
 
 
 class Record(NamedTuple):
-    """``member`` is the record, compressed; of one with a ``body_file`` it is what comes before
-    that, as it is, and `pieces` are the record. ``payload``: "sha1:" and the digest in base32, of a
-    record that a CDXJ has a line for; "" for others. ``fields`` are those of that line."""
+    """``member`` is the compressed record. With a ``body_file``, it is the uncompressed part before
+    the body, and `pieces` are the record. ``payload``: "sha1:" and the digest in base32, if a CDXJ
+    has a line for the record, else "". ``fields`` are the fields of that line."""
 
     member: bytes
     url: str = ""
@@ -200,7 +200,7 @@ def _member(
     block: bytes,
     file_bytes: int = 0,
 ) -> bytes:
-    """Of a record whose block goes on with so many bytes of a file, what comes before these."""
+    """The part of a record before the ``file_bytes`` bytes of a file that end its block."""
     head = [
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {own}\r\nWARC-Date: {date}\r\n",
         *(f"{name}: {value}\r\n" for name, value in fields),

@@ -1,5 +1,5 @@
 """`scrapy import`, and WARC files as seeds: the pages of archives go through filters, extraction
-and stores as if they were fetched now; the time of each is that of its capture."""
+and stores as if they were fetched now, but with the times of their captures."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ SETTINGS: dict[str, Any] = {
     "LARM_RETRY_AFTER_MAX_SECS": 0.01,
     "LARM_HOST_MAX_FAILURES": 1_000_000_000,
 }
-"""Nobody is asked, so nobody is waited for."""
+"""No server is asked, so none is waited for."""
 FOLLOW = "larmspider.middlewares.follow.FollowMiddleware"
 
 
 class ArchiveSpider(IntranetSpider):
-    """Its seeds are a page of each host, so that these are the scope unless there is another one;
-    no link is followed. The crawl that it makes is one of the intranet spider."""
+    """The seeds are one page of each host, so that these hosts are the scope by default. No link is
+    followed. The resulting crawl is a crawl of the intranet spider."""
 
     name = ""  # no spider of `scrapy list`
     asks_sources = False
     may_resume = False
-    """Whether it goes on with a crawl that had other seeds."""
+    """Whether it may continue a crawl with other seeds."""
     archive: Archive
 
     def __init__(self, **kwargs: Any) -> None:

@@ -75,7 +75,7 @@ def _urls_of(found: Findings, path: Path) -> dict[int, str]:
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError:
-        found.add(path, "is gone", mend="a tool that indexes WARC files makes it anew")
+        found.add(path, "is gone", mend="a tool that indexes WARC files restores it")
         return urls
     for number, line in enumerate(lines, 1):
         try:
@@ -83,7 +83,7 @@ def _urls_of(found: Findings, path: Path) -> dict[int, str]:
             urls[int(fields["offset"])] = str(fields["url"])
         except (ValueError, KeyError, IndexError, TypeError):
             if line.endswith(b"\n"):
-                mend = "a tool that indexes WARC files makes it anew"
+                mend = "a tool that indexes WARC files restores it"
                 found.add(path, f"line {number} is no record", mend=mend)
     return urls
 

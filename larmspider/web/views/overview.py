@@ -15,7 +15,7 @@ from larmspider.web.render import Templates, curve, times, when
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 ROWS = 12
-"""Of each small table."""
+"""Rows of each small table."""
 
 
 def overview(request: WebRequest) -> WebResponse:

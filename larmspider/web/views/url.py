@@ -1,5 +1,5 @@
-"""/url?u=...: why is this page in the crawl, or why not, and its history; /copy: what is stored
-of it; /diff: what changed from one version to the next."""
+"""/url?u=...: why is this page in the crawl, or why not, and its history; /copy: its stored copy;
+/diff: the changes from one version to the next."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _text_of(request: WebRequest, page: StoredPage) -> str:
 
 
 def diff(request: WebRequest) -> WebResponse:
-    """What changed in a page's text from the version before ``at`` to that."""
+    """The changes in a page's text from the version before ``at`` to version ``at``."""
     asked, page = _stored(request)
     crawl, at, versions = request.source.crawl, request.text("at"), plugin.load(_VERSIONS)
     within = crawl.within(SEARCH_SECS)
