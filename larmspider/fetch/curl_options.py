@@ -87,7 +87,7 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
         curl.setopt(pycurl.NOBODY, 1)
         return
     if method not in _SAFE:
-        # libcurl repeats by itself what a kept connection does not answer
+        # libcurl repeats a request by itself if a kept connection does not answer
         curl.setopt(pycurl.FRESH_CONNECT, 1)
     if body or method in _WITH_BODY:
         curl.setopt(pycurl.POST, 1)
@@ -99,8 +99,8 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
 
 def header_lines(request: Request, *, decode: bool) -> list[bytes]:
     """Lines for HTTPHEADER: ``Name:`` turns off libcurl's own header, ``Name;`` has an empty value.
-    Raises BadUrl for a line break inside a header and a name that is no token. The list is that of
-    other requests, too."""
+    Raises BadUrl for a line break inside a header and a name that is no token. Requests share the
+    returned list."""
     headers = tuple([(name, tuple(values)) for name, values in dict.items(request.headers)])
     if WITHOUT_SECRETS in request.meta:
         headers = tuple([one for one in headers if one[0] not in _SECRET])

@@ -5,10 +5,10 @@
     found = await cache.look_up("wiki")    # Resolution(addresses=("10.0.0.7",))
     cache.known("wiki")                    # the same, for ttl seconds
 
-The system's resolver (getaddrinfo: hosts file, nsswitch.conf) may be silent for half a minute.
-libcurl asks it in 20 threads, while each name holds a slot: behind 60 silent names none of 30 good
-ones was fetched in 22 s; here all are in 3 s (tests/hostile/test_cases.py). The threads are
-daemons, unlike those of an executor, so that a silent resolver does not hold up a stop.
+The system's resolver (getaddrinfo: hosts file, nsswitch.conf) may be silent for 30 s. libcurl asks
+it in 20 threads, while each name holds a slot: behind 60 silent names none of 30 good names was
+fetched in 22 s; here all are in 3 s (tests/hostile/test_cases.py). The threads are daemons, unlike
+the threads of an executor, so that a silent resolver does not delay a stop.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ SLOW_SECS = 0.5
 FAILED_SECS = 3.0
 """A name without an address is looked up again after this: less than the wait before a retry."""
 STALE_SECS = 86_400.0
-"""How long an address can serve while nobody answers (RFC 8767 5)."""
+"""Seconds for which an address can serve while no resolver answers (RFC 8767 5)."""
 STALE_AGAIN_SECS = 30.0
-"""Until the next look-up of a name that is served a stale address."""
+"""Seconds until the next look-up of a name with a stale address."""
 MAX_NAMES = 16_384
 _STACK_BYTES = 512 * 1024
 
@@ -154,7 +154,7 @@ class DnsCache:
         return entry.resolution if entry is not None and self._clock() < entry.fresh_until else None
 
     def look_up(self, name: str) -> asyncio.Future[Resolution]:
-        """Look ``name`` up anew; one look-up serves all who wait for it, so shield what you await.
+        """Look ``name`` up again; one look-up serves all waiting callers, so shield what you await.
 
         Ends after ``patience``, or after ``slow`` where a stale address can serve.
         """

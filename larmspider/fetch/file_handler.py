@@ -6,10 +6,10 @@
     403   outside of the roots, no file or folder (a device, a pipe), or not allowed by the system
     404   no such file
 
-Files are read in threads of their own: a file server that hangs holds up neither the crawl nor its
-stop. A root that is not there, or empty, is a share that is not mounted: that fails as a host that
-cannot be reached does, so that no page counts as gone. What a folder lists are regular files and
-folders; a folder that is one of those it lies in (a bind mount) is left out, so a walk always ends.
+Files are read in threads of their own: a hanging file server delays neither the crawl nor its stop.
+A missing or empty root is a share that is not mounted: the fetch fails as for a host that cannot be
+reached, so that no page counts as gone. A folder lists its regular files and folders. A folder that
+contains itself (a bind mount) is left out, so a walk always ends.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ _CONDITIONS = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
 
 
 class FileReader:
-    """What a request for a file is answered with; for any thread."""
+    """Answers requests for files, in any thread."""
 
     def __init__(self, roots: FileRoots, limits: Limits) -> None:
         self.roots, self.limits = roots, limits

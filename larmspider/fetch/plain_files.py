@@ -1,4 +1,4 @@
-"""Plain files of a folder that somebody else has made: no link in it leads out of it.
+"""Plain files of an untrusted folder: no link in it leads out of it.
 
     folder = PlainFolder(Path("mirror/"))
     for found in folder.walk(b"wiki.example"):
@@ -104,8 +104,8 @@ class PlainFolder:
                 yield found if names <= len(same) else Found(found.path, why=LINKED)
 
     def open(self, path: bytes, expected: os.stat_result | None = None) -> IO[bytes]:
-        """A plain file, that of ``expected`` if given, else one with a single name. Raises OSError,
-        NotPlainError."""
+        """Open a plain file: the file of ``expected`` if given, else a file with a single name.
+        Raises OSError, NotPlainError."""
         folder, name = self._parent(path)
         try:
             looked = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -170,7 +170,7 @@ def why_not_plain(found: os.stat_result) -> str:
 
 
 def is_same(found: os.stat_result, expected: os.stat_result) -> bool:
-    """Whether both are one file that nobody has written to in between."""
+    """Whether both are the same file, and it was not written to in between."""
     return (*_identity(found), found.st_size, found.st_mtime_ns) == (
         *_identity(expected), expected.st_size, expected.st_mtime_ns,
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""What one host needs that others do not: credentials, certificates, a proxy, headers, cookies.
+"""The settings of one host: credentials, certificates, a proxy, headers, cookies.
 
-Values only: lookup.py reads them and finds those of a URL, curl.py hands them to libcurl. No repr()
-shows a secret.
+Values only: lookup.py reads them and finds the settings of a URL, curl.py hands them to libcurl. No
+repr() shows a secret.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class SiteOptions:
         return any(value is not None for value in tls)
 
     def or_else(self, other: SiteOptions) -> SiteOptions:
-        """These, and those of ``other`` that are not set here."""
+        """These options; missing ones come from ``other``."""
         names = (option.name for option in fields(SiteOptions))
         return SiteOptions(
             **{
@@ -193,8 +193,8 @@ class SiteOptions:
 class SiteRule:
     """One [[site]] of the file. ``where`` names it for people: "sites.toml [[site]] 2 (wiki)".
 
-    ``schemes`` are those of patterns that name none. ``problems``: secrets and files that are not
-    there or cannot be used, each as the text of an error; only who fetches needs them.
+    ``schemes`` are for patterns that name none. ``problems``: missing or unusable secrets and
+    files, each as the text of an error; only processes that fetch need them.
     """
 
     where: str
@@ -213,8 +213,8 @@ class SiteRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """What applies to all URLs of one ``origin``, (scheme, host, port): each option by the first
-    rule that matches and sets it. One object an origin: compare with ``is``."""
+    """The settings for all URLs of one ``origin``, (scheme, host, port): each option comes from the
+    first rule that matches and sets it. One object an origin: compare with ``is``."""
 
     origin: tuple[str, str, int]
     options: SiteOptions
