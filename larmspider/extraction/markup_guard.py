@@ -203,8 +203,8 @@ def _has_long_tags(markup: bytes) -> bool:
 def _may_have_long_tags(markup: bytes) -> bool:
     """False: no tag has _LONG_TAG_BYTES, and each ends at its first ">".
 
-    A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">". Such a stretch
-    covers a block of half its length that begins at a multiple of this half."""
+    A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">". The stretch covers
+    a block of half its length that begins at a multiple of this half."""
     stretch = _LONG_TAG_BYTES // 2
     if _MAY_HAVE_QUOTED_END.may_find(markup) and _QUOTED_END.search(markup):
         return True
