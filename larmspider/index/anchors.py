@@ -1,7 +1,7 @@
-"""Anchor texts: what other pages call a page, often in better words than its own.
+"""Anchor texts: the names that other pages give a page, often in better words than its own.
 
-They come before and after the page itself is indexed, so they are kept in an LMDB table beside the
-index, by target::
+They come before and after the page itself is indexed. An LMDB table beside the index keeps them by
+target::
 
     anchors.add("http://wiki.example/", {("http://wiki.example/vpn", "remote access"), ...})
     anchors.flush()
@@ -66,7 +66,7 @@ LEAST_WASTE = 1 << 20
 MOST_COPIED = 1 << 30
 """Used bytes up to which a table is rewritten: more would delay the end of a crawl by 10 s."""
 _ANEW = "anew"
-_PAGES_AT_ONCE = 1_000  # whose texts are taken out in one transaction
+_PAGES_AT_ONCE = 1_000  # pages whose texts are removed in one transaction
 
 _COUNT = struct.Struct("<I")
 _ID, _TARGET = 12, 8
@@ -93,7 +93,7 @@ class AnchorTable:
         """Open or create the table; its limit ``map_bytes`` doubles as needed. Raises
         CrawlDirError."""
         make_folder(directory)
-        shutil.rmtree(directory / _ANEW, ignore_errors=True)  # of a process that was killed
+        shutil.rmtree(directory / _ANEW, ignore_errors=True)  # left by a killed process
         try:
             # metasync stays on: the frontier counts as stored what the last commit has
             self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=6)
@@ -122,8 +122,8 @@ class AnchorTable:
         """Indexed pages that have lost their last link text. The reader of this list empties it."""
 
     def add(self, page: str, links: Collection[tuple[str, str]]) -> None:
-        """Take in (canonical target, anchor text) of a page's links to other pages, in place of
-        those that it had; `flush` writes them, each once."""
+        """Take in (canonical target, anchor text) of a page's links to other pages. They replace
+        its earlier links; `flush` writes them, each once."""
         written = _written(links)
         with self._lock:
             self._waiting[page] = written
@@ -139,9 +139,9 @@ class AnchorTable:
     ) -> None:
         """Write what waits in one transaction, keys in order.
 
-        ``indexed`` has the documents indexed since the last one (canonical URL: copies of anchor
-        texts) or removed (None): with the texts that were flushed before, or as they ``stood``.
-        Raises CrawlDirError where the disk refuses; what waits stays for the next flush.
+        ``indexed`` has the documents that were indexed since the last flush (canonical URL: copies
+        of anchor texts) or removed (None), with the texts of the flush before, or as they
+        ``stood``. Raises CrawlDirError if the disk refuses; the texts wait for the next flush.
         """
         with self._lock:
             waiting, self._waiting = self._waiting, {}
@@ -347,13 +347,13 @@ class AnchorTable:
         names: Callable[[], Iterable[str]] = tuple,
         stop: Callable[[], bool] = lambda: False,
     ) -> int:
-        """Take out the texts that pages which not everybody may see have given to pages of others;
-        return how many pages gave some.
+        """Remove the texts that restricted pages have given to pages of other hosts; return the
+        number of pages that gave some.
 
-        ``pages`` are URL and exact form of all pages with links, several times where they were
-        stored so. A page that is not among them is known by its exact form, if it is one of
-        ``names``; the texts of a page that nothing names are taken out. Ends early once ``stop``
-        says so.
+        ``pages`` are URL and exact form of all pages with links, several times if they were
+        stored several times. A page that is not among them is known by its exact form, if it is one
+        of ``names``; the texts of an unknown page are removed. Ends early once ``stop`` returns
+        True.
         """
         known, done, hidden = array("Q"), 0, list[tuple[bytes, str]]()
         for url, name in pages:
@@ -379,8 +379,8 @@ class AnchorTable:
         return done
 
     def _pages_beside(self, known: array[int]) -> set[bytes]:
-        """The keys of pages that are none of these."""
-        import numpy as np  # 0.1 s, for a table with hosts that have become restricted
+        """The keys of pages that are not in ``known``."""
+        import numpy as np  # 0.1 s; only for a table with newly restricted hosts
 
         own = array("Q")
         with self._env.begin() as txn, txn.cursor(self._pages) as cursor:
@@ -541,7 +541,7 @@ class _Head:
 
 @dataclass(slots=True)
 class _Content:
-    """All of a table: pages by pair, texts by pair, URLs by target, and what each page gave."""
+    """The whole content of a table: pages by pair, texts by pair, URLs by target, pairs by page."""
 
     counts: Counter[bytes]
     texts: Mapping[bytes, bytes]

@@ -51,7 +51,7 @@ def blocks(likeness: int) -> list[str]:
 
 
 def like(likeness: int) -> list[str]:
-    """The terms of which a copy has one at least."""
+    """Terms of the likeness. Each copy has at least one of them."""
     parts = [(mark, likeness >> place & 0xFFFF) for mark, place in _PLACES]
     return blocks(likeness) + [
         f"{mark}{part ^ bit:04x}" for mark, part in parts[:_LOOKED_AT] for bit in _ONE_BIT

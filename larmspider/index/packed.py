@@ -60,14 +60,14 @@ REMEMBERED_BYTES = 5_000_000
 page that takes more than an eighth of them is not remembered."""
 _BEGINNING_BYTES = 131_072  # hold the beginning of most pages; the others need twice this
 _LONG_BYTES = 400_000
-_ENTRY = 250  # bytes of a page beside its own: two dicts have it when they are full
+_ENTRY = 250  # bytes of a remembered page beside its fields: its place in two full dicts
 _SECTION = 240  # bytes of a section at least: a tuple, a number, two strings without characters
 _NUMBER = 32  # bytes of a number, at most
 _BUFFER = 16_384
 """Bytes of msgpack's buffer, in place of 256 KB that malloc returns to the system each time."""
 _NAME = "pages-{}.zdict"
 _TEXT = "body"
-_WHOLE = "whole"  # beside the fields of a page with the beginning of its text: gives all of it
+_WHOLE = "whole"  # a key beside the fields of a page with the beginning of its text: gives the rest
 _LONG_STRING = 0xDB  # msgpack's, with a length of four bytes
 _WITHOUT_PAGES = ("text/html", "application/xhtml+xml")
 
@@ -118,9 +118,9 @@ class PackedPages:
         self._use(dictionary)
 
     def unpack(self, packed: bytes, *, beginning: bool = False) -> dict[str, Any]:
-        """Raises ValueError for what cannot be read. ``beginning``, for a search: of a long text
-        without pages `BEGINNING_CHARS` are enough, `text_of` has more; pages that were looked at
-        last are remembered."""
+        """The fields of a page. Raises ValueError if they cannot be read. ``beginning``, for a
+        search: `BEGINNING_CHARS` of a long text without pages are enough, `text_of` has more; the
+        latest pages are remembered."""
         if not beginning:
             return self._unpacked(packed)
         found = self._remembered.get(packed)

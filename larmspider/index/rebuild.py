@@ -1,7 +1,7 @@
 """Builds a new index beside the old one, and swaps it in by rename.
 
     rebuild(Path("crawl/index"), reextracted(...))     # from the stored pages (reextract.py)
-    rebuild(Path("crawl/index"))                       # from what the old index has stored
+    rebuild(Path("crawl/index"))                       # from the stored fields of the old index
 
 Link texts are taken over if the old index has this format. A killed rebuild starts again; `finish`
 repairs a crash between the renames.
@@ -125,7 +125,7 @@ def rebuild(
 
 
 def finish(directory: Path) -> None:
-    """Swap a complete new index in, and delete one that is not complete. Raises CrawlDirError."""
+    """Swap in a complete new index, and delete an incomplete one. Raises CrawlDirError."""
     draft, old = files_of(directory)
     try:
         if (draft / _COMPLETE).exists() and _is_newer(draft, directory):
@@ -150,7 +150,7 @@ def _swap(directory: Path) -> None:
 
 
 def _is_newer(draft: Path, directory: Path) -> bool:
-    """Whether ``draft`` was made of the index in ``directory`` as it is: nothing was committed
+    """Whether ``draft`` was made from the present index in ``directory``: nothing was committed
     there since."""
     if not (directory / META_NAME).exists():
         return True
@@ -187,6 +187,6 @@ def stored_documents(directory: Path) -> tuple[int, Documents]:
                 page = IndexedPage.of(stored_fields(searcher.doc(address), packed))
                 if page.key not in waiting and page.container not in waiting:
                     yield page.key, page
-        yield from waiting.items()  # None: is to be removed
+        yield from waiting.items()  # None: a removal
 
     return total + len(waiting), documents()

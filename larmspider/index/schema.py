@@ -72,7 +72,7 @@ REST_LIMIT = 100_000
 LONGEST_SENTENCE = 200
 """Characters of a first sentence that stands for a description."""
 PAGE_BREAK = "\f"
-"""Between two pages of a text that has them."""
+"""Stands between two pages of a text with pages."""
 
 MAX_LABEL = 60
 """Characters of a link text that is found as a whole."""
@@ -107,7 +107,7 @@ _FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
 _CLOCKS_DIFFER_SECS = 86_400.0
 
 SEARCHED = ("title", "description", "body", "rest")
-"""Texts that are kept as they were, beside the words that they are searched by."""
+"""Texts that are stored unchanged, beside the words for searching."""
 _PAGE = "page"
 _VALUE_MARK = "="
 _SHOWN = "\t"  # no label has one
@@ -122,10 +122,10 @@ _SPACELESS = re.compile(
 """Scripts without spaces, by their blocks: there each character is a word, and a run of them a
 phrase."""
 _SPACELESS_BYTES = (0xE0, 0xE1, *range(0xE3, 0xEA), 0xEF, 0xF0)
-"""With which they begin in UTF-8; quotes and dashes begin with 0xE2."""
+"""First bytes of these scripts in UTF-8; quotes and dashes begin with 0xE2."""
 
 _SEARCHED_AS_KEPT = ("key", "host", "container", "author", "mime", "language", "likeness")
-"""Fields of a document that have what is kept of the page."""
+"""Fields of a document that equal stored fields of the page."""
 
 OTHER = "other"
 
@@ -223,7 +223,7 @@ def stemmed_analyzer(stemmer: str) -> tantivy.TextAnalyzer:
 
 
 def register_analyzers(index: tantivy.Index, stemmer: str) -> None:
-    """For each index that is opened: Tantivy stores only the names of analyzers."""
+    """Register the analyzers of each opened index: Tantivy stores only their names."""
     index.register_tokenizer(_STEMMED, stemmed_analyzer(stemmer))
     index.register_tokenizer(_EXACT, _exact_words())
 
@@ -235,7 +235,7 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("host", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
-    # of a part: the key of the document that holds it
+    # for a part: the key of the document that holds it
     builder.add_text_field("container", tokenizer_name="raw", index_option="basic")
     # facets
     builder.add_text_field("kind", fast=True, tokenizer_name="raw", index_option="basic")
@@ -248,7 +248,7 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("parts", tokenizer_name="whitespace", index_option="basic")
     # words, exact
     builder.add_text_field("exact", tokenizer_name=_EXACT)
-    # what stands around the main text
+    # the text around the main text
     builder.add_text_field("rest", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
     # one token each, in lower case: texts of links as a whole; flags, operators, key chords
@@ -258,13 +258,13 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("author", tokenizer_name=_EXACT)
     builder.add_text_field("mime", tokenizer_name=_EXACT)
     builder.add_text_field("language", tokenizer_name=_EXACT)
-    # what is kept of the page (page.py)
+    # the stored fields of the page (page.py)
     builder.add_bytes_field(_PAGE, stored=True)
-    # by which copies are found (copies.py)
+    # for finding copies (copies.py)
     builder.add_integer_field("likeness", fast=True)
     builder.add_text_field("blocks", tokenizer_name="raw", index_option="basic")
-    # own fields: values by name, with a mark before each, lest it be taken for a date; and what
-    # they are found by: "room", "room=4.12"
+    # own fields: values by name, with a mark before each, so that none is taken for a date; and the
+    # words that find them: "room", "room=4.12"
     builder.add_json_field("own", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("own_words", tokenizer_name="raw", index_option="basic")
     # values

@@ -18,13 +18,13 @@ LONG_TEXT = 1_500
 _WHOLE_HEADING = 118
 """Characters of a heading that has not been cut off."""
 _END = 1 << 62
-"""Behind any text."""
+"""A place behind any text."""
 
 
 def kept_sections(
     text: str, spans: Sequence[tuple[int, int]], sections: Iterable[Sequence[Any]]
 ) -> list[tuple[int, str, str]]:
-    """The sections of ``text`` in what is left of it without ``spans``, stripped. Both in order."""
+    """The sections of ``text`` after removing ``spans`` and stripping. Both in order."""
     first = 0  # character that is left
     for start, end in spans:
         if start > first:
@@ -45,9 +45,9 @@ def kept_sections(
 
 
 def breaks_of(text: str, sections: Iterable[Sequence[Any]]) -> list[int]:
-    """Twice the places of the spaces before and behind the headings of ``text``, and one more where
-    a heading ends, in order. A heading that does not stand at its place has none, one that may have
-    been cut off none behind it."""
+    """The places of the spaces before and behind the headings of ``text``, in order: each place
+    times two, plus one behind a heading. A heading that is not at its place has none. A heading
+    that may have been cut off has none behind it."""
     breaks = dict[int, int]()
     for at, _, heading in sections:
         if text.startswith(heading, at):
@@ -60,7 +60,7 @@ def breaks_of(text: str, sections: Iterable[Sequence[Any]]) -> list[int]:
 
 
 def kept_breaks(text: str, spans: Sequence[tuple[int, int]], breaks: Iterable[int]) -> list[int]:
-    """The breaks of ``text`` in what is left of it, as `kept_sections`."""
+    """The breaks of ``text`` after removing ``spans``, as in `kept_sections`."""
     kept = kept_sections(text, spans, [(at // 2, "", "x" * (at % 2)) for at in breaks])
     return [2 * at + len(ends) for at, _, ends in kept if at]
 

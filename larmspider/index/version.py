@@ -40,7 +40,7 @@ def is_readable(directory: Path) -> bool:
 
 
 def stemmer_of(directory: Path) -> str | None:
-    """The stemmer of an index; None where there is none, or its record cannot be read."""
+    """The stemmer of an index; None without an index, or if its record cannot be read."""
     stemmer = _meta(directory).get("stemmer")
     return stemmer if stemmer in STEMMERS else None
 
@@ -80,7 +80,7 @@ def open_index(directory: Path) -> tuple[tantivy.Index, str]:
 
 
 def create_index(directory: Path, stemmer: str) -> tantivy.Index:
-    """Create the index, or open one that exists with the same ``stemmer``.
+    """Create the index, or open an existing one with the same ``stemmer``.
 
     Raises ConfigError for an unknown stemmer, CrawlDirError for an index that differs.
     """
@@ -98,7 +98,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
                 f"use {written}, or crawl again into an empty directory"
             )
     else:
-        # synced before the index exists, for an index without it is refused
+        # synced before the index exists, because an index without it is refused
         record = {"format": INDEX_FORMAT, "stemmer": stemmer}
         replace_file(meta, json.dumps(record).encode())
     try:

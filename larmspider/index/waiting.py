@@ -7,13 +7,13 @@ once they are `due`::
 
     waiting = WaitingPages(Path("crawl/index"), packed)
     waiting.put("http://wiki.example/", page)
-    waiting.put("http://wiki.example/old", None)     # is to be removed
+    waiting.put("http://wiki.example/old", None)     # a removal
     due = waiting.due(indexed=200)
     waiting.write()                                  # now they outlast the process
     for page in waiting.take(due): ...
     waiting.committed()                              # behind Tantivy's commit
 
-A process that is killed leaves them to the next one. To index one of them twice does no harm.
+A killed process leaves them to the next one. Indexing one of them twice does no harm.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NAME = "waiting-"
 
 
 class WaitingPage(NamedTuple):
-    """A page, None if it is to be removed; ``packed`` are the page and its parts. ``since``: the
+    """A page, None for a removal; ``packed`` are the page and its parts. ``since``: the
     number of the first file that has the page."""
 
     key: str
@@ -77,8 +77,8 @@ class WaitingPages:
         return self._pages.keys()
 
     def put(self, key: str, page: IndexedPage | None, *, urgent: bool = False) -> None:
-        """A page, or None to remove it, in place of what waits under this key, and no longer than
-        that would have waited; ``urgent``: not beyond the next checkpoint."""
+        """Let a page wait, or None to remove it. It replaces the waiting page of this key, and
+        waits no longer than that one would have; ``urgent``: not beyond the next checkpoint."""
         packed = [self._packed.pack(one.fields()) for one in page.documents] if page else []
         before = self._pages.get(key)
         since = before.since if before else self._number + 1
@@ -137,7 +137,7 @@ class WaitingPages:
 
 
 def waiting_in(directory: Path, packed: PackedPages) -> Mapping[str, IndexedPage | None]:
-    """All pages that wait in an index, by key; None: is to be removed. Raises CrawlDirError."""
+    """All pages that wait in an index, by key; None: a removal. Raises CrawlDirError."""
     return {key: waiting.page for key, waiting in _pages_in(directory, packed).items()}
 
 

@@ -23,7 +23,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 WAIT_SECS = 0.008
-"""For terms that are looked through: 4,000 on an idle machine."""
+"""Seconds that a reader waits for the terms: enough for 4,000 terms on an idle machine."""
 LIMITED_WAIT_SECS = 0.05
 """The same limit for a reader who does not see all pages. The search takes twice as long. Titles of
 some pages are no replacement: Tantivy takes them from the first 50 labels of all pages."""
@@ -62,8 +62,8 @@ class Asked:
     pages: Callable[[str], int]
     """Pages with a label that are there and seen."""
     titles: Callable[[], tuple[Iterable[str], bool]]
-    """Labels of some pages, the best-known first, and whether there are others; for a reader who
-    sees all."""
+    """Gives labels of some pages, the best-known first, and whether there are more; for a reader
+    who sees all pages."""
     at_once: bool = False
     """Whether to look through all labels, however long it takes, and to remember none."""
 
@@ -107,7 +107,7 @@ class Labels:
         return _most_first([*found, *(one for one in counted if one[1])])[: asked.limit]
 
     def look_ahead(self, asked: Asked) -> None:
-        """Begin to look through what will be asked for."""
+        """Begin the search for a question that will come."""
         if not asked.at_once:
             self._look(asked)
 
@@ -170,7 +170,7 @@ def _listed(labels: Counted, commit: object = None) -> _Listed:
 def _narrowed(listed: _Listed, asked: Asked) -> _Listed | None:
     """The list of a longer beginning; None where that needs one of its own."""
     found = listed.of(asked.head)
-    # none that is not kept has more pages than one that is
+    # a dropped label never has more pages than a kept one
     enough = listed.complete or len(found.labels) >= min(asked.limit, len(listed.labels))
     return found if enough else None
 

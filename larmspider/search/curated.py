@@ -119,7 +119,7 @@ class CuratedFile(Generic[T]):
 
 
 class Curated:
-    """Both files; None: there is none."""
+    """Both files; None means no file."""
 
     def __init__(self, synonyms: Path | None = None, best_bets: Path | None = None) -> None:
         self.synonyms = CuratedFile[Synonyms](synonyms, parse_synonyms, NO_SYNONYMS)
@@ -127,8 +127,9 @@ class Curated:
 
     @classmethod
     def from_settings(cls, settings: Settings, root: Path | None = None) -> Self:
-        """``root`` has the files that the settings do not name, by default LARM_DIR. Both are read,
-        so that bad lines are logged at the start. Raises ConfigError where a named one is none."""
+        """``root`` has the files that the settings do not name, by default LARM_DIR. Both are read
+        now, so that bad lines are logged at the start. Raises ConfigError if a named file is
+        missing."""
         found = cls(
             _path(settings, "LARM_SYNONYMS_FILE", root, "synonyms.txt"),
             _path(settings, "LARM_BEST_BETS_FILE", root, "best_bets.txt"),
@@ -148,5 +149,5 @@ def _path(settings: Settings, setting: str, root: Path | None, name: str) -> Pat
 
 
 def digest(content: bytes) -> str:
-    """By which a page knows whether a file has changed since it was shown."""
+    """The digest that shows a page whether a file has changed since it was shown."""
     return blake2b(content, digest_size=8).hexdigest()

@@ -1,8 +1,8 @@
-"""Texts as they are looked through: in lower case, Latin and Greek letters without their accents.
+"""Folds texts for searching: lower case, Latin and Greek letters without their accents.
 
     folded("Häuser, ÇA ET LÀ")      # "hauser, ca et la"
 
-Each character keeps its place, so what has no single letter in its place stays ("ß", "æ").
+Each character keeps its place. Letters that would become two stay as they are ("ß", "æ").
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 _ASCII = bytes(range(128))
 _SHORT, _EACH = 5_000, 50  # a text of more than 5,000 characters is sampled: each 50th character
-_OTHERS = 0.03  # bytes of UTF-8 beyond one, for each character, from which on a table is faster
+_OTHERS = 0.03  # extra bytes of UTF-8 for each character, from which on a table is faster
 _CHANGED = 30  # different characters, at most, to replace one after the other
 _TWO_BYTES = 1 << 16
 _CASED = 0x3000

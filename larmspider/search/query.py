@@ -56,7 +56,8 @@ _MAX_VALUE = HOST_LIMIT  # hosts are the longest values
 UNREACHABLE = "unreachable"
 """Filter for pages that were not reached at their last visit (index/unreached.py)."""
 REACH = ("yes", "no", "only")
-"""Its values: such pages are found too, are left out, are found alone."""
+"""Values of unreachable: "yes" also finds such pages, "no" leaves them out, "only" finds no
+others."""
 
 FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "date"}
 """The index's field of each filter, by the filter's name for people."""
@@ -122,7 +123,7 @@ def without_quotes(query: str) -> str:
 
 
 def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> list[Clause]:
-    """The clauses in their order, at least one. ``is_own`` tells whether a name is an own field of
+    """The clauses in their order, at least one. ``is_own`` says whether a name is an own field of
     the index (LARM_FIELDS).
 
     Raises QueryError for a query that is empty or too long, or a field without a value.
@@ -168,7 +169,7 @@ def each_once(clauses: Iterable[Clause]) -> list[Clause]:
 
 
 def _means(text: str) -> bool:
-    """Whether something can be looked for: not so for ``*``."""
+    """Whether a word has anything to look for; ``*`` has not."""
     return any(map(str.isalnum, text)) or bool(signs(text) or operator_sign(text))
 
 
@@ -182,7 +183,7 @@ def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
     if field is None and word[-1] == ":" and match[0].lower().strip("-:") in fields:
         raise QueryError("{field} needs a value right behind the colon", field=match[0])
     if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
-        # two letters may differ in a long word; in a short one that would match anything
+        # two letters may differ in a long word; in a short word that would match anything
         distance = int(fuzzy["distance"] or (1 if len(fuzzy["word"]) <= 5 else 2))
         return Clause(fuzzy["word"], fuzzy=distance, at=at)
     return Clause(word, field, excluded=excluded, at=at)
@@ -225,7 +226,7 @@ class Filters:
         collections: Iterable[str] = (),
         unreachable: str = "",
     ) -> Filters:
-        """Filters as a person typed them. Raises QueryError for one that can match nothing."""
+        """Filters as a person typed them. Raises QueryError for filters that can match nothing."""
         if since is not None and until is not None and since >= until:
             raise QueryError("the dates are the wrong way round: the first is not before the last")
         reach = unreachable.strip().lower()
@@ -306,7 +307,7 @@ class Filters:
                 FieldType.Date,
                 None if self.since is None else datetime.fromtimestamp(self.since, UTC),
                 None if self.until is None else datetime.fromtimestamp(self.until, UTC),
-                include_upper=self.until is None,  # Tantivy wants it so where there is none
+                include_upper=self.until is None,  # Tantivy needs this if there is no upper end
             )
         return {name: Query.const_score_query(query, 0.0) for name, query in found.items()}
 

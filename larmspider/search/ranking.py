@@ -1,13 +1,13 @@
 """How a query finds and orders pages: clauses (query.py) become a Tantivy query.
 
-Any of the words may match (OR), and a page's score is the sum of what each word earns in each view
-of the page, by BM25 and the weights below; then more, where all words match and where neighbours
-in the query are neighbours on the page. ``os.path.join()`` is three neighbours. Phrases and fields
-must match, an excluded word must not.
+Any of the words may match (OR). A page's score is the sum of the scores of each word in each view
+of the page, by BM25 and the weights below. Pages with all words score more, and so do pages on
+which neighbours in the query are neighbours. ``os.path.join()`` is three neighbours. Phrases and
+fields must match, an excluded word must not.
 
-The weights were chosen on the first half of the manuals of benchmarks/manuals.py and judged by the
-other half (`python -m benchmarks.findability`; docs/internals/ has the figures). None is delicate:
-halving or doubling one moved the mean MRR of names by 0.015 at most.
+The weights were tuned on the first half of the manuals of benchmarks/manuals.py and checked on the
+other half (`python -m benchmarks.findability`; docs/internals/ has the figures). No weight is
+delicate: halving or doubling one moved the mean MRR of names by 0.015 at most.
 """
 
 from __future__ import annotations
@@ -86,20 +86,20 @@ _LIKE_CHARS = 20_000  # characters of a page in which its salient words are look
 _UNSTEMMED = ("exact", "anchors", "rest")
 _FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime", "author": "author"}
 SALIENT_WORDS = 20
-"""Words by which more pages like one are searched."""
-_LOOKED_UP = 200  # the most frequent words of a page, among which the salient ones are
+"""Words of a page that the search for similar pages uses."""
+_LOOKED_UP = 200  # the most frequent words of a page, from which the salient ones are chosen
 _SHORTEST = 3  # letters
-_TOO_OFTEN = 0.5  # share of the pages that have a word which says nothing,
+_TOO_OFTEN = 0.5  # share of the pages; a word on more says nothing,
 _REMEMBERED = 10_000  # words whose IDF was looked up
-_FEW_PAGES = 50  # where there are as many as that
+_FEW_PAGES = 50  # unless the index has fewer pages than this
 
 Boost = Callable[[str, Sequence[str]], float]
 """The factor for a word or phrase of a field, over the score in its own index."""
 
 
 class Boosts(NamedTuple):
-    """Factors over what Tantivy ``scored``, and over what was ``counted`` of the same index by what
-    the reader sees; None: 1.0."""
+    """Factors for the scores of one index: for terms ``scored`` by Tantivy, and for terms
+    ``counted`` by what the reader sees; None: 1.0."""
 
     scored: Boost | None = None
     counted: Boost | None = None
@@ -141,8 +141,8 @@ class _Terms(NamedTuple):
 
 
 class Ranking:
-    """Builds queries for an index with this schema; ``boosts`` for one of several, and for a reader
-    who does not see all pages."""
+    """Builds queries for an index with this schema. ``boosts`` are for an index that is one of
+    several, and for a reader who does not see all pages."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Ranking:
         link_texts: bool = True,
         unreached: Callable[[], Query | None] = lambda: None,
     ) -> None:
-        """Without ``link_texts`` nothing is found or ranked by texts of links. ``unreached`` gives
+        """Without ``link_texts`` texts of links neither find nor rank pages. ``unreached`` gives
         all pages that were not reached at their last visit."""
         self._unreached = unreached
         self._schema = schema
@@ -432,9 +432,9 @@ class Ranking:
     def _word(
         self, clause: Clause, weight: float = 1.0, *, has_parts: bool = False
     ) -> tuple[list[Query], list[Query]]:
-        """The queries for a word and its forms in each field, times ``weight``, and the queries for
-        what its pages earn beside. ``has_parts``: the search looks for the parts anyway. The first
-        list is empty for a text without a letter."""
+        """The queries for a word and its forms in each field, times ``weight``; empty for a text
+        without a letter. And the queries that add to the scores of the found pages. ``has_parts``:
+        the search looks for the parts anyway."""
         exact = self._exact.analyze(clause.text)
         typed = signs(clause.text)
         if clause.fuzzy and exact:
@@ -520,7 +520,7 @@ class Ranking:
         return Query.boost_query(self._plain_term(field, token), 0.0)
 
     def _forms(self, word: str, fields: Sequence[str], share: float) -> Iterator[Query]:
-        """Other forms of a word, each as rare as all of them together."""
+        """Other forms of a word; each counts as rare as all of them together."""
         forms, searcher = self._stems.forms(word, fields[0]), self._stems.searcher
         if not forms or searcher is None:
             return
@@ -550,8 +550,8 @@ class Ranking:
         return searcher.num_docs if searcher else 1
 
     def _required(self, clause: Clause) -> Query | None:
-        """For phrases, fields and excluded words: the clause's words side by side, in this
-        order."""
+        """The query for a phrase, a field or an excluded word: the clause's words side by side, in
+        this order."""
         if clause.field == UNREACHABLE:
             return by_reach(clause.text.lower(), self._unreached())
         if clause.field == "host":
@@ -619,8 +619,8 @@ def _boosted(query: Query, boost: Boost | None, field: str, tokens: Sequence[str
 def _in_parts(
     words: Sequence[_Terms], beside: Sequence[Query], matching: Query, every: Query
 ) -> Built:
-    """For an index of `MANY_PAGES`, which is not asked for all pages at once. Tantivy adds up terms
-    of a union by themselves much faster than with phrases among them."""
+    """The queries for an index of `MANY_PAGES`, which does not search all pages at once. Tantivy
+    adds up a union of terms much faster without phrases in it."""
     ranked, behind = _with([matching], beside), None
     telling = [query for each in words if each.telling for query in each.earned]
     others = [query for each in words if not each.telling for query in each.earned]
@@ -648,7 +648,7 @@ def _with(required: Sequence[Query], beside: Sequence[Query]) -> Query:
 
 
 def _any(queries: Sequence[Query]) -> Query:
-    """At least one of the queries; the scores add up."""
+    """Matches at least one of the queries; the scores add up."""
     if len(queries) == 1:
         return queries[0]
     return Query.boolean_query([(Occur.Should, query) for query in queries])
@@ -661,9 +661,9 @@ def _every(queries: Sequence[Query]) -> Query:
 def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: int) -> list[str]:
     """The words that tell a page from the others, by tf-idf, best first.
 
-    ``words`` are all of the page's, ``frequency`` says how many of the ``pages`` have a word. One
-    that only this page has is left out. (Tantivy's more_like_this panics once a page was indexed
-    again, for it counts deleted pages in one place and not in another: 0.27.0, "57 >= 67" in
+    ``words`` are all words of the page; ``frequency`` says how many of the ``pages`` have a word. A
+    word of this page alone is left out. (Tantivy's more_like_this panics once a page was indexed
+    again, because it counts deleted pages in one place and not in another: 0.27.0, "57 >= 67" in
     bm25.rs.)
     """
     counted = Counter(word for word in words if len(word) >= _SHORTEST and not word.isdigit())
@@ -676,8 +676,8 @@ def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: 
 
 
 class Statistics(NamedTuple):
-    """An index by which Tantivy scores, and how many ``pages`` it counts; ``seen`` is what a reader
-    sees of it who does not see all."""
+    """An index that Tantivy scores by, and the number of ``pages`` that it counts; ``seen`` is the
+    visible part for a reader who does not see all."""
 
     searcher: tantivy.Searcher
     pages: int
@@ -711,9 +711,9 @@ class GlobalIdf:
     not compare, unless each index's query is boosted, word by word, by global IDF / own IDF. One
     difference remains: each index takes the average length of a page from its own pages.
 
-    Tantivy's own IDF counts all pages of an index. For a reader who sees some of them, also of a
-    single index, the global IDF counts these alone, so that no order of hits tells how many hidden
-    pages have a word.
+    Tantivy's own IDF counts all pages of an index. For a reader who sees only some of them, even of
+    a single index, the global IDF counts the visible pages alone, so that no order of hits reveals
+    how many hidden pages have a word.
     """
 
     def __init__(self, indexes: Sequence[Statistics]) -> None:
@@ -724,7 +724,7 @@ class GlobalIdf:
         self._idf_of = tantivys_idf if limited else idf
 
     def boosts(self, number: int) -> Boosts:
-        """For queries to one index. The IDF of a phrase is the sum over its words."""
+        """The boosts for queries to one index. The IDF of a phrase is the sum over its words."""
         one = self._indexes[number]
         scored = self._boost(one.searcher, one.pages)
         if one.seen is None:

@@ -1,8 +1,8 @@
-"""The first hits once more, by what only their texts tell: what a query is about as a whole.
+"""Reranks the first hits by the query as a whole, which only their texts can match.
 
-BM25 adds up words wherever they stand, and takes a long page for a worse one. The score of the
-first `LOOKED_AT` hits is multiplied by what their title, the headings of their sections and their
-best passage have of the query's words, and by their length::
+BM25 adds up words wherever they stand, and prefers short pages. The score of the first `LOOKED_AT`
+hits is multiplied by a factor: how much of the query their title, the headings of their sections
+and their best passage have, and how long they are::
 
     reranker = Reranker({"reset": 5.1, "password": 3.2}, Stems("english"), said_by_all)
     reranker.factor({"title": "Accounts", "body": "...", "sections": [(9, "", "Reset passwords")]})
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from larmspider.index.stems import Stems
 
 LOOKED_AT = 10
-"""Hits that are reranked: a first page. 12 would gain 0.0008 of MRR, 60 would gain 0.002; each hit
-costs as much as the one before."""
+"""Hits that are reranked: a first page. 12 would gain 0.0008 of MRR, 60 would gain 0.002. Each hit
+costs the same."""
 NAMED_WEIGHT = 0.4
 """Weight of the F1 of the title or the best heading."""
 COVERED_WEIGHT = 0.2
@@ -229,7 +229,7 @@ def section_called(name: str, sections: Sequence[Sequence[Any]]) -> int | None:
 
 
 def _stems_of(word: str, stems: Stems) -> list[str]:
-    """Also of the word as folded texts have it."""
+    """The stems of a word, and of its folded form."""
     found = stems.analyze(word)
     return found if word.isascii() else [*found, *stems.analyze(folded(word))]
 

@@ -124,7 +124,7 @@ class Snippet:
         return self._joined("<b>", "</b>", escape)
 
     def marked(self, before: str, after: str, written: Callable[[str], str] = str) -> str:
-        """As text, with marks around the words of the query; ``written`` changes what is between
+        """The text with marks around the words of the query; ``written`` changes the text between
         the marks."""
         return self._joined(before, after, written)
 
@@ -162,7 +162,7 @@ class Sought:
     name      the only word that matters
     synonyms  one word in a passage counts more than all of these; several words are marked if they
               stand side by side
-    fuzzy     words, and by how many letters at most others may differ that are as good
+    fuzzy     words, and the number of letters by which an equally good word may differ
     """
 
     words: Sequence[str] = ()
@@ -237,8 +237,8 @@ class SnippetMaker:
         breaks: Breaks = NO_BREAKS,
     ) -> Snippet:
         """The best passage of the body, or the description, or the beginning of the body: whole
-        sentences, as far as they are not too long. ``stored`` is the page, if the body is all of
-        its text: what the second look has found there is not looked for again."""
+        sentences, unless they are too long. ``stored`` is the page, if the body is all of its text:
+        then places that the reranker has found are not looked for again."""
         page, others = 0, tuple[int, ...]()
         if PAGE_BREAK in body:
             page, body, others = self._best_page(body)
@@ -280,7 +280,7 @@ class SnippetMaker:
         return asked
 
     def not_in(self, lower: str) -> list[str]:
-        """Those words that matter which a folded text has not, as their forms begin."""
+        """The words that matter and are missing in a folded text, as beginnings of their forms."""
         missing = [word for word in self._wanted_beginnings if word not in lower]
         return missing + [flag.text for flag in self.flags if flag.find(lower) < 0]
 
@@ -357,8 +357,8 @@ class SnippetMaker:
         return sorted(marked)
 
     def _flag(self, body: str, lower: str) -> tuple[int, int] | None:
-        """Where a flag is that has most of the other words around it; rather as it is typed, and
-        not in a line that only lists them."""
+        """The place of the flag that has most of the other words around it; preferably as typed,
+        and not in a line that only lists them."""
         best, most = None, (0, False, False)
         beginnings = [*self._beginnings, *(flag.text for flag in self.flags)]
         for flag in self.flags:
@@ -530,7 +530,7 @@ class _Flag:
         self._whole = re.compile(rf"(?<![\w-]){re.escape(self.text)}(?![\w-])")
 
     def places(self, lower: str) -> Iterator[int]:
-        """In a folded text. `re` alone tries each character of it."""
+        """The places of the sign in a folded text. `re` alone would try each character of it."""
         at = lower.find(self.text)
         while at >= 0:
             if self._whole.match(lower, at):
@@ -547,7 +547,7 @@ class _Flag:
 
 def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
     """The sentences from the place ``first`` to the place ``last``, and further ones while there is
-    room; where one is too long it is cut between two words, and an ellipsis says so."""
+    room. A sentence that is too long is cut between two words, with an ellipsis."""
     low, high = max(0, first - SNIPPET_LENGTH), min(len(body), first + LONGEST + _LEAD)
     ends = [0] if low == 0 else []
     ends += [low + end for end in _ends(breaks.put_into(body[low:high], low))]
@@ -618,7 +618,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     of contents serves for words, phrases and flags that stand nowhere else.
     """
     body, description = stored["body"], stored["description"]
-    if body.startswith(description):  # the index has the first sentence where a page has none
+    if body.startswith(description):  # the index uses the first sentence of a page without one
         description = ""
     places: Sequence[int] = stored.get("breaks", ())
     if core := stored.get("core"):
@@ -651,7 +651,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     if not left or snippet.start < 0:
         return snippet, None
     at = bisect_right(sections, snippet.start, key=lambda section: section[0]) - 1
-    if at < 0 or at == MAX_SECTIONS - 1:  # behind the last one that is kept there may be others
+    if at < 0 or at == MAX_SECTIONS - 1:  # sections behind the last one may have been dropped
         return snippet, None
     return _found(snippet, sections[at])
 
@@ -663,7 +663,7 @@ def _piece(stored: dict[str, Any], text: str, start: int, end: int) -> tuple[str
 
 
 def _late(stored: dict[str, Any], maker: SnippetMaker, words: Sequence[str]) -> Snippet | None:
-    """A passage with one of the words, none of which stands in the beginning of a long text."""
+    """A passage with one of the words, for a long text whose beginning has none of them."""
     if not maker.has_left(stored["size"]):
         return None
     text = text_of(stored, TEXT_LIMIT)
@@ -701,7 +701,7 @@ def _named(
 
 
 def _end_of(sections: Sequence[Sequence[Any]], at: int) -> int:
-    """Where the text of a section ends; what is next to nothing has the next one's, too."""
+    """Where the text of a section ends; a section with next to no text includes the next one."""
     start: int = sections[at][0]
     behind = (section[0] for section in sections[at + 1 :])
     longest = start + _SECTION_CHARS
