@@ -36,7 +36,7 @@ class Waiting:
 
 
 class _Host:
-    """Its bodies that wait, oldest first."""
+    """The waiting bodies of a host, oldest first."""
 
     def __init__(self) -> None:
         self.bodies: dict[Waiting, None] = {}
@@ -63,8 +63,8 @@ class Backlog:
         *,
         begun: bool = False,
     ) -> Waiting:
-        """``begun``: a reader has it already. Else ``give_back`` may be called, at once or until
-        `begin`. ``debt``: what the host has used more than others, as FairQueue has it."""
+        """``begun``: a reader has it already. Otherwise ``give_back`` may be called, at once or
+        until `begin`. ``debt``: the host's excess of used time, as in FairQueue."""
         waiting = Waiting(host, max(size, LEAST_BYTES), give_back, debt, begun)
         self._inside += 1
         if not begun:
@@ -94,8 +94,8 @@ class Backlog:
         return len(self._hosts) == 1 and list(self._hosts[waiting.host].bodies) == [waiting]
 
     def _make_room(self) -> None:
-        """Give back the newest body of the host that has used most, and of several such hosts of
-        the one that has most bytes."""
+        """Give back the newest body of the host that has used most time; among several such hosts,
+        of the one with most bytes."""
 
         def rank(name: str) -> tuple[float, int]:
             waiting = next(reversed(self._hosts[name].bodies))

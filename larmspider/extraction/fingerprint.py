@@ -5,9 +5,9 @@
     mine.differing(other)                     # the numbers that differ; None: more differs
 
     volatile.learn(first, second)             # two fetches of one page in a row
-    same_page(stored, page, volatile)         # whether a page is as its stored body is
-    signature(page, volatile)                 # 8 bytes: without what changes from fetch to fetch
-    link_signature(page, volatile)            # the same of its links, and what else it is found by
+    same_page(stored, page, volatile)         # whether a page equals its stored body
+    signature(page, volatile)                 # 8 bytes: without changes from fetch to fetch
+    link_signature(page, volatile)            # the same of its links and indexed fields
 
     simhash(text)                             # 64 bits; texts that are nearly equal differ in few
 
@@ -21,9 +21,9 @@ letters in both cases, that differed between the two fetches. A volatile word is
 beside it and the number of such words between. It does not count where these words stand before or
 behind it again. All other words count: a price or a telephone number is news.
 
-Words may alternate, too (A/B tests, teasers): words that a fetch has in place of the stored ones,
-and that the next fetch, 2 s later, has no more. Both do not count from then on between the same
-words.
+Words may alternate, too (A/B tests, teasers): a fetch has new words in place of the stored ones,
+and the next fetch, 2 s later, does not have them any more. Neither counts from then on between the
+same words.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ PLACES = (
 )
 """Factors of the words of a row."""
 SHIFTS, MIXED = (32, 29), (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-"""By which a number's bits are mixed, as in MurmurHash3 and SplitMix64."""
+"""Constants that mix a number's bits, as in MurmurHash3 and SplitMix64."""
 _SPACED = bytes([0x20] * (SEPARATOR + 1)) + bytes(range(SEPARATOR + 1, 256))
 _64_BITS = (1 << 64) - 1
 _MAX_WORDS = 20_000
@@ -156,8 +156,8 @@ def _content(page: Page) -> bytes:
 
 
 def fingerprint(page: Page, changing: Collection[bytes] = ()) -> bytes:
-    """8 bytes. 12 us for 10 KB of text. ``changing``: what stands before numbers that do not count,
-    as Details.differing() has it, of the first MAX_NUMBERS; 3 us for each number."""
+    """8 bytes. Takes 12 us for 10 KB of text. ``changing``: contexts of numbers that do not count,
+    from Details.differing(), for the first MAX_NUMBERS; 3 us for each number."""
     content = _content(page)
     if changing and len(content) <= MAX_BYTES:
         content = _NUMBER.sub(
@@ -167,7 +167,7 @@ def fingerprint(page: Page, changing: Collection[bytes] = ()) -> bytes:
 
 
 def _before(number: re.Match[bytes]) -> bytes:
-    """A hash of what stands before a number, without other numbers, however long these are."""
+    """A hash of the text before a number, without other numbers, whatever their length."""
     at = number.start()
     words = _NUMBER.sub(b"", number.string[max(0, at - 4 * _CONTEXT) : at])
     return blake2b(words[-_CONTEXT:], digest_size=4).digest()
@@ -176,7 +176,7 @@ def _before(number: re.Match[bytes]) -> bytes:
 @dataclass(frozen=True, slots=True)
 class Details:
     """``rest``: a hash of the content without its numbers; ``numbers`` in their order, each with a
-    hash of what stands before it."""
+    hash of the text before it."""
 
     rest: bytes
     numbers: tuple[tuple[bytes, bytes], ...]
@@ -224,7 +224,7 @@ class RecentPages:
             self._drop(next(iter(self._pages)))
 
     def stand_in(self, key: bytes, fetched: bytes) -> None:
-        """Take the page under ``fetched``, another fetch, for one that is no longer known."""
+        """Use the page under ``fetched``, another fetch, in place of an unknown one."""
         if key not in self._pages and (page := self._pages.get(fetched)) is not None:
             self._pages[key] = page
             self._room -= _size(page)
@@ -240,7 +240,7 @@ class RecentPages:
         if mine is None or its is None:
             return None
         links = [[link.normalized or link.url for link in page.links] for page in (mine, its)]
-        if links[0] != links[1]:  # of pages with little text
+        if links[0] != links[1]:  # a page with little text
             return None
         return differing_places(*(f"{page.title}\n{page.text}" for page in (mine, its)))
 
@@ -288,7 +288,7 @@ class Volatile:
         self._variants = dict.fromkeys(_Variant(*one) for one in variants)
         self._exchanged = dict.fromkeys(exchanged)
         self._restless = restless or {}
-        self._changes: set[bytes] = set()  # of words, that pages of this run had
+        self._changes: set[bytes] = set()  # changed words in pages of this run
         self._compared = self._more = 0
 
     def __repr__(self) -> str:
@@ -381,19 +381,19 @@ class Volatile:
         return times >= RESTLESS
 
     def is_restless(self, key: bytes) -> bool:
-        """Whether a page has changed so often without a new word that it says nothing."""
+        """Whether a page has changed so often without a new word that a change says nothing."""
         return self._restless.get(key, 0) >= RESTLESS
 
     def saw_none(self, key: bytes) -> bool:
-        """A page is as it is stored. True: what is known of it has changed."""
+        """Note that a page is unchanged. True: the known facts about it have changed."""
         times = self._restless.pop(key, 0)
         if times > 1:
             self._restless[key] = times - 1
         return times > 0
 
     def without(self, text: str) -> str:
-        """A text without texts that come and go, with ``#`` in place of each volatile word, and of
-        the date beside a volatile clock. 5 us for each number in it."""
+        """A text without alternating texts, with ``#`` in place of each volatile word, and of the
+        date beside a volatile clock. Takes 5 us for each number in the text."""
         text = self._without_numbers(text)
         if not self._variants:
             return text
@@ -504,7 +504,7 @@ def _gaps(one: Sequence[str], other: Sequence[str]) -> Iterator[_Gap]:
     """The places where two texts differ: two words before, the words of each text, two words
     behind."""
     at = [0, 0]  # behind what both have
-    run = list[str]()  # which ends there
+    run = list[str]()  # the run that ends there
     places = [*_aligned([[*one], [*other]]), (len(one), len(other))]
     for number, (mine, its) in enumerate(places):
         if mine > at[0] or its > at[1]:
@@ -553,7 +553,7 @@ def has_minutes(one: Page, other: Page) -> bool:
 
 
 def same_page(stored: Page, page: Page, volatile: Volatile) -> bool:
-    """Whether a page is as it is stored but for what is volatile, in text and links."""
+    """Whether a page equals its stored body except for volatile words, in text and links."""
     texts = {signature(one, volatile) for one in (stored, page)}
     if len(texts) > 1 and fingerprint(stored) != fingerprint(page):
         return False
@@ -566,17 +566,16 @@ def same_page(stored: Page, page: Page, volatile: Volatile) -> bool:
 
 
 def signature(page: Page, volatile: Volatile | None = None) -> bytes:
-    """8 bytes of what the page says; fingerprint() where nothing is volatile."""
+    """8 bytes of the page's content; fingerprint() if nothing is volatile."""
     if not volatile or (text := _text(page, volatile)) is None:
         return page.fingerprint or fingerprint(page)
     return _hash(volatile.without(text), 8)
 
 
 def link_signature(page: Page, volatile: Volatile | None = None) -> bytes:
-    """8 bytes of all but the text by which a page is found: where its links lead, of which type
-    they are and what they say, its description, author and own fields, and which words are its
-    main text. The last two bits say whether it asks for a password, and whether it is not to be
-    indexed."""
+    """8 bytes of all other fields by which a page is found: the targets, types and texts of its
+    links, its description, author and own fields, and which words are its main text. The last two
+    bits say whether it asks for a password, and whether it must not be indexed."""
     links = page.links
     urls = [
         f"0 {link.url}"  # nine of ten
@@ -624,7 +623,7 @@ def _is_field(markup: bytes, at: int) -> bool:
 
 
 def asked_password(link_signature: bytes) -> bool:
-    """Whether the page did that this link_signature() is of; True where there is none."""
+    """Whether the page of this link_signature() asked for a password; True without a signature."""
     return not link_signature or bool(link_signature[-1] & 1)
 
 
@@ -645,7 +644,7 @@ def error_signature(page: Page, *, numbers: bool = False) -> bytes:
         for word in text.split()
         if not any(part in word for part in parts)
         and (numbers or not _is_variable(word))
-        and (_LETTER.search(word) or (numbers and word != "/"))  # of "/" nothing else is left
+        and (_LETTER.search(word) or (numbers and word != "/"))  # "/" is the rest of a number
     )
     return _hash(" ".join(words), 8)
 
@@ -720,8 +719,8 @@ def _hash(text: str, size: int) -> bytes:
 
 
 def _name(link: Link) -> str:
-    """The URL that the page has, for another one may stand for it by now; without session id, of
-    which each visit has another one."""
+    """The URL as the page has it, because another one may stand for it by now; without session id,
+    which differs in each visit."""
     url, normalized = link.url, link.normalized
     if "=" in url and normalized and url.count("=") != normalized.count("="):
         return normalized
@@ -739,8 +738,8 @@ def _masked(word: str) -> str:
 
 
 def _contexts(text: str, start: int, end: int) -> Iterator[bytes]:
-    """A word by what stands before it, and by what stands behind it: each as far as the second
-    word that is no number, or the end of the text with one such word."""
+    """The contexts of a word: the text before it, and the text behind it. Each reaches to the
+    second word that is no number, or to the end of the text with one such word."""
     before = text[max(0, start - _REACH) : start].split()
     if start > _REACH:
         before = before[1:]  # its beginning may be cut off

@@ -29,7 +29,7 @@ __all__ = [
 NO_TEXT = f"{Outcome.NO_TEXT}: it was read, and has no text"
 
 Extractor = Callable[[bytes, str, str | None], Page]
-"""Makes a Page of a body, its URL and the whole Content-Type, None without one. Pure; those in
+"""Makes a Page of a body, its URL and the whole Content-Type, None without one. Pure. Extractors in
 documents/ may raise Unread, others raise nothing."""
 ColumnExtractor = Callable[[bytes, str, str | None], tuple[Page, Any]]
 """The same, with the links as columns (page_builder.py), for another process."""

@@ -1,4 +1,4 @@
-"""English, German, French: in which of them a text is, by the words that hold sentences together.
+"""Tells English, German and French texts apart by their function words.
 
     language_of("The report has to be handed in by the end of the month, and by ...")  # "en"
     language_of("Reisekosten, Abrechnung, Formular R-17")                              # None
@@ -44,9 +44,9 @@ _SMALL = bytes(
     code if chr(code) in ascii_lowercase else ord(" ") if chr(code).isspace() else ord("A")
     for code in range(256)
 )
-"""For bytes.translate(): small letters, spaces, and a capital for all else."""
+"""A table for bytes.translate(): small letters, spaces, and a capital for everything else."""
 _FEWEST = 8
-"""Words of its language in a text."""
+"""Function words of its language in a text, at least."""
 _DIFFERENT = 5
 """Different words of its language in a text; code has "for" and "if"."""
 _DIFFERENT_OF_USUAL, _SHORT = 3, 40
@@ -56,7 +56,7 @@ _SHARE = 0.2
 """Share of the words in small letters, without punctuation; English prose has 0.4, German 0.5."""
 _SHARE_OF_QUARTER = 0.1
 _FOREIGN = 0.2
-"""Words of another language, for each of its language."""
+"""Words of another language for each word of its language, at most."""
 _BEYOND_ASCII = 1.1
 """Bytes in UTF-8 for each character; French has 1.04."""
 
@@ -89,8 +89,8 @@ def language_of(text: str, usual: str | None = None) -> str | None:
 
 
 def _words(text: str) -> Sequence[str | bytes]:
-    """Its words in small letters: no names, no code. As bytes where all is ASCII, which takes two
-    thirds of the time."""
+    """Its words in small letters: no names, no code. ASCII gives bytes, which takes two thirds of
+    the time."""
     if text.isascii():
         return [word for word in text.encode().translate(_SMALL).split() if word.islower()]
     return [word for word in text.split() if word.islower() and word.isalpha()]

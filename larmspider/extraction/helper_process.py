@@ -5,7 +5,7 @@
     answers = await Answers.of(helper.started())     # or on the event loop
     await answers.ask([("", "a text")])
 
-What such a process reads and writes is helper_child.py's.
+helper_child.py reads and writes the messages in the process.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def origin() -> Path:
 
 
 def shadowed() -> str | None:
-    """An egg on sys.path that does not run, because this package is installed besides."""
+    """An egg on sys.path that is not used, because this package is installed, too."""
     eggs = [entry for entry in sys.path if entry.endswith(".egg")]
     return eggs[0] if eggs and archive() is None else None
 
@@ -101,9 +101,9 @@ class ExtractionPostponed(ExtractionStopped):
 
 
 class ExtractionRefused(LarmspiderError):  # noqa: N818 - a decision, not a fault
-    """A document needs more time or memory than allowed, as the message says: as in
-    ``Page.unread``. ``is_costly``: it took all the time or memory, or ended its process. ``kept``
-    is what was read until then, with that message; None for nothing."""
+    """A document needs more time or memory than allowed; the message is as in ``Page.unread``.
+    ``is_costly``: it took all the time or memory, or ended its process. ``kept``: the Page so far,
+    with this message, or None."""
 
     kept: Page | None = None
 
@@ -126,7 +126,7 @@ class HelperProcess:
         self.status: int | None = None
         """The exit status of the last process that ended before it had answered."""
         self.cpu_secs = 0.0
-        """CPU seconds of the process that ended last, and of those that it waited for."""
+        """CPU seconds of the last ended process, and of the processes that it waited for."""
         self.closed = False
 
     def ask(self, message: Any, body: bytes = b"") -> Any:
@@ -154,7 +154,7 @@ class HelperProcess:
         self._path.close()
 
     def kill(self) -> None:
-        """For another thread: `ask` raises."""
+        """Kill the process, from another thread: `ask` raises."""
         if (child := self._child) is not None:
             child.kill()
 
@@ -182,7 +182,7 @@ class HelperProcess:
         child, self._child = self._child, None
         if child is None:
             return None
-        if child.returncode is None and hasattr(os, "killpg"):  # with what it has started
+        if child.returncode is None and hasattr(os, "killpg"):  # with its own children
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
         child.kill()
@@ -218,7 +218,8 @@ class Answers(asyncio.Protocol):
 
     @classmethod
     async def of(cls, child: subprocess.Popen[bytes]) -> Self:
-        """Its pipes are closed here. Raises ExtractionStopped where they were closed meanwhile."""
+        """The Answers of a process; closes its pipes here. Raises ExtractionStopped if they were
+        closed meanwhile."""
         loop, answers = asyncio.get_running_loop(), cls()
         assert child.stdin is not None
         assert child.stdout is not None

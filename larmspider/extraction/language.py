@@ -1,4 +1,4 @@
-"""In which language a page is: what it says, or what its text is like.
+"""Finds the language of a page: the declared one, or a guess from its text.
 
     languages = Languages(["de", "en", "fr"])
     await languages.of(page)          # "de"
@@ -56,12 +56,12 @@ USUAL = 5
 one."""
 _CERTAIN = 0.9
 _SURE = 0.5  # among the languages asked for
-_SURE_OTHERWISE = 0.9  # than what the page says
+_SURE_OTHERWISE = 0.9  # for another language than the declared one
 _MAX_HOSTS = 100_000
 _TRIED = 3  # processes that end without an answer
 _KOREAN = "ko"
 _HANGUL = re.compile("[\u1100-\u11ff\uac00-\ud7a3]")
-_HANGUL_SHARE = 0.3  # of the letters: the rest of a text may be names and code
+_HANGUL_SHARE = 0.3  # of the letters: the rest may be names and code
 _SAME = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
 _PROGRAM = (
     "from larmspider.extraction.helper_child import guess_languages; guess_languages({languages!r})"
@@ -130,14 +130,14 @@ class Languages:
         return usual if language_of(_sample_of(page), usual) == usual else None
 
     def _spell(self, page: Page) -> None:
-        """Note the language of what is written in letters of one language, however short."""
+        """Note the language of texts in the letters of one language, of any length."""
         texts: list[Page | Part] = [page, *page.parts]
         for text in texts if _KOREAN in self._likely else ():
             if text.language is None and is_korean(text.text):
                 text.language = _KOREAN
 
     def _doubtful(self, page: Page) -> str | None:
-        """The text by which the language is to be guessed; None: it is as the page says."""
+        """The text for a guess; None: the declared language counts."""
         if self._guesser is None or len(page.text) < SHORTEST or _is_list_of_parts(page):
             return None
         if not self._is_doubtful(page.url.split("/", 3)[2], page.language):
@@ -202,10 +202,10 @@ class Guesser:
                 language, sure = await answers.ask(text)
                 self._failed = 0
                 return primary(language), sure
-            if self._answers is answers:  # the first of those that waited
+            if self._answers is answers:  # the first of the waiting callers
                 self._answers = None
                 self._note_failure()
-                if not self._process.closed:  # in its thread, where the next one is started
+                if not self._process.closed:  # in its thread, which also starts the next process
                     loop = asyncio.get_running_loop()
                     await loop.run_in_executor(self._process.pool, self._process.end)
         return "", 0.0
@@ -244,7 +244,7 @@ class Guesser:
 
 
 def _silent(page: Page) -> list[Part]:
-    """The parts of a document that say no language, and have a text by which to guess."""
+    """The parts of a document without a declared language whose text suffices for a guess."""
     return [part for part in page.parts if not part.language and len(part.text) >= SHORTEST]
 
 

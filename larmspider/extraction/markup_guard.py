@@ -29,7 +29,7 @@ MAX_BYTES = 524_288
 MAX_TAGS = 10_000
 """A document with more tags likewise: 10,000 links take 0.06 s, 10,000 nested elements 0.1 s."""
 _LEAST_TAG = 3
-"""Bytes of a tag: to count "<" in 20 KB takes as long as a tenth of their parse."""
+"""Least bytes of a tag. Counting "<" in 20 KB takes a tenth of the time of parsing them."""
 
 
 def is_large(body: bytes) -> bool:
@@ -47,8 +47,8 @@ def _has_more_tags(markup: bytes, most: int) -> bool:
 
 
 MAX_DEPTH = 256
-"""Open elements, without those whose end tags are optional (li, p, td, ...); the true depth can be
-a few times that."""
+"""Open elements, without elements whose end tags are optional (li, p, td, ...). The true depth may
+be a few times larger."""
 MAX_FORMATS = 100
 """Formatting elements left open in a large page."""
 MAX_FORMAT_COPIES = 1_000_000
@@ -56,8 +56,8 @@ MAX_FORMAT_COPIES = 1_000_000
 what reopening them can add (three times that, HTML 13.2.4.3), at 0.1 us and 120 bytes each; real
 pages stay below 400,000."""
 MAX_TAG_BYTES = 16_384
-"""Largest tag; several count by their squares, as 4 tags of 8 KB, for each of up to 2,300
-attributes is compared with each (0.1 s in all)."""
+"""Bytes of the largest tag. Several tags count by their squares, like 4 tags of 8 KB, because each
+of up to 2,300 attributes is compared with each (0.1 s in all)."""
 _LONG_TAG_BYTES = 2_048
 """Shorter tags do not count: 512 KB of them take 0.12 s."""
 MAX_ROOT_TAGS = 100
@@ -66,7 +66,7 @@ MAX_ATTRIBUTES, _FEW_ATTRIBUTES = 2_000, 50
 up to 50 attributes does not count."""
 
 TINY_BYTES = 4_096
-"""With fewer there can be no more than a million copies."""
+"""With fewer bytes no more than a million copies are possible."""
 SMALL_BYTES = 65_536
 """With fewer bytes a tag has 13,000 attributes at worst (0.4 s)."""
 LARGE_TAGS = 15_000
@@ -271,7 +271,7 @@ def _close(open_names: list[bytes], name: bytes) -> None:
     at = len(open_names) - 1 - open_names[::-1].index(name)
     above = open_names[at + 1 :]
     if name in _FORMATS:
-        del open_names[at]  # what it holds stays open, as the "adoption agency" has it
+        del open_names[at]  # its content stays open, by the "adoption agency algorithm"
         return
     stops = _BARRIERS if name in _SPECIAL else _SPECIAL
     if name in (b"table", b"template") or stops.isdisjoint(above):

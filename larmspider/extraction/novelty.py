@@ -1,4 +1,4 @@
-"""How much a page says that its host has not said before.
+"""Measures the share of a page's text that is new to its host.
 
     shown = Sketch()
     shown.share(rows_of(page))        # 1.0; they are remembered
@@ -35,7 +35,7 @@ ROW = 3
 MAX_TEXT = 20_000
 """Characters that are looked at."""
 _SHORT, _LONG = 100, 1_000
-"""Words of a page of which all rows count, and one in four or fewer."""
+"""Words of a page: in a shorter page all rows count, then 1 in 4, in a longer page 1 in 16."""
 _LEAST = 12
 """Rows that are enough to judge a page by."""
 _SMALLEST = 5
@@ -53,8 +53,8 @@ _HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}$")
 
 
 class Rows(NamedTuple):
-    """``rows`` are hashes, ``words`` one of all words in no order; ``judged`` are those rows that
-    the sample of a longer page has, too. ``size`` is the binary logarithm of the words' number."""
+    """``rows`` are hashes; ``words`` is a hash of all words in no order; ``judged`` are the rows
+    that the sample of a longer page has, too. ``size``: binary logarithm of the number of words."""
 
     rows: set[int]
     words: int
@@ -130,7 +130,7 @@ def _step(words: int) -> int:
 
 
 def _words(text: str, url: str, own: Container[str]) -> list[str]:
-    """Those that are counted."""
+    """The words that count."""
     return [
         word
         for word in _WORD.findall(text[:MAX_TEXT].lower())
@@ -223,9 +223,9 @@ class Sketch(Bloom):
         return sum(one in page.judged for one in new) / len(page.judged) if page.judged else 0.0
 
     def share_apart(self, apart: Apart, size: int, *, of_any: bool = False) -> float:
-        """The same for what the last page that was asked about, of this ``size``, says outside of
-        links. It is the least share of all rows and of the samples that longer pages have, so that
-        a part of one is not new; 0 if the words are known."""
+        """The same for the text outside of links of the last judged page, which had this ``size``.
+        The least of the shares of all rows and of longer pages' samples, so that a part of a longer
+        page is not new; 0 if the words are known."""
         every = {row for _, row in apart.rows}
         known = {row for row in every - self._news if of_any and self._has(row)}
         news = self._news & every
@@ -241,8 +241,8 @@ class Sketch(Bloom):
         return min(sum(row in news for row in rows) / len(rows) for rows in samples if rows)
 
     def times_said(self, page: Rows, least: float, most: int) -> int:
-        """How many pages that were asked about have said what a page says, but for this share of
-        it; at most ``most``. It is one of them from now on."""
+        """The number of judged pages with the same text as this page, except for the share
+        ``least``; at most ``most``. From now on the page counts as one of them."""
         for times in range(1, most + 1):
             of_so_many = {one ^ _TIMES * times & _32_BITS for one in page.judged}
             more = [one for one in of_so_many if not self._has(one)]
@@ -254,7 +254,8 @@ class Sketch(Bloom):
         return most
 
     def _add(self, hashes: Iterable[int], size: int) -> list[int]:
-        """Returns those that no page has that is smaller, as large, or about twice as large."""
+        """Returns the hashes that no page has that is smaller, equally large, or about twice as
+        large."""
         sizes = [_SIZES * at for at in (size, size + 1, *range(size - 1, _SMALLEST - 1, -1))]
         new = []
         for one in hashes:

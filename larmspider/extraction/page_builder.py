@@ -51,9 +51,9 @@ MAX_HEADING = 120
 MAX_ANCHOR = 512
 """Characters kept of an anchor or ALT text."""
 LEAST_MAIN = 200
-"""Characters of a main text,"""
+"""Characters of main text at least, without which all text is main text."""
 LEAST_IN_MAIN = 30
-"""and of what is in ``main``, where nothing else is but navigation and the like."""
+"""The same for text in ``main``, if the rest is navigation and the like."""
 LONGEST_LABEL = 200
 """Characters of a button's label; one with more was not closed."""
 MOVED_SECS = 1
@@ -74,8 +74,8 @@ BREAKS = frozenset(("br", "hr", "img", "input", "embed", "frame"))
 ASIDE, MAIN, CONTROL, UNSEEN, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
 ARTICLE, FORM = "\ufdd7", "\ufdd8"  # one article of several; a search box, or the whole page
 CONTENTS = "\ufdd9"
-"""Marks among the pieces of a page's text, where a region begins and ends; no text has these
-characters (Unicode 23.7), and those that a page has are left out."""
+"""Marks among the pieces of a page's text, where a region begins and ends. No text should have
+these characters (Unicode 23.7); a page's own ones are removed."""
 SECTION, HEADING = "\ufdd5", "\ufdd6"
 """Around the number of a section that begins here."""
 REGIONS = MappingProxyType(
@@ -83,8 +83,8 @@ REGIONS = MappingProxyType(
     | {"main": MAIN, "article": ARTICLE, "form": FORM}
     | dict.fromkeys(("button", "select", "datalist", "option"), CONTROL)
 )
-"""Elements around the main text, those that hold it, and those whose labels are no text, each
-option by itself."""
+"""Elements around the main text, elements that hold the main text, and elements whose labels are no
+text (each option by itself)."""
 
 LANDMARKS = MappingProxyType(
     dict.fromkeys(("navigation", "banner", "contentinfo", "complementary", "search"), ASIDE)
@@ -94,7 +94,7 @@ LANDMARKS = MappingProxyType(
 NAVIGATION = frozenset(
     ("navheader", "navfooter", "nav-panel", "navpath", "navigation", "breadcrumb", "breadcrumbs")
 )
-"""And by its class, as DocBook, Texinfo, Doxygen, GTK-Doc and Bootstrap write it."""
+"""The same by class, as in DocBook, Texinfo, Doxygen, GTK-Doc and Bootstrap."""
 TOC = frozenset(("toc", "toc2"))
 """Classes of a table of contents, in DocBook, MediaWiki, Doxygen, Asciidoctor, Python-Markdown."""
 BEGINNING = 20_000
@@ -134,7 +134,7 @@ _MARKS = (ASIDE, MAIN, ARTICLE, FORM, CONTROL, UNSEEN, CONTENTS, END)
 _MARK = re.compile(f"[{''.join(_MARKS)}]")
 _SECTION = re.compile(f"{SECTION}([0-9]*){HEADING}? ?")
 _PERMALINKS = frozenset("\xb6#\xa7\u21a9\U0001f517\uf0c1")
-_LONGEST_PERMALINK = 3  # with spaces around it
+_LONGEST_PERMALINK = 3  # characters, including spaces around it
 _PRIVATE = re.compile("[\ue000-\uf8ff]+")  # icons of fonts, meaningless elsewhere
 _WITH_MAIN = (MAIN, ARTICLE)
 _NESTED = 8  # regions with main text that are looked at, one in the other
@@ -236,7 +236,7 @@ class PageBuilder:
             self.anchor(attributes, "")
 
     def meta(self, attributes: Attributes, noscript: bool = False) -> None:
-        """A meta element, with ``noscript`` one that counts only for clients without scripts."""
+        """A meta element; ``noscript``: it counts only for clients without scripts."""
         content = attributes.get("content")
         if not content:
             return
@@ -307,7 +307,7 @@ def _names(attributes: Attributes) -> dict[str, str | None]:
 
 
 def is_permalink(attributes: Attributes, text: str) -> bool:
-    """Whether a link with this text is the sign by which a heading links to itself: no text."""
+    """Whether a link with this text is a heading's link to itself, which is no text."""
     return (
         len(text) <= _LONGEST_PERMALINK
         and text.strip() in _PERMALINKS
@@ -460,9 +460,9 @@ def sections_in(
 
 
 def _parting(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """``spans`` of a text, as far as it goes, without the space that parts what stands before and
-    behind them."""
-    lasts = [stop for _, stop in spans]  # where those end that go on right behind it
+    """``spans`` of a text, clipped to its end, without the space between the text before and behind
+    them."""
+    lasts = [stop for _, stop in spans]  # the end of each run of adjacent spans
     for number in range(len(spans) - 2, -1, -1):
         if spans[number + 1][0] <= spans[number][1]:
             lasts[number] = lasts[number + 1]

@@ -210,12 +210,12 @@ def main(
                 # the body may not have been read whole, and not all memory is given back
                 why = f"{Outcome.TOO_LARGE}: needs more than {memory_bytes} bytes of memory"
                 answer = {"refused": why, "ended": 1, "exhausted": 1}
-            except Exception as error:  # noqa: BLE001 - the crawl says so in its log
+            except Exception as error:  # noqa: BLE001 - the crawl logs it
                 answer = {"refused": f"{Outcome.READER_DIED}: raised {error!r}"[:500]}
             done += 1
             if done == most or _is_heavy(helpers):
                 answer["ended"] = 1
-            answer["cpu"] = sum(os.times()[:4])  # with the processes that it has started
+            answer["cpu"] = sum(os.times()[:4])  # including its child processes
             send(sink, answer)
             sink.flush()
 

@@ -1,4 +1,4 @@
-"""Sitemaps, feeds and directory listings: which URLs a site names, and when it says they changed.
+"""Sitemaps, feeds and directory listings: the URLs that a site names, and their times of change.
 
     found = read(body, "http://wiki/sitemap.xml", now=time.time())
     found.kind                 # "sitemap", "index", "feed"; "" for anything else
@@ -6,10 +6,10 @@
     found.trouble              # "", or why some of it was not read
     listed(page, now)          # the rows of Apache's, nginx's and lighttpd's "Index of /docs"
 
-Read are sitemaps.org's format (urlset, sitemapindex, text), RSS 0.9 to 2.0 and Atom, each as gzip
-too, by expat, which resolves no entity: a document that declares one is refused. A document that is
-no XML is searched for its URLs (broken_sitemap.py). All that a server can make large is bounded,
-and what was read until then counts.
+It reads sitemaps.org's format (urlset, sitemapindex, text), RSS 0.9 to 2.0 and Atom, also in gzip,
+by expat, which resolves no entity: a document that declares one is refused. A document that is no
+XML is searched for its URLs (broken_sitemap.py). Everything that a server can make large is
+bounded, and the entries before a limit count.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ _ROW_DATES = ("%Y-%m-%d %H:%M", "%d-%b-%Y %H:%M", "%Y-%b-%d %H:%M")
 
 
 class Entry(NamedTuple):
-    """``changed``: the last moment at which the page may have changed last, in seconds since the
-    epoch; None where nothing usable is said. A day counts as far as its end, a time without a zone
-    as the latest one on Earth."""
+    """``changed``: the latest possible time of the page's last change, in seconds since the epoch;
+    None without a usable time. A day counts to its end, a time without a zone as the latest zone on
+    Earth."""
 
     url: str
     changed: float | None = None
@@ -104,7 +104,7 @@ class _NotXml(Exception):  # noqa: N818 - ends a parse
 
 
 def read(body: bytes, url: str, *, now: float) -> Signals:
-    """Never raises. A broken document gives what stands before and behind the broken place."""
+    """Never raises. A broken document gives its entries before and behind the broken place."""
     found = Signals()
     body, found.trouble = _unpacked(body)
     if len(body) > MAX_BYTES:
@@ -116,7 +116,7 @@ def read(body: bytes, url: str, *, now: float) -> Signals:
     try:
         try:
             reader.parse(body)
-        except (_NotXml, expat.ExpatError, LookupError, ValueError):  # or of an odd encoding
+        except (_NotXml, expat.ExpatError, LookupError, ValueError):  # or an odd encoding
             reader.recover(body)
     except _StopReading as stop:
         found.trouble = found.trouble or str(stop)
@@ -133,7 +133,7 @@ async def read_aside(body: bytes, url: str, *, now: float) -> Signals:
 
 
 def _unpacked(body: bytes) -> tuple[bytes, str]:
-    """The document, as far as it can be unpacked, and "broken" where that is not its end."""
+    """The document, as far as it can be unpacked, and "broken" if it is incomplete."""
     if not body.startswith(_GZIP):
         return body, ""
     pieces: list[bytes] = []

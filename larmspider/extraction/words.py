@@ -29,7 +29,7 @@ from larmspider.extraction.fingerprint import (
 
 _Numbers = NDArray[np.uint64]
 _BITS = np.arange(8, dtype=np.uint64)[:, np.newaxis]
-_ONE_OF_EACH = np.uint64(0x0101010101010101)  # of each byte its last bit
+_ONE_OF_EACH = np.uint64(0x0101010101010101)  # the last bit of each byte
 _ROW_BITS = np.uint64(34)
 """30 bits of a row are left, which are one digit of an int: hashed and compared at once."""
 _LANE = 255  # rows whose votes on a bit fit a byte
@@ -156,7 +156,7 @@ def _each_once(rows: _Numbers, sizes: Iterable[int]) -> list[_Numbers]:
     for begin, behind in pairwise([0, *accumulate(sizes)]):
         one = slice(begin, behind - ROW + 1)  # later rows reach into the next text
         mine, there = places[one], slots[one]
-        last[there] = mine  # of equal slots the last place stays
+        last[there] = mine  # among equal slots the last place wins
         found.append(rows[one][last[there] == mine])
     return found
 

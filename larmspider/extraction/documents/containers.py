@@ -1,5 +1,5 @@
-"""The media type of a document by what it holds. Only processes that read documents ask, as this
-opens zip and OLE files.
+"""The media type of a document by its content. Only processes that read documents call this,
+because it opens zip and OLE files.
 
     document_type(body, "a/plan.doc")                   # "application/msword": a stream says so
     document_type(body, url, "application/msword")      # the header's, if no stream says more
@@ -65,7 +65,7 @@ _IWORK_KINDS = {
 
 
 def document_type(body: bytes, name: str = "", content_type: str = "") -> str:
-    """As media_type() has it, for a container with a look inside."""
+    """The type by media_type(), with a look inside containers."""
     return media_type(content_type, body, name, _type_inside)
 
 
@@ -105,7 +105,7 @@ def _plain(name: str) -> str:
 
 
 def _read(archive: zipfile.ZipFile, name: str | None) -> bytes:
-    """The first bytes of a member; none without one, or of one that is encrypted."""
+    """The first bytes of a member; none if it is missing or encrypted."""
     if name is None or archive.getinfo(name).flag_bits & 1:
         return b""
     with archive.open(name) as file:

@@ -83,8 +83,8 @@ def _read(package: Package, builder: DocumentBuilder, depth: int = 0) -> None:
 
 
 class PartTexts:
-    """Reads parts with those that they lead to, each once. A part that cannot be read costs the
-    others nothing."""
+    """Reads parts and the parts that they lead to, each once. An unreadable part does not affect
+    the others."""
 
     def __init__(self, package: Package, builder: DocumentBuilder, depth: int = 0) -> None:
         self._package, self._builder, self._depth = package, builder, depth
@@ -185,7 +185,7 @@ class PartTexts:
 
 
 def _slides(root: Any, related: list[Relationship]) -> list[str]:
-    """The slides of a presentation, in their order; at the end what it does not list."""
+    """The slides of a presentation, in their order, and at the end the unlisted ones."""
     slides = {one.id or one.target: one.target for one in related if one.kind == "slide"}
     if not slides or root.tag != P + "presentation":
         return []

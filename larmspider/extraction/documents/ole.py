@@ -22,7 +22,7 @@ _POWERPOINT_TOKEN, _ENCRYPTED_TOKEN = slice(12, 16), bytes.fromhex("dfc4d1f3")  
 
 @contextmanager
 def opened(body: bytes) -> Iterator[olefile.OleFileIO]:
-    """Raises Unread for what is no OLE file, or a broken one."""
+    """Raises Unread for a file that is not OLE, or is broken."""
     try:
         with olefile.OleFileIO(io.BytesIO(body)) as file:
             yield file

@@ -71,13 +71,13 @@ _CLUTTER = re.compile(
     r"(?i)(?:^|/)(?:__MACOSX/.*|\.DS_Store|(?:eh)?thumbs(?:_vista)?\.db|desktop\.ini"
     r"|\._[^/]+|~\$[^/]+|\.~lock\.[^/]*#)$"
 )
-"""Names of files that programs leave beside documents, as known_paths.txt has them: no parts."""
+"""Files that programs leave beside documents, as in known_paths.txt: they are no parts."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
-"""Names of tar files that are no UTF-8 have such."""
+"""Surrogates in names of tar files that are no UTF-8."""
 
 
 class Member(NamedTuple):
-    """Name and bytes, or why they cannot be had. ``said``: the Content-Type of an attachment."""
+    """Name and bytes, or why it has no bytes. ``said``: the Content-Type of an attachment."""
 
     name: str
     data: bytes | Unread
@@ -85,8 +85,8 @@ class Member(NamedTuple):
 
 
 Helped: TypeAlias = Callable[[str, bytes, Page], Page]
-"""A Page of what may be better at reading such a document, if need be; media type, body, and the
-Page of the first reader."""
+"""Takes media type, body, and the first reader's Page. Returns the Page of another reader, if that
+one is better."""
 
 
 class Spent(Unread):
@@ -103,11 +103,11 @@ class Budget:
         self._names: dict[str, int] = {}
 
     def read(self, file: IO[bytes], what: str = "it", *, counted: bool = False) -> bytes:
-        """All of ``file``, whatever it says of its size. Raises Unread, with the first bytes, where
-        it is larger than allowed or damaged. ``counted``: its bytes were counted before."""
+        """All bytes of ``file``, whatever its declared size. Raises Unread, with the first bytes,
+        if it is larger than allowed or damaged. ``counted``: its bytes were counted before."""
         pieces: list[bytes] = []
         size = 0
-        read = getattr(file, "read1", file.read)  # what comes before a fault
+        read = getattr(file, "read1", file.read)  # gives the bytes before a fault
         try:
             while piece := read(_PIECE):
                 size += len(piece)
@@ -208,13 +208,13 @@ def read(
 
 
 def is_holder(mime: str) -> bool:
-    """Whether documents of a type are read for the sake of what they hold, as archives and mails;
-    others may hold some beside a text of their own."""
+    """Whether documents of a type are read only for their contents, such as archives and mails;
+    others may hold documents beside a text of their own."""
     return module_of(mime) in _HOLDERS
 
 
 def member(mime: str, body: bytes, name: str, part: str) -> bytes:
-    """The bytes of one part. Raises KeyError where there is none of that name, Unread."""
+    """The bytes of one part. Raises KeyError for an unknown name, Unread."""
     if members_of(mime) is not None:
         for found, data, _ in members(mime, body, name, Budget(len(body))):
             if found == part:
@@ -253,7 +253,7 @@ def members(
                 raise Unread(Outcome.TOO_LARGE, why)
         except (Spent, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 - it costs what this member holds
+        except Exception as error:  # noqa: BLE001 - only the content of this member is lost
             yield Member(own, _unread(error))
 
 
@@ -294,7 +294,7 @@ def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: H
         if not data.data:
             return Part(name, unread=data.unread)
         part = _read_part(name, data.data, said, page, helped)
-        part.digest, part.unread = "", data.unread  # of its beginning
+        part.digest, part.unread = "", data.unread  # the digest is of its beginning
         return part
     mime = document_type(data, name, said)
     part = Part(name, mime, len(data), digest=sha1(data, usedforsecurity=False).hexdigest())

@@ -1,4 +1,4 @@
-"""Shared by the readers of documents: the error by which they refuse, XML, dates, links in text.
+"""Shared by the readers of documents: the error for a refusal, XML, dates, links in text.
 
 raise Unread(Outcome.ENCRYPTED, "needs a password")
 """
@@ -54,8 +54,8 @@ _ONLY_URL = re.compile(r"(?:https?|ftp)://\S+")
 
 
 class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
-    """A document that is not read. ``page`` has what was found until then, if that is of use,
-    ``data`` the first bytes of a member that cannot be had whole."""
+    """A document that is not read. ``page`` has the useful content found until then, ``data`` the
+    first bytes of an incomplete member."""
 
     data: bytes = b""
 
@@ -110,8 +110,8 @@ class DocumentBuilder(PageBuilder):
             self.links.append((target, ORDINARY, text[: 2 * MAX_ANCHOR], False))
 
     def page(self, url: str, *, absolute: bool = False) -> Page:
-        """``absolute``: links are kept only if they have a scheme, for the document lies where no
-        other can be named relative to it."""
+        """``absolute``: keep only links with a scheme, because the document has no neighbours that
+        relative links could name."""
         if absolute:
             self.links = [link for link in self.links if _URL.match(link[0])]
         page = Page(url)
@@ -150,7 +150,7 @@ def parse_xml(data: bytes) -> Any:
 def _root(data: bytes) -> Any:
     """Elements that lie deeper than libxml2 reads are left out, their text is not."""
     root, is_too_deep = _parsed(data)
-    if is_too_deep and _ENTITIES not in data:  # which would grow without a limit
+    if is_too_deep and _ENTITIES not in data:  # entities would grow without a limit
         root, is_too_deep = _parsed(data, huge_tree=True)
     if is_too_deep:
         root, _ = _parsed(_less_deep(data))

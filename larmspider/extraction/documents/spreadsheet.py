@@ -127,7 +127,7 @@ def _cells(body: bytes, builder: DocumentBuilder, workbook: Workbook | None = No
 
 
 def _with_formatted(row: list[Any], left: int, beside: dict[int, str]) -> list[str]:
-    """The cells of a row, each with what it shows behind it where that is something else."""
+    """The cells of a row; a cell whose displayed form differs has it behind its value."""
     cells = []
     for column, cell in enumerate(row, left):
         if cell != "":

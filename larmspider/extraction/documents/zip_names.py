@@ -1,4 +1,4 @@
-"""The names in a zip file, whatever program has written them (APPNOTE 4.4.4, 4.6.9, appendix D).
+"""The names in a zip file, for all programs that write them (APPNOTE 4.4.4, 4.6.9, appendix D).
 
     names = ZipNames(archive.infolist())
     names.of(info)                          # "Prüfplan.txt" in place of "Pr\u0192fplan.txt"
