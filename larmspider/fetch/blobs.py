@@ -4,7 +4,7 @@
     LARM_DIR/blobs/17-2fd4e1c6...      the body with number 17, named for its SHA-1, as
                                        PageFilesPipeline keeps it
 
-Only the Request of a page may have such a body, with LARM_BLOB_BYTES: its Response has none, and
+Only a page's Request may have such a body, with LARM_BLOB_BYTES: its Response has no body, and
 ``Request.meta[BLOB]`` is the Blob.
 """
 

@@ -230,7 +230,7 @@ class CurlHandler:
 
     def _take(self, site: Site | None) -> Transfer:
         """An idle handle, preferably one that served this site before (it may know the server's
-        nonce), or a new one."""
+        nonce), or a new handle."""
         idle = self._idle
         for index in range(len(idle) - 1, -1, -1):
             if idle[index].site is site:
@@ -258,13 +258,13 @@ class CurlHandler:
         max_bytes = int(meta.get("download_maxsize", limits.max_bytes) or 0)
         document_bytes = max_bytes if "download_maxsize" in meta else limits.document_bytes
         blobs = self._blobs if is_of_page(request) else None
-        # a proxy of the environment gives way to the site's, one that the request names does not
+        # the site's proxy replaces a proxy of the environment, but not the request's own
         own_proxy = _has_own_proxy(request)
         if own_proxy:
             transfer.dirty = True  # the handle may know the site's proxy, and its password
         transfer.begin(request, max_bytes, document_bytes, *self._listeners.now(), blobs)
         apply_request(transfer, request)
-        if addresses:  # for each fetch: libcurl forgets them after a while
+        if addresses:  # for each fetch, because libcurl forgets them after a while
             transfer.curl.setopt(pycurl.RESOLVE, addresses)
         set_option(transfer, pycurl.TIMEOUT_MS, int(min(max(1, total * 1000), LONGEST_MS)))
         if waited:

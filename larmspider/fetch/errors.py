@@ -34,7 +34,7 @@ _MESSAGE_CHARS = 300
 
 def kind_of(error: BaseException) -> str:
     """scope, address, login, bad-url, ignored, dns, refused, unmounted, timeout, slow, too-big,
-    tls, reset, bad-response or error; frontier/politeness.py knows what each means for URL and
+    tls, reset, bad-response or error; frontier/politeness.py has their effects on URL and
     host.
 
     Errors of our download handler carry their kind. Class and wording tell the kind of Scrapy's

@@ -19,9 +19,9 @@ LONGEST_MS = 2**31 - 1
 """25 days: the longest time that every option of libcurl takes."""
 
 OTHER_FILES = 200
-"""Open files beside connections: logs, frontier, index, names that are looked up, Redis."""
+"""Open files besides connections: logs, frontier, index, look-ups of names, Redis."""
 WEB_FILES = 264
-"""Connections of the web pages, and those that are on their way to be refused."""
+"""Connections of the web pages, and connections that are about to be refused."""
 
 
 @dataclass(frozen=True, slots=True)

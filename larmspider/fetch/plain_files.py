@@ -5,9 +5,9 @@
         found.path, found.why             # b"wiki.example/a.html", ""
     with folder.open(b"wiki.example/a.html", found.stat) as file: ...
 
-Each folder on the way is opened by its name inside of the one before it, and no symbolic link is
-followed, so nothing can be put in the place of one between the look and the opening. The folder
-itself may be named by a link: the operator gave it.
+Each folder on the way is opened by its name inside its parent folder, and no symbolic link is
+followed, so nothing can be replaced between the look and the opening. The folder itself may be
+named by a link: the operator gave it.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class PlainFolder:
             os.close(folder)
 
     def walk(self, top: bytes) -> Iterator[Found]:
-        """All below ``top``, in order, folders before what is in them; files with several names
-        last."""
+        """All entries below ``top``, in order, folders before their contents; files with several
+        names last."""
         linked: dict[tuple[int, int], list[Found]] = {}
         waiting = [top]
         while waiting:
@@ -110,7 +110,7 @@ class PlainFolder:
         try:
             looked = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if why := why_not_plain(looked):
-                raise NotPlainError(why)  # to open a device may do something
+                raise NotPlainError(why)  # opening a device may have effects
             file = os.fdopen(os.open(name, _FILE, dir_fd=folder), "rb", buffering=0)
         finally:
             os.close(folder)

@@ -48,10 +48,10 @@ class ReceivedHeaders(Headers):
 
 @dataclass(slots=True)
 class ResponseHead:
-    """Status line and headers of a response, the values of one name together as Scrapy keeps them.
+    """Status line and headers of a response. The values of one name are together, as in Scrapy.
 
-    The lines from libcurl may hold several heads (1xx, a 401 before libcurl's second attempt), of
-    which the last one counts, and trailers, which do not count.
+    The lines from libcurl may hold several heads (1xx, a 401 before libcurl's second attempt) and
+    trailers. Only the last head counts.
     """
 
     status: int
@@ -219,7 +219,7 @@ OnBytes = Callable[[Request, bytes], StopDownload | None]
 
 
 class Transfer:
-    """``setup`` sets what is the same for all fetches; ``decode``: undo Content-Encoding."""
+    """``setup`` sets the common options of all fetches; ``decode``: undo Content-Encoding."""
 
     def __init__(
         self,
@@ -437,8 +437,8 @@ class Transfer:
         raise errors.BadResponse(f"status {head.status} with a part of the page{where}, unasked")
 
     def _choose_decoder(self, head: ResponseHead) -> None:
-        """Set the decoder, and leave in the header what it does not undo, as Scrapy's middleware
-        does."""
+        """Set the decoder, and leave the other encodings in the header, like Scrapy's
+        middleware."""
         undone, left = encodings_of(head.headers.getlist(b"Content-Encoding"))
         if undone:
             try:

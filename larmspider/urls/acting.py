@@ -40,7 +40,7 @@ _COMMAND_NAMES = """
     what _method x-method http_method
 """
 _COMMANDS = frozenset(_COMMAND_NAMES.split())
-"""Names of parameters whose value says what is to be done."""
+"""Names of parameters whose value is a command."""
 _TOKEN = re.compile(
     r".*(?:csrf|xsrf|nonce|sectok|sesskey|authenticity|crumb).*|_?token|form_?(?:token|key)"
 )

@@ -105,7 +105,7 @@ class PatternSet:
     def match(self, url: str) -> str | None:
         """The text of the first pattern that matches ``url``, in canonical form, or None.
 
-        All patterns on RE2 take one pass (1 us for 50); those on ``re`` are tried one by one.
+        All patterns on RE2 take one pass (1 us for 50); patterns on ``re`` are tried one by one.
         """
         found = self._re2.first(url)
         first = len(self.patterns) if found is None else self._re2_indexes[found]
@@ -166,8 +166,8 @@ def refusal(pattern: str) -> str | None:
 class Re2Set:
     """Patterns that RE2 takes, matched in one pass. Raises TooLarge.
 
-    A set too large for its memory is split; so is one that RE2 compiled but cannot run, which would
-    never match, in silence.
+    A set that is too large for its memory is split. A set that RE2 compiled but cannot run is split,
+    too: it would never match, silently.
     """
 
     def __init__(self, patterns: Sequence[str], mode: Mode) -> None:

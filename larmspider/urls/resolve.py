@@ -1,9 +1,9 @@
 """Links are resolved as browsers do: ``../a b`` on http://h/x/y is http://h/a%20b.
 
-The result is what will be fetched: absolute, without fragment, and without user name and password,
-which belong in no request line and no log. Unlike the canonical form (canonical.py), which is for
-comparison only, nothing else is changed. On a page that is not UTF-8 the query is escaped in the
-page's charset: ``?q=%E9`` for ``?q=é``. The base is parsed once a page, and each href once::
+The result is the URL to fetch: absolute, without fragment, and without user name and password,
+which belong in no request line and no log. Nothing else is changed, unlike in the canonical form
+(canonical.py), which is for comparison only. On a page that is not UTF-8 the query is escaped in
+the page's charset: ``?q=%E9`` for ``?q=é``. The base is parsed once a page, and each href once::
 
     resolver = LinkResolver("http://wiki.example/Main/Start", base_href=None)
     resolver.resolve_all(["../Help#top"], max_chars=1000)  # ["http://wiki.example/Help"]

@@ -17,10 +17,11 @@ from w3lib.html import replace_escape_chars
 UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 """RFC 3986 2.3: escaped or not, the same."""
 DELIMITERS = "!$&'()*+,;=:@/?"
-"""RFC 3986 3.3 and 3.4: what a path or query may hold besides; escaped or not, not the same."""
+"""RFC 3986 3.3 and 3.4: further characters of a path or query. Escaped or not makes a
+difference."""
 
 # Escapes of unreserved characters, escapes with digits in lower case, percent signs that start no
-# escape, and what has to be escaped.
+# escape, and characters that have to be escaped.
 _TO_NORMALIZE = re.compile(
     r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f]"
     rf"|(?![0-9A-Fa-f]{{2}})[0-9A-Fa-f]?(?:%[0-9A-Fa-f]{{2}})?)"
@@ -49,7 +50,7 @@ _USERINFO = re.compile(
 
 
 def _spellings() -> dict[str, str]:
-    """The matches of _TO_NORMALIZE in an ASCII string, with their one spelling; but those that
+    """The matches of _TO_NORMALIZE in an ASCII string, with their one spelling, except matches that
     begin with a percent sign that starts no escape."""
     table = {}
     for code in range(256):
@@ -75,8 +76,8 @@ def normalize_escapes(text: str) -> str:
     - escapes of unreserved characters are undone (RFC 3986 6.2.2.2): ``%41`` is ``A``,
     - hex digits are upper case (RFC 3986 6.2.2.1): ``%2f`` is ``%2F``,
     - characters that RFC 3986 allows in no path or query are escaped: ``[`` is ``%5B``,
-    - a percent sign that starts no escape stays, and so does an escape that it could become one
-      with: ``%%341`` would be ``%41``, and then ``A``.
+    - a percent sign that starts no escape stays, and so does an escape that would complete another
+      escape: ``%%341`` would be ``%41``, and then ``A``.
 
     Escaped delimiters and bare ones differ (``%2F`` is not ``/``): servers tell them apart. ``%25``
     and a percent sign that starts no escape also differ: many servers refuse the second one.

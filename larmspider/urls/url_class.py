@@ -1,4 +1,4 @@
-"""The class of a URL: which URLs one program of a server is likely to answer, with the same views.
+"""The class of a URL: URLs that one program of a server likely answers, with the same views.
 
     classes = UrlClasses()
     classes.of("http://wiki/doku.php?id=start&do=edit")    # /doku.php?do=edit&id=*
@@ -75,9 +75,9 @@ WORDS = frozenset(
         "xml",
     )
 )
-"""Segments of a path that name a view of what the others name."""
+"""Segments of a path that name a view of the thing that the others name."""
 _BEFORE_NAMES = WORDS | {"browser", "file", "files", "tree"}
-"""Segments behind which the last one is a file's name, also of a URL with a query."""
+"""Segments after which the last one is a file's name, even in a URL with a query."""
 _LEAST_LETTERS = 4
 _SEPARATOR = re.compile("[&;]")
 _ID = re.compile(r"\d+$|(?:\D*\d){3}|[0-9a-f]{8,}|.{41}|\W*$")
@@ -91,7 +91,7 @@ _OF_DOCUMENTS = frozenset(
 
 class UrlClass(NamedTuple):
     """``path`` and ``names`` are its shape, ``view`` the values that count, as ``do=edit``;
-    ``values`` are hashes of those that do not, in an order that goes by the class."""
+    ``values`` are hashes of the other values, in an order that depends on the class."""
 
     path: str
     names: tuple[str, ...]
@@ -183,7 +183,7 @@ class UrlClasses:
 
 
 def split_suffix(name: str) -> tuple[str, str]:
-    """``("17", ".json")``; the suffix is "" of pages (``17.html``) and where there is none."""
+    """``("17", ".json")``; the suffix is "" for pages (``17.html``) and for names without one."""
     found = _SUFFIX.search(name)
     if found is None or found[0].lower() in _OF_DOCUMENTS:
         return name, ""

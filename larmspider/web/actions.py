@@ -193,7 +193,7 @@ async def _checked(request: web.Request, site: Site) -> dict[str, str]:
 
 
 async def _form(request: web.Request) -> dict[str, str]:
-    """The fields of a form. Raises HttpError for what is none, or does not come in time."""
+    """The fields of a form. Raises HttpError for a body that is no form, or comes too late."""
     if (request.charset or "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
         raise HttpError("Refused: expected a form in UTF-8.", 400)
     connection = request.app[SITE].connections.of(request.transport)

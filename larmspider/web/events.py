@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 TICK_SECS = 1.0
 MAX_LISTENERS = 100
 WHOLE_TICKS = 10
-"""Every tenth tick sends everything, the others what has changed, as a window may miss one."""
+"""Every tenth tick sends everything, others only changes, because a window may miss a tick."""
 
 
 class Events:

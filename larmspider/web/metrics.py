@@ -1,4 +1,4 @@
-"""/metrics for Prometheus. No label holds a host or a URL, of which there may be thousands.
+"""/metrics for Prometheus. No label holds a host or a URL, because there may be thousands.
 
 Counters continue over restarts of a crawl; after a crash they fall back to the last checkpoint.
 """

@@ -47,7 +47,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS queries (
     PRIMARY KEY (query, day)
 ) WITHOUT ROWID"""
 _INDEX = "CREATE INDEX IF NOT EXISTS by_plain ON queries (plain) WHERE plain IS NOT NULL"
-"""``plain`` is a query without its accents, NULL for one that has none."""
+"""``plain`` is a query without its accents, NULL for a query without accents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +153,8 @@ class QueryLog:
         return int(self._clock() // _DAY_SECS)
 
     def _ask(self, statement: str, values: tuple[Any, ...], *, make: bool = False) -> list[Any]:
-        """The rows of an answer; none without a file, unless it is to be made, and where it cannot
-        be used."""
+        """The rows of an answer. None if the file cannot be used, or is missing and not
+        ``make``."""
         with self._lock:
             try:
                 if self.path is None or not (make or self.path.exists()):
@@ -172,7 +172,7 @@ class QueryLog:
                 return []
 
     def _expire(self, database: sqlite3.Connection) -> None:
-        """Forget what is too long ago, or too much."""
+        """Forget rows that are too old or too many."""
         self._expired = self._today
         database.execute("DELETE FROM queries WHERE day <= ?", (self._today - self.days,))
         (rows,) = database.execute("SELECT count(*) FROM queries").fetchone()

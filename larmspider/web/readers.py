@@ -1,11 +1,12 @@
-"""Who searches: a reverse proxy in front says to which groups of people a request belongs.
+"""Identifies readers: a reverse proxy in front names the groups of people that a request belongs
+to.
 
     LARM_SEARCH_GROUPS = {"staff": ["*.hr.example", "file://"]}
     LARM_SEARCH_GROUPS_HEADER = "X-Forwarded-Groups"
     LARM_TRUSTED_PROXIES = ["127.0.0.1"]
 
-Pages of hosts that were asked with credentials, and of files, are for those who are signed in, and
-for the groups that name these hosts. From other addresses the header is not believed.
+Pages of files, and of hosts that got credentials, are for signed-in users, and for groups that name
+these hosts. The header is ignored if it comes from other addresses.
 """
 
 from __future__ import annotations
@@ -76,8 +77,9 @@ class Readers:
         return [name for part in sent[0].split(",") if (name := part.strip())]
 
     def client(self, remote: str, forwarded: str) -> str:
-        """The address of a client: ``remote``, or what trusted proxies say in X-Forwarded-For.
-        Each adds the address that it sees at the end; what stands before may be made up."""
+        """The address of a client: ``remote``, or the one that trusted proxies name in
+        X-Forwarded-For. Each proxy appends the address that it sees; earlier ones may be made
+        up."""
         for said in reversed(forwarded.split(",")):
             if not self._trusts(remote):
                 break

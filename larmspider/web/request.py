@@ -60,7 +60,7 @@ JSON = "application/json; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """``headers`` replace those that every response has (auth.HEADERS)."""
+    """``headers`` replace the common headers of all responses (auth.HEADERS)."""
 
     body: bytes
     content_type: str = HTML
@@ -111,8 +111,8 @@ class WebRequest:
 
     @property
     def only_searches(self) -> bool:
-        """Whether the page is for those who search, without the pages of the crawl: the search, the
-        way in, to which it leads, and all that is not to be read."""
+        """Whether the page is for readers who only search, without the pages of the crawl: the
+        search, the sign-in that leads to it, and pages that this reader may not see."""
         path = self.url.partition("?")[0]
         search = path in ("/search", "/login") or path.startswith("/search/")
         return not self.signed_in and (search or not self.may_read)
@@ -133,7 +133,7 @@ class WebRequest:
         return self.readers.access(source.restricted, self.groups)
 
     def searcher(self) -> Searcher:
-        """The index as this reader may see it. Raises CrawlDirError where there is none."""
+        """The index as this reader may see it. Raises CrawlDirError if there is no index."""
         found = self.source.seen_by(self._access_of)
         return found.widened_by(self.curated.synonyms.value)
 
@@ -196,7 +196,7 @@ SECONDS = 15.0
 
 
 class Work:
-    """Runs pages in few threads and none for long, so that the crawl goes on beside them."""
+    """Runs pages in few threads and each for a short time, so that the crawl continues beside."""
 
     def __init__(self, threads: int = THREADS, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="larm-web")

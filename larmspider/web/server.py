@@ -45,7 +45,7 @@ MAX_URL_BYTES = 524_288
 """Bytes of a request's URL. The search answers a query of up to 100 KB, blanks sent as ``%20``,
 with its own limit."""
 AT_ONCE = 64
-"""Connections that asyncio takes before it looks at those that it has."""
+"""Connections that asyncio accepts before it serves the existing ones."""
 ACCEPTED_IN = 3
 """Turns of the event loop until a connection that asyncio has just taken is one of Connections.
 Before that, close() would leave its socket open (python/cpython#109564)."""

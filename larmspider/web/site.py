@@ -23,13 +23,13 @@ from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
 
 SEARCH = "/search"
+"""The page of the search. Everything that it needs is below this path, except DESCRIPTION."""
 INDEX = "larmspider"
 """The name of the index in the search API; each of several crawls has a name of its own, too."""
 EVERY_INDEX = (INDEX, "_all", "*")
-"""In the path of the search API these are all crawls, and commas part names."""
-"""The page of the search; below it lies all that it needs,"""
+"""Names of all crawls in the path of the search API, where commas separate names."""
 DESCRIPTION = "/opensearch.xml"
-"""but for this, by which browsers add the search to their own."""
+"""The description with which browsers add the search to their own."""
 CHECKPOINTED_SECS = 6.0
 """Seconds after which a checkpoint has the last action; one comes each 5 s."""
 

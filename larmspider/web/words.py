@@ -1,11 +1,11 @@
-"""The languages of the search page: templates/words.toml has its words, by the English ones.
+"""The languages of the search page: templates/words.toml translates the English words.
 
     say = Words("de")
     say("{n} page found in {ms} ms|{n} pages found in {ms} ms", n=1234, ms=5)
     # "1.234 Seiten gefunden in 5 ms"
     say.date(0.0), say.size(1_234_567)       # ("01.01.1970", "1,2 MB")
 
-One table in place of gettext, whose catalogues would have to be compiled, and of Babel's 30 MB of
+One table replaces gettext, whose catalogues would have to be compiled, and Babel's 30 MB of
 locales: there are three languages.
 """
 
@@ -58,7 +58,7 @@ class Words:
 
     @classmethod
     def asked_for(cls, accept_language: str) -> Words:
-        """By the header ``de-AT, de;q=0.9, en;q=0.5``."""
+        """The words for the header ``de-AT, de;q=0.9, en;q=0.5``."""
         wanted: list[tuple[float, int, str]] = []
         for part in accept_language.split(",")[:_MAX_ASKED]:
             tag, _, weight = part.partition(";")

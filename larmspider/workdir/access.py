@@ -1,4 +1,4 @@
-"""Who may read what a crawl writes: the mode of its files, and whether its pages ask for the token.
+"""File modes of a crawl's directory, and whether its pages need the token.
 
 A crawl whose sites file holds credentials stores pages that not everybody may see. Its LARM_DIR is
 therefore 0700, all files in it 0600, and its pages need the token; LARM_DIR_MODE sets another mode.
@@ -79,7 +79,7 @@ def follow_mode(manifest: Mapping[str, Any], *places: Place) -> None:
 
 
 def _in(root: Path) -> Iterator[Path]:
-    """The directory and what is in it."""
+    """The directory and its content."""
     try:
         if not root.is_dir():
             return

@@ -3,16 +3,16 @@
     crawl/crawl.json     the manifest: seeds, scope, settings, when the crawl began and ended
     crawl/lock           locked while a crawl runs, so that no second one writes into its files
 
-The same command continues the crawl that lies there. With other seeds, another scope or other
-filters it is another crawl, and is refused unless -a fresh or -a resume says what to do.
+The same command continues the crawl in the directory. Other seeds, another scope or other filters
+make it another crawl, which is refused unless -a fresh or -a resume says what to do.
 
 The LARM_DIR of many workers has a directory for each, and a manifest for all, marked "workers". The
-first worker writes it; a worker with another scope is refused before it has made anything.
+first worker writes it; a worker with another scope is refused before it writes anything.
 
     crawl/crawl.json             seeds, scope and settings of all
     crawl/atlas-1/, atlas-2/     each worker's page files, logs, index and crawl.json
     crawl/logs.idx/              an index of the logs of all
-    crawl/redis/                 the private redis-server, where ``scrapy workers`` runs one
+    crawl/redis/                 the private redis-server, if ``scrapy workers`` runs one
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ logger = logging.getLogger(__name__)
 
 _DRAFT = "crawl.tmp"
 UNKNOWN = {"format": FORMAT, CUT_BACK: True, REJUDGE: True}
-"""The manifest of a crawl of which no manifest is left: whatever may be so counts as so."""
+"""The manifest of a crawl that has lost its manifest: every restriction that is possible counts."""
 
 
 class CrawlDirectory:
-    """``fresh``: "", "yes", or "force" where stored pages are to be deleted too; ``anyway``: go
-    on although the crawl that lies there was another."""
+    """``fresh``: "", "yes", or "force", which also deletes stored pages. ``anyway``: continue even
+    if the crawl in the directory was another one."""
 
     def __init__(
         self, path: Path, manifest: dict[str, Any], *, fresh: str = "", anyway: bool = False
@@ -154,7 +154,7 @@ class CrawlDirectory:
             self.manifest[REJUDGE] = True
 
     def note_rejudge(self, *, needed: bool) -> None:
-        """Keep in crawl.json whether the links of links.log are to be judged again."""
+        """Keep in crawl.json whether the links of links.log have to be judged again."""
         self.rejudge = needed
         self.manifest.pop(REJUDGE, None)
         if needed:
@@ -195,8 +195,8 @@ class CrawlDirectory:
         self.manifest["files"] = sorted({*files_in(earlier), *files_in(self.manifest)})
 
     def _earlier(self) -> dict[str, Any] | None:
-        """The manifest of the crawl that lies here, or its copy in the frontier; None for no crawl,
-        and for one that was cut off before it had committed anything."""
+        """The manifest of the crawl in this directory, or its copy in the frontier; None for no
+        crawl, and for a crawl that was cut off before its first commit."""
         found = read_or_copy(self.path)
         if found.manifest is not None or not found.trouble or not found.committed:
             return found.manifest
@@ -211,7 +211,7 @@ class CrawlDirectory:
         )
 
     def _say_where_from(self) -> None:
-        """Log in one line that crawl.json cannot be used, and what stands in for it."""
+        """Log in one line that crawl.json cannot be used, and what replaces it."""
         if self.fresh:
             return
         found = read_or_copy(self.path)
@@ -252,7 +252,7 @@ class CrawlDirectory:
     def _has_copy(self) -> bool:
         try:
             return read_or_copy(self.path).copied
-        except CrawlDirError:  # of another format
+        except CrawlDirError:  # another format
             return True
 
     def _refuse_other_kind(self, earlier: dict[str, Any]) -> None:
@@ -324,7 +324,7 @@ class CrawlDirectory:
 
     def _make_room(self) -> None:
         """Delete the files that components of the old and the new crawl name, and no others.
-        crawl.json goes last: while it is there, what is left is known to be a crawl's."""
+        crawl.json goes last: until then the remaining files are known to be a crawl's."""
         names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR, SUMS}
         for path in [*matching(self.path, names), self.path / MANIFEST]:
             logger.info("Starting over: deleting %s", path)
@@ -334,7 +334,7 @@ class CrawlDirectory:
                 path.unlink(missing_ok=True)
 
     def restrict(self, hosts: Iterable[str]) -> None:
-        """Let crawl.json remember that not everybody may see these hosts. Raises CrawlDirError."""
+        """Note in crawl.json that not everybody may see these hosts. Raises CrawlDirError."""
         note_restricted(self.manifest, hosts)
         self._write()
 
@@ -402,9 +402,9 @@ _WEB_FILES = ("web.token*", "web.json*")
 
 
 def worker_dirs(root: Path) -> list[Path]:
-    """The workers' directories in ``root``, by name, also one whose crawl.json is gone and whose
-    frontier has a copy. Raises CrawlDirError for a folder that may not be looked into: glob()
-    leaves it out without a word, and the pages of that worker with it."""
+    """The workers' directories in ``root``, by name, including directories whose crawl.json is gone
+    and whose frontier has a copy. Raises CrawlDirError for an unreadable folder: glob() would leave
+    it out silently, and the pages of that worker with it."""
     try:
         folders = [path for path in root.iterdir() if path.name != NO_WORKERS]
         return sorted(path for path in folders if is_worker(path))
@@ -444,10 +444,10 @@ class ClusterDirectory(CrawlDirectory):
             self._refuse_if_taken()
 
     def claim(self) -> None:
-        """Write crawl.json, and with ``fresh`` first delete what all workers here have written.
+        """Write crawl.json, and with ``fresh`` first delete the files of all workers here.
 
-        Raises ConfigError, CrawlDirError where another crawl lies here, or a worker is running
-        whose files are to be deleted; then nothing has changed.
+        Raises ConfigError; CrawlDirError if another crawl lies here, or if a running worker's files
+        would have to be deleted. Nothing has changed then.
         """
         options.writable_dir(self.path)
         with waited_for(self.path / LOCK):
@@ -456,8 +456,8 @@ class ClusterDirectory(CrawlDirectory):
 
     @contextmanager
     def unchanging(self) -> Iterator[None]:
-        """Within, no command changes the crawl: one that does is waited for. Raises CrawlDirError
-        where that takes too long."""
+        """No command changes the crawl within this context: it waits for a running one. Raises
+        CrawlDirError if that takes too long."""
         if not self.path.exists():
             yield
             return
@@ -523,7 +523,7 @@ def locked(path: Path) -> IO[str]:
 
 def reserve(path: Path) -> bool:
     """Lock now, for the next locked() of this process: a worker that looks for a free directory
-    keeps it from then on, and claims it later. False where another process has the lock."""
+    reserves it, and claims it later. False if another process has the lock."""
     if path not in _reserved:
         try:
             _reserved[path] = locked(path)

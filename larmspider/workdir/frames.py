@@ -3,7 +3,7 @@ r"""Files that grow, compressed in frames of zstd: `links.log.zst` in place of `
 Offsets are offsets in the content, as in the uncompressed file, so that users of an offset need not
 know. `open_stored` reads either form, `stored_size` measures and `cut_stored` cuts either::
 
-    with open_stored(Path("crawl/links.log")) as log:     # crawl/links.log.zst, if that is there
+    with open_stored(Path("crawl/links.log")) as log:     # or crawl/links.log.zst
         log.seek(81_264)
         log.readline()
 
@@ -109,7 +109,7 @@ def stored_size(path: Path, missing: int | None = None) -> int:
 
 
 def cut_stored(path: Path, end: int) -> None:
-    """Drop what lies behind ``end``. Raises CommittedGoneError if the file is shorter than that."""
+    """Drop the content behind ``end``. Raises CommittedGoneError if the file is shorter."""
     there = present(path)
     if there == path:
         size = path.stat().st_size if path.exists() else 0
@@ -166,7 +166,7 @@ class Frame(NamedTuple):
 
 
 class Frames:
-    """Where the frames of one file are, as far as it has been looked at; threads share it."""
+    """Where the known frames of one file are; threads share it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -178,7 +178,7 @@ class Frames:
         self._starts, self._places = array("Q"), array("Q")
         self._size = self._end = 0
         self._last = b""
-        self._mended: dict[int, Frame] = {}  # by place, those whose headers are damaged
+        self._mended: dict[int, Frame] = {}  # frames with damaged headers, by place
 
     @property
     def size(self) -> int:
@@ -266,9 +266,9 @@ class Frames:
         return frame if whole and frame.end <= most else None
 
     def _mend(self, descriptor: int, found: Frame | None) -> Frame | None:
-        """The frame whose header is damaged, where the last one ended; ``found``, what the header
-        says, where nothing says otherwise. None if no frame stands behind it: the file is torn, or
-        its end is damaged."""
+        """The frame with a damaged header, at the end of the last frame. ``found``: the frame by
+        its header, if nothing contradicts it. None if no frame stands behind it: the file is torn,
+        or its end is damaged."""
         at = self._end
         data = os.pread(descriptor, _MAX_PACKED, at)
         length = data.find(_START, _HEADER.size) - _HEADER.size

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MANIFEST = "crawl.json"
 """The file that makes a directory a crawl's."""
 NO_WORKERS = "lost+found"
-"""Beside workers' directories, at the top of a file system; root's own."""
+"""A folder of root at the top of a file system, beside workers' directories."""
 LOCK = "lock"
 WORKER_LOG = "worker.log"
 """The output of a worker that ``scrapy workers`` has started."""
@@ -130,8 +130,8 @@ def _redis_of(settings: BaseSettings) -> str:
 
 
 def parsed_manifest(file: Path) -> dict[str, Any]:
-    """The content of a crawl.json. Raises FileNotFoundError, CrawlDirError where it cannot be
-    read or is none."""
+    """The content of a crawl.json. Raises FileNotFoundError, CrawlDirError if it cannot be read or
+    is no manifest."""
     try:
         manifest = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:
@@ -180,7 +180,7 @@ def identity_of(crawler: Crawler) -> dict[str, Any]:
 
 
 def filters_of(settings: BaseSettings) -> list[str]:
-    """The import paths of the spider middlewares that are on, but of those that decide nothing."""
+    """The import paths of the active spider middlewares, except ones that decide nothing."""
     listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     paths = [_path_of(component) for component, order in listed.items() if order is not None]
     return sorted(path for path in paths if path not in _DECIDE_NOTHING)
@@ -245,12 +245,12 @@ def _explaining_settings(settings: BaseSettings) -> dict[str, Any]:
 
 
 def now() -> str:
-    """In UTC, to the second."""
+    """The time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def components(settings: BaseSettings, name: str) -> dict[Any, Any]:
-    """Path and class of those in a list. Raises ConfigError for one that is not there."""
+    """Path and class of the components in a list. Raises ConfigError for a missing one."""
     plugin.check(settings.getdict(name))
     try:
         listed = settings.get_component_priority_dict_with_base(name)

@@ -64,8 +64,8 @@ def _dumped(manifest: Mapping[str, Any]) -> bytes:
 
 
 def read_or_copy(path: Path) -> Found:
-    """The manifest of a directory, or the copy of one that cannot be read. Raises CrawlDirError
-    for a manifest of another format."""
+    """The manifest of a directory, or its copy if it cannot be read. Raises CrawlDirError for a
+    manifest of another format."""
     manifest, trouble = _read(path / MANIFEST)
     if manifest is not None:
         return Found(manifest)
@@ -91,8 +91,8 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, str]:
 
 
 def unpacked(content: bytes, file: Path) -> tuple[dict[str, Any] | None, str]:
-    """A manifest, or why the ``content`` of ``file`` is none. Raises CrawlDirError for a manifest
-    of another format."""
+    """A manifest, or why the ``content`` of ``file`` is no manifest. Raises CrawlDirError for a
+    manifest of another format."""
     try:
         manifest = json.loads(content.decode())
     except RecursionError:

@@ -78,7 +78,7 @@ class Removals:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Raises ConfigError for a line that is none, CrawlDirError."""
+        """Raises ConfigError for an invalid line, CrawlDirError."""
         path = directory / FILE
         try:
             lines = path.read_text("utf-8").splitlines()

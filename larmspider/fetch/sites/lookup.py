@@ -1,14 +1,14 @@
-"""Finds what a URL's host needs that others do not: LARM_SITES_FILE, looked up by origin.
+"""Finds the settings of a URL's host: LARM_SITES_FILE, looked up by origin.
 
 >>> sites = Sites.from_settings(settings)
 >>> sites.for_url("https://wiki.example/Main/Start")    # None where no rule is meant for its origin
 Site(origin=('https', 'wiki.example', 443), options=..., rules=('sites.toml [[site]] 1 (...)',))
 
-Rules are bound to scheme, host and port: never to what stands before an "@" or behind the port.
-The file is checked when it is read: names, types, and what libcurl can do. Secrets, certificates
-and keys are checked where pages are fetched (Sites.for_fetching); a command that only reads needs
-none of them, and knows the same hosts without. A site that sends its server a secret is for https,
-unless the file says otherwise.
+Rules are bound to scheme, host and port: never to the text before an "@" or behind the port.
+The file is checked when it is read: names, types, and the abilities of libcurl. Secrets,
+certificates and keys are checked where pages are fetched (Sites.for_fetching). A command that only
+reads a crawl needs none of them, and knows the same hosts. A site that sends its server a secret is
+for https, unless the file says otherwise.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Sites:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Sites:
-        """For who only reads a crawl: secrets and files that are not there are `problems`. Raises
+        """The sites for reading a crawl: missing secrets and files are `problems`. Raises
         ConfigError, naming file, table and key."""
         name = options.text(settings, "LARM_SITES_FILE")
         return _read(Path(name).expanduser()) if name else cls()
@@ -156,7 +156,7 @@ def origin_of(url: str) -> Origin | None:
 
 
 def read_sites_file(path: Path) -> Sites:
-    """With all secrets. Raises ConfigError, naming file, table and key."""
+    """The sites with all secrets. Raises ConfigError, naming file, table and key."""
     return _read(path).complete()
 
 

@@ -41,7 +41,7 @@ class Secret:
         return bool(self._missing)
 
     def reveal(self) -> str:
-        """The text itself, for an option of a request. Raises ConfigError where it is missing."""
+        """The text itself, for an option of a request. Raises ConfigError if it is missing."""
         if self._missing:
             raise ConfigError(self._missing)
         return self._value
@@ -98,8 +98,8 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A form to sign in with: its ``url`` (or path), what is written into which field, and a text
-    that pages have only while signed in."""
+    """A form to sign in with: its ``url`` (or path), the values of its fields, and a text that
+    pages have only while signed in."""
 
     url: str
     fields: tuple[tuple[str, Secret], ...]
@@ -121,7 +121,7 @@ class SiteOptions:
     proxy: Proxy | None = None
     render: bool | None = None
     render_origins: tuple[tuple[str, str, int], ...] | None = None
-    """Origins that a rendered page may ask with what they need, beside its own."""
+    """Further origins to which a rendered page may send requests with their credentials."""
 
     @property
     def has_secrets(self) -> bool:
@@ -142,8 +142,8 @@ class SiteOptions:
 
     @property
     def opens_doors(self) -> bool:
-        """Whether these may get pages that not everybody may see. A page that may ask other origins
-        with their credentials is such a page itself."""
+        """Whether these may open pages that not everybody may see. A page that may send requests to
+        other origins with their credentials is such a page itself."""
         return self.sends_credentials or bool(self.render_origins)
 
     @property
@@ -163,7 +163,7 @@ class SiteOptions:
         )
 
     def __str__(self) -> str:
-        """In words, without secrets: "basic; CA ca.pem; proxy socks5h://gate:1080"."""
+        """A description without secrets: "basic; CA ca.pem; proxy socks5h://gate:1080"."""
         parts = [self.credentials.method] if self.credentials else []
         for what, pairs in (("cookie", self.cookies), ("header", self.headers)):
             if pairs:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from larmspider.fetch.sites.model import Login, Site
 
 AGAIN_SECS = 600.0
-"""Between two attempts to sign in."""
+"""Seconds between two attempts to sign in."""
 MAX_FAILURES = 3
 """Attempts without a form, after which the host is given up in this run."""
 MAX_HOPS = 5
@@ -311,8 +311,8 @@ class Sessions:
 
 
 def _form_in(response: Response, login: Login) -> Any:
-    """The form with all fields of the login; None where there is none, and where the markup is so
-    bad that it takes long to read. 1 us where a name is not in the page."""
+    """The form with all fields of the login. None without such a form, and if the markup is so bad
+    that reading takes long. Takes 1 us if a name is not in the page."""
     names, body = [name for name, _ in login.fields], response.body
     if not _is_html(response) or not all(escape(name).encode() in body for name in names):
         return None

@@ -1,4 +1,4 @@
-"""A crawl written into one file: JSON lines, CSV, Parquet, WARC or GraphML (docs/export.md).
+"""Writes a crawl into one file: JSON lines, CSV, Parquet, WARC or GraphML (docs/export.md).
 
     export(crawl, "links", Path("links.csv"), host="wiki.example")
 
@@ -135,7 +135,7 @@ def export(
     except BaseException as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # of a write
+        if isinstance(error, OSError) and error.filename is None:  # an error of write()
             why = error.strerror or error
             raise LarmspiderError(f"{path} cannot be written: {why}") from None
         raise
@@ -267,7 +267,7 @@ def _id(host: str) -> str:
 
 
 def _write_warc(out: IO[bytes], _: Mapping[str, type], pages: Iterable[CrawledPage]) -> None:
-    """Heads are made of what the logs have: status and media type."""
+    """Heads are made from the logs: status and media type."""
     about = "from the page files of larmspider: heads have status and media type alone"
     out.write(info_record(Path(out.name).name.removesuffix(_SUFFIX), description=about).member)
     for page in pages:

@@ -71,8 +71,7 @@ def mirrors_in(crawl: CrawlDir) -> list[Mirror]:
 
 
 def resolver_file(settings: Settings, crawl: CrawlDir) -> Path | None:
-    """The operator's LARM_HOST_RESOLVER_FILE, of which a crawl reads a copy; None: there is
-    none."""
+    """The operator's LARM_HOST_RESOLVER_FILE (a crawl reads a copy of it), or None."""
     name = options.text(settings, _FILE)
     if name and Path(name) == crawl.rules.get(_FILE):
         name = str(crawl.settings[_FILE])
@@ -80,7 +79,7 @@ def resolver_file(settings: Settings, crawl: CrawlDir) -> Path | None:
 
 
 def rules_in(file: Path | None) -> HostResolver:
-    """Its rules, none where it is gone. Raises ConfigError."""
+    """The rules of the file; none if it is missing. Raises ConfigError."""
     return HostResolver.from_file(file) if file and file.exists() else HostResolver()
 
 

@@ -112,7 +112,7 @@ class ObjectsReceiver(Receiver):
             self._pool = ThreadPoolExecutor(THREADS)
         names = (f"objects/{digest[:2]}/{digest}" for digest in bodies)
         list(self._pool.map(self._put, names, bodies.values()))
-        manifest = b"".join(lines)  # behind what it names
+        manifest = b"".join(lines)  # written after the bodies that it names
         name = hashlib.sha256(manifest).hexdigest()[:8]
         self._put(f"manifests/{batch[0].stamp}-{name}.jsonl", manifest)
         return Sent()

@@ -2,9 +2,9 @@
 
     LARM_OPENSEARCH_URL=https://larm:secret@search.example:9200/intranet scrapy crawl intranet ...
 
-``intranet`` is an alias for one index, ``intranet-1``, which is made with our mapping where there
-is none. A document is a page, its id the SHA-256 of the URL, its version the stamp: what comes
-twice or late is a version conflict, and changes nothing.
+``intranet`` is an alias for one index, ``intranet-1``, which is created with our mapping if
+missing. A document is a page, its id the SHA-256 of the URL, its version the stamp: a repeated or
+late version is a version conflict, and changes nothing.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class OpenSearchReceiver(Receiver):
         self._connection = kind(self._host, self._port, timeout=timeout)
 
     def _index(self) -> tuple[str, Mapping[str, Any]]:
-        """The name of the index that ours stands for, made where there is none, and its fields."""
+        """The name of the index behind our alias, created if missing, and its fields."""
         answer = self._ask("GET", f"/{self.name}/_mapping")
         if answer.status == 404:
             self._make(f"{self.name}-1", {self.name: {}})

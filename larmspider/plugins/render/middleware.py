@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_HOPS = 5
-"""Redirects of what a page asks for."""
+"""Redirects of one request of a page."""
 KEPT_BYTES = 32_000_000
 """Scripts that are kept for further pages."""
 MAX_TOLD = 20
@@ -57,7 +57,7 @@ class RenderMiddleware(WithScheduler):
         super().__init__(crawler)
         self.sites, self.browser = sites, browser
         self._kept: OrderedDict[tuple[str, str, str], Response] = OrderedDict()
-        """By Asking.shares."""
+        """Kept scripts, by Asking.shares."""
         self._kept_bytes = 0
         self._told: set[tuple[Origin, Origin]] = set()
         self._closing: asyncio.Future[None] | None = None
@@ -96,7 +96,7 @@ class RenderMiddleware(WithScheduler):
             lease.unrendered = error
             return response
         finally:
-            # what follows measures how long the host took, not the browser
+            # later steps measure the time of the host, not of the browser
             started = request.meta.get("download_started", began)
             request.meta["download_started"] = started + time.monotonic() - began
         self._count("pages")

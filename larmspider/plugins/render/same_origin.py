@@ -1,4 +1,4 @@
-"""The same-origin policy of rendered pages: who is asked with credentials, and who reads an answer.
+"""The same-origin policy of rendered pages: requests with credentials, and readable answers.
 
     asking = Asking(url, page=("https", "app.example", 443))
     asking.with_credentials         # False unless url is of the page's origin, or of `allowed`
@@ -41,10 +41,10 @@ def is_script(headers: Headers) -> bool:
 class Asking:
     """One request of a rendered page, redirect by redirect.
 
-    ``page`` is the page's origin, ``allowed`` are other origins that its site's ``render_origins``
-    name. ``kind`` is Chromium's: document (a frame), script, fetch or xhr. ``origin`` is the header
-    Origin that Chromium adds to a request that a CORS check follows; "": there is none.
-    ``by_page``: a document of the page's own origin asks, no frame of another one.
+    ``page`` is the page's origin, ``allowed`` are other origins from its site's ``render_origins``.
+    ``kind`` is Chromium's: document (a frame), script, fetch or xhr. ``origin`` is the header
+    Origin that Chromium adds to a request with a CORS check, else "".
+    ``by_page``: a document of the page's own origin sends it, not a frame of another origin.
     """
 
     url: str
@@ -74,7 +74,7 @@ class Asking:
 
     @property
     def with_credentials(self) -> bool:
-        """Whether the request may carry what the sites file has for the host of its URL."""
+        """Whether the request may carry the sites file's secrets for the host of its URL."""
         if not self.by_page or self.tainted:
             return False
         at = origin_of(self.url)

@@ -37,12 +37,12 @@ from larmspider.web.site import (
 )
 
 PATH = f"{SEARCH}/_search"
-"""And the same for a named index: /search/{index}/_search."""
+"""A named index has the path /search/{index}/_search."""
 MAX_WINDOW = 10_000
 """Hits that a search may skip and ask for together, as in OpenSearch."""
 MAX_AGGREGATIONS = 10
 MAX_TAG = 100
-"""Characters of what stands around a marked word."""
+"""Characters of a tag around a marked word."""
 _PARSING, _ILLEGAL = "parsing_exception", "illegal_argument_exception"
 _KEYS = ("query", "from", "size", "highlight", "aggs", "aggregations", "_source")
 _IGNORED = ("track_total_hits", "timeout", "pretty", "human")
@@ -73,7 +73,7 @@ class Question:
 
 async def search(request: web.Request) -> web.Response:
     """/search/_search and /search/{index}/_search, GET and POST. It changes nothing, so it needs no
-    CSRF token; who may see what is as on the search page."""
+    CSRF token; access is as on the search page."""
     site, asked = request.app[SITE], web_request(request)
     try:
         async with asyncio.timeout(REQUEST_SECS):

@@ -41,7 +41,7 @@ URLS = (
 )
 _ID = re.compile(rb"[0-9]{1,20}-[0-9]{1,20}")
 _MAX_MESSAGE = 100_000_000
-"""Bytes; a broker takes less, and says so."""
+"""Bytes; a broker may refuse less, with a message."""
 
 
 class _Stream(ABC):
@@ -182,7 +182,7 @@ class _Nats(_Stream):
         return await asyncio.gather(*(publish(*one) for one in messages), return_exceptions=True)
 
     def _run(self, action: Any) -> Any:
-        if self._loop is None:  # in a thread: a crawl that begins asks from within its own loop
+        if self._loop is None:  # in a thread: a starting crawl calls this from within its own loop
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
             self._thread.start()
@@ -244,7 +244,7 @@ class _Kafka(_Stream):
         """The last error that the client has met by itself."""
 
     def _hear(self, error: Any) -> None:
-        # that all brokers are down says less than why
+        # "all brokers are down" says less than the cause
         if self._heard is None or error.code() != self._kafka.KafkaError._ALL_BROKERS_DOWN:
             self._heard = error
 

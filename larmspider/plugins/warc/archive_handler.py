@@ -1,4 +1,4 @@
-"""DOWNLOAD_HANDLERS of `scrapy import`: what an archive holds, in place of what servers say."""
+"""DOWNLOAD_HANDLERS of `scrapy import`: answers from an archive in place of servers."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ _PIECE, _MEMBER_PIECE = 1 << 16, 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body`` is decoded, and ``headers`` say nothing of how it was coded. One that is too large
-    for memory is the ``blob``."""
+    """``body`` is decoded, and ``headers`` have no coding. A body that is too large for memory is
+    the ``blob``."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -124,7 +124,7 @@ class Source(Protocol):
 
 
 class DamagedError(Exception):
-    """A source that cannot be read to its end: what is wrong, and where."""
+    """A source that cannot be read to its end: the fault, and its place."""
 
 
 class Archive:
@@ -155,7 +155,7 @@ class Archive:
                     refusals.add(Refused(without_userinfo(capture.url), str(error)))
                     continue
                 if urlsplit(key).path == "/robots.txt":
-                    continue  # of crawlers that keep it
+                    continue  # some crawlers keep it
                 found += 1
                 known = self._captures.get(key)
                 if known is None or known.time <= capture.time:
@@ -315,8 +315,8 @@ class WarcFile:
 
 
 def _fault_at(file: IO[bytes], at: int, *, whole: bool = True) -> str:
-    """A clause about the fault of the record there; "" for a good one, one that is cut short, and
-    other bytes. warcio passes over a wrong checksum, and may lose all records behind it.
+    """A clause about the fault of the record there; "" for a good record, a record that is cut
+    short, and other bytes. warcio passes over a wrong checksum, and may lose all records behind it.
     ``whole``: the gzip member is unpacked to its end."""
     file.seek(max(0, at))
     unpacked, piece = zlib.decompressobj(31), file.read(_MEMBER_PIECE)
@@ -399,7 +399,7 @@ class HTTrackCache:
         return plain_headers([(name, value) for name, colon, value in split if colon])
 
     def _saved(self, name: str, room: Room) -> tuple[bytes, Blob | None]:
-        path = name.encode("latin-1")  # as `_head` has decoded it
+        path = name.encode("latin-1")  # reverses the decoding of `_head`
         if path.startswith(b"/") or b".." in path.split(b"/"):
             raise ValueError(f"{name} is outside of the mirror")
         try:
@@ -425,7 +425,7 @@ class MirrorFolder:
             except OSError as error:
                 why = in_words(error)
             if not why:
-                continue  # a file beside the hosts
+                continue  # a plain file between the hosts' folders
             if why != _IS_FOLDER:
                 yield Refused(os.fsdecode(host), why)
                 continue
@@ -496,7 +496,7 @@ def _is_web(url: str) -> bool:
 
 
 def _plain(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Without what says how the body was coded."""
+    """The headers without codings of the body."""
     return [(name, value) for name, value in headers if name.lower() not in CODING]
 
 

@@ -5,8 +5,8 @@
 warc/<LARM_DIR>-<time>-00000.warc.gz   at most LARM_WARC_BYTES each, as in records.py
 warc/<LARM_DIR>-<time>-00000.cdxj      a line for each page of it, sorted once the file is full
 
-A file is appended to, a gzip member a record, so that recovery cuts it at a member's end. The lines
-of CDXJ name the place of their record: those that are behind the end are dropped, in any order.
+Files grow by gzip members, a member a record, so that recovery cuts a file at a member's end. Each
+line of CDXJ names the place of its record: lines with a place behind the end are dropped.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class WarcPipeline(Store):
 
 
 def warc_files(folder: Path) -> dict[int, Path]:
-    """By number, in order."""
+    """The WARC files by number, in order."""
     found = ((_NUMBER.search(path.name), path) for path in folder.glob("*.warc.gz"))
     return dict(sorted((int(match[1]), path) for match, path in found if match))
 
@@ -271,7 +271,7 @@ def cdxj_of(path: Path) -> Path:
 
 
 def cdxj_records(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Date and fields of the lines of a CDXJ, but of one that is torn."""
+    """Date and fields of the lines of a CDXJ, without a torn line."""
     for line in path.read_text("utf-8").splitlines() if path.exists() else ():
         if fields := _fields(line):
             moment = datetime.strptime(line.split(" ")[1], "%Y%m%d%H%M%S")
@@ -288,7 +288,7 @@ def _originals(path: Path) -> Iterator[tuple[str, Original]]:
 
 
 def _fields(line: str) -> dict[str, str]:
-    """The fields of a line; none of one that a crash tore."""
+    """The fields of a line; empty if a crash tore the line."""
     try:
         found: dict[str, str] = json.loads(line.split(" ", 2)[2])
     except (IndexError, ValueError):

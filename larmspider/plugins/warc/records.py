@@ -101,7 +101,7 @@ def payload_digest(page: Page) -> str:
 
 
 def info_record(name: str, **fields: str) -> Record:
-    """The first record of each file; ``fields`` besides those that all files have."""
+    """The first record of each file; ``fields`` are added to the common ones."""
     found = {
         "software": f"larmspider/{__version__}",
         "format": "WARC File Format 1.1",
@@ -154,7 +154,7 @@ def page_records(page: Page, original: Original | None, payload: str = "") -> It
 
 
 def removed_record(removed: Removed) -> Record:
-    """That a page was taken out, and why; what was written of it stays."""
+    """A record that a page was removed, and why; its earlier records stay."""
     about = [("WARC-Target-URI", _written(removed.url))]
     block = _lines([("removed", removed.reason or "another worker has its newest version")])
     return Record(_member("metadata", _new_id(), _seconds(removed.time), about, _FIELDS, block))
@@ -223,7 +223,7 @@ def _new_id() -> str:
 
 
 def _written(url: str) -> str:
-    """As it stands in a head: without user name, password and what would end the line."""
+    """The URL for a head: without user name, password and line ends."""
     return "%20".join(without_userinfo(url).split()).encode("utf-8", "replace").decode()
 
 
@@ -306,7 +306,7 @@ def _request_head(url: str, received: ReceivedHeaders) -> bytes:
 
 
 def _unfolded(lines: Sequence[bytes]) -> list[bytes]:
-    """Lines of a head until its end, a folded one as one (RFC 9112 5.2), without what is none."""
+    """Lines of a head until its end, folded lines joined (RFC 9112 5.2), without invalid ones."""
     found: list[bytes] = []
     for line in lines:
         text = line.strip()

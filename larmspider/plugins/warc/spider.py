@@ -69,7 +69,7 @@ class ArchiveSpider(IntranetSpider):
         scheme: str = "http",
         **kwargs: Any,
     ) -> Self:
-        """Raises ConfigError for what is no archive, and for other arguments."""
+        """Raises ConfigError for a path that is no archive, and for unknown arguments."""
         if scheme not in ("http", "https"):
             raise ConfigError(f"scheme={scheme}: expected http or https")
         with _ended_by_signals():
@@ -117,8 +117,8 @@ class _Told(BaseException):
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and the like end what is done meanwhile. The event loop, which else stops a crawl,
-    waits for it. Raises LarmspiderError."""
+    """SIGTERM and the like interrupt the work in this context. The event loop, which otherwise
+    stops a crawl, waits for it. Raises LarmspiderError."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise _Told(signal.Signals(number).name)

@@ -209,7 +209,7 @@ def _listed(asked: Asked, results: Results) -> int:
 
 
 def _refused(request: WebRequest, asked: Asked, error: QueryError) -> WebResponse:
-    """The box, with what is wrong."""
+    """The search box, with the error."""
     why = request.say.error(error)
     return request.render("search_start.html", 400, asked=asked, pages=0, error=why)
 
@@ -268,7 +268,7 @@ def cached(request: WebRequest) -> WebResponse:
     if name:
         searcher = searcher.among([name])
     document = searcher.get(asked)
-    # of several crawls one may restrict what the document's own shows, as for /copy and /view
+    # one of several crawls may restrict a document that its own crawl shows, as for /copy and /view
     if document is None or not request.access.page(document.url):
         raise HttpError("This page is not in the index.", 404)
     blocks = list[Block]()
@@ -380,12 +380,12 @@ def _chosen(say: Words, asked: Asked) -> list[dict[str, Any]]:
 
 
 def _day(since: str) -> str:
-    """For the field of a form that takes days."""
+    """The value for a form field that takes days."""
     return "" if since in DAYS else since
 
 
 def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
-    """The facets as the page shows them, without those that leave no choice."""
+    """The facets as the page shows them, without facets that have only one value."""
     facets = results.facets
     assert facets is not None
     groups: tuple[tuple[str, Mapping[str, int]], ...] = (
@@ -434,7 +434,7 @@ def _telling(dates: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def opensearch(request: WebRequest) -> WebResponse:
-    """The description by which a browser adds this search to its own."""
+    """The description with which a browser adds this search to its own."""
     response = request.render("opensearch.xml", origin=request.origin)
     return WebResponse(response.body, OPENSEARCH_TYPE)
 

@@ -55,7 +55,7 @@ def url(request: WebRequest) -> WebResponse:
 
 
 def view(request: WebRequest) -> WebResponse:
-    """The stored copy in a frame without scripts, below a line that says what it is."""
+    """The stored copy in a frame without scripts, below a line that describes it."""
     asked, page = _stored(request)
     if not is_shown(page.mime):
         raise HttpError(f"A document of type {printable(page.mime)} is not shown here.", 415)
@@ -74,7 +74,7 @@ def copy(request: WebRequest) -> WebResponse:
 
 
 def _text_of(request: WebRequest, page: StoredPage) -> str:
-    """The page's text in the index; "" if there is none."""
+    """The page's text in the index, or ""."""
     with suppress(CrawlDirError):
         if (document := request.searcher().get(page.exact)) is not None:
             return document.text
