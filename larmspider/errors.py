@@ -1,5 +1,5 @@
-"""The errors that larmspider raises on purpose, each one line that a user can act on; and how the
-panic of a library is told."""
+"""The errors that larmspider raises on purpose, each one line that a user can act on; and messages
+for the panic of a library."""
 
 from larmspider import program
 
@@ -17,11 +17,11 @@ class LarmspiderError(Exception):
 
 
 class ConfigError(LarmspiderError):
-    """A setting, argument or file that cannot be used: says what is wrong and what is expected."""
+    """An unusable setting, argument or file: the text names the fault and the accepted values."""
 
 
 class TemporaryError(LarmspiderError):
-    """Something that waiting may change, and has not yet: the same command may be started again
+    """A failure that waiting may end, and has not ended yet: the same command may be started again
     (exit status 75, EX_TEMPFAIL)."""
 
 

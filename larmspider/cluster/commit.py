@@ -8,21 +8,20 @@
     5. the log is dropped, and the inboxes that it has filled are marked; of the own inboxes those
        are read that were marked since
 
-1, 2, 3 and 5 are a round trip each (5 two where mail has come), and each may be done twice: steps
-have numbers, and a partition keeps the last number of each worker. Whoever takes over from a worker
-that died between 1 and 5 applies its log, and so does the worker itself when it comes back. A
-worker whose epoch has ended can do 1 no more, and 3 not in a partition that has a new owner.
+1, 2, 3 and 5 are a round trip each (5 two if mail has come), and each may be done twice: steps have
+numbers, and a partition keeps the last number of each worker. If a worker dies between 1 and 5, its
+successor applies its log, and so does the worker itself when it comes back. A worker whose epoch
+has ended can no longer do 1, nor 3 in a partition that has a new owner.
 
-Redis may come back without its last second (it was killed, or a replica took over that was behind),
-before any of these commands. Where it does not know this commit any more, a step answers FORGOTTEN,
-and the commit begins again at 1, with the same serial. Where it knows the commit and not all of its
-steps, the log is applied again: 5 counts them, and so does 1 of the next commit. What else a worker
-believes that Redis has forgotten, an earlier commit or that a partition was taken, fences it at 1,
-and it goes back to what Redis has.
+Redis may come back without its last second (it was killed, or a lagging replica took over), before
+any of these commands. If Redis lost the commit, a step answers FORGOTTEN, and the commit restarts
+at 1, with the same serial. If Redis lost some of its steps, the log is applied again: 5 counts
+them, and so does 1 of the next commit. If Redis lost anything older, an earlier commit or the
+owner of a partition, step 1 fences the worker, which restarts from Redis's state.
 
 A queued URL is in ``entries`` and in its host's queue, or in ``delayed`` if it has an earliest
-time; one that is done leaves these and joins the visited table. Redis knows no leases: a URL that
-is leased keeps its place there.
+time; a finished URL leaves these and joins the visited table. Redis has no leases: a leased URL
+keeps its place there.
 """
 
 from __future__ import annotations
@@ -157,13 +156,13 @@ class Committer:
         """Lists of pages in the own directory that count no more, as the last commit read them."""
         self.outdated_done: list[bytes] = []
         """Those that the next commit takes out of Redis."""
-        self._unsure: _Attempt | None = None  # whether Redis has it: its answer was lost
+        self._unsure: _Attempt | None = None  # whether Redis has it is unknown: the answer was lost
         self._has_parts = True  # the hash of parts may have some, of an earlier run perhaps
 
     @property
     def known(self) -> str:
-        """What this worker knows of its commits, for the membership, as `lua/membership.lua` has
-        it."""
+        """This worker's last commits, for the membership, in the format of
+        `lua/membership.lua`."""
         return f"{self.serial} {self.taken}"
 
     def commit(
@@ -460,18 +459,18 @@ class Committer:
 
     def _forgetful(self, worker: str) -> BackendError:
         return BackendError(
-            f"Redis at {self.link.name} forgets again and again what worker {worker} has committed"
+            f"Redis at {self.link.name} keeps losing the commits of worker {worker}"
         )
 
 
 def _is_planned(before: FetchRecord, now: FetchRecord) -> bool:
-    """Whether a URL is only to be visited in this run, which its next owner plans anew."""
+    """Whether the change only plans a visit in this run, which the URL's next owner plans again."""
     is_planned = 0.0 < now.due <= PLANNED and now.due != SIGNALLED
     return is_planned and replace(now, due=before.due) == before
 
 
 class BatchChanges:
-    """What a batch changes in Redis, by partition; and the URLs that it brings to their end."""
+    """The changes of a batch in Redis, by partition; and the URLs that the batch finishes."""
 
     def __init__(
         self,
@@ -545,7 +544,7 @@ class BatchChanges:
 
     def _queued(self, key: bytes, record: bytes) -> None:
         _, links, place = records.unpack_waiting(record)
-        # as it was sealed: what came after that is no part of this commit
+        # as it was sealed: later changes do not belong to this commit
         packed = self._batch.queue.get(place) or self._files.get(place, self._files.queue)
         assert packed is not None
         partition = self._keys.partition_of_key(key)
@@ -591,7 +590,7 @@ class BatchChanges:
             self._page(key, visit, visit.digest[BODY_DIGEST:])
 
     def _record(self, key: bytes, visit: FetchRecord) -> None:
-        """What the next owner needs to visit the URL again."""
+        """Keep the record that the next owner needs for visiting the URL again."""
         if visit.state is UrlState.REFUSED and not visit.due:
             self._no_record(key)
             self._replaced(key, inf)

@@ -59,7 +59,7 @@ class Keys:
         return b"%b:{crawl}:%b" % (self.prefix.encode(), name.encode())
 
     def outdated(self, worker: str) -> bytes:
-        """What a worker has in its directory that counts no more."""
+        """Pages in a worker's directory that no longer count."""
         return self.crawl("outdated:" + worker)
 
     def log(self, worker: str) -> bytes:

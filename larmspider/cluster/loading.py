@@ -44,11 +44,11 @@ _BLOCKS = re.compile(rb"(\d+) blocks$")
 _AT_ONCE = 64
 """Partitions whose hosts come in one round trip."""
 _ELEMENTS_AT_ONCE = 100
-"""Of the list of a partition's pages."""
+"""Elements of the list of a partition's pages that are read at once."""
 
 
 def partitions_of(link: RedisLink, prefix: str, wanted: int) -> int:
-    """The number of partitions of a crawl: that in Redis where ``wanted`` (LARM_BLOCKS) is 0.
+    """The number of partitions of a crawl: ``wanted`` (LARM_BLOCKS); if 0, the number in Redis.
     Raises ConfigError while the crawl is being rebuilt."""
     begun = begun_with(refuse_rebuilding(link, prefix))
     return wanted or begun or PARTITIONS
@@ -195,7 +195,7 @@ class Loading:
         raise _lost(self._link, f"{lost[0]}{more}")
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
-        """The workers that these partitions had last, "" for nobody."""
+        """The last workers of these partitions, "" for a partition without."""
         commands: list[Command] = [("HGET", self._key("owner", at), "worker") for at in partitions]
         return [(worker or b"").decode() for worker in self._link.run(commands)]
 
@@ -310,11 +310,12 @@ def _requeued(packed: bytes) -> Counts:
 
 
 def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
-    """Make a worker's disk agree with its last commit in Redis, which is applied, and returned.
+    """Bring a worker's disk to the state of its last commit in Redis, which is applied, and return
+    the commit.
 
-    Redis is right. What it has lost, as it came back without its last second, is forgotten on disk
-    too; what the disk lacks, as the worker was killed in between, comes from the commit record.
-    Raises FormatError, CrawlDirError where Redis holds another crawl than the files, or none.
+    Redis is right. If Redis came back without its last second, the disk forgets that second, too.
+    Changes that the disk lacks, because the worker was killed in between, come from the commit
+    record. Raises FormatError; CrawlDirError if Redis holds another crawl than the files, or none.
     """
     crawl, _, serial = (local.files.get(b"redis", local.files.meta) or b"").decode().partition(" ")
     link, committer.crawl_id = committer.link, _crawl_id(committer, local, crawl)

@@ -5,11 +5,11 @@
     local.keep_queued([(place, links, packed)])
     local.purge({17: hosts})                   # the partition has another owner
 
-What became of the URLs that this worker fetched stays, whoever owns their partition: their pages
-lie beside it. URLs that others fetched are in the database ``others``: number of the partition (2
-bytes) and 8 bytes of the URL key -> state (redis_records.py), or a FetchRecord of those that may
-stand for other spellings: URL, depth and fingerprint. Those that are visited again are in ``urls``,
-and their records name the worker that has their pages.
+The records of URLs that this worker fetched stay even if their partition moves: their pages lie
+beside them. URLs that others fetched are in the database ``others``: number of the partition (2
+bytes) and 8 bytes of the URL key -> state (redis_records.py), or a FetchRecord (URL, depth and
+fingerprint) for a page that may stand for other spellings. URLs to be visited again are in
+``urls``, and their records name the worker that has their pages.
 """
 
 from __future__ import annotations
@@ -209,8 +209,8 @@ class LocalCopy:
         self.write(changes)
 
     def keep_pages(self, partition: int, pages: Iterable[StoredPage], forms: UrlForms) -> None:
-        """Of one commit. Those that this worker fetched itself are known, unless another one has
-        visited them since: then their records say so."""
+        """Keep the pages of one commit. Pages that this worker fetched itself are known, unless
+        another worker has visited them since: then their records say so."""
         files, tag = self.files, tag_of(partition)
         changes: list[Row] = []
         with files.read() as txn:
@@ -259,9 +259,9 @@ class LocalCopy:
         self.write(rows)
 
     def visited_rows(self, partition: int, members: Iterable[int]) -> list[Row]:
-        """What the visited table of a partition changes: URLs that others fetched are added; what
-        this worker has fetched and Redis does not know, as it lost its last second, is deleted, and
-        what others have fetched since: it was refused here, and queued again."""
+        """The rows that the visited table of a partition changes. URLs that others fetched are
+        added. Two kinds of URLs that this worker fetched are deleted: URLs that Redis lost with its
+        last second, and URLs that were refused here, queued again, and fetched by others since."""
         own = dict(self.own_visits(partition))
         known: set[bytes] = set()
         rows: list[Row] = []

@@ -7,13 +7,13 @@
         ...                         # load beat.given; release() beat.excess partitions at rest
 
 A partition has at most one owner. It becomes free when its owner releases it, leaves, or has let a
-whole lease pass without a beat and another worker has applied what it had committed last (reap).
-Each time a partition is given out it gets a larger token, which fences off the owner before. A
-worker is known by its epoch, new each time it joins; with an older one it is fenced. After Redis
-was started again, or has heard of nobody for half a lease, nobody expires for a lease; after a
-start no partition is given out for as long, and workers tell in their beats what they hold.
+whole lease pass without a beat and another worker has applied its last commit (reap). Each time a
+partition is given out it gets a larger token, which fences off the owner before. A worker is known
+by its epoch, new each time it joins; an older epoch is fenced. After a restart of Redis, and after
+half a lease without any beat, no worker expires for a whole lease. After a restart no partition is
+given out during this time, and workers report their partitions in their beats.
 
-Times are those of Redis.
+Times are Redis's times.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ KEYS = (
 """Behind ``<crawl>:{crawl}:``; docs/internals/workers.md says what each holds. Scripts get the
 commit record of a worker too."""
 PARTITIONS = 4_096
-"""Those of a new crawl, where LARM_BLOCKS is 0."""
+"""Partitions of a new crawl, if LARM_BLOCKS is 0."""
 MAX_PARTITIONS = 16_384
 """The largest LARM_BLOCKS."""
 NOTHING_KNOWN = "0 "
 """Committer.known of a worker without a commit."""
 WORKERS_NOTE = "workers"
-"""The note in a worker's frontier with the names of the workers that it met, one a line."""
+"""The note in a worker's frontier with the names of all workers it has seen, one a line."""
 MAX_NOTED = 1_000
 """Names in WORKERS_NOTE; in containers each start may bring a new name."""
 MARGIN = 0.1
@@ -78,12 +78,12 @@ def cluster_settings(settings: Settings) -> ClusterSettings:
 
 
 def clock() -> float:
-    """Seconds of a clock that nobody sets and that counts while process or machine are stopped."""
+    """Seconds of a clock that cannot be set and that runs on while process or machine sleep."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class WorkerLease:
-    """Whether this worker may act, by its own clock: until then nobody else has its hosts.
+    """Whether this worker may act, by its own clock: until then no other worker gets its hosts.
 
         lease = WorkerLease(15.0)
         sent = lease.now()
@@ -139,8 +139,8 @@ class OtherCrawl(LarmspiderError):  # noqa: N818 - named for what happened
 
 
 class Load(NamedTuple):
-    """What keeps a worker busy, for its next beat. ``hosts``: those with work. ``candidates``:
-    partitions of such hosts that may move to a worker with less, and how many each has.
+    """The load of a worker, for its next beat. ``hosts``: hosts with work. ``candidates``: the
+    partitions of such hosts that may move to a worker with fewer, with their numbers of hosts.
     ``arrived``: partitions that came by such a move and count now."""
 
     hosts: int = 0
@@ -153,18 +153,18 @@ NO_LOAD = Load()
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What Redis answers to a sign of life.
+    """The answer of Redis to a sign of life.
 
-    ``workers``: how many live, this one included. ``quiet``: nobody expires for now. ``given``:
-    partitions that are this worker's from now on, with their tokens; ``fresh``: those of them that
-    nobody had before in this run. ``held``: all partitions of this worker. ``excess``: how many of
-    them it has to give up. ``dead``: epoch and name of workers whose last commit may have to be
-    applied. ``silent``: workers that have not renewed their lease for half of it, and the seconds
-    until they count as dead. ``ended``: the crawl is at its end. ``moving``: this worker has more
-    than its share of partitions, or less, or some are on their way to it. ``moved``: those of the
-    given ones that another worker gives up for this one, as they keep it too busy. ``going``:
-    partitions that this one is to give up for others. ``arrived``: those of the load that was
-    sent.
+    ``workers``: the number of living workers, including this one. ``quiet``: no worker expires for
+    now. ``given``: partitions that are this worker's from now on, with their tokens; ``fresh``: the
+    given partitions that had no owner before in this run. ``held``: all partitions of this worker.
+    ``excess``: the number of held partitions to give up. ``dead``: epoch and name of workers whose
+    last commit may have to be applied. ``silent``: workers that have not renewed their lease for
+    half of it, and the seconds until they count as dead. ``ended``: the crawl is at its end.
+    ``moving``: this worker has more or less than its share of partitions, or some are on their way
+    to it. ``moved``: the given partitions that another worker gives up because they keep it too
+    busy. ``going``: partitions that this worker should give up for others. ``arrived``: as in the
+    load that was sent.
     """
 
     workers: int = 1
@@ -221,10 +221,10 @@ class Membership:
         return f"<Membership {self.name} epoch {self.epoch}, {len(self.held)} partitions>"
 
     def join(self, description: str, instead_of: str = "") -> tuple[int, int]:
-        """Become a worker: the number of others that live, and the epoch of an earlier run of this
-        worker that did not leave, to reap() once its last commit is applied, or 0.
+        """Become a worker. Returns the number of other living workers, and the epoch of an earlier
+        run of this worker that did not leave, to reap() once its last commit is applied, or 0.
 
-        ``instead_of`` is an earlier description that may be replaced while nobody works by it.
+        ``instead_of`` is an earlier description that may be replaced while no worker uses it.
         Raises NameTaken, OtherCrawl.
         """
         with self._lock:
@@ -237,8 +237,8 @@ class Membership:
             return int(answer[2]), int(answer[3] or 0)
 
     def beat(self, load: Load = NO_LOAD) -> Beat:
-        """Renew the lease. What this worker holds is told where anything has changed since the last
-        beat, else nothing grows with the number of partitions."""
+        """Renew the lease. Reports the held partitions only if they have changed since the last
+        beat; otherwise the size of a beat does not depend on the number of partitions."""
         with self._lock:
             candidates = _named(load.candidates)
             arrived = " ".join(map(str, load.arrived))
@@ -292,7 +292,7 @@ class Membership:
         return int(self._connection.hget(self._keys[KEYS.index("totals")], "stored") or 0)
 
     def expire(self, names: Iterable[str]) -> None:
-        """Let nobody wait for the leases of these workers, whose processes have ended."""
+        """Expire the leases of these workers, whose processes have ended."""
         with self._lock:
             self._run("expire", " ".join(names))
 

@@ -22,12 +22,13 @@ from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import QueuedUrl
 
 REMEMBERED = 65_536
-"""At least so many forwarded URLs, at most twice as many, 16 bytes of key each: some 10 MB."""
+"""Forwarded URLs that are remembered: at least this, at most twice this, 16 bytes of key each.
+Takes about 10 MB."""
 FETCHED = 1_000
 """Messages that a commit reads of one inbox."""
-# where an entry has the key of its URL; a key is this with odds of 2^-128
-_AGAIN = b"\xff" * 15 + b"\xfe"  # so begins an entry that is queued again where it was refused
-_DOUBTED = b"\xff" * 15 + b"\xfd"  # and one that is stored anew at its next visit
+# an entry with one of these in place of its URL's key; a key equals it with odds of 2^-128
+_AGAIN = b"\xff" * 15 + b"\xfe"  # the entry is queued again where it was refused
+_DOUBTED = b"\xff" * 15 + b"\xfd"  # the page is stored again at its next visit
 
 
 class Part(NamedTuple):
@@ -87,7 +88,7 @@ class Outbox:
 
     @property
     def sealed(self) -> int:
-        """Those of them that are in the batch that seal() ended."""
+        """Waiting entries that are in the batch that seal() ended."""
         return len(self._sealed)
 
     # out
@@ -103,8 +104,8 @@ class Outbox:
         return len(self._new) - before
 
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
-        """Forward also what was forwarded lately: it came back, and is in no inbox any more, or is
-        to be queued again where it was refused."""
+        """Forward these even if they were forwarded lately: they came back and are in no inbox any
+        more, or have to be queued again where they were refused."""
         for entry in entries:
             self._new.append(entry)
             self._remember(entry.key)
@@ -126,7 +127,7 @@ class Outbox:
         self._trim_new = {}
 
     def steps(self, counter: bytes, first: int) -> list[Step]:
-        """What the sealed batch forwards, in steps numbered from ``first`` on."""
+        """The forwarded URLs of the sealed batch, in steps numbered from ``first`` on."""
         messages: dict[int, list[bytes]] = {}
         self._tried = len(self._sealed), self.trims()
         for entry in self._sealed:
@@ -144,12 +145,12 @@ class Outbox:
         return {partition: list(parts) for partition, parts in self._trim_sealed.items()}
 
     def went_back(self, partition: int) -> None:
-        """The inbox did not begin with what steps() and trims() gave last: Redis has come back with
-        an older one. It is read again."""
+        """The inbox did not begin with the last messages of steps() and trims(): Redis has come
+        back with an older inbox. It is read again."""
         self._gone_back.add(partition)
 
     def committed(self) -> None:
-        """What steps() and trims() gave last is in Redis."""
+        """Redis has the last steps() and trims()."""
         forwarded, trims = self._tried
         del self._sealed[:forwarded]
         for partition, parts in trims.items():
@@ -216,7 +217,7 @@ class Outbox:
             self._fetched[partition] = self._fetched.get(partition, 0) + part.number
 
     def deliver(self) -> None:
-        """What was received may be taken."""
+        """Received messages may be taken."""
         self._delivered += self._received
         self._received = []
 
@@ -230,7 +231,7 @@ class Outbox:
         return entries
 
     def give_up(self, partitions: frozenset[int]) -> None:
-        """What came for these partitions stays in Redis for the next owner."""
+        """Messages for these partitions stay in Redis for the next owner."""
         self._delivered = [read for read in self._delivered if read[0] not in partitions]
         for partition in partitions:
             self._fetched.pop(partition, None)

@@ -81,7 +81,7 @@ class RedisReader:
 
     @classmethod
     def of(cls, client: Any, spider: str) -> Self:
-        """With as many partitions as the crawl has. Raises CrawlDirError where Redis does not
+        """A reader with the crawl's number of partitions. Raises CrawlDirError if Redis does not
         answer, or has a crawl of another format."""
         keys = Keys(spider, PARTITIONS)
         (known,) = cls(client, keys)._run([("GET", keys.crawl("format"))])

@@ -8,11 +8,11 @@
 Until complete() has ended, ``{crawl}:format`` says that the crawl is being rebuilt, and each worker
 is refused. bring() and complete() may be killed at any time, and called again.
 
-bring() copies records. Of two records of a URL the newer one stays, and the worker that has the
-other page is told that it counts no more. complete() makes partitions of the records: queues,
+bring() copies records. The newer of two records of a URL stays, and the worker with the other page
+learns that it no longer counts. complete() makes partitions from the records: queues,
 visited tables, counters, lists of spellings (docs/internals/workers.md). If the worker that has a
 page has not brought its directory, the URL of the page is queued again. Workers find everything
-else again: each judges the links of its pages at its next start, and queues those that are unknown.
+else again: each judges the links of its pages at its next start, and queues the unknown ones.
 
 Records lie in keys of their own until then, one for each partition: ``rebuild_visits``,
 ``rebuild_entries``, ``rebuild_merged``, ``rebuild_hosts``, ``rebuild_stale`` and
@@ -179,9 +179,9 @@ class Rebuild:
         reader: FrontierReader,
         is_removed: Callable[[FetchRecord], bool] = lambda _visit: False,
     ) -> Iterator[int]:
-        """Copy what the directory of a worker has; yields the number of records so far.
-        ``is_removed``: the operator has taken out this page for good."""
-        elsewhere: dict[str, int] = {}  # hosts whose partition is not that of their name
+        """Copy the records in the directory of a worker; yields the number of records so far.
+        ``is_removed``: the operator has removed this page for good."""
+        elsewhere: dict[str, int] = {}  # hosts whose name would give another partition
         done = 0
         for some in _batches(reader.final_records()):
             self._bring_visits(worker, some, is_removed, elsewhere)

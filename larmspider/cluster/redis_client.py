@@ -3,11 +3,11 @@
     link = link_to(settings)                      # ConfigError: one line that says what is wrong
     link.run([("GET", b"a"), ("SET", b"b", 1)])   # one round trip; waits where Redis is away
 
-What is sent must be safe to send twice, for an answer may be lost. run() waits while Redis is away,
-slow, loading, out of memory or a replica, and warns at once and then every
-30 s. It ends with BackendError when ``stop`` is set, and at once for an answer that waiting does
-not change. A missing permission is such an answer at the start only: in mid-crawl somebody has
-changed what the user may do, and may change it again.
+Commands must be safe to send twice, because an answer may be lost. run() waits while Redis is away,
+slow, loading, out of memory or a replica, and warns at once and then every 30 s. It ends with
+BackendError when ``stop`` is set, and at once for an answer that waiting does not change. A missing
+permission is such an answer only at the start: during the crawl an administrator has changed the
+user's permissions, and may change them again.
 
 REDIS_URL names the server, or REDIS_HOST, REDIS_PORT and REDIS_DB, with REDIS_PARAMS for everything
 else, as in scrapy-redis.
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 UNREACHABLE = (redis.RedisError, OSError)
-"""What a client raises where Redis does not answer, or refuses."""
+"""Errors of a client if Redis does not answer, or refuses."""
 SAY_AGAIN_SECS = 30.0
 _PASSING = (
     redis.ConnectionError,
@@ -94,7 +94,7 @@ def why(error: Exception) -> str:
 
 
 class ComplaintLog:
-    """Warns of errors that nobody waits for and logs, at once and then every 30 s."""
+    """Logs errors that no caller waits for, at once and then every 30 s."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = name, clock

@@ -56,8 +56,8 @@ _FOR_EVER = 9_999_999_999_999  # in 2286
 
 
 class RedisBackend(LmdbBackend, SharedBackend):
-    """``epoch`` is the worker's number in the crawl's membership; None: it is alone, and whoever
-    comes later under another epoch fences it off. ``batch_entries``, ``batch_urls`` as the
+    """``epoch`` is the worker's number in the crawl's membership; None: the worker is alone, and
+    any later worker with another epoch fences it off. ``batch_entries``, ``batch_urls`` as the
     constants say. ``forms`` of URLs: pages may stand for other spellings of their URLs.
     A commit waits until ``memory`` has room.
     """
@@ -102,7 +102,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._not_done: dict[bytes, UrlState] = {}  # of the batch under way
         self._outdated: list[bytes] = []  # lists that were taken in the batch under way
         self.committed_bytes = 0
-        """What commit() has brought to Redis since the start, about."""
+        """Bytes that commit() has brought to Redis since the start, about."""
 
     def recover(self) -> Recovery:
         """As Backend.recover(). Raises FormatError, CrawlDirError where Redis holds another crawl
@@ -165,7 +165,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return self._loading.load(partitions)
 
     def take(self, loaded: Loaded) -> list[str]:
-        """Own what was loaded from now on: the hosts that have or had URLs."""
+        """Own the loaded partitions from now on. Returns the hosts that have or had URLs."""
         self._owned.take(loaded)
         forgotten = [key for key, record in self._overlay.new.urls.items() if record == FORGOTTEN]
         for key in forgotten:
@@ -187,7 +187,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         """Give up partitions, which stay as they are in Redis, for the next owner. RuntimeError
         where something of them is leased, or the end of a URL is not committed.
 
-        What the batch under way changes in queued URLs, and in the times of visits again, is
+        Changes of the batch under way in queued URLs, and in the times of visits again, are
         dropped; URLs that it has added are forwarded to the next owner.
         """
         gone = frozenset(partitions) & self.owned
@@ -201,8 +201,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._outbox.forward_again(added)
 
     def _drop_changes(self, gone: Collection[int]) -> list[QueuedUrl]:
-        """Drop changes of queued URLs, and what is scheduled: the entries of those that Redis does
-        not know."""
+        """Drop changes of queued URLs and schedules. Returns the entries of URLs that Redis does
+        not have."""
         batches, added = (self._overlay.new, self._overlay.sealed), []
         changed = {key for batch in batches for key in batch.urls}
         keys = [key for key in changed if self.keys.partition_of_key(key) in gone]
@@ -280,8 +280,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
             self._outbox.mark(partitions)
 
     def take_inbox(self) -> list[QueuedUrl]:
-        """What others found for this worker's partitions, as read by the last commit. To be added
-        in the same batch, which takes it out of the inbox."""
+        """URLs that others found for this worker's partitions, as read by the last commit. Add them
+        in the same batch, which removes them from the inbox."""
         return self._outbox.take()
 
     def has_outdated(self) -> bool:
@@ -396,7 +396,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     @property
     def uncommitted_bytes(self) -> int:
-        """What they will take in Redis, about."""
+        """The bytes that these changes will take in Redis, about."""
         return change_bytes(self.uncommitted, self._url_bytes_new + self._url_bytes_sealed)
 
     @property

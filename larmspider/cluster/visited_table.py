@@ -99,7 +99,7 @@ class VisitedTable:
             files.insist(write)
 
     def drop(self, partitions: Iterable[int]) -> None:
-        """Forget what was noted of these partitions."""
+        """Forget the members of these partitions."""
         for partition in self._noted.intersection(partitions):
             self._noted.discard(partition)
             while self._drop_some(tag_of(partition)):
@@ -122,7 +122,7 @@ class VisitedTable:
         return dropped == CHUNK
 
     def drop_all(self) -> None:
-        """Forget what was noted of every partition, by an earlier process too."""
+        """Forget the members of every partition, also from an earlier process."""
         files = self._files
 
         def write() -> None:

@@ -73,12 +73,12 @@ logger = logging.getLogger(__name__)
 
 TICK_SECS = 0.1
 CLOSE_SECS = 10.0
-"""How long the end of a worker waits for Redis; what is not committed then is fetched again."""
+"""How long the end of a worker waits for Redis; uncommitted pages are fetched again."""
 END_LOOK_SECS = 0.5
-"""Between two looks whether the crawl is at its end, once this worker is quiescent."""
+"""Seconds between two looks whether the crawl is at its end, once this worker is quiescent."""
 BUDGET_LOOK_SECS = 1.0
 FACTOR = "factor"
-"""The field of the overrides in Redis that is no host: those have a port."""
+"""A field of the overrides in Redis. It is no host: hosts have a port."""
 
 
 class ClusterWorker:
@@ -151,7 +151,7 @@ class ClusterWorker:
         self._busy_hosts: BusyHosts | None = None
         self._given: dict[int, int] = {}
         self._new_run: set[int] = set()
-        self._moved: set[int] = set()  # those of the given ones that were moved here
+        self._moved: set[int] = set()  # given partitions that were moved here
         self._to_release: set[int] = set()
         self._waited_for: set[str] = set()
         self._noted_workers = 0  # how many there were when their names were noted
@@ -196,7 +196,7 @@ class ClusterWorker:
         return self.lease.valid and not self._memory.full and self._has_room()
 
     def _has_room(self) -> bool:
-        """What is being fetched is reckoned to bring as much a page as all before did."""
+        """Assumes that each page under way brings as much as the pages before did on average."""
         if not self._memory.is_bounded:
             return True
         brought = self.backend.committed_bytes + self.backend.uncommitted_bytes
@@ -353,8 +353,8 @@ class ClusterWorker:
 
     @property
     def wants_checkpoint(self) -> bool:
-        """So that partitions can be given up, forwarded URLs or more seeds be read, or the crawl
-        end."""
+        """Whether a commit is needed to give up partitions, to read more forwarded URLs or seeds,
+        or to end the crawl."""
         wanted = self._commit_wanted or self.start_urls.wants_checkpoint
         return wanted or bool(self.frontier.partitions and self.partitions.idle)
 
@@ -588,7 +588,7 @@ class ClusterWorker:
                 )
 
     def _outdated(self, workers: Sequence[str]) -> list[str]:
-        """Those of some workers that are still to hear of pages that count no more."""
+        """The workers that still have to learn of pages that no longer count."""
         if not workers:
             return []
         found = self.link.run([("LLEN", self.keys.outdated(name)) for name in workers])
@@ -646,9 +646,9 @@ class SharedOverrides:
         self._writing = threading.Lock()
 
     def keep_host(self, name: str, override: HostOverride) -> bool:
-        """What is not for this run only; also an override that was taken back. Returns whether
-        Redis has it. ``override`` is read when its turn has come: of two orders in two threads the
-        later one stays."""
+        """Keep the part of an override that outlasts this run; also an override that was taken
+        back. Returns whether Redis has it. ``override`` is read when its turn has come: if two
+        threads write, the later order stays."""
         return self._keep(name, lambda: json.dumps(host_as_json(override.after_run())))
 
     def keep_factor(self, factor: float) -> bool:

@@ -1,4 +1,4 @@
-"""What a commit changes in Redis, as commands that any worker can apply later.
+"""The changes of a commit in Redis, as commands that any worker can apply later.
 
     changes = PartitionChanges(owner)
     changes.put("HSET", key, field, value)
@@ -32,7 +32,7 @@ _PAIRED = ("HSET", "ZADD")  # commands whose words come in twos
 class Step:
     """``keys[0]`` is the owner record of the partition; commands name the others from 2 on.
 
-    ``token`` is the owner's fencing token, b"" for what is forwarded to another owner; ``counter``
+    ``token`` is the owner's fencing token, b"" for URLs forwarded to another owner; ``counter``
     is the field in which the partition keeps the last ``number`` that it applied.
     """
 

@@ -18,11 +18,11 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Give back the space that old versions of pages, and pages that were taken out, have in"
-            " page files, logs and search index. Pages that left by themselves stay for 30 days, so"
-            f" that '{program.NAME} page URL --at DATE' has them. No crawl may run there"
-            " meanwhile. It needs"
-            " as much room as what stays of the files that it writes anew."
+            "Give back the space that old versions of pages, and removed pages, have in page files,"
+            " logs and search index. Pages that left by themselves stay for 30 days, so that"
+            f" '{program.NAME} page URL --at DATE' has them. No crawl may run there meanwhile."
+            " It needs free"
+            " space for the files that it rewrites."
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:

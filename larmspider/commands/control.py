@@ -1,4 +1,4 @@
-"""scrapy control: tell a running crawl what to do, or show what it was told."""
+"""scrapy control: give orders to a running crawl, or show the orders in force."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from larmspider.control.controller import RemoteController
 
 DEFAULT = "default"
-"""In place of a number: what the settings say."""
+"""In place of a number: use the value of the settings."""
 ACTS: Mapping[str, tuple[Sequence[str], str]] = {
     "threads": (("threads",), "fetches at a time"),
     "connections": (("host", "connections"), "fetches from one host at a time"),
     "delay": (("host", "seconds"), "seconds between two requests to one host"),
-    "slow": (("factor",), "all delays so many times as long; 1 as the rules say"),
+    "slow": (("factor",), "a factor for all delays; 1 is normal"),
     "pause": ((), "hand nothing out"),
     "resume": ((), "go on"),
     "stop": ((), "end this run; the same command continues the crawl"),
@@ -119,7 +119,7 @@ class Command(LarmCommand):
 
 
 def _form(args: list[str], *, this_run: bool) -> dict[str, str]:
-    """What the act of the arguments sends. Raises ConfigError."""
+    """The form that the action of the arguments sends. Raises ConfigError."""
     name, values = args[0], args[1:]
     if name not in ACTS:
         raise ConfigError(f"{name!r} is no act: expected one of {', '.join(ACTS)}")

@@ -1,4 +1,4 @@
-"""scrapy deletes: pages that are gone and wait for somebody before they leave the search."""
+"""scrapy deletes: pages that are gone and wait for an operator before they leave the search."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ class Command(LarmCommand):
             raise ConfigError(
                 f"--undo {text}: expected pages that have left by themselves, as deleted.log in"
                 f" {crawl.path} has it, and that are not known again; {program.NAME} remove"
-                " --undo is for"
-                " those that somebody has taken out"
+                " --undo brings"
+                " back pages that an operator has removed"
             )
         if RunState.of(crawl.path).state is State.RUNNING:
             controller = RemoteController(lambda: [part.path for part in crawl.parts])

@@ -1,4 +1,4 @@
-"""scrapy reindex, and scrapy crawl intranet -a refresh=index: the search index of a crawl made anew
+"""scrapy reindex, and scrapy crawl intranet -a refresh=index: rebuilds the search index of a crawl
 from its page files, beside the old one. No request is made."""
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _READ_BY = (
 
 class Command(LarmCommand):
     def short_desc(self) -> str:
-        return "Make the search index of a crawl anew from its page files"
+        return "Rebuild the search index of a crawl from its page files"
 
     def long_desc(self) -> str:
         return (
-            "Read all stored pages again, by the readers and rules of today, and make the search"
-            " index anew; no request is made. The old index is searched until the new one is"
-            " complete. No crawl may write there meanwhile. The same as"
+            "Read all stored pages again, by the readers and rules of today, and rebuild the search"
+            " index; no request is made. The old index is searched until the new one is complete."
+            " No crawl may write there meanwhile. The same as"
             f" {program.NAME} crawl intranet -a refresh=index."
         )
 
@@ -85,5 +85,5 @@ def _progress(crawl: CrawlDir) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield RebuildLog(crawl.index_dir, say=partial(print, file=sys.stderr, flush=True))
         return
-    with doing(f"Making the search index of {crawl.path} anew") as say:
+    with doing(f"Rebuilding the search index of {crawl.path}") as say:
         yield lambda done, total: say(done, total) if done % _SAID_PAGES == 0 else None

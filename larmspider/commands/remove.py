@@ -38,11 +38,11 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Take a page, the pages of a host (wiki, wiki:8080, *.old.example) or those whose whole"
-            " URL fits a regular expression out of the search, at once; they are never fetched"
-            " again. Without --yes it only says which. Without an argument: what was taken out. A"
-            f" crawl that runs does it itself. What is stored of them goes with '{program.NAME}"
-            " compact'."
+            "Take a page, the pages of a host (wiki, wiki:8080, *.old.example) or all pages whose"
+            " whole URL fits a regular expression out of the search, at once; they are never"
+            " fetched again. Without --yes it only lists them. Without an argument: the removed"
+            f" pages. A running crawl does it itself. '{program.NAME} compact' deletes their"
+            " stored copies."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -44,7 +44,7 @@ class Command(LarmCommand):
             with doing("Counting links") as progress:
                 bring_up_to_date(crawl, progress)
         except IndexBusyError as error:
-            print(f"{error}; the report shows what is counted so far", file=sys.stderr)
+            print(f"{error}; the report shows the counts so far", file=sys.stderr)
         with doing("Making the report"):
             report = crawl_report(crawl, self.settings, politeness_from(self.settings))
         if opts.json:

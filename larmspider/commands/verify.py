@@ -38,20 +38,20 @@ _DRAW_SECS = 0.1
 
 class Command(LarmCommand):
     def short_desc(self) -> str:
-        return "Check what is stored of a crawl, and mend what is damaged"
+        return "Check the stored data of a crawl, and repair damage"
 
     def long_desc(self) -> str:
         return (
             "Hold stored bodies against their digests, logs against their columns, checksums and"
-            " positions, and the search index and the frontier against both. Each damage is named;"
+            " positions, and the search index and the frontier against both. Each damage is listed;"
             " the exit status is 1 then. With --repair damaged pages are due (the next run with"
-            " refresh= fetches them), indexes are made anew, and what cannot be mended is named"
-            " with the command that mends it. No crawl may run there meanwhile."
+            " refresh= fetches them), indexes are rebuilt, and remaining damage is listed with the"
+            " command that mends it. No crawl may run there meanwhile."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--repair", action="store_true", help="mend what is damaged")
+        parser.add_argument("--repair", action="store_true", help="repair damage")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None

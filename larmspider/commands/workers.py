@@ -66,8 +66,8 @@ class Command(ScrapyCommand):
         return (
             "Crawl with several processes on this machine, each with a directory of its own in"
             " LARM_DIR. They share their queues through Redis: the one that REDIS_URL names, or a"
-            " private redis-server that runs as long as they do. Arguments and settings are those"
-            f" of '{program.NAME} crawl intranet', or of the SPIDER given."
+            " private redis-server that runs as long as they do. Arguments and settings are the"
+            f" same as for '{program.NAME} crawl intranet', or for the given SPIDER."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -87,8 +87,8 @@ class Command(ScrapyCommand):
         )  # fmt: skip
         parser.add_argument(
             "--complete", action="store_true",
-            help="with --rebuild, once: the directories of all machines are in, with those of this"
-            " one; workers may go on",
+            help="with --rebuild, once: the directories of all machines are in, including this"
+            " machine's; workers may continue",
         )  # fmt: skip
         parser.add_argument(
             "--json", action="store_true", help="with --rebuild: print what was done as JSON"
@@ -284,7 +284,7 @@ class Command(ScrapyCommand):
 
 
 def _counted(root: Path, names: Iterable[str]) -> Totals:
-    """What these workers have counted in all their runs."""
+    """The counts of these workers in all their runs."""
     return Totals.together(Totals.read(root / name) for name in names)
 
 

@@ -82,7 +82,7 @@ class RemoteController:
 
 
 def _result(replies: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str:
-    """What the workers have done, in a sentence. Raises HttpError if none did anything."""
+    """The results of the workers, in a sentence. Raises HttpError if no worker did anything."""
     done = [str(reply["done"]) for reply in replies if reply and "done" in reply]
     refused = [str(reply["error"]) for reply in replies if reply and "error" in reply]
     if not done:
@@ -124,7 +124,7 @@ class LocalController:
         self._go_by_the_scope()
 
     def _go_by_the_scope(self) -> None:
-        """Pages explain URLs by the scope in force, not by that of the command."""
+        """Let pages explain URLs by the scope in force, in place of the command's scope."""
         operator = operator_of(self.crawler)
         if operator is not None and (restrict := operator.scope.restrict):
             self.settings.set("LARM_RESTRICT", restrict, priority="cmdline")

@@ -41,11 +41,11 @@ from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, h
 SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
 """Files in LARM_DIR."""
 MOVE_SHOWN_SECS = 30 * DAY
-"""A host that has moved is listed for that long after its last page has left."""
+"""Seconds for which a moved host is listed after its last page has left."""
 
 
 class _Frontier(Protocol):
-    """What is asked of a frontier's reader, of one directory or of many workers."""
+    """The used methods of a frontier's reader, of one directory or of many workers."""
 
     def hosts(self) -> Mapping[str, tuple[bytes, Counts]]: ...
 
@@ -159,8 +159,8 @@ def moved_hosts(frontier: _Frontier, now: float) -> list[HostMove]:
 
 
 def waiting_lists(frontier: _Frontier, now: float) -> dict[str, list[Row]]:
-    """By host, and under SCOPE those of all hosts that are out of scope; empty ones are left
-    out. With the pages whose removal was not decided for long."""
+    """The waiting pages by host, and under SCOPE the pages of all hosts that are out of scope, with
+    the pages whose removal has been undecided for long. Empty lists are left out."""
     found: dict[str, list[Row]] = {}
     for host in sorted(frontier.hosts()):
         waiting = waiting_of(frontier.note(note_of(host)))
@@ -201,14 +201,14 @@ def digests(lists: Mapping[str, Sequence[Row]]) -> dict[str, str]:
 
 
 def remember_shown(path: Path, waits: Waits) -> None:
-    """The lists as somebody sees them now. A directory that cannot be written keeps nothing."""
+    """Keep the lists as shown to the operator now. Keeps nothing if the directory is read-only."""
     with suppress(OSError):
         replace_file(path / SHOWN, json.dumps(waits.digests).encode())
 
 
 def approve(parts: Sequence[Path], name: str, waits: Waits, shown: str | None) -> str:
-    """Approve a list, in the directories of all workers; what was done, in a sentence. ``shown``:
-    the digest of the list as somebody has seen it, None where nobody has.
+    """Approve a list, in the directories of all workers. Returns the result, in a sentence.
+    ``shown``: the digest of the list that the operator saw, None if the operator saw none.
 
     Raises ConfigError for a name that has no list, and where the list is not as it was shown.
     """
@@ -253,8 +253,8 @@ def shown_in(path: Path) -> dict[str, str]:
 
 
 def approved_in(path: Path) -> dict[str, dict[bytes, float]]:
-    """The keys that are approved, by host, and since when their pages wait: one that comes back,
-    and is gone again, has to be approved anew. WHOLE_HOST stands for all pages of a host that does
+    """The approved keys, by host, and since when their pages wait: a page that comes back and
+    leaves again has to be approved again. WHOLE_HOST stands for all pages of a host that does
     not answer since then."""
     try:
         found = json.loads((path / APPROVED).read_bytes())

@@ -4,10 +4,10 @@
     await replay.run()
     print(replay.found)      # Found(queued=12, reopened=3, outside=45, stored=1200)
 
-What was rejected before and passes the filters now is queued: links of stored pages, and URLs that
-were refused while they waited, because they were out of the scope. nofollow is read again from the
-stored page, as no log has it; the depth of a page is that in the frontier. A link that the frontier
-knows is left alone, so a replay may be run again, and is, after one that was broken off.
+It queues URLs that were rejected before and pass the filters now: links of stored pages, and URLs
+that were refused while they waited, because they were out of the scope. nofollow is read again from
+the stored page, as no log has it; the depth of a page comes from the frontier. A link that the
+frontier knows is left alone. A replay may therefore be repeated, and is, after an interrupted one.
 
 With many workers each replays the log of its own directory.
 """
@@ -110,7 +110,7 @@ class LinkReplay:
         self._end = 0
 
     async def run(self) -> None:
-        """All of the log; the next time what was added since."""
+        """Replay the whole log; the next call replays the lines added since."""
         if self._follow is None:
             return
         start, self._end = self._end, self._crawl.logs.size("links.log")
@@ -174,7 +174,7 @@ class LinkReplay:
         reader: FrontierReader,
         readers: Readers,
     ) -> None:
-        """Queue those of a page's links that pass now."""
+        """Queue the links of a page that pass now."""
         stored = self._pages.follow(page_url)
         links = self._normalized(Link(fields[1], None, _type(fields[3])) for fields in lines)
         links = self._new(page_url, links)
@@ -197,8 +197,8 @@ class LinkReplay:
             self.found.queued += len(passed)
 
     def _new(self, page_url: str, links: list[Link]) -> list[Link]:
-        """Those that the frontier does not know and whose URLs pass; each once. Reopens what was
-        refused for scope."""
+        """The links that are unknown to the frontier and whose URLs pass, each once. Reopens links
+        that were refused for scope."""
         by_url = {link.exact: link for link in reversed(links) if link.exact}
         for exact in by_url.keys() & self._refused.keys():
             entry = self._refused.pop(exact)

@@ -1,4 +1,4 @@
-"""What an operator may do to a running crawl. Each action is logged, and kept in control.log.
+"""An operator's actions on a running crawl. Each action is logged, and kept in control.log.
 
     operator = operator_of(crawler)
     await operator.act("pause-host", {"host": "wiki:80"}, who="127.0.0.1")
@@ -95,7 +95,7 @@ def _refusal(request: Request, chain: Sequence[Any]) -> str | None:
 
 
 async def _through(chain: Sequence[Any], requests: list[Request]) -> AsyncIterator[Request]:
-    """What the spider middlewares make of ``requests``, as if start() had yielded them."""
+    """The output of the spider middlewares for ``requests``, as if start() had yielded them."""
 
     async def begin() -> AsyncIterator[Any]:
         for request in requests:
@@ -175,8 +175,8 @@ class OperatorExtension:
             self._go_by_removed(frozenset(self._removals.get().rules))
 
     def _go_by_removed(self, rules: frozenset[Rule]) -> None:
-        """Carry out what has changed in removed.txt and nobody has asked for until the next
-        checkpoint: `scrapy remove` cannot ask a crawl without web pages."""
+        """Carry out changes of removed.txt that no request has named until the next checkpoint:
+        `scrapy remove` cannot send requests to a crawl without web pages."""
         changed = rules ^ self._carried_out
         due, self._unasked = changed & self._unasked, changed
         if due and (self._removing is None or self._removing.done()):
@@ -286,7 +286,7 @@ class OperatorExtension:
         return await self.scope.change(form.get("restrict", ""))
 
     async def _remove(self, form: Form) -> str:
-        """Twice, for what was stored since the last checkpoint."""
+        """Runs twice, for the pages stored since the last checkpoint."""
         rule = _rule(form)
         self._carried_out = (
             self._carried_out - {rule} if "undo" in form else self._carried_out | {rule}
@@ -329,13 +329,13 @@ class OperatorExtension:
         name = form.get("host", "").strip()
         if name not in self._scheduler.frontier.hosts:
             raise ConfigError(
-                f"{name!r} is no host of this crawl: expected host:port, as in the table"
+                f"{name!r} is not a host of this crawl: expected host:port, as in the table"
             )
         return name
 
     async def _ordered(self, form: Form) -> tuple[str, str]:
-        """The form's host, and what the result has to add: with many workers the host may be
-        another worker's now, and come here later."""
+        """The form's host, and an addition to the result: with many workers another worker may have
+        the host now, and it may come here later."""
         name, scheduler = form.get("host", "").strip(), self._scheduler
         worker, known = scheduler.worker, name in scheduler.frontier.hosts
         if worker is not None and not known and await asyncio.to_thread(worker.is_known_host, name):
@@ -363,7 +363,7 @@ class OperatorExtension:
             control.set_delay(name, seconds, keep=keep)
             done = f"{name} gets at most one request every {seconds:g} s"
             if not seconds:
-                done = f"{name} has no delay but those of its robots.txt and its answers"
+                done = f"{name} has no delay beyond its robots.txt and its answers"
         return f"{done}{_until(keep)}{await self._share_host(name)}{later}"
 
     async def _connections(self, form: Form) -> str:

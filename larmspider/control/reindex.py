@@ -74,7 +74,7 @@ class RebuildLog:
         self._say = say
         self._began = self._said = time.monotonic()
         beside = ", beside the old one" if has_index(directory) else ""
-        say(f"The search index {directory} is made anew{beside}")
+        say(f"Rebuilding the search index {directory}{beside}")
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
@@ -82,6 +82,6 @@ class RebuildLog:
             self._said = now
             left = (now - self._began) / done * max(0, total - done)
             self._say(
-                f"Making the search index anew: {done:,} of {counted(total, 'page')},"
+                f"Rebuilding the search index: {done:,} of {counted(total, 'page')},"
                 f" about {duration(left)} left"
             )

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from larmspider.frontier.storage.backend import Backend
 
 AT_ONCE = 200
-"""Pages that are taken out before the crawl has a turn; some 20 ms."""
+"""Pages that are removed before the crawl has a turn; takes some 20 ms."""
 
 
 @dataclass(slots=True)
 class Found:
-    """What a rule fits: ``pages`` that are stored, ``others`` that wait or failed; of ``of`` stored
-    pages in all."""
+    """The matches of a rule: stored ``pages``, and ``others`` that wait or failed. ``of``: the
+    number of all stored pages."""
 
     pages: list[tuple[QueuedUrl, str]] = field(default_factory=list)
     others: list[tuple[QueuedUrl, str]] = field(default_factory=list)
@@ -52,12 +52,12 @@ class Found:
 
 
 def find(crawl: CrawlDir, rule: Rule) -> Found:
-    """What the frontier knows that the rule fits, each with its exact form; 10 us a URL. Raises
-    CrawlDirError."""
+    """The URLs of the frontier that the rule fits, each with its exact form. Takes 10 us a URL.
+    Raises CrawlDirError."""
     removals, found = Removals(FILE, [rule]), Found()
     with crawl.frontier() as frontier:
         if frontier is None:
-            raise CrawlDirError(f"{crawl.path}: there is no frontier of larmspider here")
+            raise CrawlDirError(f"{crawl.path}: there is no larmspider frontier here")
         for key, visit in frontier.visits():
             forms = crawl.forms(visit.url)
             stored = has_page(visit)
@@ -168,8 +168,8 @@ def find_refused(crawl: CrawlDir, rule: Rule) -> list[QueuedUrl]:
 
 
 def find_gone(crawl: CrawlDir, rule: Rule) -> list[QueuedUrl]:
-    """The URLs that the rule fits whose pages have left by themselves, as deleted.log has it, and
-    that nobody has queued since. Raises CrawlDirError."""
+    """The URLs that the rule fits, whose pages have left by themselves according to deleted.log,
+    and that were not queued since. Raises CrawlDirError."""
     fitting, found = Removals(FILE, [rule]), dict[bytes, QueuedUrl]()
     for path in (part.path / DeletedLogPipeline.file_name for part in crawl.parts):
         rows = read_records(path, len(DELETED_LOG_COLUMNS)) if path.exists() else ()
@@ -179,13 +179,13 @@ def find_gone(crawl: CrawlDir, rule: Rule) -> list[QueuedUrl]:
                 found[key] = _entry(url, forms, key, depth=1)
     with crawl.frontier() as frontier:
         if frontier is None:
-            raise CrawlDirError(f"{crawl.path}: there is no frontier of larmspider here")
+            raise CrawlDirError(f"{crawl.path}: there is no larmspider frontier here")
         return [one for key, one in found.items() if frontier.state(key) is UrlState.UNKNOWN]
 
 
 def queue_now(crawl: CrawlDir, entries: Sequence[QueuedUrl], settings: BaseSettings) -> int:
-    """Queue URLs in a crawl that does not run; how many were not known. Raises CrawlDirError,
-    ConfigError; then nothing has changed."""
+    """Queue URLs in a crawl that does not run. Returns the number of new ones. Raises
+    CrawlDirError, ConfigError; then nothing has changed."""
     from larmspider.control.offline import change
 
     return change(crawl, settings, lambda _part, _stores, backend: sum(backend.add(entries)))

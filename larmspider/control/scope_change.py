@@ -1,11 +1,11 @@
-"""Changes the scope of a running crawl: drops what is queued outside the new scope, and queues what
-was outside the old one.
+"""Changes the scope of a running crawl: drops queued URLs outside the new scope, and queues URLs
+that were outside the old one.
 
     preview(crawl, pattern)    # "about 1,200 of 40,000 queued URLs would be dropped"
     await change.change("https?://[^/]*\\.example/.*")
 
 The filters use the new scope at once. The queues are read as of the last checkpoint, in slices and
-in a thread, and refused slice by slice; then once more, for what was found meanwhile. Then the
+in a thread, and refused slice by slice; then once more, for URLs found meanwhile. Then the
 links of links.log are judged again (link_replay.py), as at the start of a run whose seeds, scope or
 filters are others. The new scope is kept with the frontier and stays when the crawl is continued.
 """
@@ -174,13 +174,13 @@ class ScopeChange:
             logger.error("The search for URLs that are in scope now broke off: %r", error)
 
     async def _replay(self, replay: LinkReplay, *, running: bool = False) -> str:
-        """Judge the links of links.log again; ``running``: also those that were being stored with
-        verdicts of the old scope. Returns what was found."""
+        """Judge the links of links.log again; ``running``: also links that were being stored with
+        verdicts of the old scope. Returns the result."""
         await replay.run()
         if running:
             await self.checkpoint()
             await replay.run()
-        await self.checkpoint()  # what was queued is durable
+        await self.checkpoint()  # the queued URLs are durable
         self._scheduler.directory.note_rejudge(needed=False)
         logger.info("Judged again: %s", replay.found)
         if self._scheduler.worker is not None:
@@ -188,7 +188,7 @@ class ScopeChange:
         return str(replay.found)
 
     async def _name_others(self, worker: ClusterWorker) -> None:
-        """Warn of the workers that do not run, whose links nobody judges again."""
+        """Warn of workers that do not run: their links are not judged again."""
         names = await asyncio.to_thread(worker.ended_workers)
         root = options.crawl_root(self.crawler.settings)
         here = {path.name: path for path in worker_dirs(root)}
@@ -256,8 +256,8 @@ class ScopeChange:
                 one.scope.restrict_to(pattern)
 
     async def _drop(self, pattern: Pattern) -> int:
-        """Refuse all that is queued outside the scope; twice, for what was queued after the first
-        checkpoint."""
+        """Refuse all queued URLs outside the scope; twice, for URLs that were queued after the
+        first checkpoint."""
         dropped = 0
         for _ in range(2):
             await self.checkpoint()

@@ -33,10 +33,9 @@ from larmspider.urls.host_pattern import host_matcher
 
 @dataclass(frozen=True, slots=True)
 class CrawledPage:
-    """A page as it is stored last. ``fetched`` is None, and ``depth`` 0, where the frontier does
-    not know them. ``body`` and ``text`` are read when they are asked for; they raise CrawlDirError
-    where the page files lack them. A body that is too large for memory is empty there, and in
-    ``body_file``."""
+    """The last stored version of a page. ``fetched`` is None, and ``depth`` 0, if the frontier does
+    not know them. ``body`` and ``text`` are read on access; they raise CrawlDirError if the page
+    files lack them. A body that is too large for memory is empty there, and in ``body_file``."""
 
     url: str
     status: int
@@ -98,9 +97,9 @@ class Crawl:
     def pages(
         self, host: str = "", since: datetime | date | str | None = None
     ) -> Iterator[CrawledPage]:
-        """The stored pages in the order in which they were stored, each once. ``host``: only those
-        of hosts that match, as ``*.intra.example``; ``since``: only those fetched since then, a
-        date or time, UTC where it has no zone. Raises ConfigError, CrawlDirError."""
+        """The stored pages in the order in which they were stored, each once. ``host``: only pages
+        of hosts that match, as ``*.intra.example``. ``since``: only pages fetched since then, a
+        date or time, UTC if it has no zone. Raises ConfigError, CrawlDirError."""
         check_bodies(self.directory)
         return self._pages(_matcher(host), _moment(since))
 
@@ -150,7 +149,7 @@ class Crawl:
 
     @property
     def readers(self) -> Readers:
-        """What reads bodies; documents in a process of its own, which close() ends."""
+        """The readers of bodies. Documents are read in a process of its own, which close() ends."""
         if self._readers is None:
             settings = Settings()
             settings.setmodule("larmspider.settings", priority="project")

@@ -4,9 +4,9 @@
         fill.send_all(items)                  # `scrapy outbox --fill SqlReceiver`
 
 A receiver gets each page as it did in the crawl, read again from the page files, with the time at
-which the page was fetched for a stamp. That stamp is before the crawl's own one of this version and
-behind those of older versions: a receiver that has the version already keeps it, and what comes
-twice changes nothing. The crawl may run meanwhile. A killed fill goes on where it was.
+which the page was fetched for a stamp. That stamp is smaller than the crawl's own stamp of this
+version and larger than the stamps of older versions: a receiver that has the version already keeps
+it, and repeats change nothing. The crawl may run meanwhile. A killed fill continues where it was.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ class Fill:
     # the spool
 
     def _taken_up(self) -> _Place:
-        """Go on with the spool of a fill that was killed, or begin a new one."""
+        """Continue with the spool of a fill that was killed, or begin a new one."""
         self._wait_for_sender()
         cursor = Cursor.read(self._directory, self.name) or Cursor()
         with suppress(OSError, ValueError, KeyError, TypeError, CommittedGoneError):

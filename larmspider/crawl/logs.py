@@ -165,22 +165,22 @@ class CrawlLogs:
         with self.index() as index:
             target = None if index is None else index.target(exact)
             ends = {} if index is None else self._ends(index, "links.log")
-        anew = self._begun_anew(ends)
+        restarts = self._restarts(ends)
         for fields in self.records_at("links.log", () if target is None else target.offsets):
-            if fields and fields[0] not in anew:
+            if fields and fields[0] not in restarts:
                 yield fields
         for worker, logs in self.parts.items():
             start, forms = ends.get(worker, 0), self.forms
             normalized = forms(exact).normalized if forms else exact
             for at, found in logs.search("links.log", normalized, NORMALIZED, start):
                 if forms is None or self._is_link_to(forms(found[URL]).exact, exact):
-                    _, other, since = anew.get(found[0], ("", worker, 0))
+                    _, other, since = restarts.get(found[0], ("", worker, 0))
                     if other == worker and at >= since:
                         yield found
 
-    def _begun_anew(self, starts: Mapping[str, int]) -> dict[str, tuple[str, str, int]]:
-        """By page: when its links began anew for the last time, in whose log, at which offset; from
-        the starts in each worker's log on."""
+    def _restarts(self, starts: Mapping[str, int]) -> dict[str, tuple[str, str, int]]:
+        """The last restart of each page's links: its time, the worker of the log, and the offset;
+        from the starts in each worker's log on."""
         latest: dict[str, tuple[str, str, int]] = {}
         for worker, logs in self.parts.items():
             for at, fields in logs.beginnings(starts.get(worker, 0)):
@@ -189,7 +189,7 @@ class CrawlLogs:
         return latest
 
     def links(self, start: int = 0) -> Iterator[list[str]]:
-        """The records of links.log, from ``start`` on, that count: those of each page's last
+        """The records of links.log, from ``start`` on, that count: the records of each page's last
         version."""
         since = {fields[0]: at for at, fields in self.beginnings(start)}
         for at, fields in self.search("links.log", None, 0, start):
@@ -197,32 +197,32 @@ class CrawlLogs:
                 yield fields
 
     def beginnings(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Offsets and fields of the records that say that the links of a page begin anew."""
+        """Offsets and fields of the records that restart the links of a page."""
         for at, fields in self._records_with("links.log", "\t\t", URL, start):
             if not fields[URL]:
                 yield at, fields
 
     def links_from(self, page: str, limit: int) -> list[list[str]] | None:
         """The first ``limit`` links of a page, by its URL as fetched; None if not found in time.
-        Where several workers have fetched the page, by the one that did so last."""
+        If several workers have fetched the page, the last one's links count."""
         known, ends = self._in_index("sources", page, "links.log")
         found = []
         for worker, logs in self.parts.items():
-            offset, anew = known.get(worker), ""
+            offset, since = known.get(worker), ""
             for at, fields in logs.search("links.log", page, 0, ends[worker]):
                 if not fields[URL]:
-                    offset, anew = at, fields[4]
+                    offset, since = at, fields[4]
                 elif offset is None:
                     offset = at
             if offset is not None:
-                found.append((anew, self._visit_time(worker, page), worker, offset))
+                found.append((since, self._visit_time(worker, page), worker, offset))
         if not found:
             return None if self.cut_short else []
         _, _, worker, offset = max(found)
         return self.parts[worker].links_at(offset, page, limit)
 
     def target(self, exact: str) -> Target | None:
-        """What the index has of the links to it."""
+        """The links to a page, from the index."""
         with self.index() as index:
             return None if index is None else index.target(self.name_of(exact))
 

@@ -105,7 +105,7 @@ class CrawlDir:
         self.path = path
         self.manifest = read_manifest(path)
         self.remark = ""
-        """What is not known about the queues, and why; set when the frontier was asked."""
+        """The unknown facts about the queues, and why; set when the frontier was read."""
         self.logs = self._logs()
 
     def _logs(self, seconds: float | None = None) -> CrawlLogs:
@@ -124,12 +124,12 @@ class CrawlDir:
 
     @property
     def parts(self) -> Sequence[CrawlDir]:
-        """The directories that hold logs: this one, or those of the workers."""
+        """The directories that hold logs: this one, or the workers' directories."""
         return (self,)
 
     def restricted(self, settings: BaseSettings | None = None) -> tuple[str, ...]:
         """Patterns of hosts whose pages are not for everybody (workdir/restricted.py). Raises
-        CrawlDirError and ConfigError where nobody can know them."""
+        CrawlDirError and ConfigError if they cannot be known."""
         return restricted_hosts(self.places, settings)
 
     @property
@@ -153,7 +153,7 @@ class CrawlDir:
         return dict(self.manifest.get("settings", {}))
 
     def forms(self, url: str) -> Forms:
-        """The forms of a URL by the rules of this crawl; those of an invalid one are the URL."""
+        """The forms of a URL by the rules of this crawl; an invalid URL is its own form."""
         try:
             return self._forms(url)
         except InvalidURL:
@@ -196,7 +196,7 @@ class CrawlDir:
             return None if frontier is None else frontier.note(f"robots {host_of(url)}")
 
     def name_of(self, exact: str) -> str:
-        """The exact form of the page of a URL, by that of the URL: another one where it is
+        """The exact form of the page of a URL, by the URL's exact form. They differ if the URL is
         merged."""
         with self.frontier() as frontier:
             merged = None if frontier is None else frontier.merged(url_key(exact))
@@ -210,8 +210,8 @@ class CrawlDir:
         return replace(page, exact=self.forms(page.url).exact)
 
     def stored(self, exact: str) -> StoredPage | None:
-        """The page stored last under this exact form, or under that of the URL that stands for
-        it."""
+        """The last stored page with this exact form, or with the exact form of the URL that stands
+        for it."""
         exact = self.name_of(exact)
         fields = self.logs.last("store.log", exact)
         return None if fields is None or fields[STATUS] == REMOVED else self.page_of(fields)
@@ -253,8 +253,8 @@ class CrawlDir:
         return next((from_page for from_page, _ in self.links_to(exact)), None)
 
     def links_to(self, exact: str) -> Iterator[tuple[str, int]]:
-        """Page and type of the links to this exact form, in the order they were found. Of many
-        that the index of the logs has, the first MAX_REFERRERS."""
+        """Page and type of the links to this exact form, in the order they were found. If there are
+        many, the index of the logs has the first MAX_REFERRERS."""
         for fields in self.logs.links_to(exact):
             yield fields[0], int(fields[3]) if fields[3].isdecimal() else ORDINARY
 
@@ -390,8 +390,8 @@ _ENDLESS = 1 << 62
 class WorkerDirectory(CrawlDir):
     """One worker's part of a crawl, up to its last checkpoint.
 
-    What lies behind the committed positions does not count: the worker that wrote it may have died,
-    and another one has fetched these pages again. It is deleted when the worker comes back.
+    Lines behind the committed positions do not count: the worker that wrote them may have died, and
+    another one has fetched these pages again. They are deleted when the worker comes back.
     """
 
     def __init__(self, path: Path) -> None:
@@ -416,7 +416,7 @@ class WorkerDirectory(CrawlDir):
         return {} if "frontier" in files_in(self.manifest) else None
 
     def damage(self) -> str:
-        """What was committed and is not there any more, in words; "" where all is."""
+        """The committed data that is missing, in words; "" if nothing is missing."""
         positions = self.positions()
         written = {
             name: stored_size(self.path / name, missing=0)

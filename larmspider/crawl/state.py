@@ -1,4 +1,4 @@
-"""What a directory holds: a crawl that runs, one that ended, one that was killed, or none.
+"""The state of a crawl directory: running, ended, killed, or empty.
 
 >>> RunState.of(Path("crawl")).sentence
 'Finished at 2026-01-31T12:00:00Z.'

@@ -4,9 +4,9 @@
     crawl.stored("http://wiki.example/")        # by whichever worker stored it
     crawl.searcher().search("vpn")
 
-Its parts are the workers' directories below LARM_DIR and those listed besides (--shard,
-LARM_SHARDS), as of another machine. Of each only what was committed counts: what a worker that died
-left behind that, another one has fetched again. Of several records of a page the latest counts.
+Its parts are the workers' directories below LARM_DIR and the ones listed besides (--shard,
+LARM_SHARDS), such as another machine's. Only committed records count: pages behind the last commit
+of a dead worker were fetched again by another one. The latest of several records of a page counts.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def open_crawl(
     """The crawl in ``path``, of one process or of many, with worker directories that lie elsewhere.
 
     With ``settings`` the queues of many workers are read from Redis, where it can be reached.
-    Where LARM_DIR is not named, and its default place holds no crawl, it is that of the first
-    directory elsewhere. Raises CrawlDirError where there is no crawl, or no worker's directory.
+    If LARM_DIR is not named, and its default place holds no crawl, the first directory elsewhere
+    names it. Raises CrawlDirError if there is no crawl, or no worker's directory.
     """
     if elsewhere and not (path / MANIFEST).exists() and not _is_named(settings):
         path = next(iter(_worker_dirs(elsewhere[0])), path)
@@ -208,12 +208,12 @@ class CrawlOfWorkers(CrawlDir):
 
 
 class WorkersFrontierReader(FrontierReader):
-    """The frontiers of a crawl's workers as one: what each knows of URLs and hosts.
+    """The frontiers of a crawl's workers as one: each worker's records of URLs and hosts.
 
-    What became of a URL is known to the worker that fetched it. Partitions of hosts move between
-    workers; what they left behind in an earlier one is older, and the latest record counts.
-    ``waiting`` knows what is queued, where Redis can be reached; else queues are as the worker that
-    had a host last knew them. The readers are their owner's to close.
+    The worker that fetched a URL knows the outcome. Partitions of hosts move between workers; the
+    records in an earlier worker's directory are older, and the latest record counts. ``waiting``
+    has the queues, if Redis can be reached; otherwise a host's queue comes from the last worker
+    that had the host. The caller closes the readers.
     """
 
     def __init__(
@@ -320,7 +320,7 @@ class WorkersFrontierReader(FrontierReader):
         return set().union(*(worker.host_prefixes() for worker in self._workers))
 
     def note(self, name: str) -> bytes | None:
-        """Overrides are those of all workers together."""
+        """A note; overrides are the overrides of all workers together."""
         if name == NOTE:
             return Overrides.together(
                 Overrides.unpack(worker.note(name)) for worker in self._workers
@@ -360,9 +360,9 @@ def latest_wins(
 
 
 class LatestWins(Deduplicator):
-    """Of several workers' records of a page the latest that was committed counts. ``readers`` are
-    the frontiers of ``workers``, None where one has none; ``positions`` those of the numbered
-    workers among all."""
+    """If several workers have records of a page, the latest committed one counts. ``readers`` are
+    the frontiers of ``workers``, None for a worker without; ``positions`` are the places of the
+    numbered workers among all."""
 
     def __init__(
         self,

@@ -188,16 +188,16 @@ def _components(settings: BaseSettings, name: str) -> list[Any]:
 
 
 def settle_canonical_rules(settings: BaseSettings) -> None:
-    """With -a resume=anyway a crawl goes on by the rules that made its keys."""
+    """With -a resume=anyway a crawl continues by the rules that made its keys."""
     if asked_fresh(settings) or settings.get("LARM_RESUME") != "anyway":
         return
-    with suppress(CrawlDirError, OSError):  # none, or whoever opens it says what is wrong
+    with suppress(CrawlDirError, OSError):  # no crawl, or its next reader reports the error
         manifest = read_manifest(options.crawl_root(settings))
         _keep_canonical_rules(settings, manifest.get("settings", {}))
 
 
 def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any]) -> None:
-    """Keep the settings that make keys: with others the frontier would know no URL any more."""
+    """Keep the settings that make keys: with others the frontier would know none of its URLs."""
     for name in EXACT_FORM:
         if name in began_with and options.typed(settings, name) != began_with[name]:
             logger.warning(
@@ -395,7 +395,7 @@ def check_refresh(settings: BaseSettings, path: Path) -> None:
 
 
 def _refuse_without_files(asked: str, path: Path, positions: Mapping[str, bytes]) -> None:
-    """The files that the stores go on with."""
+    """The files that the stores continue must exist."""
     at = (positions.get("PageFilesPipeline") or b"0 0 0").split()
     sizes = {page_file_name(int(at[0])): at[1], "store.log": at[-1]}
     sizes["links.log"] = positions.get("LinkLogPipeline") or b"0"

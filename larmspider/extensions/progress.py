@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from larmspider.extensions.progress_view import Progress
 
 SHARE = 0.004
-"""Of a processor, for drawing; as much again for reading hosts and forecast."""
+"""Share of a processor for drawing, and once more for reading hosts and forecast."""
 LEAST_SECS = 1.0
-"""Between two pictures."""
+"""Seconds between two pictures."""
 RATE_SECS = 10.0
-"""Rates are averages over so many seconds."""
+"""Seconds over which rates are averaged."""
 MAX_PARKED = 5
 LOOK_SECS = 5.0
-"""Between two readings of hosts and forecast, at least."""
+"""Least seconds between two readings of hosts and forecast."""
 
 
 def next_after(spent: float, least: float) -> float:

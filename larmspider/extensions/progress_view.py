@@ -33,8 +33,8 @@ class Region:
         log_handler.setStream(region)                    # log lines appear above the picture
         region.show(["12.3 pages/s", "4,500 queued"])    # again and again
 
-    ``size`` returns columns and lines. Not rich.live.Live, which draws anew for each log line, 10
-    ms, and does not reach log handlers that exist already.
+    ``size`` returns columns and lines. Not rich.live.Live, which draws again for each log line, 10
+    ms, and does not reach existing log handlers.
     """
 
     def __init__(self, stream: TextIO, size: Callable[[], tuple[int, int]] | None = None) -> None:

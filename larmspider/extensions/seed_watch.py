@@ -3,8 +3,8 @@
     Seed http://wiki.nosuch.example/: no such host: wiki.nosuch.example
     Seed http://wiki.example/Start: not found (HTTP 404)
 
-Hosts are otherwise tried again for hours, as a server that is down comes back. At the start the
-reason is rather a slip of the pen, or a network that is not there, and who waits is told so.
+Failed hosts are otherwise retried for hours, because a server may come back. At the start the
+reason is more likely a typing error or a missing network, so a message tells the operator.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SeedWatchExtension:
         patience = options.seconds(crawler.settings, "LARM_SEED_PATIENCE_SECS", minimum=0)
         seeds = [str(seed) for seed in getattr(crawler.spider, "start_urls", ())]
         if not seeds:
-            raise NotConfigured  # those of Redis may come at any time
+            raise NotConfigured  # seeds in Redis may come at any time
         extension = cls(crawler, seeds, patience)
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.spider_idle, signal=signals.spider_idle)
@@ -103,7 +103,7 @@ class SeedWatchExtension:
         if scheduler is None or scheduler.closed:
             return
         now, worker = time.monotonic(), scheduler.worker
-        if worker is None or worker.may_fetch:  # while its lease is over it asks nobody
+        if worker is None or worker.may_fetch:  # without its lease a worker fetches nothing
             self._passed += min(now - self._last, _MOST_SECS)
         self._last = now
         self._name_pages(scheduler)
@@ -116,7 +116,7 @@ class SeedWatchExtension:
             self._loop.stop()
 
     def _name_pages(self, scheduler: FrontierScheduler) -> None:
-        """Name seeds whose host has answered, and that failed all the same."""
+        """Report seeds that failed although their host has answered."""
         frontier = scheduler.frontier
         for seed in list(self._seeds):
             normalized, exact = self._forms(seed)
@@ -190,7 +190,7 @@ class SeedWatchExtension:
         return any(key.startswith(start) for key in self.crawler.stats.get_stats())
 
     def _in_vain(self, scheduler: FrontierScheduler) -> bool:
-        """Whether all hosts that have URLs left have failed, or been asked in vain for long."""
+        """Whether all hosts with URLs left have failed, or have not answered for long."""
         frontier = scheduler.frontier
         if frontier.control.paused or frontier.control.waiting_hosts or scheduler.searching:
             return False

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STOP_SECS = 2.0
 """How long fetches under way may take once the crawl is stopping."""
 OPENING_SECS = 10.0
-"""How long a crawl that is told to stop may take to open."""
+"""Seconds that a crawl may take to open once it has to stop."""
 _TICK_SECS = 0.1
 _OPENING_TICK_SECS = 0.01
 

@@ -72,7 +72,7 @@ class LarmLogFormatter(LogFormatter):
 
     Scrapy formats "Crawled (200)" and "Scraped from" for each page at level DEBUG, and the handler
     drops them, as the root logger takes every level: 30 us a page for nothing at LOG_LEVEL INFO.
-    The process log shows invisible characters and terminal controls as escapes, whoever logs.
+    The process log shows invisible characters and terminal controls as escapes, from any logger.
     """
 
     def __init__(self, each_page: bool = True) -> None:

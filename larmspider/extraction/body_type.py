@@ -5,7 +5,7 @@
     media_type("video/mp4", b"\\0\\0\\0\\x18ftypmp42...")                       # "video/mp4"
 
 The order: content that cannot be mistaken; a declared type that has a reader; the start of HTML;
-the file name; text, if it is text. A declared type that nobody knows hides nothing. Pictures,
+the file name; text, if it is text. An unknown declared type hides nothing. Pictures,
 sound, films, fonts and programs stay closed (``is_closed`` of urls/media_types.py).
 
 The crawl's own thread looks at 64 KB at each end and at 1,000 names, and opens nothing. Where
@@ -125,10 +125,10 @@ _BY_READER = {"office": ZIP, "epub": ZIP, "ole": OLE, "msg": OLE}
 """The container that a reader of this name expects; a spreadsheet may be either."""
 _NOT_READ = dict.fromkeys(WRAPPED, ZIP)
 _OFFICE = frozenset(("office", "spreadsheet", "ole", "rtf"))
-"""Readers of what Office writes. Exports of tables and texts are called so, for a browser opens
-Office then."""
+"""Readers of Office formats. Servers send exported tables and texts under these types, because a
+browser then opens Office."""
 _SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "tnef", "unknown"}
-"""Readers of formats that are no text: a text under their type is something else."""
+"""Readers of formats that are no text: a text under these types is something else."""
 _TEXTUAL = frozenset(
     ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text", "content_lines")
 )
@@ -177,13 +177,13 @@ def media_type(content_type: str, body: bytes, name: str = "", look: Look | None
         media_type("text/html", b"%PDF-1.7\\n...")      # "application/pdf"
         media_type("", b"a;b\\n", "/lists/all.csv")     # "text/csv"
 
-    ``content_type`` is the header's value, "" without one; of several types the first counts.
+    ``content_type`` is the header's value, "" without a header; the first of several types counts.
     ``name`` is a URL or file name, "" for none. ``look``: `type_outside` unless the process may
     open files. As in browsers (WHATWG MIME Sniffing 7) text/plain is not read as HTML.
     """
     mime = declared_type(content_type)
     if mime == "text/html" and _ORDINARY_PAGE.match(body):
-        return mime  # in 1 us: of most crawls that is nearly every body
+        return mime  # in 1 us: this is nearly every body of most crawls
     said = bool(_TYPE.fullmatch(mime)) and mime not in NO_TYPES
     found = _found(body, look or type_outside)
     if found.mime == MAIL and said and _is_head_twice(mime, body):
@@ -221,7 +221,7 @@ def _decided(mime: str, found: _Found, name: str, *, said: bool) -> str:
 
 
 def _container(mime: str, found: _Found, name: str, *, said: bool) -> str:
-    """A zip or OLE file that is none of the known documents, as far as was looked."""
+    """The type of a zip or OLE file that looked like none of the known documents."""
     if said and is_closed(mime):
         return mime
     if said and reader_of(mime) and module_of(mime) != "archives":
@@ -402,7 +402,7 @@ def _found(body: bytes, look: Look) -> _Found:
 
 def _is_pdf(body: bytes) -> bool:
     """Whether a PDF begins behind a few other bytes: a byte order mark, a head of HTTP, a warning
-    of PHP. A text or a page that shows one is none."""
+    of PHP. A text or a page that shows the first bytes of a PDF is no PDF."""
     if body.find(b"%PDF-", 0, _PDF_JUNK) < 0 or not (found := _PDF_AT.search(body, 0, _PDF_JUNK)):
         return False
     if _PDF_ENDS.search(body[-_PDF_JUNK:]):
@@ -431,7 +431,7 @@ def _is_mime(body: bytes, at: int) -> bool:
 
 _ROOTS = {"html": XHTML, "svg": "image/svg+xml"}
 _FEEDS = frozenset(("rss", "feed", "RDF", "urlset", "sitemapindex"))
-"""Roots of what is no page and no source, whatever it is called."""
+"""Root elements of feeds and sitemaps, under any type or name."""
 _ODF_NAMESPACE = b"urn:oasis:names:tc:opendocument"
 _NAMESPACES = {
     "feed": b"http://www.w3.org/2005/Atom",
@@ -459,7 +459,7 @@ def _in_container(body: bytes, look: Look) -> _Found:
     return _Found(mime or container, bool(mime))
 
 
-# What a zip or OLE file is, by what can be seen from outside.
+# The type of a zip or OLE file, as far as its bytes show it without opening it.
 
 
 _LENGTHS = struct.Struct("<HHH")
@@ -498,7 +498,7 @@ _MIMETYPE = re.compile(
 
 
 def is_container(body: bytes) -> bool:
-    """Whether the type depends on what lies in the body."""
+    """Whether the type depends on the content of the body."""
     return body.lstrip(_SPACE + _MARKS[0]).startswith((*_ZIP_STARTS, _OLE_START, b"<"))
 
 

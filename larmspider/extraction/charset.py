@@ -1,14 +1,14 @@
 """Which charset a body is in: ``<meta charset=iso-8859-2>`` is found before anything is parsed.
 
 The order is the WHATWG HTML Standard's (13.2.3.2, "determining the character encoding"): byte
-order mark, HTTP header, then ``<meta>`` and the XML declaration in the first bytes. What declares
-nothing is UTF-8 where it is valid UTF-8, else guessed. So is a body whose own bytes prove that its
-declaration is false: UTF-8 that is called Latin-1, Latin-1 that is called UTF-8::
+order mark, HTTP header, then ``<meta>`` and the XML declaration in the first bytes. A body without
+a declaration is UTF-8 if it is valid UTF-8; otherwise the charset is guessed. A guess also replaces
+a declaration that the body's own bytes disprove: UTF-8 called Latin-1, Latin-1 called UTF-8::
 
     declared_charset(b'<meta charset="latin1">', None)  # windows-1252: what browsers mean by it
     decode(b"caf\\xc3\\xa9", "text/html")                # ("caf\u00e9", "utf-8")
 
-Names are those of the WHATWG Encoding Standard in lower case (``utf-16le``, ``windows-1252``).
+Names are the names of the WHATWG Encoding Standard in lower case (``utf-16le``, ``windows-1252``).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from w3lib.html import strip_html5_whitespace
 from webencodings.labels import LABELS
 
 _BROWSERS_BYTES, PRESCAN_BYTES = 1_024, 16_384
-"""How far to look for a declaration. Browsers scan 1,024 bytes and start anew when the parser meets
-a later one; a second, longer scan also finds a declaration behind a long comment."""
+"""How far to look for a declaration. Browsers scan 1,024 bytes and restart when the parser meets a
+later declaration; a second, longer scan also finds a declaration behind a long comment."""
 SAMPLE_BYTES = 20_480
 """Size of the sample for a guess; detectors read 5 to 11 MB a second."""
 _BEFORE = 1_024  # bytes of the sample before the first that is not UTF-8
 FALLBACK = "windows-1252"
-"""Without a guess: the default of browsers in the West, in which every byte has a meaning."""
+"""The charset without a guess: browsers in the West use it, and every byte has a meaning in it."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -37,7 +37,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16be"),
 )
 _BOMS_OF_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_WIDE_BYTES = 16  # of UTF-16 whose characters are all ASCII
+_WIDE_BYTES = 16  # bytes of UTF-16 whose characters are all ASCII
 _STRETCHES, _STRETCH_BYTES = 4, 512  # of a body called UTF-8 that are decoded
 _LONGEST_CHARACTER = 4  # bytes in UTF-8
 _CUT_OFF = "unexpected end of data"
@@ -54,7 +54,7 @@ _NOT_FIRST = bytes(range(0xC2)) + bytes(range(0xF5, 0x100))
 _JIS = re.compile(rb"\x1b\$[@B]")
 """Japanese begins in ISO-2022-JP, whose bytes are all ASCII; browsers look for it too."""
 _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
-"""Controls that no page has: what a single-byte charset makes of the bytes of another one."""
+"""Controls that no page has. They appear if bytes of another charset are read as single bytes."""
 _SIBLINGS = {
     "iso-8859-2": "windows-1250",
     "iso-8859-4": "windows-1257",
@@ -145,7 +145,7 @@ def charset_of(body: bytes, content_type: str | None) -> str:
         if not is_cut:
             return _instead_of(charset, body, error)
     if charset in _WIDE and _CONTROL.search(body, 0, PRESCAN_BYTES):
-        return charset  # of Cyrillic and Greek each byte is ASCII
+        return charset  # in Cyrillic and Greek text each byte is ASCII
     if charset is None and _JIS.search(body, 0, PRESCAN_BYTES):
         return "iso-2022-jp"
     least = _LEAST_SEQUENCES.get(charset or "", 1)
@@ -176,7 +176,7 @@ def _seems_utf_8(body: bytes) -> bool:
         else:
             break
         try:
-            at += codecs.utf_8_decode(view[at : at + _STRETCH_BYTES])[1]  # up to a character cut
+            at += codecs.utf_8_decode(view[at : at + _STRETCH_BYTES])[1]  # drops a cut character
         except UnicodeDecodeError:
             return False
     return True
@@ -196,9 +196,9 @@ def _instead_of_utf_8(body: bytes) -> str:
 
 
 def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
-    """The charset of a body that is no UTF-8 and is called ``charset``. It is ``charset`` unless
-    one in 20 of its characters, one in 5 with two bytes a character, is none there, or it is in the
-    Windows code page of the same letters."""
+    """The charset of a body that is called ``charset`` and is no UTF-8. It is ``charset``, unless 1
+    in 20 of its characters does not exist there (1 in 5 with two bytes a character), or the Windows
+    code page of the same letters fits."""
     start = max(0, error.start - _BEFORE)
     sample = body[start : start + SAMPLE_BYTES]
     text = _decode_as(sample, charset)
@@ -226,9 +226,9 @@ def _letters(text: str) -> int:
 
 
 def query_encoder(charset: str | None) -> Callable[[str], bytes] | None:
-    """What turns the query of a link on a page in ``charset`` into bytes (WHATWG URL 4.4, "query
-    state"); None where that is UTF-8, as for pages in UTF-16 too. A character that the charset
-    lacks becomes its escaped number, as browsers send it: ``%26%239731%3B``."""
+    """The encoder of queries in links on a page in ``charset`` (WHATWG URL 4.4, "query state").
+    None for UTF-8, which pages in UTF-16 also use. A character that the charset lacks becomes its
+    escaped number, as browsers send it: ``%26%239731%3B``."""
     if charset is None or charset in _UTF_8_QUERIES:
         return None
     encode = webencodings.lookup(charset).codec_info.encode
@@ -285,7 +285,7 @@ def _lookup(label: str) -> str | None:
 
 
 def _lookup_in_markup(label: bytes) -> str | None:
-    """The name for a label in markup, which cannot be in UTF-16, for it was readable."""
+    """The charset of a label in markup. It cannot be UTF-16, because the label was readable."""
     name = _lookup(label.decode("latin-1"))
     if name in ("utf-16le", "utf-16be"):
         return "utf-8"

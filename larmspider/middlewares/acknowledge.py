@@ -165,7 +165,7 @@ def _ended(response: Response | Failure | None, state: UrlState, reason: str) ->
 
 
 def visit_of_page(page: Page) -> FetchRecord:
-    """What the frontier keeps of a page. An error (404, 503 at last) has failed, although its body
+    """The frontier's record of a page. An error (404, 503 at last) has failed, although its body
     is in the page files."""
     kind = f"http-{page.status}"
     failed = page.status >= 400

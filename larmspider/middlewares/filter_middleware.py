@@ -119,8 +119,8 @@ class FilterMiddleware:
                 logger.warning("Seed refused: %s (%s: %s)", url, self.filter.name, reason)
 
     def stand_in_row(self) -> None:
-        """Of filters that stand right behind each other the last one runs all, so that an item
-        passes one generator in place of two for each: 25 us a page less, of 11 filters."""
+        """The last of several adjacent filters runs all of them, so that an item passes one
+        generator in place of two for each: with 11 filters this saves 25 us a page."""
         assert self.crawler is not None
         manager = self.crawler.engine.scraper.spidermw
         chain = manager.middlewares[::-1]
@@ -162,7 +162,7 @@ class FilterMiddleware:
                 parts[number] = one._filter_slice(part, page)
 
     def _filter_slice(self, links: list[Link], page: Page) -> list[Link]:
-        """Those of the links that pass."""
+        """The links that pass."""
         rejected = 0
         if None in [link.normalized for link in links]:
             links, rejected = self._normalize_links(links)

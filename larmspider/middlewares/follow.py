@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _MARK = "#requisite"
-"""Behind the exact form of a requisite: the URL may become known as that of a page, too."""
+"""Follows the exact form of a requisite: its URL may become known as a page's URL, too."""
 _OURS = AcknowledgeMiddleware | CopiesMiddleware
 """They look at no Request."""
 

@@ -166,8 +166,8 @@ def _one_login(form: str) -> str:
 
 
 def acts_signed_in(url: str, sites: Sites) -> str | None:
-    """Why a URL is not asked for where somebody is signed in; None where nobody is, or it only
-    shows something. The form itself is asked by scheduler/login_fetch.py alone."""
+    """Why a URL is not fetched while signed in; None on hosts without a login, or for a URL that
+    only shows something. Only scheduler/login_fetch.py sends the form itself."""
     site = sites.for_url(url)
     if site is None or site.options.login is None or (word := acts(url)) is None:
         return None

@@ -1,13 +1,13 @@
 """nofollow: links that their page asks not to follow: <a rel=nofollow>, <meta name=robots>,
 X-Robots-Tag.
 
-So are those that a script sends by another method than GET, as Rails and Turbo write them: <a
-data-method=delete>.
+Links that a script sends by another method than GET are treated the same, as Rails and Turbo write
+them: <a data-method=delete>.
 
     LARM_HOST_RULES={"wiki.example": {"nofollow": "ignore"}}
 
-follows the links of that host's pages all the same. Links that act (urls/acting.py) are never
-followed for it, nor are links marked nofollow of a page that has links by another method.
+follows the links of that host's pages anyway. Links that act (urls/acting.py) are never
+followed for it, nor are nofollow links on a page that has links by another method.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     404, a redirect, a login form, a 503, ...    Kept, until it is gone by deletes.py: Removed
 
 A spider middleware behind the filters and in front of FollowMiddleware, so that the links of a
-changed page are followed as those of any page, and nothing of an error page or a login. A page may
+changed page are followed like any page's, and no links of an error page or a login. A page may
 be looked at a second time at once: to learn what changes in it from one fetch to the next, and to
 find out whether a 304 tells the truth.
 """
@@ -79,11 +79,11 @@ NEXT_MINUTE_SECS = 61.0
 FRESH_SECS = 2 * DAY
 """How long the 404 of a redirect's target counts for the page that redirects to it."""
 MANY = 3
-"""Stored pages of a host that redirect to one URL: it is an error page, or a login."""
+"""Stored pages of a host that redirect to one URL, from which on it is an error page or a login."""
 
 
 def visit_of(request: Request | None) -> FetchRecord | None:
-    """What became of a URL before this Request visited it again; None for a new URL."""
+    """The record of a URL before this Request visited it again; None for a new URL."""
     lease = lease_of(request)
     return lease.entry.visit if lease is not None and lease.entry is not None else None
 
@@ -108,7 +108,7 @@ def _may_say_otherwise(response: Response, visit: FetchRecord) -> bool:
 
 
 def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float = 0.0) -> Kept:
-    """Of a response, or of a Request that had none."""
+    """A Kept for a response, or for a Request that had none."""
     meta, answer = seen.meta, seen if isinstance(seen, Response) else None
     blob = meta.get(BLOB)
     return Kept(
@@ -128,7 +128,7 @@ def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float
 
 
 def word_of(item: Page | Kept | Removed) -> str:
-    """What a visit again saw, for the stats."""
+    """The observation of a visit again, for the stats."""
     if isinstance(item, Kept):
         return item.kind if item.kind in _WORDS else str(Observation.FAILED)
     return str(Observation.CHANGED) if isinstance(item, Page) else "removed"
@@ -257,9 +257,9 @@ class _Judge:
         self.leads_to: Link | None = None
         """The redirect to be followed of a page that has moved."""
         self.target = ""
-        """Where it leads, in exact form."""
+        """The target of this redirect, in exact form."""
         self.stored: Page | None = None
-        """The page as it is stored, where that was asked for and is known."""
+        """The stored page, if it was needed and is known."""
         self.look_again_secs = LOOK_AGAIN_SECS
         self.restless = False
         """Whether the page changes at each visit without a new word."""
@@ -342,7 +342,7 @@ class _Judge:
     def _unread(self, kept: Kept, *, is_second: bool) -> tuple[Observation | None, FetchRecord]:
         validators, visit, header = self.known.validators, self.visit, self.response.headers.get
         if kept.kind == Observation.NOT_MODIFIED:
-            if is_second:  # nobody asked whether it was modified
+            if is_second:  # the request had no condition
                 return Observation.FAILED, visit
             is_doubtful = b"noindex" in (header("X-Robots-Tag") or b"").lower()
             is_doubtful &= not was_noindex(visit.link_signature)
@@ -451,7 +451,8 @@ class _Judge:
         return record is None or record.state is not UrlState.STORED
 
     def _redirected(self, page: Page) -> Observation | None:
-        """Of a page that was stored and redirects now; None where it did so before, or was none."""
+        """For a page that was stored and redirects now; None if it did so before, or was no
+        page."""
         if self.visit.state is not UrlState.STORED or self.visit.status != 200:
             return None
         target = next((link.exact or link.url for link in page.links if link.type == REDIRECT), "")

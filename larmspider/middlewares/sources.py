@@ -47,7 +47,7 @@ class SourcesMiddleware(WithScheduler):
         if not found.kind:
             return
         frontier.found_sources([page.url], "feed")
-        if found.kind != "index":  # what that names is asked for when its turn comes
+        if found.kind != "index":  # the entries of an index are fetched when their turn comes
             frontier.sources.asked(page.url, page.fetched, "200", len(found.entries))
             async for request in scheduler.sources.take(found.entries, page.url):
                 yield request

@@ -81,9 +81,9 @@ class Explanation:
     state: str = "unknown"
     """In the frontier, in the words of ARCHITECTURE.md."""
     merged: str = ""
-    """Which URL stands for a merged one, and why."""
+    """The URL that stands for a merged one, and why."""
     frontier: list[str] = field(default_factory=list)
-    """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
+    """The frontier's facts: state, place in the queue, when it will be fetched, why not yet."""
     history: list[str] = field(default_factory=list)
     """When and why it left the search, its old URLs, the move of its host, why it stays."""
     copies: int = 0
@@ -196,7 +196,7 @@ def filters(settings: BaseSettings, seeds: list[str]) -> Iterator[UrlFilter]:
 def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
     for name, copy in crawl.rules.items():
         if settings.get(name) != str(copy):
-            continue  # another one is asked for
+            continue  # these settings name another file
         source = crawl.settings[name]
         try:
             if Path(source).read_bytes() == copy.read_bytes():
@@ -208,7 +208,7 @@ def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
 
 
 def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
-    """Whether the crawl ran with other filters than those of ``settings``, which decide here."""
+    """A line if the crawl ran with other filters than ``settings``, which decide here."""
     now = filters_of(settings)
     then = crawl.manifest.get("identity", {}).get("filters", now)
     only = {"then": _not_among(now, then), "now": _not_among(then, now)}

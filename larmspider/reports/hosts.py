@@ -132,7 +132,7 @@ _MARK_AND_SPACE = b"\xef\xbb\xbf \t\r\n"
 
 
 def robots_outcome(record: HostRecord, body: bytes | None) -> str:
-    """What came of asking a host for its robots.txt. ``body``: the rules in force, None for none.
+    """The result of fetching a host's robots.txt. ``body``: the rules in force, None for none.
 
     >>> robots_outcome(HostRecord("wiki:80", robots_answer="404"), b"")
     'None (404): everything is allowed.'

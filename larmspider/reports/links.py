@@ -276,7 +276,7 @@ def broken_links(
     rows: Sequence[tuple[int, bytes, int]],
     referrers: int,
 ) -> list[BrokenLink]:
-    """Some rows of LogIndex.broken() with up to so many ``referrers`` each."""
+    """Some rows of LogIndex.broken() with up to ``referrers`` referrers each."""
     targets = [index.target_of(key) for _, key, _ in rows]
     offsets = [() if target is None else target.offsets[:referrers] for target in targets]
     links = logs.records_at("links.log", chain.from_iterable(offsets))
@@ -329,8 +329,7 @@ def aliases(frontier: FrontierReader) -> Iterator[Alias]:
 
 
 def rules_by_host(frontier: FrontierReader) -> dict[str, HostAliases]:
-    """What each host has proved, of those where two URLs of one canonical form were met.
-    O(hosts)."""
+    """The proven rules of each host that has two URLs with one canonical form. O(hosts)."""
     found = ((host, frontier.note(f"aliases {host}")) for host in frontier.hosts())
     return {host: HostAliases.unpack(note) for host, note in found if note is not None}
 

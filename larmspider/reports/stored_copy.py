@@ -1,8 +1,8 @@
 """A stored page as a browser may have it: its bytes, never its scripts.
 
-The policy takes away scripts, frames, forms and all that would be loaded from elsewhere, and
-``sandbox`` makes the document an origin of its own, so that it reads nothing of ours. What is not
-HTML is plain text or a download: no type of the web's is passed on.
+The policy removes scripts, frames, forms and everything that would be loaded from elsewhere.
+``sandbox`` makes the document an origin of its own, so that it reads nothing of ours. Other types
+than HTML become plain text or a download: no declared type is passed on.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CHARSETS = (
     "iso-8859-14", "iso-8859-16", "macintosh", "shift_jis", "euc-jp", "gb18030", "big5", "euc-kr",
     "utf-16le", "utf-16be",
 )  # fmt: skip
-"""Of the Encoding Standard; of two that write the words alike the first is taken."""
+"""Charsets of the Encoding Standard; the first is taken of two that encode the words alike."""
 
 
 def charset_as_read(body: bytes, mime: str, text: str) -> str:
@@ -77,7 +77,7 @@ def _found(body: bytes, words: list[str], charset: str) -> int:
 
 
 SHOWN_BYTES = 2_000_000
-"""Of a document that is shown; a download has all."""
+"""Bytes of a document that are shown; a download has all."""
 POLICY = (
     "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -93,7 +93,7 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = frozenset({"application/json", "application/xml", "application/javascript"})
 
 SHOWN_CHARS = 500_000
-"""Of a text."""
+"""Characters of a text that are shown."""
 _HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
 _PARTED = BLOCKS | BREAKS | REGIONS.keys()
 _SKIPPED = HIDDEN | {

@@ -1,11 +1,11 @@
-"""What a crawl has learned about traps: the classes of URLs that are held, evidence, and a rule.
+"""The traps that a crawl has found: the classes of URLs that are held, evidence, and a rule.
 
     for trap in traps_in(crawl):
         print(trap.name, trap.why, trap.line)       # wiki:80/doku.php?do=edit&id=* ... url ^https?://...
     accept(trap, rules_file(settings, crawl))       # the line is in LARM_KNOWN_PATHS_FILE
     reject(trap, crawl)                             # it is no trap, for this crawl
 
-A rule is the shortest that fits all of the class and nothing else that was fetched. It is a guess,
+A rule is the shortest that fits the whole class and no other fetched URL. It is a guess,
 so an operator has to accept it.
 """
 
@@ -86,8 +86,8 @@ class Trap:
 
 
 def traps_in(crawl: CrawlDir) -> list[Trap]:
-    """Those of all hosts, with most held URLs first. Raises CrawlDirError. A second for 300,000
-    pages."""
+    """The traps of all hosts, most held URLs first. Raises CrawlDirError. 300,000 pages take a
+    second."""
     with crawl.frontier() as frontier:
         if frontier is None:
             raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")

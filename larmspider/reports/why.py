@@ -50,10 +50,10 @@ class Placed:
 
 @dataclass(slots=True)
 class Why:
-    """``query`` is what was searched, in place of ``typed`` where that finds next to nothing; in
-    all ``total`` pages match. ``page`` is None where the index does not have it. ``above`` is the
-    hit before the page, the copy of it that stands for it, or the last hit of those looked at;
-    ``first`` the first one, where that is another. ``note``: what is to be known of all places."""
+    """``query`` is the searched query. It differs from ``typed`` if that finds next to nothing.
+    ``total`` pages match. ``page`` is None if the index does not have it. ``above`` is the hit
+    before the page, the copy of it that stands for it, or the last hit that was looked at.
+    ``first``: the first hit, if it is another one. ``note``: a remark about all places."""
 
     typed: str
     query: str
@@ -167,7 +167,7 @@ def _differences(mine: Examined, above: Placed) -> Iterator[str]:
     if theirs.prior > mine.prior + _LEAST:
         yield (
             f"the score of hit {above.position} is multiplied by {theirs.prior:.2f},"
-            f" {theirs.because}, that of this page by {mine.prior:.2f}, {mine.because}"
+            f" {theirs.because}, the score of this page by {mine.prior:.2f}, {mine.because}"
         )
     if not named and abs(theirs.score - mine.score) < _LEAST:
         yield f"hit {above.position} has the same score"

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 Item = Page | Kept | Requisite
-"""What a response becomes."""
+"""The result of a response."""
 ARGUMENTS = {
     "start": "LARM_START",
     "restrict": "LARM_RESTRICT",
@@ -89,10 +89,10 @@ class IntranetSpider(Spider):
     readers: Readers
     languages: Languages
     late_languages: Languages | None = None
-    """For pages that were known: their language is asked for once they have changed (revisits.py).
-    None: at once, as that of others, for filters go by it."""
+    """For known pages: their language is needed only once they have changed (revisits.py). None: at
+    once, as for other pages, because filters use it."""
     damages: Sequence[str] = ()
-    """What of the archives that it reads is damaged (archived.py), a line each."""
+    """The damages of the archives that it reads (archived.py), a line each."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -219,7 +219,7 @@ class IntranetSpider(Spider):
         return page
 
     def _fill(self, page: Page, response: Response, digest: str) -> None:
-        """What the fetch knows."""
+        """Set the fields that the fetch knows."""
         meta, blob = response.meta, response.meta.get(BLOB)
         page.url = response.url
         page.normalized, page.exact = meta.get("normalized"), meta.get("exact")

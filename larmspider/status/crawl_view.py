@@ -62,8 +62,8 @@ class Source:
         name: str = "",
         others: Sequence[Source] = (),
     ) -> None:
-        """``others`` are further crawls whose pages are searched with those of this one; then each
-        has a ``name``. All else shows this one."""
+        """``others`` are further crawls; the search covers the pages of all. Each crawl then has a
+        ``name``. Everything else shows this one."""
         self.name, self.others = name, others
         self.path, self.controller, self._open_crawl = path, controller, opened
         self._settings_of = settings_of
@@ -87,11 +87,11 @@ class Source:
 
     @property
     def settings(self) -> BaseSettings:
-        """Those of the crawl. Raises CrawlDirError as ``crawl`` does."""
+        """The crawl's settings. Raises CrawlDirError as ``crawl`` does."""
         return self._open()[2]
 
     def _open(self) -> tuple[object, CrawlDir, BaseSettings]:
-        """Opened anew when crawl.json was replaced: another crawl may lie there now."""
+        """Opened again when crawl.json was replaced: another crawl may lie there now."""
         seen = _identity(self.path / MANIFEST)
         with self._lock:
             if self._opened is not None and isinstance(self._opened[1], CrawlOfWorkers):
@@ -145,13 +145,13 @@ class Source:
         return self._hosts.get(wait=wait)
 
     def kept(self, name: str, make: Callable[[], T], seconds: float) -> T:
-        """What ``make`` gives, which takes long: made now, later anew behind it."""
+        """The result of ``make``, which takes long: made now, later renewed in the background."""
         self._open()
         found: T = self._kept.setdefault(name, RefreshingCache(make, seconds)).get()
         return found
 
     def forget(self) -> None:
-        """Read hosts anew, after something was changed."""
+        """Read hosts again, after a change."""
         self._hosts.forget()
 
     def now(self) -> float:
@@ -204,7 +204,7 @@ class Source:
 
     @property
     def unsearched(self) -> list[str]:
-        """Of several crawls those whose pages are not found: the name of each, and why."""
+        """The crawls, of several, whose pages are not found: the name of each, and why."""
         found = []
         for source in self.all if self.others else ():
             try:
@@ -215,13 +215,13 @@ class Source:
 
     @property
     def stale_link_texts(self) -> list[str]:
-        """Which indexes have link texts from before some host was restricted, and what to do.
-        Raises CrawlDirError without a crawl."""
+        """The indexes with link texts from before some host was restricted, and what to do. Raises
+        CrawlDirError without a crawl."""
         restricted = self.restricted
         return [
-            f"{part.path.name}: who may not see all pages finds none by texts of links to them, as"
-            " hosts have become restricted since the index took these in: the crawl takes out those"
-            f" of restricted hosts when it goes on, or {program.NAME} reindex does"
+            f"{part.path.name}: readers who may not see all pages find none by link texts, because"
+            " hosts have become restricted since the index took the texts in: the next run removes"
+            f" the texts of these hosts, or {program.NAME} reindex does"
             for part in self.crawl.parts
             if has_index(part.index_dir) and not covered(restricted, restricted_of(part.index_dir))
         ]

@@ -3,9 +3,9 @@
 >>> history([Path("crawl/Monitor.log")]).points[-1]
 Point(time=1774958400.0, pages=14.2, bytes=581200.0, ...)
 
-Each run begins the log's columns anew and counts from 0. The counts are totals, so any two lines of
-a run give the exact rate between them, and of a long log only SAMPLES lines are read, which takes
-some milliseconds whatever its size.
+Each run writes the log's columns again and counts from 0. The counts are totals, so any two lines
+of a run give the exact rate between them. Only SAMPLES lines of a long log are read, which takes
+some milliseconds for any size.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _standing(
 
 
 def downsampled(found: Sequence[Point], points: int) -> list[Point]:
-    """At most so many points: means of neighbours, weighted by the length of their intervals."""
+    """At most ``points`` points: means of neighbours, weighted by the length of their intervals."""
     if len(found) <= points:
         return list(found)
     result = []

@@ -1,4 +1,4 @@
-"""What a crawl ends with on the terminal: stored, rejected and failed, and where to look."""
+"""The last lines of a crawl on the terminal: stored, rejected and failed, and where to look."""
 
 from __future__ import annotations
 
@@ -79,26 +79,26 @@ class Summary:
     held: int = 0
     """URLs left that are held as traps."""
     fenced: bool = False
-    """Other workers have taken over: this one is to be started again."""
+    """Other workers have taken over: the command should be run again."""
     redis_gave_up: bool = False
-    """It was told to stop, and Redis could not be used for its last commit."""
+    """The worker had to stop, and Redis could not be used for its last commit."""
     seed_problem: str = ""
-    """A seed that could not be had, and why."""
+    """A seed that could not be fetched, and why."""
     shared: bool = False
-    """One of many workers: ``urls`` are those of the hosts that it has at the end, and another
+    """This is one of many workers: ``urls`` belong to the hosts that it has at the end, and another
     worker may have all the pages."""
 
     unread: dict[str, int] = field(default_factory=dict)
     """Documents that were stored without their text, or some of it, by outcome."""
     sent: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """By receiver what it has taken, what it has refused, and what still waits for it."""
+    """By receiver the numbers of taken, refused and waiting entries."""
     rules: tuple[str, ...] = ()
-    """What hosts have proved about spellings of their URLs, in words."""
+    """Proven rules about spellings of URLs, by host, in words."""
 
     refresh: str = ""
     """LARM_REFRESH."""
     requisites: dict[str, int] = field(default_factory=dict)
-    """Images, styles and scripts of pages, by what became of them."""
+    """Images, styles and scripts of pages, by outcome."""
     next_refresh: dict[str, str] = field(default_factory=dict)
     """When something is ``due`` next, what ``waits``, and the first pages that ``left`` and
     ``came``."""
@@ -367,7 +367,7 @@ def _after_a_break(why: str) -> str:
         return f"; make room, and {again}"
     if os.strerror(errno.EFBIG) in why:
         return f"; raise the limit (ulimit -f), and {again}"
-    return f"; {again}. If it breaks off again, {program.NAME} verify says what is damaged"
+    return f"; {again}. If it breaks off again, {program.NAME} verify names the damage"
 
 
 def visited(visits: Mapping[str, int], new: int, spent: Mapping[str, int]) -> list[str]:

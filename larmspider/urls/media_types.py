@@ -1,9 +1,9 @@
-"""Which media type a response is before its body is there: by Content-Type, or by its URL's name.
+"""The media type of a response before its body is there: by Content-Type, or by its URL's name.
 
     announced_type("application/octet-stream", "http://h/a.docx")     # as docx has it
     is_document("text/html", "http://h/a.pdf")                        # False: a page
 
-FORMATS has what is read, and by which module of extraction/, which judges by the body
+FORMATS lists the readable types and their modules in extraction/, which judge by the body
 (extraction/formats.py).
 """
 
@@ -19,7 +19,7 @@ FLAT_ODF = ODF + "{kind}-flat-xml"
 """OpenDocument in one XML file; ``kind`` is text, spreadsheet, presentation or graphics."""
 
 FORMATS: tuple[tuple[str, str, str], ...] = (
-    # media type, extensions, module; what lies in documents/ is read in a process of its own
+    # media type, extensions, module; modules in documents/ run in a process of their own
     ("text/html", "html htm", _HERE + "html"),
     ("application/xhtml+xml", "xhtml xht", _HERE + "xhtml"),
     ("text/plain", "txt text log info", _HERE + "plain_text"),
@@ -99,7 +99,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/x-xz", "xz", _APART + "archives"),
     ("application/zstd", "zst", _APART + "archives"),
     ("application/x-lzma", "lzma", _APART + "archives"),
-    # what the base install cannot read says so (docs/documents.md#second-reader)
+    # formats without a reader in the base install (docs/documents.md#second-reader)
     ("application/msword", "doc dot", _APART + "ole"),
     ("application/vnd.ms-powerpoint", "ppt pps", _APART + "ole"),
     ("application/x-ole-storage", "", _APART + "ole"),
@@ -216,13 +216,13 @@ def is_closed(mime: str) -> bool:
 
 
 def is_read_apart(mime: str) -> bool:
-    """Whether what is of this type is never read in the crawl's process."""
+    """Whether documents of this type are never read in the crawl's process."""
     return mime in TAGGED or reader_of(mime).startswith(_APART)
 
 
 def announced_type(content_type: str, name: str) -> str:
-    """The media type that the head of a response announces: by Content-Type or, where that says
-    nothing that is known, by the name."""
+    """The media type that the head of a response announces: by Content-Type or, if that is missing
+    or unknown, by the name."""
     mime = content_type.partition(";")[0].strip().lower()
     if mime in NO_TYPES or not (reader_of(mime) or is_closed(mime)):
         return type_by_name(name) or (mime if mime not in NO_TYPES else "")

@@ -1,4 +1,4 @@
-"""What the workers of a crawl do and have done, each and together, read from their directories.
+"""The state and results of a crawl's workers, each and together, read from their directories.
 
 4 workers: 812 pages (40.2/s), 1200 queued, 37 in flight, 3 failed, 512 MB
 
@@ -122,7 +122,7 @@ class Outcome:
     number: int = 0
     hosts: int = 0
     refresh: Totals | None = None
-    """What this run has counted, where it visited pages again."""
+    """The counts of this run, if it visited pages again."""
 
     @classmethod
     def of(

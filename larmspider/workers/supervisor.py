@@ -157,8 +157,8 @@ class StopSignals:
             for _ in range(stop.take()):
                 ...                  # pass one on to each worker
 
-    A handler that acted at once would miss the child that is just being started, which nobody knows
-    before its Popen is there; so it counts, and those who run a loop look.
+    A handler that acted at once would miss the child that is just being started, which is unknown
+    until its Popen returns. The handler therefore only counts; loops look at the count.
     """
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ class StopSignals:
         return new
 
     def end_at_once(self) -> None:
-        """From now on a signal raises SystemExit: no worker runs any more, and nobody looks."""
+        """From now on a signal raises SystemExit: no worker runs any more, and no loop looks."""
         self._ending = True
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
@@ -244,7 +244,7 @@ class Supervisor:
 
     def _tend(self) -> None:
         for worker in self.workers:
-            self._pass_on()  # before each start: nobody is started to be stopped
+            self._pass_on()  # before each start: no worker is started only to be stopped
             was_running = worker.running
             event = worker.tend()
             shown = list(worker.news())

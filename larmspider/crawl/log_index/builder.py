@@ -3,9 +3,9 @@
     builder = IndexBuilder()
     builder.keep(crawl)      # IndexProgress(time=1769860800.0, running=True, done=0.4)
 
-A process starts when a page that needs the index is looked at and the logs have grown: one at a
-time, and the next after ten times as long as the last one took. A crawl that nobody looks at pays
-nothing, a crawl that is looked at all the time 9% of a processor that nothing else wants.
+A process starts when a page that needs the index is viewed and the logs have grown. Only one runs
+at a time; the next starts after ten times the duration of the last. Without viewers it costs
+nothing; with constant viewers it takes 9% of a processor that is otherwise idle.
 """
 
 from __future__ import annotations

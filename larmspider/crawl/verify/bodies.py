@@ -89,7 +89,7 @@ def _has_numbers(fields: list[str]) -> bool:
 
 
 class Bodies:
-    """Reads bodies where they lie, without copying those of page files that are not compressed."""
+    """Reads bodies where they lie; bodies in uncompressed page files are not copied."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -234,7 +234,7 @@ def _exact(forms: Callable[[str], Forms], url: str) -> str:
 
 
 def _keys(key: bytes, exact: str) -> Iterator[bytes]:
-    """Those of the spellings by which a redirect leads to the page (requests.py) behind its own."""
+    """The page's own key, then the keys by which a redirect leads to the page (requests.py)."""
     yield key
     for number in range(1, _SPELLINGS + 1):
         yield url_key(f"{exact}#{number}")

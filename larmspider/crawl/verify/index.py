@@ -26,7 +26,7 @@ from larmspider.index.version import check_format, has_index, open_index
 
 _OF_TANTIVY = re.compile(r"[0-9a-f]{32}\..+")
 Missing = Callable[[Collection[bytes]], Collection[str]]
-"""Which of the pages with these keys an index made anew would have."""
+"""Takes keys of pages. Returns the pages among them that a rebuilt index would have."""
 
 
 def check_index(
@@ -171,7 +171,7 @@ def _ahead(directory: Path) -> frozenset[str]:
 
 
 def check_log_index(found: Findings, folder: Path) -> None:
-    """It is made of the logs, and made again when somebody looks."""
+    """The index is made from the logs, and made again for the next viewer."""
     path = folder / LOG_INDEX / DATABASE
     if not path.exists():
         return

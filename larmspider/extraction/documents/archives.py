@@ -88,7 +88,7 @@ class ZipReader:
         real.compress_size, real.file_size = self._size - info.header_offset, 1 << 62
         if info.compress_type == zipfile.ZIP_STORED:
             real.compress_size = real.file_size = info.compress_size
-        del real.CRC  # so it is not compared
+        del real.CRC  # so that zipfile does not compare it
         try:
             with self._zip.open(real) as file:
                 return self.budget.read(file, info.filename)
@@ -98,8 +98,8 @@ class ZipReader:
             raise
 
     def checked(self, body: bytes) -> bytes:
-        """``body`` for a library that unpacks it itself, knows no limits and believes what the list
-        says: every member is unpacked, and packed anew where one has another size. Raises
+        """``body`` for a library that unpacks it itself, has no limits and trusts the sizes in the
+        list. All members are unpacked; if one has another size, all are packed again. Raises
         Unread."""
         claims = False
         for info in self.infos:
@@ -110,7 +110,7 @@ class ZipReader:
         honest = io.BytesIO()
         reader = ZipReader(body)
         with zipfile.ZipFile(honest, "w") as made:
-            for name in dict.fromkeys(info.filename for info in self.infos):  # in their order
+            for name in dict.fromkeys(info.filename for info in self.infos):  # keeps their order
                 made.writestr(name, without_claims(reader.read(name)))
         return honest.getvalue()
 
@@ -126,8 +126,8 @@ _COUNT = re.compile(rb"""\s(?:count|uniqueCount)\s*=\s*["'](\d+)["']""")
 
 
 def without_claims(data: bytes) -> bytes:
-    """XML without a number of elements that is larger than all of it (ECMA-376 18.4.9); ``data``
-    itself if there is none."""
+    """XML without a count of elements that is larger than the file (ECMA-376 18.4.9); ``data``
+    itself if it has no such count."""
     if not data.startswith((b"<", b"\xef\xbb\xbf<")):
         return data
     if b"ount" not in data:
@@ -181,9 +181,9 @@ def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Mem
 
 
 def _tar(body: bytes, budget: Budget, *, counted: bool = False) -> Iterator[Member]:
-    """``counted``: the bytes of the members were counted when the archive was unpacked, but those
-    that a sparse file leaves out. Where a member says that it goes on beyond the archive, or is
-    less than nothing, it ends at the next head."""
+    """``counted``: the bytes of the members were counted when the archive was unpacked, except the
+    holes of sparse files. A member that claims to go beyond the archive, or to have a negative
+    size, ends at the next head."""
     at, file = 0, io.BytesIO(body)
     for _ in range(_MAX_LIES):
         file.seek(at)
@@ -251,7 +251,7 @@ def _plain(info: tarfile.TarInfo) -> str:
 
 
 def _next_head(body: bytes, begin: int) -> int:
-    """Where the next member begins, behind ``begin``; the end if there is none."""
+    """Where the next member begins, behind ``begin``; the end if no member follows."""
     at = begin
     while (at := body.find(b"ustar", at)) >= 0:
         head = at - 257

@@ -33,8 +33,8 @@ def decoded(data: bytes, coding: str) -> bytes:
 
 
 def is_base64(data: bytes) -> bool:
-    """Whether a body that is said to be base64 is: programs say so above plain text, too, and what
-    that decodes to is nonsense."""
+    """Whether a body that is declared as base64 really is. Some programs declare plain text so,
+    which would decode to nonsense."""
     head = data.lstrip()[:_HEAD]
     strange = len(head.translate(None, _ALPHABET + b" \t\r\n"))
     words = head.partition(b"\n")[0].split()

@@ -1,8 +1,8 @@
 """Mails of Outlook (MS-OXMSG), by olefile: sender, recipients, subject, date and body (mapi.py),
 and the place and times of appointments, tasks and contacts.
 
-Attachments are parts (parts.py). A message in a message is a part too, written as a mail of RFC
-5322 with what it holds. Not read: OLE objects in the text of a mail.
+Attachments are parts (parts.py). A message in a message is a part too, converted to a mail of RFC
+5322. Not read: OLE objects in the text of a mail.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Tree:
             for number, kind, index in _ENTRY.iter_unpack(named[:whole])
             if not kind & 1
         }
-        """Numbers of properties -> long ids, for those that are named by such."""
+        """Numbers of properties -> long ids, for properties that have one."""
 
     def properties(self, path: _Path, parent: Properties | None = None) -> Properties:
         found = Properties(parent=parent)

@@ -1,10 +1,10 @@
-"""PDF, by PDFium: text page by page, titles, the targets of links; the rest by pdf_objects.py.
+"""PDF, by PDFium: text page by page, titles, the targets of links; pdf_objects.py has the rest.
 
-Pages are parted by form feeds in the Page's text, so that a hit can be named by its page. Behind
-the text that a page draws, and a line end, stands what is not drawn in it: looks of annotations
-and form fields, their contents and values, titles of the outline, names of attached files, each
-passage once. Embedded files are parts. A document that a password of "" opens is read. Left out
-are pictures (the plugin ocr), alternative texts of the structure tree, scripts and names of layers.
+Form feeds separate the pages in the Page's text, so that a hit can name its page. Undrawn text
+follows behind the drawn text of a page and a line end: looks of annotations and form fields, their
+contents and values, titles of the outline, names of attached files, each passage once. Embedded
+files are parts. A document that an empty password opens is read. Left out are pictures (the plugin
+ocr), alternative texts of the structure tree, scripts and names of layers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EMPTY = len("\0\0")
 _UNDRAWN = (pdfium_c.FPDF_ANNOT_LINK, pdfium_c.FPDF_ANNOT_POPUP, pdfium_c.FPDF_ANNOT_TEXT)
 
 for _name in ("pikepdf", "pypdfium2"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())  # or each damage goes to stderr
+    logging.getLogger(_name).addHandler(logging.NullHandler())  # keeps damages off stderr
 
 members = pdf_objects.members
 
@@ -106,8 +106,8 @@ def _text(text_page: Any, creator: str) -> str:
 
 
 def _draws_annotations(page: Any) -> bool:
-    """Whether an annotation or a form field has a look of its own. Of a page with very many
-    annotations the looks are not read, which takes the square of their number."""
+    """Whether an annotation or a form field has a look of its own. A page with more than
+    `_MAX_LOOKS` annotations is skipped: reading the looks takes the square of their number."""
     number = pdfium_c.FPDFPage_GetAnnotCount(page)
     return number <= _MAX_LOOKS and any(_is_drawn(page, index) for index in range(number))
 

@@ -1,16 +1,16 @@
-"""Forms, notes, actions and files of a PDF, by qpdf (``pikepdf``): PDFium does not give them all.
+"""Forms, notes, actions and files of a PDF, by qpdf (``pikepdf``), as PDFium lacks some of them.
 
     with opened(body) as document:
         found = notes_of(document, 20, body)          # of the first 20 pages
         found.pages[0]                                # ["Miller", "to be checked"]
         found.targets                                 # ["http://h/next.html"]
 
-Read are values of form fields (ISO 32000-1 12.7; of choices what is shown, of signatures name,
-reason and place), captions of push buttons, the XFA data of forms and the labels of those that
-have no other form; contents of annotations (12.5); targets of actions and of all that follow them
-by /Next (12.6), be they of annotations, pages, the outline or the document; embedded files, named
-by the document, a page or an annotation (7.11). Passwords that are typed into fields and scripts
-are left out; so is what is embedded in films and 3D.
+The reader takes values of form fields (ISO 32000-1 12.7; of choices the displayed value, of
+signatures name, reason and place), captions of push buttons, the XFA data of forms and the labels
+of forms that are only XFA; contents of annotations (12.5); targets of actions and of the actions
+behind them by /Next (12.6), of annotations, pages, the outline or the document; embedded files,
+named by the document, a page or an annotation (7.11). Passwords that are typed into fields,
+scripts, and files embedded in films and 3D are left out.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def _damage_left_out(notes: Notes) -> Iterator[None]:
 def notes_of(
     document: pikepdf.Pdf, most_pages: int, body: bytes, *, outline_acts: bool = True
 ) -> Notes:
-    """``body``: the document; ``outline_acts``: whether its outline has actions. What is found
-    until a damaged place is kept."""
+    """The notes of a document with the content ``body``. ``outline_acts``: whether its outline has
+    actions. Notes found before a damaged place are kept."""
     notes, budget = Notes(), Budget(len(body))
     root = document.Root
     steps: tuple[Callable[[], None], ...] = (
@@ -123,7 +123,7 @@ def notes_of(
             notes.unread = notes.unread or unread.unread
         except MemoryError:
             raise
-        except Exception:  # noqa: BLE001, S112 - damage costs what this step had still to find
+        except Exception:  # noqa: BLE001, S112 - damage costs only the rest of this step
             continue
     return notes
 
@@ -221,7 +221,7 @@ def _outline(root: Any, notes: Notes) -> None:
 
 
 def _actions(first: Iterable[Any], notes: Notes) -> None:
-    """Targets of actions and of those that follow them."""
+    """Targets of actions and of the actions behind them."""
     for action in chain.from_iterable(_tree(one, ("/Next",), notes) for one in first):
         kind = action.get("/S")
         if kind == Name.URI and isinstance(uri := action.get("/URI"), String):
@@ -262,7 +262,7 @@ def _xfa(root: Any, notes: Notes, budget: Budget) -> None:
 
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
-    """Its embedded files. Raises Spent."""
+    """The embedded files of a PDF. Raises Spent."""
     if not _HOLDS_FILES.search(body):
         return
     with ExitStack() as stack:

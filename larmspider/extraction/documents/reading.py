@@ -1,4 +1,4 @@
-"""What the readers of documents share: the error by which they refuse, XML, dates, links in text.
+"""Shared by the readers of documents: the error for a refusal, XML, dates, links in text.
 
 raise Unread(Outcome.ENCRYPTED, "needs a password")
 """
@@ -54,8 +54,8 @@ _ONLY_URL = re.compile(r"(?:https?|ftp)://\S+")
 
 
 class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
-    """A document that is not read. ``page`` has what was found until then, if that is of use,
-    ``data`` the first bytes of a member that cannot be had whole."""
+    """A document that is not read. ``page`` has the useful content found until then, ``data`` the
+    first bytes of an incomplete member."""
 
     data: bytes = b""
 
@@ -71,7 +71,7 @@ class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
 
 class DocumentBuilder(PageBuilder):
     """A PageBuilder for documents: text up to a limit, links with their text, author and date.
-    What it has is noted (progress.py) as it comes."""
+    Notes its content (progress.py) as it grows."""
 
     __slots__ = ("_about", "_noted", "author", "modified", "size")
 
@@ -93,7 +93,7 @@ class DocumentBuilder(PageBuilder):
             self.note()
 
     def note(self) -> None:
-        """Keep what was added since the last note, should this process not come to the end."""
+        """Keep the content added since the last note, in case this process is killed."""
         pieces, links, _ = self._noted
         self._noted = len(self.pieces), len(self.links), self.size
         if not progress.is_kept():
@@ -110,8 +110,8 @@ class DocumentBuilder(PageBuilder):
             self.links.append((target, ORDINARY, text[: 2 * MAX_ANCHOR], False))
 
     def page(self, url: str, *, absolute: bool = False) -> Page:
-        """``absolute``: links are kept only if they have a scheme, for the document lies where no
-        other can be named relative to it."""
+        """``absolute``: keep only links with a scheme, because the document has no neighbours that
+        relative links could name."""
         if absolute:
             self.links = [link for link in self.links if _URL.match(link[0])]
         page = Page(url)
@@ -150,7 +150,7 @@ def parse_xml(data: bytes) -> Any:
 def _root(data: bytes) -> Any:
     """Elements that lie deeper than libxml2 reads are left out, their text is not."""
     root, is_too_deep = _parsed(data)
-    if is_too_deep and _ENTITIES not in data:  # which would grow without a limit
+    if is_too_deep and _ENTITIES not in data:  # entities would grow without a limit
         root, is_too_deep = _parsed(data, huge_tree=True)
     if is_too_deep:
         root, _ = _parsed(_less_deep(data))
@@ -206,8 +206,9 @@ def _parsed(data: bytes, *, huge_tree: bool = False) -> tuple[Any, bool]:
 
 
 def _without_entities(data: bytes) -> bytes:
-    """``data`` with what entities stand for: libxml2 puts them into the tree as elements. Those
-    of HTML are characters, others what the document says, but for elements; the rest are spaces."""
+    """``data`` with its entities replaced: libxml2 puts entities into the tree as elements.
+    Entities of HTML become characters. Entities of the document become their text without
+    elements. Others become spaces."""
     declared = {name: double or single for name, double, single in _ENTITY.findall(data)}
     left = len(data)
 
@@ -249,7 +250,7 @@ def dublin_core(root: Any, builder: DocumentBuilder) -> None:
 
 def date_of(text: str) -> float | None:
     """Seconds since the epoch of a date as documents write it: ISO 8601, ``D:2024...`` (PDF 7.9.4),
-    or that of a mail; None for any other text."""
+    or a mail's date; None for any other text."""
     text = text.strip()
     try:
         return _utc(datetime.fromisoformat(text))

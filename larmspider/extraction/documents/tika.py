@@ -1,17 +1,17 @@
-"""The second reader: Apache Tika, compiled into a library (``iscc-tika``), for what no other reads.
+"""The second reader: Apache Tika, compiled into a library (``iscc-tika``), for the other formats.
 
     helped("application/msword", body, page)       # the Page with the text of a doc
 
 - It alone reads doc, ppt, OneNote, Publisher, Visio until 2010, chm, WordPerfect, XPS, Excel 2 to
-  4, and Pages, Numbers and Keynote of iWork '09 (`READ`). Of later ones, of Visio 2013 and later,
-  Works, Project and StarOffice it finds no text: they are ``no-reader``.
-- It adds what calamine leaves out of xls and xlsb: comments, charts, text boxes, headers, cells as
-  they are shown, embedded documents. What has no new word is left out (`MERGED`).
-- It is asked where another reader finds no text in a format of Office, or calls it damaged or
+  4, and Pages, Numbers and Keynote of iWork '09 (`READ`). In later iWork files, in Visio 2013 and
+  later, Works, Project and StarOffice it finds no text: they are ``no-reader``.
+- It adds the parts of xls and xlsb that calamine leaves out: comments, charts, text boxes, headers,
+  displayed forms of cells, embedded documents. A text without a new word is left out (`MERGED`).
+- It helps if another reader finds no text in an Office file, or calls the file damaged or
   encrypted.
 
-It is not asked for PDF without text, nor for texts, in which it finds nothing more. Its OCR is off.
-It is loaded when the first document needs it. What it gives is XHTML, which html.py reads.
+It does not read PDF without text, nor plain texts, in which it finds nothing more. Its OCR is off.
+The first document that needs it loads it. Its output is XHTML, which html.py reads.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ MERGED = frozenset(
 _ASKED_AFTER = frozenset({"office", "spreadsheet", "rtf", "epub", "msg", "ole", "unknown"})
 """Readers whose documents it may read where they fail."""
 _HELPED = (Outcome.NO_READER, Outcome.NO_TEXT, Outcome.DAMAGED, Outcome.ENCRYPTED)
-"""Outcomes of a first reader. Workbooks that are protected against changes alone are encrypted,
-with a password that everybody knows."""
+"""Outcomes of a first reader after which Tika is tried. Workbooks that are only protected against
+changes are encrypted, with a well-known password."""
 _ENCRYPTED = re.compile(r"(?i)encrypt|password|-protected$")
 _LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageParser"})
 """Parsers of Tika's that give names and no text."""
@@ -165,7 +165,7 @@ def _extractor() -> Any:
 
 
 def _allow_threads() -> None:
-    """Raise the limit that process_child.py sets as long as no reader needs threads."""
+    """Raise the limit that process_child.py sets until a reader needs threads."""
     try:
         import resource
     except ImportError:  # no POSIX

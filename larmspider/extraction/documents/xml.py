@@ -1,10 +1,10 @@
-"""XML that is no XHTML: feeds, sitemaps, DocBook. The text between the tags; href and the like are
-links, and so are URLs that feeds and sitemaps have as text.
+"""XML that is no XHTML: feeds, sitemaps, DocBook. The text between the tags; href and similar
+attributes are links, and so are URLs in the text of feeds and sitemaps.
 
-Documents of an office in one XML file are read as those in a zip file: OpenDocument
-(opendocument.py), what Word saves as XML and the WordprocessingML of Word 2003 (office_text.py).
-A workbook of Excel 2003 has the names of its sheets, its cells, comments, headers and links. Their
-pictures and embedded files, as base64, are not read.
+Office documents in one XML file are read like the ones in a zip file: OpenDocument
+(opendocument.py), Word documents saved as XML and the WordprocessingML of Word 2003
+(office_text.py). A workbook of Excel 2003 has the names of its sheets, its cells, comments, headers
+and links. Their pictures and embedded files, as base64, are not read.
 """
 
 from __future__ import annotations
