@@ -27,6 +27,10 @@ LARM_START = ""
 # case. Empty: the hosts and ports of the seeds, http and https alike. Spider argument `restrict`.
 LARM_RESTRICT = ""
 
+# Exceptions from the scope: regular expressions. A URL that matches one as a whole, in any case, is
+# not fetched. On the command line separated by white space, or JSON. Spider argument `exclude`.
+LARM_EXCLUDE: list[str] = []
+
 # A HostResolver.properties file: which host names mean the same
 # (docs/formats.md#hostresolverproperties). Spider argument `hostresolver`.
 LARM_HOST_RESOLVER_FILE = ""

@@ -44,8 +44,8 @@ class Command(CrawlCommand):
     def long_desc(self) -> str:
         return (
             "Run a spider. The spider 'intranet' takes -a start=URL (several in quotes, or @FILE),"
-            " -a restrict=REGEX, -a hostresolver=FILE, -a threads=N, -a fresh=yes|force,"
-            " -a refresh=due|watch|all|index|REGEX."
+            " -a restrict=REGEX, -a exclude=REGEX (several in quotes), -a hostresolver=FILE,"
+            " -a threads=N, -a fresh=yes|force, -a refresh=due|watch|all|index|REGEX."
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
