@@ -177,9 +177,10 @@ def words(settings: BaseSettings, name: str) -> list[str]:
     """The setting as a list of strings without blanks, which may contain commas; on the command
     line separated by white space, or JSON."""
     value = given = _get(settings, name)
-    if isinstance(value, str) and value.strip().startswith('["'):
-        with suppress(ValueError):  # ["'] may begin an expression
-            value = json.loads(value)
+    if isinstance(value, str) and value.strip().startswith("["):
+        with suppress(ValueError):  # an expression may begin so, too
+            listed = json.loads(value)
+            value = listed if all(isinstance(part, str) for part in listed) else value
     if isinstance(value, str):
         return value.split()
     if isinstance(value, list | tuple) and all(

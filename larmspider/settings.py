@@ -675,6 +675,10 @@ LARM_WEB = True
 # every page asks for the token, as it does where `LARM_SITES_FILE` holds credentials.
 LARM_WEB_ADDRESS = "127.0.0.1"
 
+# Serve at a Unix socket, `web.sock` in `LARM_DIR`, and open no port: for a crawl that
+# `larmspider server` starts (docs/server.md). `LARM_WEB_ADDRESS` and `LARM_WEB_PORT` do not count.
+LARM_WEB_SOCKET = False
+
 # The port; where it is taken the next free one, as the log says. 0: any free one.
 LARM_WEB_PORT = 6080
 
