@@ -33,7 +33,8 @@ HARMLESS = frozenset(
 )
 """Dates of a header; the egg that this package lies in; quotes of an attribute."""
 OTHERS = frozenset(
-    {"aiohttp", "backports", "botocore", "can_ada", "compression", "confluent_kafka", "isal"}
+    {"isal", "tomlkit"}
+    | {"aiohttp", "backports", "botocore", "can_ada", "compression", "confluent_kafka", "cronsim"}
     | {"itemadapter", "javaproperties", "jinja2", "lmdb", "markupsafe", "msgpack", "msgspec"}
     | {"nats", "numpy"}
     | {"obstore", "playwright", "prometheus_client", "psycopg", "py3langid", "pyarrow", "pycurl"}
@@ -236,6 +237,8 @@ WHERE: Mapping[str, Row] = {
     "options.py": row(OWN, _TYPED, "json.loads"),
     "fetch/sites/lookup.py": row(OWN, _TYPED, "tomllib.loads"),
     "web/words.py": row(OWN, _TYPED, "tomllib.loads"),
+    "server/crawl_file.py": row(OWN, _TYPED, "tomllib.loads"),
+    "server/server_settings.py": row(OWN, _TYPED, "tomllib.loads"),
     "extraction/helper_child.py": row(OWN, "messages of our processes", "msgpack.unpackb"),
     "pipelines/outbox/outbox.py": row(OWN, "lines of our processes", "json.loads"),
     "pipelines/outbox/sender.py": row(OWN, "lines of our processes", "json.loads"),

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -44,14 +45,28 @@ class Command(CrawlCommand):
     def long_desc(self) -> str:
         return (
             "Run a spider. The spider 'intranet' takes -a start=URL (several in quotes, or @FILE),"
-            " -a restrict=REGEX, -a hostresolver=FILE, -a threads=N, -a fresh=yes|force,"
-            " -a refresh=due|watch|all|index|REGEX."
+            " -a restrict=REGEX, -a exclude=REGEX (several in quotes), -a hostresolver=FILE,"
+            " -a threads=N, -a fresh=yes|force, -a refresh=due|watch|all|index|REGEX."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--file",
+            metavar="FILE",
+            help="a crawl file (docs/server.md), such as one of larmspider server; what -a and -s"
+            " say comes first",
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
         assert self.settings is not None
         try:
+            if opts.file is not None:
+                from larmspider.server.run_file import settings_of_run
+
+                for name, value in settings_of_run(Path(opts.file)).items():
+                    self.settings.set(name, value, "project")
+            super().process_options(args, opts)
             options.settle_scrapys(self.settings, "LOG_")
             level = options.log_level(self.settings)
         except ConfigError as refused:

@@ -398,7 +398,7 @@ REDIS_DIR = "redis"
 REDIS_SOCKET = "redis.sock"
 INDEX_DIR = "logs.idx"
 """The index of the logs of all workers."""
-_WEB_FILES = ("web.token*", "web.json*")
+_WEB_FILES = ("web.token*", "web.json*", "web.sock")
 """Files of the web pages, whose token is the same for all workers."""
 
 
