@@ -19,6 +19,7 @@ import struct
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from larmspider.extraction.charset import wide_without_mark
 from larmspider.extraction.xml_root import root_of
 from larmspider.urls.media_types import (
     DOWNLOADS,
@@ -43,6 +44,7 @@ MAX_NAMES = 1_000
 
 _TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_WIDEST = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32"}
 _SPACE = b"\t\n\f\r "
 _HTML = re.compile(
     rb"[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body"
@@ -153,6 +155,8 @@ _MIME_VERSION = re.compile(rb"^MIME-Version[ \t]*:", re.IGNORECASE | re.MULTILIN
 _MBOX = re.compile(rb"From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [^\n]{10,60}\r?\n[!-9;-~]+:")
 _MAIL_HEAD_BYTES = 16_384
 _TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\v\f\r\x1b")
+_CONTROLS = re.compile("[\0-\x08\x0e-\x1a]")
+_WORDS = 8  # bytes of a text that begins or ends in zeros, at least
 _FEW, _SOME = 200, 50
 """A text has one control character in 200 bytes at most, and one in 50 beyond its beginning."""
 
@@ -261,8 +265,10 @@ def is_signed(mime: str) -> bool:
 def _believed(mime: str, body: bytes, name: str) -> str:
     """A declared type that has a reader, of a body without a signature."""
     if mime == "text/plain":
-        return _plain(name)
+        return _plain(name, body)
     module = module_of(mime)
+    if body and module == "xml" and not _begins_as_xml(body):
+        return _text("" if module_of(type_by_name(name)) == module else name, body)
     if not body or module not in _SIGNED:
         return mime
     if _HTML.match(_plain_start(body)):
@@ -302,6 +308,23 @@ def _text(name: str, body: bytes) -> str:
     return MAIL if _MAIL.match(body, 0, _MAIL_HEAD_BYTES) else "text/plain"
 
 
+def _is_padded_text(head: bytes, tail: bytes) -> bool:
+    """Whether a text begins or ends in zeros: a log that was emptied while it was written, or that
+    a full disk cut off."""
+    if len(tail) < _WORDS or len(head) < _WORDS:
+        return False
+    shown = head.rstrip(b"\0") + tail.lstrip(b"\0")
+    return not shown.translate(None, _TEXT_BYTES) and "\ufffd" not in shown.decode(
+        "utf-8", "replace"
+    )
+
+
+def _begins_as_xml(body: bytes) -> bool:
+    """Whether a body that is called XML may be so, be it behind a warning. Apache calls source code
+    in Rust application/rls-services+xml."""
+    return b"<" in _plain_start(body) or not is_text(body)
+
+
 def _table(body: bytes) -> str:
     """The type of a text that is called a spreadsheet."""
     is_wide = body.startswith(_MARKS[1:])
@@ -309,10 +332,11 @@ def _table(body: bytes) -> str:
     return "text/tab-separated-values" if has_tabs else "text/csv"
 
 
-def _plain(name: str) -> str:
+def _plain(name: str, body: bytes) -> str:
     """The type of a text that is declared as text/plain."""
     named = type_by_name(name)
-    return named if named in _PLAIN_NAMES else "text/plain"
+    is_named = named in _PLAIN_NAMES and (named != XML or _begins_as_xml(body))
+    return named if is_named else "text/plain"
 
 
 def _without_packing(name: str) -> str:
@@ -325,9 +349,18 @@ def _without_packing(name: str) -> str:
 def _plain_start(body: bytes) -> bytes:
     """The first bytes as ASCII has them, without a byte order mark."""
     head = body[:_HEAD_BYTES]
-    if head.startswith(_MARKS[1:]):
-        return head[: _HEAD_BYTES & ~1].decode("utf-16", "replace").encode("ascii", "replace")
+    if (wide := _wide_charset(head)) is not None:
+        text = head[: len(head) & ~3].decode(wide, "replace")
+        return text.encode("ascii", "replace")
     return head.removeprefix(_MARKS[0])
+
+
+def _wide_charset(head: bytes) -> str | None:
+    """Python's name for the charset of a text with two or four bytes a character; None for others.
+    Without a mark the first 16 bytes show it."""
+    if head.startswith(_MARKS[1:]):
+        return _WIDEST.get(head[:4], "utf-16")
+    return _WIDEST.get(head[:4]) or wide_without_mark(head)
 
 
 def is_text(body: bytes) -> bool:
@@ -337,9 +370,12 @@ def is_text(body: bytes) -> bool:
         return True
     if b"\x08" in head:
         head = _OVERSTRUCK.sub(b"", head)
-    if head.startswith(_MARKS[1:]):
-        return "\0" not in head[: len(head) & ~1].decode("utf-16", "replace")[:_HEAD_BYTES]
+    if (wide := _wide_charset(head)) is not None:
+        shown = head[: len(head) & ~3].decode(wide, "replace")[:_HEAD_BYTES]
+        return not _CONTROLS.search(shown)
     tail = body[-END_BYTES:].rstrip(b"\x1a")  # the end of a text for DOS
+    if tail.endswith(b"\0") or head.startswith(b"\0"):
+        return _is_padded_text(head.lstrip(b"\0"), tail.rstrip(b"\0"))
     if b"\x08" in tail:
         tail = _OVERSTRUCK.sub(b"", tail)
     if len(body) <= END_BYTES:

@@ -137,6 +137,10 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/sql", "", _HERE + "plain_text"),
     ("application/toml", "", _HERE + "plain_text"),
     ("application/yaml", "", _HERE + "plain_text"),
+    ("audio/x-mpegurl", "m3u m3u8", _HERE + "plain_text"),
+    ("audio/mpegurl", "", _HERE + "plain_text"),
+    ("application/vnd.apple.mpegurl", "", _HERE + "plain_text"),
+    ("audio/x-scpls", "pls", _HERE + "plain_text"),
     ("application/x-yaml", "", _HERE + "plain_text"),
     ("text/*", "", _HERE + "plain_text"),
 )
