@@ -112,6 +112,8 @@ _SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK00PK\x03\x04", b"PK\x07\x08PK\x03\x04")
 _OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLD_TAR = re.compile(rb"[^\0].{98}\0[ 0-7]{6,7}[ \0].{40} *([0-7]{4,7})[ \0]+[\x000-7]", re.DOTALL)
+"""Name, mode, then checksum and kind of a member."""
 _RTF = re.compile(rb"\{\s*\\rtf\d?(?![a-z])")
 
 _PDF_AT = re.compile(rb"%PDF-\d\.\d")
@@ -129,7 +131,7 @@ _NOT_READ = dict.fromkeys(WRAPPED, ZIP)
 _OFFICE = frozenset(("office", "spreadsheet", "ole", "rtf"))
 """Readers of what Office writes. Exports of tables and texts are called so, for a browser opens
 Office then."""
-_SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "tnef", "unknown"}
+_SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "sevenzip", "tnef", "unknown"}
 """Readers of formats that are no text: a text under their type is something else."""
 _TEXTUAL = frozenset(
     ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text", "content_lines")
@@ -417,7 +419,7 @@ def _found(body: bytes, look: Look) -> _Found:
         return _Found("application/rtf")
     if _BZIP2.match(body):
         return _Found("application/x-bzip2")
-    if body[257:262] == b"ustar":
+    if body[257:262] == b"ustar" or _is_old_tar(body[:512]):
         return _Found("application/x-tar")
     if body.startswith(b"RIFF") and body[8:12] in _RIFF:
         return _Found(_RIFF[body[8:12]])
@@ -454,6 +456,13 @@ def _is_zip_behind_junk(body: bytes) -> bool:
     has more before it."""
     start = body.find(_ZIP_STARTS[0], 1, _PDF_JUNK)
     return start > 0 and is_text(body[:start]) and b"PK\x05\x06" in body[-END_BYTES:]
+
+
+def _is_old_tar(head: bytes) -> bool:
+    """Whether a tar file begins of before POSIX, which has a checksum alone."""
+    if len(head) < 512 or not (found := _OLD_TAR.match(head)):
+        return False
+    return int(found[1], 8) == sum(head) - sum(head[148:156]) + 8 * 0x20  # as if it were spaces
 
 
 def _is_mime(body: bytes, at: int) -> bool:

@@ -119,7 +119,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/x-lzip", "lz", _APART + "unknown"),
     ("application/x-lz4", "lz4", _APART + "unknown"),
     ("application/x-compress", "z", _APART + "unknown"),
-    ("application/x-7z-compressed", "7z", _APART + "unknown"),
+    ("application/x-7z-compressed", "7z", _APART + "sevenzip"),
     ("application/vnd.rar", "rar", _APART + "unknown"),
     ("application/x-rar-compressed", "", _APART + "unknown"),
     # source code and the like: what mime.types calls an application, and any other text
