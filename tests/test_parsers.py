@@ -133,6 +133,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/sevenzip.py": row(DOCUMENTS, _LIMITS, "py7zr", "extraction.documents"),
+    "extraction/documents/signed.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/spreadsheet.py": row(
         DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
     ),

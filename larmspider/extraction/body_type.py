@@ -36,7 +36,7 @@ from larmspider.urls.media_types import (
 
 ZIP, OLE, XML = "application/zip", "application/x-ole-storage", "application/xml"
 XHTML, MAIL, MBOX = "application/xhtml+xml", "message/rfc822", "application/mbox"
-UNKNOWN = "application/octet-stream"
+UNKNOWN, _CMS = "application/octet-stream", "application/pkcs7-mime"
 END_BYTES = 1 << 16
 """`media_type` looks at 64 KB at each end."""
 MAX_NAMES = 1_000
@@ -75,6 +75,8 @@ _SIGNATURES = (
     (b"\x78\x9f\x3e\x22", "application/ms-tnef"),
     (b"ITSF\x03\0", "application/vnd.ms-htmlhelp"),
     (b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3", "application/onenote"),
+    (b"-----BEGIN PKCS7-----", _CMS),
+    (b"-----BEGIN CMS-----", _CMS),
     (b"AT&TFORM", "image/vnd.djvu"),
     (b"\x09\x00\x04\x00", "application/vnd.ms-excel"),  # BOF of Excel 2, 3 and 4 (MS-XLS 2.4.21)
     (b"\x09\x02\x06\x00", "application/vnd.ms-excel"),
@@ -114,6 +116,12 @@ _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK00PK\x03\x04", b"PK\x07\x08PK\x
 _OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLD_TAR = re.compile(rb"[^\0].{98}\0[ 0-7]{6,7}[ \0].{40} *([0-7]{4,7})[ \0]+[\x000-7]", re.DOTALL)
 """Name, mode, then checksum and kind of a member."""
+_CMS_BEGINS = re.compile(
+    rb"\x30(?:[\x00-\x80]|\x81.|\x82..|\x83.{3}|\x84.{4})"
+    rb"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07[\x02\x03]",
+    re.DOTALL,
+)
+"""Signed or encrypted data (RFC 5652)."""
 _RTF = re.compile(rb"\{\s*\\rtf\d?(?![a-z])")
 
 _PDF_AT = re.compile(rb"%PDF-\d\.\d")
@@ -221,7 +229,7 @@ def _decided(mime: str, found: _Found, name: str, *, said: bool) -> str:
         return _container(mime, found, name, said=said)
     if kind in (XML, XHTML):
         return _markup(mime, found, name, said=said)
-    if not reader_of(kind):  # a picture, a program
+    if not reader_of(kind) or kind == _CMS:  # a picture, a program, a signature
         return mime if said and not reader_of(mime) else kind
     return kind
 
@@ -417,6 +425,8 @@ def _found(body: bytes, look: Look) -> _Found:
         return _in_container(body, look) if _is_zip_behind_junk(body) else found
     if _RTF.match(body, at):
         return _Found("application/rtf")
+    if _CMS_BEGINS.match(body):
+        return _Found(_CMS)
     if _BZIP2.match(body):
         return _Found("application/x-bzip2")
     if body[257:262] == b"ustar" or _is_old_tar(body[:512]):

@@ -177,6 +177,29 @@ def test_all_streams_of_an_xz_file_are_read(readers):
     assert page.parts[0].text.startswith("one")
 
 
+CHAPTER = '<html xmlns="http://www.w3.org/1999/xhtml"><title/><p>chapter</p></html>'
+SPINE = '<package><item id="a" href="a.xhtml"/><spine>%s</spine></package>'
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"OPS/book.opf": SPINE % '<itemref idref="a"/>', "OPS/A.XHTML": CHAPTER},
+        {"OPS/book.opf": SPINE % "", "OPS/a.xhtml": CHAPTER},
+        {
+            "meta-inf/container.xml": '<container><rootfile full-path="ops/Book.opf"/></container>',
+            "OPS/book.opf": SPINE % '<itemref idref="a"/>',
+            "OPS/a.xhtml": CHAPTER,
+        },
+    ],
+    ids=["without container", "without order", "other case"],
+)
+def test_chapters_are_found_where_a_list_of_a_book_is_wrong(files, readers):
+    body = corpus.zipped({"mimetype": "application/epub+zip"} | files)
+    page = read(body, "a.epub", readers)
+    assert (page.text, page.unread) == ("chapter", "")
+
+
 def test_what_is_no_archive_says_so(readers):
     page = read(b"\x01\x90\0" + b"\0" * 500, "x.zip", readers, "application/zip")
     assert page.unread == "damaged: it is no archive"
