@@ -8,7 +8,7 @@ a declaration that the body's own bytes disprove: UTF-8 called Latin-1, Latin-1 
     declared_charset(b'<meta charset="latin1">', None)  # windows-1252: what browsers mean by it
     decode(b"caf\\xc3\\xa9", "text/html")                # ("caf\u00e9", "utf-8")
 
-Names are those of the WHATWG Encoding Standard in lower case (``utf-16le``, ``windows-1252``),
+Names are WHATWG Encoding Standard names in lower case (``utf-16le``, ``windows-1252``),
 ``cp850`` and ``cp437`` of DOS (old_charsets.py), and ``utf-32le`` and ``utf-32be``.
 """
 
@@ -61,7 +61,7 @@ _JIS = re.compile(rb"\x1b\$[@B]")
 _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
 """Controls that no page has: what a single-byte charset makes of the bytes of another one."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-"""What codecs of two bytes a character make of bytes to which the charset gives no character."""
+"""Two-byte codecs decode bytes without a character in the charset as these."""
 _CYRILLIC = frozenset(("koi8-r", "koi8-u", "windows-1251", "x-mac-cyrillic"))
 _CYRILLIC_WORD = re.compile("[\u0400-\u04ff]{3,}")
 _SIBLINGS = {
@@ -286,7 +286,7 @@ def _decode_as(body: bytes, charset: str) -> str:
 
 
 def codec_of(charset: str) -> codecs.CodecInfo:
-    """The codec of a charset that this module names; browsers know all but those of DOS."""
+    """The codec of a charset that this module names; browsers know all but the DOS charsets."""
     encoding = webencodings.lookup(charset)
     info: codecs.CodecInfo = codecs.lookup(charset) if encoding is None else encoding.codec_info
     return info

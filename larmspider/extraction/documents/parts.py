@@ -48,7 +48,7 @@ MAX_ALL_TEXT = 5 * MAX_TEXT
 MAX_NAME = 1_024
 
 _BASE = "part://document/"
-"""What links inside of a part are relative to: other parts, which need no crawl."""
+"""The base of links inside of a part: they lead to other parts, which need no crawl."""
 _HOLDERS = ("archives", "mail", "msg", "sevenzip", "signed")
 """Readers of documents whose parts are all that counts, or stand for it."""
 _PIECE = 1 << 16
