@@ -39,8 +39,8 @@ def read_server_file(directory: Path) -> tuple[str, str] | None:
 
 
 def own_access(directory: Path) -> tuple[str, str] | None:
-    """Address, and what a command of the crawl's user sends in place of the token: no wrong token
-    of others stands in its way."""
+    """Address, and a key that commands of the crawl's user send in place of the token: wrong tokens
+    of others cannot block it."""
     found = _server_file(directory)
     return None if found is None else (found["url"], found["key"])
 
@@ -56,15 +56,15 @@ def _server_file(directory: Path) -> dict[str, str] | None:
 
 
 class Controller(Protocol):
-    """A running crawl, in this process or another (control/controller.py): what it knows beyond its
-    directory, and what it can do. Called on the event loop."""
+    """A running crawl, in this process or another (control/controller.py): its data beyond the
+    directory, and its actions. Called on the event loop."""
 
     async def gauges(self) -> Gauges | None:
         """The crawl now; None where it cannot be reached."""
         ...
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
-        """Do one of the operator's acts and say what was done. Raises HttpError."""
+        """Carry out an operator's action and return its result. Raises HttpError."""
         ...
 
 
