@@ -5,8 +5,8 @@
     2. URLs for other workers go into the inboxes of their partitions
     3. the own partitions change
     4. the batch goes to the worker's own disk
-    5. the log is dropped, and the inboxes that it has filled are marked; of the own inboxes those
-       are read that were marked since
+    5. the log is dropped, and the inboxes that it has filled are marked; the own inboxes that were
+       marked since are read
 
 1, 2, 3 and 5 are a round trip each (5 two if mail has come), and each may be done twice: steps have
 numbers, and a partition keeps the last number of each worker. If a worker dies between 1 and 5, its
@@ -79,17 +79,17 @@ MAX_OUTDATED = 100
 """Lists of outdated pages that a commit reads."""
 STEPS = 1 << 20
 """Step numbers of one commit: serial * STEPS and up."""
-_PAGES = 20_000  # in one element of the list ``pages``: at most some 1 MB
+_PAGES = 20_000  # pages in one element of the list ``pages``: at most some 1 MB
 TRIES = 100
-"""How often a log is applied before it counts as one that cannot be. Each time Redis has forgotten
+"""How often a log is applied before it counts as impossible to apply. Each time Redis has forgotten
 something."""
 
 
 @dataclass(slots=True)
 class CommitRecord:
-    """The last commit of a worker. ``log`` is b"" once it is applied and dropped; ``visits`` are
-    the URLs that became done; ``outdated`` is what other workers hear of then; ``taken``: how often
-    the worker took a partition so far."""
+    """The last commit of a worker. ``log`` is b"" once it is applied and dropped. ``visits`` are
+    the finished URLs. ``outdated`` lists pages for other workers, which then no longer count.
+    ``taken``: how often the worker took a partition so far."""
 
     serial: int = 0
     id: bytes = b""
@@ -124,8 +124,8 @@ class _Attempt:
 class Committer:
     """Commits for one worker, known by its name and epoch, and applies the logs of others.
 
-    ``serial`` and ``positions`` are of the last commit; ``taken`` is how often this worker took a
-    partition, as far as it knows; ``crawl_id`` names the crawl in Redis. ``forms`` of URLs, where
+    ``serial`` and ``positions`` are of the last commit. ``taken`` is how often this worker took a
+    partition, as far as it knows. ``crawl_id`` names the crawl in Redis. ``forms`` of URLs, if
     pages may stand for other spellings of their URLs. A commit waits until ``memory`` has room.
     """
 
@@ -155,7 +155,7 @@ class Committer:
         self.outdated: Sequence[bytes] = ()
         """Lists of pages in the own directory that count no more, as the last commit read them."""
         self.outdated_done: list[bytes] = []
-        """Those that the next commit takes out of Redis."""
+        """Outdated pages that the next commit removes from Redis."""
         self._unsure: _Attempt | None = None  # whether Redis has it is unknown: the answer was lost
         self._has_parts = True  # the hash of parts may have some, of an earlier run perhaps
 
@@ -174,8 +174,7 @@ class Committer:
         visits: int = 0,
     ) -> None:
         """``write`` does step 4. ``unchanged`` are leased URLs whose records in ``batch`` say
-        nothing new. ``visits`` again are paid by the crawl's budget. Raises Fenced,
-        BackendError."""
+        nothing new. The crawl's budget pays for ``visits`` again. Raises Fenced, BackendError."""
         already = self._resolve_last()
         changes = BatchChanges(
             self.keys, self.files, batch, unchanged, self.not_done, self.worker, self.forms
@@ -216,7 +215,7 @@ class Committer:
             return 0
         self.replay(self.worker)
         self.serial = attempt.serial
-        self.table.drop_all()  # which lacks the members of that commit
+        self.table.drop_all()  # it lacks the members of that commit
         self._outbox.committed()
         return attempt.stored
 
@@ -392,7 +391,7 @@ class Committer:
     # commits of any worker
 
     def read(self, worker: str) -> CommitRecord:
-        """The commit record of a worker; an empty one where there is none."""
+        """The commit record of a worker; an empty one if there is none."""
         fields = self._fields(worker)
         return CommitRecord(
             int(fields.get(b"serial", b"0")),
@@ -436,8 +435,8 @@ class Committer:
                 changed = {step.partition for step in log if step.token}
                 if changed.isdisjoint(partitions):
                     return replayed
-            # a partition that answers FENCED has an owner who came after this was applied; where
-            # Redis goes back meanwhile, what it has then is read again
+            # a partition that answers FENCED has an owner who came after this was applied; if Redis
+            # goes back meanwhile, its state is read again
             key = self.keys.commit(worker)
             answers = self.link.run([s.command(key, record.serial, record.id) for s in log])
             about = record.serial, record.id, log, record.outdated
@@ -489,9 +488,9 @@ class BatchChanges:
         self.by_partition: dict[int, PartitionChanges] = {}
         self.stored = 0
         self.outdated: dict[str, list[Outdated]] = {}
-        """By the worker that has the page."""
+        """Outdated pages, by the worker that has the page."""
         self.visits: list[tuple[bytes, bytes]] = []
-        """URLs that are done, with their records; FORGOTTEN for those that are known no more."""
+        """Finished URLs with their records; FORGOTTEN for URLs that are no longer known."""
         self._members: dict[int, list[int]] = {}
         self.added: dict[int, list[tuple[int, Sequence[int]]]] = {}
         """Buckets that add_visited() fills: (bucket, members), by partition."""
@@ -647,9 +646,9 @@ class BatchChanges:
         totals: Mapping[int, int],
         buckets_of: Callable[[int, Sequence[int]], Mapping[int, Sequence[int]]],
     ) -> dict[int, int]:
-        """Let URLs that are done join the visited tables, which have ``totals`` members, and
-        others leave the buckets that hold them, as ``buckets_of`` a partition's members says: the
-        new totals of those that grow."""
+        """Add finished URLs to the visited tables, which have ``totals`` members, and remove others
+        from their buckets, which ``buckets_of`` a partition's members names. Returns the new totals
+        of the tables that grow."""
         for partition, members in self._no_members.items():
             for bucket, found in buckets_of(partition, members).items():
                 words = [b"%d" % number for number in found]

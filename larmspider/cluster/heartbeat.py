@@ -26,11 +26,11 @@ logger = logging.getLogger(__name__)
 BEATS = 3
 """Renewals in a lease."""
 SOON_SECS = 0.5
-"""Between two beats while partitions change hands, and in a worker's first lease, when others may
-be about to join."""
+"""Seconds between two beats while partitions change hands, and in a worker's first lease, when
+others may be about to join."""
 SOON_WORKERS = 8
 """With more workers the pause is longer: all together ask Redis 16 times a second at most."""
-_TRIES = 20  # in a lease while Redis does not answer
+_TRIES = 20  # beats in a lease while Redis does not answer
 
 
 def pause(beat: Beat, lease_secs: float, *, young: bool) -> float:

@@ -144,7 +144,7 @@ def description(crawler: Crawler) -> dict[str, Any]:
 
 
 def warn_of_limits(known: dict[str, Any], ours: dict[str, Any]) -> None:
-    """Log the limits in which this worker differs from the one that described the crawl."""
+    """Log the limits that differ between this worker and the description of the crawl."""
     was, now = known.get("limits") or {}, ours["limits"]
     differ = [name for name in now if name in was and was[name] != now[name]]
     if differ:
@@ -155,8 +155,8 @@ def warn_of_limits(known: dict[str, Any], ours: dict[str, Any]) -> None:
 
 
 def refuse_to_wipe(membership: Membership, where: str, fresh: str) -> None:
-    """Raise ConfigError where workers would lose what they are at by starting over, or pages are
-    stored, by whichever machine, and ``fresh`` is not "force"."""
+    """Raise ConfigError if starting over would disturb running workers, or delete stored pages of
+    any machine without ``fresh`` "force"."""
     if living := membership.living():
         raise ConfigError(
             f"-a fresh=yes would delete the crawl in Redis at {where}, and"
@@ -254,7 +254,7 @@ class SharedCrawl:
                 membership.leave()
 
     def has_ended(self) -> bool | None:
-        """Whether the crawl has come to its end once; None for one that Redis does not have."""
+        """Whether the crawl has come to its end once; None for a crawl that Redis does not have."""
         totals, ended, known = map(self.keys.crawl, ("totals", "ended", "description"))
         found, now, begun = self.link.run(
             [("HGET", totals, "ended"), ("EXISTS", ended), ("EXISTS", known)]

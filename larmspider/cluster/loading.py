@@ -1,11 +1,11 @@
-"""Partitions that a worker gets: made its own in Redis, then copied to its disk.
+"""Loads the partitions that a worker gets: first makes them its own in Redis, then copies them.
 
     loaded = Loading(committer, local, batch=256).load({17: 1_800_000_000_123})    # in a thread
     loaded.counts                                            # for what the frontier has in memory
 
     record = take_up(committer, local)              # at the start of a worker
 
-What the owner before had committed and not applied is applied first.
+Committed changes that the earlier owner had not applied are applied first.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def is_rebuilding(known: bytes | None) -> bool:
 
 
 def begun_with(known: bytes | None) -> int:
-    """The number of partitions in the format of a crawl in Redis; 0 where there is none."""
+    """The number of partitions in the format of a crawl in Redis; 0 without a crawl."""
     begun = _BLOCKS.search(known or b"")
     return int(begun[1]) if begun else 0
 
@@ -134,7 +134,7 @@ class Loading:
         for _ in range(TRIES):
             commands: list[Command] = []
             for partition, before in zip(left, self._owners(left), strict=True):
-                loaded.untouched.discard(partition)  # from the try before this one
+                loaded.untouched.discard(partition)  # set by an earlier try
                 if not before:
                     loaded.untouched.add(partition)
                 owner = self._key("owner", partition)
@@ -302,7 +302,7 @@ def _by_name(answer: Any) -> dict[str, bytes]:
 
 
 def _requeued(packed: bytes) -> Counts:
-    """Counters in which leased URLs are queued; those that are delayed are counted later."""
+    """Counters with leased URLs as queued ones; delayed URLs are counted later."""
     counts = records.unpack_counts(packed)
     counts.queued += counts.leased
     counts.leased = counts.delayed = counts.held = 0
@@ -389,7 +389,7 @@ def _holder_beside(own: Path) -> Path | None:
 
 
 def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
-    """The id of the crawl in Redis, made if need be; ``known`` is the one that the files have."""
+    """The id of the crawl in Redis, created if missing; ``known`` is the id in the files."""
     keys, name, path = committer.keys, committer.link.name, local.files.path
     wanted = FORMAT.format(blocks=keys.partitions)
     has_crawl = known and local.files.get(b"serial", local.files.meta) is not None

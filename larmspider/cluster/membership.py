@@ -1,9 +1,9 @@
-"""Who works on a crawl, and which partitions of hosts each worker owns: the part in Redis.
+"""The workers of a crawl, and the partitions of hosts that each owns: the part in Redis.
 
     membership = Membership(redis, "intranet", "wiki-1", lease_secs=15, partitions=256)
     membership.join(description)
     while True:                     # every third of the lease, from a thread
-        beat = membership.beat()    # renews; expires who is dead; hands out free partitions
+        beat = membership.beat()    # renews; expires dead workers; hands out free partitions
         ...                         # load beat.given; release() beat.excess partitions at rest
 
 A partition has at most one owner. It becomes free when its owner releases it, leaves, or has let a
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from larmspider.options import Settings
 
 SCRIPTS = ("join", "beat", "release", "bury", "leave", "idle", "finish", "expire")
-"""lua/NAME.lua, each behind lua/membership.lua."""
+"""lua/NAME.lua, each appended to lua/membership.lua."""
 KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",
     "ended", "runs", "load", "moves", "refresh",
 )  # fmt: skip
-"""Behind ``<crawl>:{crawl}:``; docs/internals/workers.md says what each holds. Scripts get the
-commit record of a worker too."""
+"""Names behind ``<crawl>:{crawl}:``; docs/internals/workers.md describes their contents. Scripts
+also get the commit record of a worker."""
 PARTITIONS = 4_096
 """Partitions of a new crawl, if LARM_BLOCKS is 0."""
 MAX_PARTITIONS = 16_384
@@ -91,10 +91,10 @@ class WorkerLease:
         lease.renewed(sent)
         lease.valid                    # for 13.5 s from ``sent`` on
 
-    The clock counts on while the process is stopped and while the machine sleeps: a worker that
-    wakes after an hour knows at once that its time is over. Redis lets others have its hosts a full
-    lease after it got the renewal, which is later than ``sent``; a tenth of the lease is left for
-    clocks of different speeds and for what was begun just before.
+    The clock runs on while the process is stopped and while the machine sleeps: a worker that wakes
+    after an hour knows at once that its time is over. Redis gives its hosts to others a full lease
+    after it got the renewal, which is later than ``sent``. A tenth of the lease is left for clocks
+    of different speeds and for requests that were sent just before.
 
     ``seconds`` is LARM_LEASE_SECS. Not valid before the first renewal.
     """
@@ -113,7 +113,7 @@ class WorkerLease:
         self.until = max(self.until, sent + self.seconds * (1 - MARGIN))
 
     def end(self) -> None:
-        """For good: the lease is given up, or taken. A renewal under way changes nothing."""
+        """End the lease for good: it is given up, or taken. A renewal under way changes nothing."""
         self._ended = True
 
     @property
@@ -131,7 +131,7 @@ class NameTaken(LarmspiderError):  # noqa: N818 - named for what happened
 
 
 class OtherCrawl(LarmspiderError):  # noqa: N818 - named for what happened
-    """The crawl has another description, ``known``, by which ``living`` workers go."""
+    """The crawl has another description, ``known``, which ``living`` workers use."""
 
     def __init__(self, known: str, living: int) -> None:
         super().__init__("the crawl in Redis is another one")
@@ -205,7 +205,7 @@ class Membership:
         self.epoch = 0
         self.held: dict[int, int] = {}
         """This worker's partitions, and their tokens."""
-        self._version = ""  # of all that the last beat told
+        self._version = ""  # of the partitions in the last beat
         self._known = self._excess = 0
         self._server = server
         self._prefix = f"{crawl}:{{crawl}}:"
@@ -273,7 +273,7 @@ class Membership:
             )
 
     def release(self, partitions: Iterable[int]) -> None:
-        """Give up partitions of which everything is committed."""
+        """Give up partitions whose changes are all committed."""
         with self._lock:
             gone = {at: self.held[at] for at in partitions if at in self.held}
             self._version = ""  # the next beat tells, and hears, everything
@@ -306,8 +306,9 @@ class Membership:
             return sorted(self._run("expire", "")[1])
 
     def leave(self, known: str = "") -> bool:
-        """Free the partitions and the name of this worker, who has committed everything. ``known``
-        is Committer.known; "": it has broken off. False where Redis knows less."""
+        """Free the partitions and the name of this worker, which has committed everything.
+        ``known`` is Committer.known; "": it has broken off. False if Redis has forgotten a
+        commit."""
         with self._lock:
             answer = self._checked("leave", known)
             self.held = {}
@@ -328,7 +329,8 @@ class Membership:
             return str(commits), bool(ended)
 
     def finish(self, commits: str) -> bool:
-        """Whether all are still idle, at that number of commits; then every beat says so."""
+        """Whether all are still idle, at this number of commits; then every beat reports the
+        end."""
         with self._lock:
             return bool(self._run("finish", commits)[1])
 

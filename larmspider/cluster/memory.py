@@ -1,4 +1,4 @@
-"""How full Redis is, so that it never is: new links wait before, and no commit begins without room.
+"""Keeps Redis from running full: new links wait before, and no commit begins without room.
 
     memory = MemoryWatch(link, keys, "w1")
     memory.look(committed=9_000_000, pending=120_000, workers=4)  # in a thread, every LOOK_SECS
@@ -107,7 +107,7 @@ class MemoryWatch:
         used, limit = _used_of(info)
         self.judge(_part((used, limit)), _part((used + pending * workers, limit)), limit)
         if not self._committing.acquire(blocking=False):
-            self._next_look = math.inf  # until the commit is over, which has the claim
+            self._next_look = math.inf  # until the running commit, which has the claim, is over
             return
         try:
             self._claim = part = math.inf
@@ -132,7 +132,7 @@ class MemoryWatch:
                         self._claim = math.inf
                     elif self._claim_of(need, COMMIT_AT) < need:
                         self._claim = 0.0
-                        self._set(-need)  # what is left is for others, whose commits are smaller
+                        self._set(-need)  # the rest is for others, whose commits are smaller
                 except (redis.RedisError, OSError):
                     self._link.run([("HDEL", self._keys.crawl("room"), self._worker)])  # waits
                     continue
@@ -223,7 +223,7 @@ class MemoryWatch:
         return fenced
 
     def judge(self, now: float, soon: float, limit: int) -> None:
-        """Both are parts of ``limit`` bytes; ``soon`` has what is still to be committed."""
+        """Both are shares of ``limit`` bytes; ``soon`` includes uncommitted changes."""
         was_full, name = self.full, self._link.name
         self.full = soon >= (GO_ON_BELOW if was_full else FULL_AT)
         if now >= WARN_AT and not self._warned:

@@ -1,12 +1,11 @@
-"""URLs that other workers own, on their way out, and those that others found, on their way in.
+"""Outgoing URLs, which other workers own, and incoming URLs, which other workers found.
 
     outbox.forward(entries)     # with the next commit into the inboxes of their partitions
-    outbox.take()               # what the last commit read from the inboxes of own partitions
+    outbox.take()               # the entries that the last commit read from own inboxes
 
-A message is trimmed from its inbox by the commit that makes it durable elsewhere; the trim names
-what was read, so that an inbox which has gone back keeps what it got since, and is read again. A
-link that is on each of a site's pages is forwarded once in a while, not each time: the last URLs
-are remembered.
+A message is trimmed from its inbox by the commit that makes it durable elsewhere. The trim names
+the read messages, so that an inbox that has gone back keeps its newer messages, and is read again.
+A link on each page of a site is forwarded only once in a while: the last URLs are remembered.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def _number(parts: Mapping[int, Sequence[Part]]) -> int:
 
 
 class Outbox:
-    """``_new`` belongs to the batch under way, ``_sealed`` to the one that seal() ended."""
+    """``_new`` belongs to the batch under way, ``_sealed`` to the batch that seal() ended."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
@@ -71,12 +70,12 @@ class Outbox:
         self._old: set[bytes] = set()
         self._new: list[QueuedUrl] = []
         self._sealed: list[QueuedUrl] = []
-        self._received: list[_Read] = []  # by a thread, until deliver()
+        self._received: list[_Read] = []  # filled by a thread, until deliver()
         self._delivered: list[_Read] = []
         self._fetched: dict[int, int] = {}  # messages in the inboxes in Redis that were read
         self._trim_new: dict[int, list[Part]] = {}
         self._trim_sealed: dict[int, list[Part]] = {}
-        self._tried: tuple[int, dict[int, list[Part]]] = 0, {}  # what a commit tried to write
+        self._tried: tuple[int, dict[int, list[Part]]] = 0, {}  # the last attempt of a commit
         self._gone_back: set[int] = set()  # inboxes in Redis that are not as they were read
         self._marked: set[int] = set()  # inboxes in which there may be more
         self._last_mark = 0
@@ -175,12 +174,12 @@ class Outbox:
 
     def note_marks(self, answer: Sequence[Any]) -> None:
         flat = [word for row in answer for word in (row if isinstance(row, list) else [row])]
-        for partition, number in zip(flat[::2], flat[1::2], strict=True):  # by either protocol
+        for partition, number in zip(flat[::2], flat[1::2], strict=True):  # in both protocols
             self._marked.add(int(partition))
             self._last_mark = max(self._last_mark, int(float(number)))
 
     def mark(self, partitions: Iterable[int]) -> None:
-        """There may be something in these inboxes: they came to this worker, or were looked at."""
+        """These inboxes may have messages: they came to this worker, or were looked at."""
         self._marked.update(partitions)
 
     def mark_all(self) -> None:
@@ -188,7 +187,7 @@ class Outbox:
         self._all_marked = True
 
     def marked(self, owned: Iterable[int]) -> list[int]:
-        """The own inboxes that are to be read."""
+        """The own inboxes to read."""
         if self._all_marked:
             self._all_marked = False
             self._marked.update(owned)
@@ -196,7 +195,7 @@ class Outbox:
         return sorted(self._marked)
 
     def read_commands(self, partitions: Sequence[int]) -> list[Command]:
-        """Commands that read what is new in these inboxes; their answers are for received()."""
+        """Commands that read new messages in these inboxes; their answers are for received()."""
         commands: list[Command] = []
         for partition in partitions:
             start = self._fetched.get(partition, 0)

@@ -36,8 +36,8 @@ class Rebalance:
     """Which partitions a worker should give up: the number that Redis wanted last, less the ones
     given up since, and the ones that Redis moves to a worker that is less busy.
 
-        rebalance.note(beat)                  # each heartbeat: what is held, how much is too much
-        rebalance.next(partitions.leaving)    # [17, 201]: these are to leave as well
+        rebalance.note(beat)                  # each heartbeat: held partitions, and the excess
+        rebalance.next(partitions.leaving)    # [17, 201]: these should leave as well
         rebalance.release([17, 201])          # they are on their way back to Redis
 
     A beat may still count partitions that were released before it is noted. They count as given up
@@ -59,8 +59,8 @@ class Rebalance:
         self._released.update(partitions)
 
     def next(self, leaving: Collection[int], busy: Collection[int] = ()) -> list[int]:
-        """Partitions that are to leave, beside those that do: those that are not ``busy`` before
-        those that are, and then those that came last, by token."""
+        """Further partitions that should leave: first the ones that are not ``busy``, then the ones
+        that came last, by token."""
         if self._excess <= 0 and not self._moving:
             return []
         going = self._held.keys() & (self._released | set(leaving))
@@ -107,7 +107,7 @@ class BusyHosts:
         for partition in moved:
             self._came[partition] = now
             self._arrived.add(partition)
-            self.partitions[partition] += 1  # until it is counted
+            self.partitions[partition] += 1  # until the next count
         if moved:  # the count under way is of the earlier hosts
             self._names, self._counted = list(self._frontier.hosts), Counter()
 

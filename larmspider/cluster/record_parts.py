@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 PARTS = b"parts"
-"""The field that lists the parts, and what stands in ``redo`` instead of a log in parts."""
+"""The field that lists the parts; also the value of ``redo`` for a log in parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """``record``: fields of the commit record. ``parts``: fields of the hash beside the record."""
+    """``record``: fields of the commit record. ``parts``: fields of the separate hash."""
 
     record: dict[bytes, bytes]
     parts: dict[bytes, bytes]

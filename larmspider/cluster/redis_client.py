@@ -1,7 +1,7 @@
-"""Commands to Redis in pipelines, sent again until they are answered.
+"""Sends commands to Redis in pipelines, again until they are answered.
 
-    link = link_to(settings)                      # ConfigError: one line that says what is wrong
-    link.run([("GET", b"a"), ("SET", b"b", 1)])   # one round trip; waits where Redis is away
+    link = link_to(settings)                      # ConfigError: one line that names the fault
+    link.run([("GET", b"a"), ("SET", b"b", 1)])   # one round trip; waits while Redis is away
 
 Commands must be safe to send twice, because an answer may be lost. run() waits while Redis is away,
 slow, loading, out of memory or a replica, and warns at once and then every 30 s. It ends with
@@ -89,7 +89,7 @@ def lasting(error: Exception, where: str, *, starting: bool) -> LarmspiderError 
 def why(error: Exception) -> str:
     """The error in one line. Neither Redis nor its client repeats passwords."""
     text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-    text = text.partition(" : <redis.")[0]  # of no master: an object for each sentinel
+    text = text.partition(" : <redis.")[0]  # without a master it names an object per sentinel
     return "it asks for a password" if text.startswith(("HELLO must be", "NOAUTH")) else text
 
 
@@ -150,7 +150,7 @@ NEEDED = (7, 0)
 PIPELINE_BYTES = 4 << 20
 """Arguments in one round trip, about."""
 PART_BYTES = 16 << 20
-"""A longer value goes to Redis in parts. A Redis that takes less says so: RedisLink.part_bytes."""
+"""Bytes of a value from which on it goes to Redis in parts; or less: RedisLink.part_bytes."""
 REBUILD = (
     f"fill an empty Redis from the workers' directories with `{program.NAME} workers --rebuild`"
     " (docs/redis.md, Rebuild)"
@@ -189,10 +189,10 @@ class RedisLink:
         self.part_bytes = PART_BYTES
         """The longest argument to send: half of what this Redis takes, or PART_BYTES."""
         self.gave_up = False
-        """Something was not done, as ``stop`` was set while Redis was waited for."""
+        """Whether work was given up because ``stop`` was set while Redis was away."""
 
     def give_up(self, why: str) -> BackendError:
-        """The error of what cannot wait for Redis any longer."""
+        """The error of a call that cannot wait for Redis any longer."""
         self.gave_up = True
         return BackendError(f"Redis at {self.name} {why}")
 
@@ -358,7 +358,7 @@ class RedisLink:
         )
 
     def _limits_now(self) -> dict[str, str] | None:
-        """The limits of an argument, as far as this user may ask; None where Redis is away."""
+        """The limits of an argument, as far as this user may ask; None if Redis is away."""
         try:
             self.client.ping()
             return self._config(*_SIZE_LIMITS)
@@ -387,11 +387,10 @@ ANSWER_SECS = 5.0
 def connect(
     settings: Settings, *, answer_secs: float | None = None, **overrides: Any
 ) -> tuple[Any, str]:
-    """A client, and how messages call its server: never with user or password.
+    """A client, and the name of its server for messages: never with user or password.
 
-    Sends nothing yet. It waits for a connection or an answer as long as
-    REDIS_PARAMS says, and no longer than ``answer_secs``. ``overrides`` are arguments of the
-    client. Raises ConfigError.
+    Sends nothing yet. It waits for a connection or an answer as long as REDIS_PARAMS says, and at
+    most ``answer_secs``. ``overrides`` are arguments of the client. Raises ConfigError.
     """
     which = "REDIS_URL" if settings.get("REDIS_URL") else "REDIS_HOST, REDIS_PORT"
     try:

@@ -1,4 +1,4 @@
-"""What Redis holds of a URL: an entry while it is queued, one integer of a set once it is done.
+"""Records of URLs in Redis: an entry while queued, one integer of a set once finished.
 
     pack_queued(links, place, packed)         # a value of the hash ``entries``
     member(key, UrlState.STORED)              # a member of the visited table
@@ -59,7 +59,7 @@ STATE_ONLY = {state: records.pack_visit(FetchRecord(state), 0) for state in _STA
 
 
 def member(key: bytes, state: UrlState) -> int:
-    """-2**63 .. 2**63 - 1, for a URL key and a final state."""
+    """A number from -2**63 to 2**63 - 1, for a URL key and a final state."""
     return (int.from_bytes(key[4:12], "big") & ~3 | state - UrlState.STORED) - _MIDDLE
 
 
@@ -84,7 +84,7 @@ def buckets(total: int) -> int:
 
 
 def spread(total: int, members: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    """(bucket, members) for those that come after ``total`` others."""
+    """(bucket, members) for members that come after ``total`` others."""
     at = 0
     while at < len(members):
         room = BUCKET - (total + at) % BUCKET
@@ -93,7 +93,7 @@ def spread(total: int, members: Sequence[int]) -> Iterator[tuple[int, Sequence[i
 
 
 def score(place: bytes) -> int:
-    """The score by which a sorted set has queue places in order: by priority and age, or time."""
+    """The score that orders queue places in a sorted set: by priority and age, or by time."""
     if records.run_of(place) == records.DELAYED:
         return int.from_bytes(place[9:15], "big")
     return int.from_bytes(place[9:11], "big") << SERIAL_BITS | records.serial_of(place)
@@ -111,7 +111,7 @@ def unpack_queued(data: bytes) -> tuple[bytes, int, bytes]:
 
 
 def pack_visits(visits: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """URL keys and records of URLs that are done, for the commit record."""
+    """URL keys and records of finished URLs, for the commit record."""
     return b"".join(key + _LENGTH.pack(len(record)) + record for key, record in visits)
 
 

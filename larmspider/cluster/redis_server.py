@@ -5,7 +5,7 @@
 
 The server has no TCP port; folder and socket are the owner's (mode 700). Its data is on disk
 (``appendonly yes``, synced once a second), so the next start continues with it. A server that
-outlived the process that started it is taken over.
+outlives its starter is taken over.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class PrivateRedis:
 
     @property
     def url(self) -> str:
-        """For REDIS_URL."""
+        """The value for REDIS_URL."""
         return f"unix://{quote(str(self.socket))}?db=0"
 
     def __enter__(self) -> Self:
@@ -140,7 +140,7 @@ class PrivateRedis:
             self._short = None
 
     def _client(self) -> redis.Redis:
-        """Without retries, with which redis-py takes 2 s to find that no server answers yet."""
+        """A client without retries: with them redis-py takes 2 s to find that no server answers."""
         never = Retry(NoBackoff(), 0)
         return redis.Redis(unix_socket_path=str(self.socket), socket_timeout=10.0, retry=never)
 

@@ -1,16 +1,16 @@
-"""The frontier's memory in Redis, for one of several workers; the contract stands in backend.py.
+"""The frontier's storage in Redis, for one of several workers; backend.py has the contract.
 
     backend = RedisBackend(Path("crawl/w1/frontier"), link, Keys("intranet", 256), worker="w1")
     backend.recover()                               # alone: it owns all partitions from now on
     loaded = backend.load({17: token})              # among others: in a thread, ...
     hosts = backend.take(loaded)                    # ... and then on the event loop
     backend.forward(entries)                        # URLs of partitions that it does not own
-    backend.add(backend.take_inbox())               # what others found for it
+    backend.add(backend.take_inbox())               # URLs that others found for it
 
 Hosts are divided into partitions, and a partition has one owner (docs/internals/workers.md). The
-owner has a copy of its partitions on its own disk, the same files as without Redis, and asks only
-these. Redis gets the changes of each commit before the disk does (commit.py), and is right where
-they differ.
+owner has a copy of its partitions on its own disk, the same files as without Redis, and reads only
+these. Redis gets the changes of each commit before the disk does (commit.py), and is right if they
+differ.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ BATCH_URLS = 1_000
 """LARM_BATCH_URLS: URLs for others that are a reason for a commit."""
 MANY = 20_000
 """``pending`` at which a commit is due: frontier.CHECKPOINT_AT."""
-_FOR_EVER = 9_999_999_999_999  # in 2286
+_FOR_EVER = 9_999_999_999_999  # a time in 2286
 
 
 class RedisBackend(LmdbBackend, SharedBackend):
@@ -99,7 +99,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._unchanged: set[bytes] = set()  # leased URLs whose records only seal() has touched
         self._url_bytes_new = self._url_bytes_sealed = 0
         self._visits_new = self._visits_sealed = 0
-        self._not_done: dict[bytes, UrlState] = {}  # of the batch under way
+        self._not_done: dict[bytes, UrlState] = {}  # URLs of the batch under way
         self._outdated: list[bytes] = []  # lists that were taken in the batch under way
         self.committed_bytes = 0
         """Bytes that commit() has brought to Redis since the start, about."""
@@ -184,8 +184,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return {host: record for host, record in found.items() if record is not None}
 
     def give_up(self, partitions: Collection[int]) -> None:
-        """Give up partitions, which stay as they are in Redis, for the next owner. RuntimeError
-        where something of them is leased, or the end of a URL is not committed.
+        """Give up partitions, which stay in Redis for the next owner. RuntimeError if one of their
+        URLs is leased, or has finished without a commit.
 
         Changes of the batch under way in queued URLs, and in the times of visits again, are
         dropped; URLs that it has added are forwarded to the next owner.
@@ -244,7 +244,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
                 batch.meta.pop(note + host.encode(), None)
 
     def replay(self, worker: str) -> bool:
-        """Apply what a worker that is dead had committed; in any thread."""
+        """Apply the committed changes of a dead worker; in any thread."""
         return self._committer.replay(worker)
 
     # what goes to other workers, and comes from them
@@ -313,7 +313,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     @property
     def uncounted_visits(self) -> int:
-        """Those that Redis does not know of yet."""
+        """Visits again that Redis does not know of yet."""
         return self._visits_new + self._visits_sealed
 
     # URLs
@@ -420,8 +420,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         super().seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
-        """As Backend.commit(); waits for Redis as long as it takes, or until link.stop is set.
-        Raises Fenced where others have taken over."""
+        """As Backend.commit(); waits for Redis without a limit, or until link.stop is set. Raises
+        Fenced if other workers have taken over."""
         self._positions.update(positions)
         changes = len(self._overlay.sealed) + self._outbox.sealed
         brought = change_bytes(changes, self._url_bytes_sealed)

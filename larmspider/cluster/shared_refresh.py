@@ -20,7 +20,7 @@ from larmspider.frontier.refresh import KEPT_DAYS
 
 
 class SharedRefresh:
-    """``client`` of Redis, which this object may use beside others."""
+    """``client`` of Redis; other objects may use it, too."""
 
     def __init__(self, client: Any, keys: Keys) -> None:
         self._client, self._keys = client, keys

@@ -59,7 +59,7 @@ class StartUrls:
         as_set = settings.getbool("REDIS_START_URLS_AS_SET")
         as_zset = settings.getbool("REDIS_START_URLS_AS_ZSET")
         self._kind = "set" if as_set else "zset" if as_zset else "list"
-        self._read: list[bytes] = []  # and not queued yet
+        self._read: list[bytes] = []  # not queued yet
         self._full = False  # the last read reached its limit
         self._queued: list[bytes] = []  # since the last batch was sealed
         self._sealed: list[bytes] = []
@@ -147,8 +147,8 @@ class StartUrls:
         self._sealed, self._queued = self._queued, []
 
     async def committed(self, record: bytes, serial: int) -> None:
-        """Take them out of Redis. By value: others may have pushed more to either end. ``record``:
-        only if this commit record has this serial; what it lacks is fetched again."""
+        """Remove the queued seeds from Redis, by value: others may have pushed more to either end.
+        ``record``: only if this commit record has this serial; lost seeds are fetched again."""
         if self._sealed:
             await asyncio.to_thread(self._remove, self._sealed, record, serial)
             self._sealed = []

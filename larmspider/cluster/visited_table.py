@@ -22,7 +22,7 @@ from larmspider.cluster.local_copy import CHUNK, SharedFiles, tag_of
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_records import buckets, compact_of
 
-_BUCKETS_AT_ONCE = 200  # in one pipeline: 100,000 members, some 2 MB of answers
+_BUCKETS_AT_ONCE = 200  # buckets in one pipeline: 100,000 members, some 2 MB of answers
 _NUMBER_BYTES = 4
 
 

@@ -6,7 +6,7 @@
     data = pack_log(log)                              # in the commit record
     [step.command(record, serial, commit_id) for step in unpack_log(data)]
 
-A step is one call of lua/apply.lua: changes in one partition, made once however often it is sent.
+A step is one call of lua/apply.lua: changes in one partition, made once even if sent several times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEP_WORDS = 2_000
 STEP_BYTES = 256 << 10
 """Bytes of the arguments in one step, about. The smallest proto-max-bulk-len that Redis takes is
 1 MB, and the commands of a step are one argument; one word alone may be longer."""
-_COMMAND_WORDS = 200  # in one command; Lua can unpack some 8,000
+_COMMAND_WORDS = 200  # words in one command; Lua can unpack some 8,000
 _PAIRED = ("HSET", "ZADD")  # commands whose words come in twos
 
 

@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 class Command(CrawlCommand):
     word = "crawl"
     crawler: Crawler | None = None
-    """The one that ran."""
+    """The crawler that ran."""
 
     def long_desc(self) -> str:
         return (

@@ -138,5 +138,5 @@ def _print_history(found: Any, *, as_json: bool) -> None:
 
 
 def _said(text: str, old_url: str) -> str:
-    """With the URL that the page had then, if it was another one."""
+    """The text with the page's URL at that time, if it was another one."""
     return "; ".join(filter(None, (text, f"at {old_url}" if old_url not in ("", text) else "")))

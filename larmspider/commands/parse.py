@@ -1,5 +1,5 @@
-"""scrapy parse URL: Scrapy's command, without touching LARM_DIR; what a page gives, own fields
-(LARM_FIELDS) among it."""
+"""scrapy parse URL: Scrapy's command, without touching LARM_DIR; shows the extracted page, with own
+fields (LARM_FIELDS)."""
 
 from __future__ import annotations
 

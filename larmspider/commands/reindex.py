@@ -46,7 +46,7 @@ class Command(LarmCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        # that is what it always does now
+        # the option is always on now
         parser.add_argument("--from-page-files", action="store_true", help=argparse.SUPPRESS)
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:

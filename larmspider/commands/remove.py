@@ -123,8 +123,8 @@ class Command(LarmCommand):
         return RunState.of(crawl.path).state is State.RUNNING
 
     def _ask(self, crawl: CrawlDir, rule: Rule, later: str, **more: str) -> str:
-        """Have the crawl that runs do it, or say what it does by itself ``later``: one without web
-        pages, which cannot be asked, goes by removed.txt."""
+        """Let the running crawl do it, or say what it does by itself ``later``: a crawl without web
+        pages gets no requests, and follows removed.txt."""
         # imported here, 0.2 s: Scrapy imports the modules of all commands for each command
         from larmspider.control.controller import NOT_REACHED, RemoteController
 

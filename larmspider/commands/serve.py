@@ -155,7 +155,7 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
     expected = f"a name without commas that is none of {all_crawls}"
 
     def is_reserved(name: str) -> bool:
-        return "," in name or name.strip() in EVERY_INDEX  # in the path of _search
+        return "," in name or name.strip() in EVERY_INDEX  # reserved in the path of _search
 
     places: dict[str, Path] = {}
     for path in paths:
@@ -215,7 +215,7 @@ def stopped_by_signals() -> asyncio.Event:
 
 
 def _token(source: Source) -> str:
-    """The token of the crawl or of its first worker; "" if there is none."""
+    """The token of the crawl or of its first worker, or ""."""
     from larmspider.status.crawl_workers import read_server_file
     from larmspider.web.auth import found_token
 

@@ -1,4 +1,4 @@
-"""scrapy verify [--repair]: what is on the disk of a crawl, held against its digests, checksums and
+"""scrapy verify [--repair]: compares a crawl's files with their digests, checksums and
 positions."""
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Command(LarmCommand):
             every.append(found)
             if opts.repair:
                 left += repair(found, self.settings, lambda *_: None, make_due=lambda _: 0)
-        damages.clear()  # they are among what was found
+        damages.clear()  # they are among the findings
         self._print(every, left, opts)
         damaged = any(found.damages for found in every)
         self.exitcode = int(bool(left) if opts.repair else damaged)
@@ -126,7 +126,7 @@ class Command(LarmCommand):
             return found, left
 
     def _make_due(self, root: Path, due: Mapping[bytes, str]) -> list[str]:
-        """For a crawl that workers share: in Redis."""
+        """Make pages due in Redis, for a crawl that workers share."""
         assert self.settings is not None
         try:
             crawl = open_crawl(root, (), self.settings)

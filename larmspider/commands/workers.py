@@ -1,9 +1,9 @@
 """scrapy workers -n N: a crawl by several processes on this machine, which share it through Redis.
 
-Exit status 0: all workers ended, or were stopped by a signal; 1: one failed, was stopped by a
-second signal or could not be kept running, or nothing is stored; 2: bad arguments, settings or
-LARM_DIR, nothing was begun; 75: Redis cannot be used now, or a worker that was to be started again
-was started too often: the same command may be started again.
+Exit status 0: all workers ended, or were stopped by a signal. 1: a worker failed, was stopped by a
+second signal or could not be kept running, or nothing is stored. 2: bad arguments, settings or
+LARM_DIR; nothing was begun. 75: Redis is unavailable, or a worker was restarted too often; run the
+same command again.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class Command(ScrapyCommand):
             supervisor = self._supervisor(
                 root, command, opts.n, stop, private.tend if is_private else str
             )
-            unchanging.close()  # for the workers
+            unchanging.close()  # lets the workers start
             names = [worker.name for worker in supervisor.workers]
             before = _counted(root, names)
             self._begun, began = True, time.time()

@@ -1,7 +1,7 @@
 """Controllers: gauges of a running crawl and actions on it, in this process or another one.
 
 A crawl writes its address and token to LARM_DIR/web.json, which only its user can read; `scrapy
-serve` passes requests on to it. Without that file, or a reply, pages show what is on disk.
+serve` passes requests on to it. Without that file, or a reply, pages show the data on disk.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ async def _ask(
 
 
 class LocalController:
-    """Controller of the crawl in this process. ``settings``: those that its pages use."""
+    """Controller of the crawl in this process. ``settings``: the settings of its pages."""
 
     def __init__(self, crawler: Crawler, settings: BaseSettings, began: float) -> None:
         self.crawler, self.settings, self.began = crawler, settings, began

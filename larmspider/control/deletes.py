@@ -1,12 +1,12 @@
-"""Pages that are gone or differ, and wait for the operator: their lists, shown and approved.
+"""Missing or changed pages that wait for the operator: their lists, shown and approved.
 
     waits = what_waits(frontier, now)       # lists {"wiki:80": [Row, ...], "scope": [...]} and more
     remember_shown(crawl.path, waits)
-    approve(parts, "wiki:80", waits, digest)        # ConfigError where the list has changed
+    approve(parts, "wiki:80", waits, digest)        # ConfigError if the list has changed
 
-An approval is a file in LARM_DIR, which the next run, or the one that is under way, takes up: it
-visits each page of the list once more, and takes out those that are still gone. A host without an
-answer is asked once more, and all of its pages are taken out if it still does not answer.
+An approval is a file in LARM_DIR. The run under way, or the next one, takes it up: it visits each
+page of the list once more, and removes the pages that are still gone. A host without an answer is
+asked once more, and all of its pages are removed if it still does not answer.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class DeadHost:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Everything that waits for the operator: ``lists`` of pages by host or SCOPE, ``dead`` hosts,
-    of which all pages are one list, and ``moves``, which need no approval."""
+    """Everything that waits for the operator: ``lists`` of pages by host or SCOPE; ``dead`` hosts,
+    whose pages are one list each; and ``moves``, which need no approval."""
 
     lists: dict[str, list[Row]]
     dead: Sequence[DeadHost] = ()
@@ -124,7 +124,7 @@ def _with_samples(frontier: _Frontier, dead: Sequence[DeadHost], number: int) ->
 
 
 def dead_hosts(frontier: _Frontier, now: float, after: float = DEAD_SECS) -> list[DeadHost]:
-    """Those with pages that have not answered for so long, the longest silent first."""
+    """Hosts with pages that have been silent for ``after`` seconds, the longest silent first."""
     found = [
         DeadHost(name, unpack_host(packed).silent_since, counts.stored)
         for name, (packed, counts) in frontier.hosts().items()
@@ -135,12 +135,12 @@ def dead_hosts(frontier: _Frontier, now: float, after: float = DEAD_SECS) -> lis
 
 
 def silent_hosts(frontier: _Frontier, now: float) -> list[DeadHost]:
-    """Those with pages that have not answered for UNDECIDED_SECS."""
+    """Hosts with pages that have been silent for UNDECIDED_SECS."""
     return dead_hosts(frontier, now, UNDECIDED_SECS)
 
 
 def moved_hosts(frontier: _Frontier, now: float) -> list[HostMove]:
-    """Hosts that have moved as a whole, the last one first; not those that are back since."""
+    """Hosts that have moved as a whole and are not back, the last one first."""
     found = {}
     for host, (_, counts) in frontier.hosts().items():
         move = move_of(frontier.note(note_of_move(host)))

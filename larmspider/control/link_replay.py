@@ -53,8 +53,8 @@ SLICE = 500
 
 @dataclass(slots=True)
 class Found:
-    """``queued`` links that were rejected before; ``reopened`` URLs that were refused for scope,
-    ``forwarded`` those whose hosts other workers have now; ``outside``: how many of the ``stored``
+    """``queued``: links that were rejected before. ``reopened``: URLs that were refused for scope.
+    ``forwarded``: URLs whose hosts other workers have now. ``outside``: how many of the ``stored``
     pages the filters would reject now."""
 
     queued: int = 0
@@ -64,7 +64,7 @@ class Found:
     stored: int = 0
 
     def __str__(self) -> str:
-        """In words, for the log and the control page.
+        """A sentence for the log and the control page.
 
         >>> str(Found(queued=1, outside=2, stored=3))
         '1 link that was rejected before is queued; 2 of 3 stored pages are outside now, ...'
@@ -89,7 +89,7 @@ class Found:
 
 
 class LinkReplay:
-    """For a crawl whose spider is open and whose scheduler is ours."""
+    """Works for a crawl with an open spider and larmspider's scheduler."""
 
     def __init__(self, crawler: Crawler) -> None:
         scheduler = scheduler_of(crawler)
@@ -217,7 +217,7 @@ class LinkReplay:
         return passing
 
     def _normalized(self, links: Iterable[Link]) -> list[Link]:
-        """Those that have a canonical form, by the rules of now."""
+        """The links that have a canonical form, by the present rules."""
         found = []
         for link in links:
             try:
@@ -240,7 +240,7 @@ class LinkReplay:
         return left
 
     async def _read_again(self, url: str, stored: StoredPage | None, readers: Readers) -> Page:
-        """The page from its page file; an empty one where that is not at hand."""
+        """The page from its page file; an empty one if the file is not here."""
         if stored is None:
             return Page(url)
         try:

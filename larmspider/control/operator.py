@@ -48,7 +48,7 @@ MAX_NAMED = 5
 
 
 async def add_seeds(crawler: Crawler, text: str) -> str:
-    """Queue URLs, separated by white space, that pass the filters, and return what was done. Raises
+    """Queue URLs, separated by white space, that pass the filters, and return the result. Raises
     ConfigError, and adds nothing, if one is not a URL."""
     if "@" in text.split("/", 1)[0]:
         raise ConfigError("seeds must be URLs here, not a file")
@@ -129,7 +129,7 @@ class OperatorExtension:
         self._stopping: asyncio.Task[None] | None = None
         self._removals = CurrentRemovals(options.crawl_root(crawler.settings))
         self._carried_out = frozenset[Rule]()  # rules of removed.txt
-        self._unasked = frozenset[Rule]()  # that have changed since
+        self._unasked = frozenset[Rule]()  # rules that have changed since
         self._removing: asyncio.Task[None] | None = None
         self._acts: dict[str, Callable[[Form], Awaitable[str]]] = {
             "pause": self._pause,
@@ -171,7 +171,7 @@ class OperatorExtension:
     def flush(self) -> None:
         if self._log is not None:
             self._log.flush()
-        with suppress(LarmspiderError):  # a line that is none: filter and command say so
+        with suppress(LarmspiderError):  # an invalid line: filter and command report it
             self._go_by_removed(frozenset(self._removals.get().rules))
 
     def _go_by_removed(self, rules: frozenset[Rule]) -> None:
@@ -199,7 +199,7 @@ class OperatorExtension:
             self._log = None
 
     async def act(self, name: str, form: Form, who: str = "") -> str:
-        """Carry out an action and return what was done. Raises ConfigError if nothing was."""
+        """Carry out an action and return its result. Raises ConfigError if it did nothing."""
         if name not in self._acts:
             raise ConfigError(f"unknown action {name!r}: expected one of {', '.join(self._acts)}")
         keep = _keep(form)
@@ -343,8 +343,8 @@ class OperatorExtension:
         return self._host(form), ""
 
     async def _share_host(self, name: str) -> str:
-        """Keep the host's overrides for a worker that gets the host later; returns what the result
-        has to add."""
+        """Keep the host's overrides for a worker that gets the host later. Returns an addition to
+        the result."""
         scheduler = self._scheduler
         if scheduler.worker is None:
             return ""

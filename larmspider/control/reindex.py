@@ -37,9 +37,9 @@ def reindex(
     *,
     restricted: Collection[str],
 ) -> int:
-    """The number of pages in the new index: those whose URL is ``wanted``. ``restricted``: patterns
-    of the hosts whose link texts are for their own pages. Raises ConfigError, CrawlDirError; then
-    the old index stands."""
+    """Build a new index from pages with a ``wanted`` URL. Returns the number of its pages.
+    ``restricted``: patterns of hosts whose link texts are for their own pages. Raises ConfigError,
+    CrawlDirError; the old index then stays."""
     with (
         Readers.from_settings(settings) as readers,
         closing(Languages.from_settings(settings)) as speaking,

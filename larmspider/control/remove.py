@@ -1,12 +1,12 @@
-"""Takes pages out of a crawl for good, because an operator wants it, whether it runs or not.
+"""Removes pages from a crawl for good, on an operator's order, whether it runs or not.
 
     found = find(crawl, Rule.of("http://wiki/hr/.*", crawl.forms))
-    take_out(found, stores, backend)             # beside a crawl: `scrapy remove` asks it to
+    take_out(found, stores, backend)             # in a running crawl, for `scrapy remove`
     take_out_now(crawl, rule, settings)          # no crawl runs
     queue_now(crawl, find_gone(crawl, rule), settings)    # pages that left by themselves
 
-Each page is taken out of the search and of the counts, and its URL is refused from then on. What
-the logs and page files have of it goes with the next `scrapy compact`.
+Each page leaves the search and the counts, and its URL is refused from then on. The next `scrapy
+compact` removes its data from the logs and page files.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def take_out_host(
     forms: Callable[[str], Forms],
     reason: str,
 ) -> Iterator[int]:
-    """Take out the stored pages of a host beside a crawl, AT_ONCE at a time; yields how many. Their
-    URLs become unknown: a link queues them again."""
+    """Remove the stored pages of a host beside a crawl, AT_ONCE at a time; yields the numbers.
+    Their URLs become unknown: a link queues them again."""
     backend, prefix = frontier.backend, host_prefix(host)[:4]
     leased = {entry.key for entry in backend.leases()}
     after = prefix
@@ -129,8 +129,8 @@ def take_out_host(
 
 
 def take_out_now(crawl: CrawlDir, rule: Rule, settings: BaseSettings) -> int:
-    """Write the rule down, and take out what it fits, in a crawl that does not run; how many pages
-    were stored. Raises CrawlDirError, ConfigError; then nothing has changed."""
+    """Write the rule down, and remove the pages that it fits, in a crawl that does not run. Returns
+    the number of stored pages. Raises CrawlDirError, ConfigError; then nothing has changed."""
     # here, 0.2 s: Scrapy imports the modules of all commands for each command
     from larmspider.control.offline import change
 
@@ -143,7 +143,7 @@ def take_out_now(crawl: CrawlDir, rule: Rule, settings: BaseSettings) -> int:
 
 
 def put_back_now(crawl: CrawlDir, rule: Rule, settings: BaseSettings) -> int:
-    """The reverse: what was taken out by the rule is queued again; how many URLs."""
+    """The reverse: queue the URLs that the rule removed. Returns the number of URLs."""
     from larmspider.control.offline import change
 
     refused = find_refused(crawl, rule)

@@ -84,8 +84,8 @@ def repair(
     *,
     make_due: Callable[[Mapping[bytes, str]], int] | None = None,
 ) -> Iterator[str]:
-    """Mend a directory, under its lock; what could not be mended, in words. ``make_due``: for the
-    directory of one of many workers, whose frontier is in Redis. Raises CrawlDirError, OSError."""
+    """Repair a directory, under its lock. Yields the remaining damages, in words. ``make_due``: for
+    a worker's directory, whose frontier is in Redis. Raises CrawlDirError, OSError."""
     path, is_worker = found.path, make_due is not None
     if found.manifest is not None:
         write_manifest(path, found.manifest)
@@ -257,8 +257,8 @@ _PIECE = 1 << 20
 
 
 def _pack_anew(file: Path, size: int = 0, fill: bytes = b"\t") -> None:
-    """A compressed file with the frames that can be read; tabs stand in place of the others, and of
-    what lacks to ``size`` bytes. Frames end where they ended."""
+    """Rewrite a compressed file with its readable frames; tabs replace the others, and the bytes
+    missing up to ``size``. Frames end where they ended."""
     plain = file.with_name(file.name.removesuffix(SUFFIX))
     draft = file.with_name(file.name + ".mended")
     done = 0

@@ -49,9 +49,9 @@ _SOON_SECS = 5.0
 
 
 def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> str:
-    """How many queued URLs the scope ``restrict`` would drop, estimated from those that can be
-    checked in ``seconds``. Raises ConfigError for a bad pattern, or one that takes too long for a
-    queued URL (urls/backtracking.py tries examples only)."""
+    """How many queued URLs the scope ``restrict`` would drop, estimated from the URLs that can be
+    checked in ``seconds``. Raises ConfigError for a bad pattern, or a pattern that takes too long
+    for a queued URL (urls/backtracking.py tries examples only)."""
     pattern, end = compiled(restrict), time.monotonic() + seconds
     seen = dropped = 0
     example = ""
@@ -121,7 +121,7 @@ class ScopeChange:
         self.crawler = crawler
         self._sweep: asyncio.Task[str] | None = None
         self.restrict = ""
-        """The operator's scope, "" where there is none."""
+        """The operator's scope, or ""."""
 
     @property
     def _scheduler(self) -> FrontierScheduler:
@@ -130,8 +130,8 @@ class ScopeChange:
         return scheduler
 
     def apply_order(self) -> None:
-        """At the start of a run: use the scope set in an earlier run, unless the command names
-        another scope than it did then."""
+        """At the start of a run: use the scope set in an earlier run, unless the command now names
+        another scope."""
         scheduler = scheduler_of(self.crawler)
         if scheduler is None:
             return
@@ -141,7 +141,8 @@ class ScopeChange:
             self._restrict(compiled(orders.restrict))
 
     def rejudge(self) -> None:
-        """At the start of a run: judge the links of links.log again, if others judged them."""
+        """At the start of a run: judge the links of links.log again, if other rules judged
+        them."""
         scheduler = scheduler_of(self.crawler)
         if scheduler is None or not scheduler.directory.rejudge:
             return
@@ -160,7 +161,7 @@ class ScopeChange:
         self._begin(self._replay(LinkReplay(self.crawler)))
 
     def _begin(self, work: Coroutine[Any, Any, str]) -> asyncio.Task[str]:
-        """Do ``work`` beside the crawl, which does not end before it is done."""
+        """Do ``work`` beside the crawl; the crawl does not end before it is done."""
         self._scheduler.searching = True
         self._sweep = asyncio.get_running_loop().create_task(work)
         self._sweep.add_done_callback(self._searched)
@@ -273,7 +274,7 @@ class ScopeChange:
         assert self.crawler.stats is not None
         taken = self.crawler.stats.get_value(stats.CHECKPOINTS, 0)
         if self._scheduler.checkpointing.locked():
-            taken += 1  # that one began earlier
+            taken += 1  # the running one began earlier
         while self.crawler.stats.get_value(stats.CHECKPOINTS, 0) <= taken:
             await asyncio.sleep(0.05)
 

@@ -7,7 +7,7 @@
             print(page.url, page.title, len(page.body), page.text[:80])
         links = pandas.DataFrame(crawl.links())
 
-A crawl may be writing there meanwhile: what it stores later is not seen, or seen.
+A crawl may be writing there meanwhile: pages that it stores later may or may not be seen.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CrawledPage:
 
     @property
     def text(self) -> str:
-        """As a crawl would read it today; "" where there is none."""
+        """The text as a crawl would read it today; "" if it has none."""
         return self.read().text
 
     def read(self) -> Page:
@@ -124,7 +124,7 @@ class Crawl:
             return self._page(stored, frontier)
 
     def links(self, host: str = "") -> Iterator[CrawledLink]:
-        """Every link of the stored pages, in scope or not; ``host``: only those on its pages."""
+        """Every link of the stored pages, in scope or not; ``host``: only links on its pages."""
         wanted = _matcher(host)
         for from_page, to_page, normalized, kind, anchor in self.directory.links():
             if wanted(from_page):

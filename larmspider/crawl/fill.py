@@ -1,4 +1,4 @@
-"""Sends to a receiver what a crawl has stored: all of it, or the pages that are dead letters.
+"""Sends a crawl's stored pages to a receiver: all of them, or the pages that are dead letters.
 
     with Fill(crawl, settings, SqlReceiver) as fill, stored_items(crawl, settings) as items:
         fill.send_all(items)                  # `scrapy outbox --fill SqlReceiver`
@@ -70,7 +70,7 @@ Item: TypeAlias = tuple[int, "Page | Removed", float]
 _STATE = "state.json"
 _LETTERS = "dead.log"
 _WAITING_BYTES = 2 * SEGMENT_BYTES
-"""At most so much of a fill waits on disk."""
+"""Most bytes of a fill that wait on disk."""
 _NOTE_SECS, _SAY_SECS, _LOOK_SECS = 1.0, 5.0, 0.1
 _MARK_BYTES = 4_096
 """A fill resumes only if these bytes of store.log, before its place there, are unchanged."""
@@ -155,7 +155,7 @@ class StoredItems:
         return found
 
     def all_from(self, start: int) -> Iterator[Item]:
-        """From an offset in store.log on."""
+        """The items from an offset in store.log on."""
         found: tuple[Page, float] | None = None
         with self._crawl.frontier() as frontier:
             for at, fields in self._records(start):
@@ -293,7 +293,7 @@ class Fill:
                 taken += fields[1] in found
             else:
                 kept += 1
-            if fields[1] not in found:  # also one that came after take_letters()
+            if fields[1] not in found:  # including letters that came after take_letters()
                 log.append(*fields)
         log.close()
         log.flush()  # raises what close() met
@@ -342,7 +342,7 @@ class Fill:
                 time.sleep(_LOOK_SECS)
 
     def _mark(self, at: int) -> str:
-        """A digest of what store.log has before ``at``."""
+        """A digest of the bytes of store.log before ``at``."""
         with open_stored(self._crawl.path / "store.log") as log:
             start = max(0, at - _MARK_BYTES)
             log.seek(start)
@@ -361,10 +361,10 @@ class Fill:
         replace_file(self._directory / _STATE, json.dumps(state).encode())
         self._sender.may_send(end)
 
-    # what is sent
+    # sending
 
     def _send(self, items: StoredItems, place: _Place, found: set[str] | None = None) -> None:
-        """``found``: the URLs of what was sent are added there."""
+        """Adds the URLs of sent pages to ``found``."""
         before = Cursor.read(self._directory, self.name) or Cursor()
         self._before = before
         self._sender = SenderProcess(self._receiver, self._settings, self._directory)
@@ -431,7 +431,7 @@ class Fill:
 
 
 def check_receiver(receiver: type[Receiver], settings: BaseSettings) -> None:
-    """Raise TemporaryError for a receiver that is away, ConfigError for one that refuses."""
+    """Raise TemporaryError if the receiver is away, ConfigError if it refuses."""
     receiver.from_settings(settings)
     kind, why = tried(receiver, settings)
     if kind == "away":

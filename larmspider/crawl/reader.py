@@ -75,7 +75,7 @@ class StoredPage:
     page_file: int
     offset: int
     exact: str = ""
-    """The URL by which frontier and index know the page: its exact form."""
+    """The URL's exact form, the key of the page in frontier and index."""
     shard: str = ""
     """The directory of the worker that stored the page, in a crawl of many workers."""
 
@@ -99,7 +99,7 @@ class LoggedFetch:
 
 
 class CrawlDir:
-    """A crawl's directory, read-only. Raises CrawlDirError where there is none."""
+    """A crawl's directory, read-only. Raises CrawlDirError if there is none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -187,7 +187,7 @@ class CrawlDir:
             yield reader
 
     def searcher(self) -> Searcher:
-        """The search index. Raises CrawlDirError where there is none, or one of another format."""
+        """The search index. Raises CrawlDirError without an index, or for another format."""
         return Searcher.open(self.index_dir, self.settings.get("LARM_FACETS", ()))
 
     def robots(self, url: str) -> bytes | None:
@@ -205,7 +205,7 @@ class CrawlDir:
             return self.forms(stand_in(frontier, merged) or exact).exact
 
     def page_of(self, fields: list[str]) -> StoredPage:
-        """A record of store.log. Raises CrawlDirError for one that is damaged."""
+        """A record of store.log. Raises CrawlDirError for a damaged record."""
         page = stored_page(fields)
         return replace(page, exact=self.forms(page.url).exact)
 
@@ -342,7 +342,7 @@ def fetch_of(fields: list[str]) -> LoggedFetch:
 
 
 def stored_page(fields: list[str]) -> StoredPage:
-    """A record of store.log. Raises CrawlDirError for one that is damaged."""
+    """A record of store.log. Raises CrawlDirError for a damaged record."""
     from_page, url, normalized, link_type, status, mime, size, title, page_file, offset = fields
     try:
         numbers = tuple(map(int, (link_type, status, size, page_file, offset)))
@@ -439,7 +439,7 @@ class WorkerDirectory(CrawlDir):
         for store, files in stores_in(self.manifest).items():
             position = positions.get(store.rpartition(".")[2])
             if name in files and position is not None:
-                # of page files: number of the file, its length, length of store.log
+                # position of page files: number of the file, its length, length of store.log
                 length = position.split()[-1] if position.split() else b"0"
                 return min(size, int(length)) if length.isdigit() else size
         return size
@@ -453,8 +453,8 @@ class WorkerDirectory(CrawlDir):
             yield replace(page, shard=str(self.path))
 
     def visit_time(self, exact: str) -> float:
-        """When this worker stored its version of a URL, or was last done with one that it did not
-        store; 0.0: it does not know it."""
+        """When this worker stored its version of a URL, or finished a URL without a page; 0.0: it
+        does not know the URL."""
         with self.frontier() as frontier:
             visit = None if frontier is None else last_visit(frontier, exact)
         return 0.0 if visit is None or visit.shard else visit.stored or visit.time
@@ -470,7 +470,7 @@ class WorkerDirectory(CrawlDir):
             return self._prefixes[1]
 
     def tail(self) -> set[str]:
-        """Exact forms of what is behind the last checkpoint; the search index may have it."""
+        """Exact forms of pages behind the last checkpoint; the search index may have them."""
         log = self.path / "store.log"
         size = stored_size(log, missing=0)
         end = self._end("store.log", size)

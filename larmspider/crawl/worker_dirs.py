@@ -1,7 +1,7 @@
-"""A crawl of many workers read as one of one process.
+"""Reads a crawl of many workers like a crawl of one process.
 
     crawl = open_crawl(Path("crawl"), elsewhere=[Path("/mnt/atlas/crawl/atlas-1")])
-    crawl.stored("http://wiki.example/")        # by whichever worker stored it
+    crawl.stored("http://wiki.example/")        # from any worker
     crawl.searcher().search("vpn")
 
 Its parts are the workers' directories below LARM_DIR and the ones listed besides (--shard,
@@ -130,7 +130,7 @@ class CrawlOfWorkers(CrawlDir):
         return self.workers
 
     def committed(self) -> dict[str, int]:
-        """By the path of each log from LARM_DIR."""
+        """The committed bytes by the path of each log from LARM_DIR."""
         return {
             str(Path(self._name_of(worker), name)): end
             for worker in self.workers
@@ -147,7 +147,7 @@ class CrawlOfWorkers(CrawlDir):
 
     @contextmanager
     def _ask(self) -> Iterator[RedisReader | None]:
-        """One connection for those who ask inside of each other."""
+        """One connection, which nested calls share."""
         if self._redis_settings is None:
             yield None
         elif hasattr(self._waiting, "reader"):
@@ -164,7 +164,7 @@ class CrawlOfWorkers(CrawlDir):
                     del self._waiting.reader
 
     def searcher(self) -> Searcher:
-        """All indexes as one; workers that have none yet are left out."""
+        """All indexes as one; workers without an index are left out."""
         indexed = [worker for worker in self.workers if has_index(worker.index_dir)]
         if not indexed:
             raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
@@ -236,7 +236,7 @@ class WorkersFrontierReader(FrontierReader):
         return UrlState.UNKNOWN if (at := self._waits_at(key)) is None else at.state(key)
 
     def _waits_at(self, key: bytes) -> FrontierReader | None:
-        """The worker at which a URL waits: of several the one that had its host last."""
+        """The worker that has a URL in its queue; if several have, the last owner of its host."""
         if self.visit(key) is not None:
             return None
         waits = [worker for worker in self._workers if worker.state(key) in _WAITING]
@@ -353,7 +353,7 @@ def _progress(counts: Counts) -> tuple[int, int]:
 def latest_wins(
     workers: Sequence[WorkerDirectory], numbered: Sequence[WorkerDirectory]
 ) -> Iterator[Deduplicator]:
-    """LatestWins over all ``workers``, for those that are ``numbered`` by their searchers."""
+    """LatestWins over all ``workers``, for the workers ``numbered`` by their searchers."""
     with ExitStack() as stack:
         readers = [stack.enter_context(worker.frontier()) for worker in workers]
         yield LatestWins(workers, readers, [workers.index(worker) for worker in numbered])

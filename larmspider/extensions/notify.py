@@ -66,7 +66,7 @@ class NotifyExtension:
         self._approved: dict[str, dict[bytes, float]] = {}
         self._read = -1.0
         self._taken_up: set[str] = set()  # hosts with approvals; with workers some come later
-        self._found: set[str] = set()  # in this run
+        self._found: set[str] = set()  # events of this run
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -92,7 +92,7 @@ class NotifyExtension:
         self._keep_rights(scheduler)
 
     def look(self) -> None:
-        """At a checkpoint."""
+        """Look for approvals and events, at a checkpoint."""
         scheduler = self._scheduler
         if scheduler is None or scheduler.closed:
             return
@@ -133,7 +133,7 @@ class NotifyExtension:
         return found is not None and pages > 0 and is_same_silence(found.record.silent_since, since)
 
     def _take_out(self, host: str, since: float) -> None:
-        """The host does not answer still: its pages leave, beside the crawl."""
+        """The host still does not answer: its pages leave, beside the crawl."""
         task = asyncio.get_running_loop().create_task(self._take_out_all(host, since))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
@@ -216,7 +216,7 @@ class NotifyExtension:
                     del told[name]
 
     async def _send(self, notice: Notice) -> None:
-        """The crawl goes on whatever becomes of it."""
+        """Send a notice; the crawl continues even if this fails."""
         try:
             async with asyncio.timeout(TIMEOUT_SECS):
                 await plugin.load("notify.send").send(self.target, notice)

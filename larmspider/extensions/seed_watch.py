@@ -1,4 +1,4 @@
-"""Says in words which seeds cannot be had, and ends a crawl none of whose seeds can be.
+"""Reports seeds that cannot be fetched, and ends a crawl if no seed can be fetched.
 
     Seed http://wiki.nosuch.example/: no such host: wiki.nosuch.example
     Seed http://wiki.example/Start: not found (HTTP 404)
@@ -41,10 +41,10 @@ SAY_SECS = 25.0
 MAX_SEEDS = 1_000
 """Seeds of a crawl that are looked at one by one; of further ones only their hosts are."""
 MAX_NAMED = 5
-"""Seeds that cannot be had and are named at the end of the crawl."""
+"""Failed seeds that are listed at the end of the crawl."""
 _TICK_SECS = 1.0
 _MOST_SECS = 2 * _TICK_SECS
-"""Between two looks, as far as they count: what is longer is a machine that slept, or is busy."""
+"""Most seconds between two looks that count: a longer gap is a machine that slept, or is busy."""
 
 
 def is_status(kind: str) -> bool:
@@ -152,7 +152,7 @@ class SeedWatchExtension:
         return bool(record.failures or record.parks) and record.last_failure >= self._began
 
     def _is_of_pages(self, scheduler: FrontierScheduler, host: Host, seeds: list[str]) -> bool:
-        """Whether an error status of some page says nothing of the seeds, which are stored."""
+        """Whether an error status of some page says nothing about the seeds, which are stored."""
         if self._anew or host.record.waits_for_login or not is_status(host.record.last_kind):
             return False
         entry, backend = scheduler.frontier.entry, scheduler.frontier.backend
@@ -210,7 +210,7 @@ class SeedWatchExtension:
                 yield host
 
     async def _end(self, worker: ClusterWorker | None) -> None:
-        """Not where another worker has stored a page, or Redis cannot be asked."""
+        """End the crawl, unless another worker has stored a page, or Redis does not answer."""
         if worker is not None and (stored := await asyncio.to_thread(worker.stored_in_all)) != 0:
             self._anew, self._closing = stored is None, None
             return

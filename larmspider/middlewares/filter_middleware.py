@@ -150,7 +150,7 @@ class FilterMiddleware:
         if _is_one_slice(page):
             links = _not_rejected(page.links)
             for one in self._row:
-                if not links:  # of most pages the first two filters reject all
+                if not links:  # the first two filters reject all links of most pages
                     return
                 links = one._filter_slice(links, page)
             return
@@ -270,7 +270,7 @@ def _is_one_slice(page: Page) -> bool:
 
 
 def _slices(links: list[Link]) -> Iterator[list[Link]]:
-    """At most SLICE links and SLICE_CHARS characters each, but at least one link."""
+    """Slices of at most SLICE links and SLICE_CHARS characters each, but at least one link."""
     start = chars = 0
     for at, link in enumerate(links):
         chars += len(link.url)

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 _METHOD = b"-method"
-"""In the markup of a page with links by another method: data-method, data-turbo-method."""
+"""Occurs in the markup of pages with links by another method: data-method, data-turbo-method."""
 
 
 class NofollowFilter(UrlFilter):
     """Rejects a link marked nofollow, and every link of a page marked so; both are still logged.
-    ``ignores`` says of a host whether its nofollow is ignored."""
+    ``ignores`` says whether the nofollow of a host is ignored."""
 
     name = "nofollow"
 

@@ -113,7 +113,7 @@ def _name(link: Link) -> str:
 
 
 class _Rings:
-    """Where redirects lead, for the last 10,000 of this run: enough to name a ring. A ring that was
+    """The targets of the last 10,000 redirects of this run: enough to name a ring. A ring that was
     begun in an earlier run is named if it has two members, and ends in any case."""
 
     SIZE, LONGEST = 10_000, 20

@@ -196,7 +196,7 @@ def _languages(crawl: CrawlDir) -> dict[str, dict[str, int]]:
 
 
 def _slowest(fetches: dict[str, dict[str, Fetches]]) -> list[SlowHost]:
-    """By the mean of all fetches with an HTTP status."""
+    """The slowest hosts, by the mean of all fetches with an HTTP status."""
     found = []
     for host, results in fetches.items():
         answers = [sums for word, sums in results.items() if word.isdecimal()]

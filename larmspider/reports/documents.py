@@ -70,7 +70,7 @@ def last_fetches(crawl: CrawlDir, needle: bytes) -> Iterator[list[str]]:
 
 
 def last_lines(path: Path, limit_bytes: int, end: int | None = None) -> Iterator[bytes]:
-    """Lines without their ends; one that is still being written is left out."""
+    """Lines without their ends; a line that is still being written is left out."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)

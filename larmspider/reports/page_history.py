@@ -84,7 +84,7 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
 
 
 def _plain(reason: str) -> str:
-    """The reason of deleted.log with what was seen, where its word does not say it.
+    """The reason in deleted.log, with the observation if its word does not say it.
 
     >>> _plain("gone"), _plain("disallowed 2 times over 1.0 days")
     ('gone (HTTP 410)', 'disallowed 2 times over 1.0 days (robots.txt)')

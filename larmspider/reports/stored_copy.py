@@ -1,4 +1,4 @@
-"""A stored page as a browser may have it: its bytes, never its scripts.
+"""A stored page for a browser: its bytes, never its scripts.
 
 The policy removes scripts, frames, forms and everything that would be loaded from elsewhere.
 ``sandbox`` makes the document an origin of its own, so that it reads nothing of ours. Other types
@@ -194,11 +194,11 @@ def is_shown(mime: str) -> bool:
 def stored_copy(
     crawl: CrawlDir, page: StoredPage, *, text: str = "", download: bool = False
 ) -> StoredCopy:
-    """``text``: what the crawl read in it, by which the charset is known that its header named.
+    """``text``: the page's extracted text; it tells the charset if only the header named it.
 
-    Raises CrawlDirError if the page file lacks it, or it is too large for one. HTML as HTML, texts
-    and XML as plain text, in UTF-8; all else, and everything with ``download``, as a file of no
-    type."""
+    Raises CrawlDirError if the page file lacks the body, or it is too large for a page file. HTML
+    stays HTML; texts and XML become plain text, in UTF-8. Everything else, and everything with
+    ``download``, is a file of no type."""
     if crawl.body_file(page) is not None:
         raise CrawlDirError(
             f"{page.url} has {size(page.size)}, too many to be shown here; '{program.NAME} page"

@@ -1,11 +1,11 @@
-"""Why a page is where it is among the hits of a query, or is none of them.
+"""Explains the place of a page among the hits of a query, or why it is no hit.
 
     request = SearchRequest("vpn login")
     found = why(request, "http://wiki.example/vpn", searcher, crawl, settings)
     found.verdict        # "hit 3 of 120"
     found.reasons        # ['the hit above has "vpn" in the title: 2.1 more', ...]
 
-`scrapy search --why URL` and the operators' page show it. It goes by what the searcher may see.
+`scrapy search --why URL` and the operators' page show it, for the pages that the searcher may see.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BY_RELEVANCE = (
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A page among the hits; ``position`` from 1 on, None for one that is none."""
+    """A page among the hits; ``position`` counts from 1, None for a page that is no hit."""
 
     url: str
     title: str
@@ -65,7 +65,7 @@ class Why:
     above: Placed | None = None
     first: Placed | None = None
     state: str = ""
-    """In the frontier, of a page that the index does not have."""
+    """The state in the frontier, for a page that is not in the index."""
     note: str = ""
 
 
@@ -75,7 +75,7 @@ def why(
     """Explains the place of ``url`` by relevance, with copies folded. If the request is for another
     list, `Why.note` says so.
 
-    Raises QueryError for a query that cannot mean anything, CrawlDirError without an index."""
+    Raises QueryError for a query without a meaning, CrawlDirError without an index."""
     asked = SearchRequest(request.query, 1, filters=request.filters, verbatim=request.verbatim)
     results = searcher.search(asked)
     asked = replace(asked, query=results.instead or request.query, snippets=False)

@@ -81,11 +81,11 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class IntranetSpider(Spider):
-    """Fetches what the filters let through and makes a Page of every response."""
+    """Fetches the URLs that pass the filters, and makes a Page of every response."""
 
     name = "intranet"
     asks_sources = True
-    """Sitemaps and feeds may name pages (LARM_SITEMAPS); other spiders get what they ask for."""
+    """Sitemaps and feeds may name pages (LARM_SITEMAPS); other spiders get only their requests."""
     wants_requisites = False
     readers: Readers
     languages: Languages
@@ -109,7 +109,7 @@ class IntranetSpider(Spider):
         if "threads" in kwargs:
             options.as_integer("threads", kwargs["threads"], minimum=1)
         seeds = read_seeds(crawler.settings.get("LARM_START") or "")
-        if not seeds and not options.many_workers(crawler.settings):  # those may come by Redis
+        if not seeds and not options.many_workers(crawler.settings):  # seeds may come by Redis
             raise ConfigError(
                 "No seed: give -a start=URL, several URLs in quotes, or -a start=@file"
             )

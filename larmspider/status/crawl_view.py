@@ -1,11 +1,11 @@
-"""All that the web pages show: a crawl's directory, and the crawl itself where one is reachable.
+"""The data of the web pages: a crawl's directory, and the running crawl if it can be reached.
 
     source.crawl               CrawlDir; raises CrawlDirError while there is no crawl
-    source.settings            those the crawl runs, or ran, with
+    source.settings            the settings of the crawl
     source.hosts()             a HostRow for each host, read at most every HOSTS_SECS
-    source.keep_logs_indexed() which pages link where: as of when
-    source.searcher()          the index; raises CrawlDirError where there is none
-    source.controller          gauges of the running crawl, and acts; None where none is reachable
+    source.keep_logs_indexed() the index of links: as of when
+    source.searcher()          the index; raises CrawlDirError without an index
+    source.controller          gauges and actions of the running crawl; None if it is unreachable
 
 Methods are called in threads (work.py), several at a time.
 """
@@ -110,7 +110,7 @@ class Source:
     @property
     def is_private(self) -> bool:
         """Whether the crawl had credentials or read files, so that its pages are not for everybody,
-        by all of its crawl.json; True also where that cannot be read, False without a crawl."""
+        by all of its crawl.json. True also if one cannot be read, False without a crawl."""
         settings, places = None, [self.path]
         with suppress(CrawlDirError):
             settings, places = self.settings, self.crawl.places
@@ -139,8 +139,8 @@ class Source:
         return politeness_from(self.settings)
 
     def hosts(self, *, wait: bool = False) -> Mapping[str, HostRow]:
-        """By name, as of the last checkpoint; empty for a crawl under another scheduler. ``wait``:
-        see RefreshingCache.get()."""
+        """The hosts by name, as of the last checkpoint; empty for a crawl under another scheduler.
+        ``wait``: see RefreshingCache.get()."""
         self._open()
         return self._hosts.get(wait=wait)
 
@@ -155,7 +155,7 @@ class Source:
         self._hosts.forget()
 
     def now(self) -> float:
-        """By the clock of the crawl's frontier."""
+        """The time by the clock of the crawl's frontier."""
         return options.clock(self.settings)()
 
     def _read_hosts(self) -> dict[str, HostRow]:
@@ -168,8 +168,7 @@ class Source:
         return self._indexing.keep(self.crawl)
 
     def searcher(self) -> Searcher:
-        """Raises CrawlDirError where there is no index, one of another version, or one that is
-        damaged."""
+        """Raises CrawlDirError if the index is missing, damaged, or of another version."""
         crawl = self.crawl
         seen = [_identity(part.index_dir) for part in crawl.parts]
         with self._lock:
@@ -190,8 +189,8 @@ class Source:
         return [source.name for source in self.all if source.name]
 
     def seen_by(self, access_of: Callable[[Source], Access]) -> Searcher:
-        """The pages of all crawls, of each those that ``access_of`` opens. Raises CrawlDirError
-        where none has an index."""
+        """The pages of all crawls that ``access_of`` each crawl opens. Raises CrawlDirError if no
+        crawl has an index."""
         if not self.others:
             return self.searcher().seen_by(access_of(self))
         found = []
@@ -243,7 +242,7 @@ class Source:
             source._indexing.stop()
 
     def exists(self) -> bool:
-        """Whether there is a crawl in the directory, even one that cannot be opened."""
+        """Whether the directory holds a crawl, even one that cannot be opened."""
         try:
             return self.crawl is not None
         except CrawlDirError:

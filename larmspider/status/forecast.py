@@ -87,9 +87,9 @@ class HostForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """``seconds`` until the end, None where that is unknown; ``reasons`` are sentences.
+    """``seconds`` until the end, None if unknown; ``reasons`` are sentences.
 
-    ``slowest``: the hosts that are done last, the last one first; ``never``: hosts with URLs that
+    ``slowest``: the hosts that finish last, the last one first; ``never``: hosts with URLs that
     this run will not fetch, ``left`` in all.
     """
 

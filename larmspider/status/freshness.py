@@ -1,7 +1,7 @@
-"""How fresh a crawl is, by what visits again have taught: without a request, from the frontier.
+"""Estimates how fresh a crawl is, from its visits again: without a request, from the frontier.
 
 found = freshness(frontier, now)
-found.current                   # 0.93: of its pages, this share is thought to be as stored
+found.current                   # 0.93: this share of its pages is thought to be unchanged
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """``pages``, ``bytes`` and ``failures`` of all runs together; of a long log, up to what a crash
-    between two samples hides. ``late_pages`` and ``late_found``: pages and new URLs a second over
+    """``pages``, ``bytes`` and ``failures`` of all runs together. In a long log, a crash between
+    two samples may hide some. ``late_pages`` and ``late_found``: pages and new URLs a second over
     the last LATE_SECS of the log."""
 
     points: list[Point] = field(default_factory=list)
@@ -176,7 +176,7 @@ def together(found: Sequence[History], points: int = POINTS) -> History:
 
 
 def _start_of(points: Sequence[Point], earliest: float) -> Point:
-    """The start of the first point's interval, taken to be as long as the second's."""
+    """The start of the first point's interval, which is assumed to be as long as the second's."""
     length = points[1].time - points[0].time if len(points) > 1 else 1.0
     return replace(points[0], time=max(earliest, points[0].time - length))
 

@@ -41,9 +41,9 @@ class Status:
     """``urls`` of the whole crawl by state; ``delayed``: queued URLs that failed before. ``pages``
     and ``bytes`` a second over the last RATE_SECS.
 
-    ``hosts`` counts hosts by state as of the last checkpoint, and as UNCOMMITTED those that came
-    since; ``totals`` of all runs; ``disk`` and ``disk_free`` in bytes; ``memory`` of the crawl,
-    None where it does not run.
+    ``hosts`` counts hosts by state as of the last checkpoint, and newer hosts as UNCOMMITTED;
+    ``totals`` of all runs; ``disk`` and ``disk_free`` in bytes; ``memory`` of the crawl, None if it
+    does not run.
     """
 
     time: float
@@ -63,7 +63,7 @@ class Status:
     memory: int | None
     freshness: Freshness
     outbox: Mapping[str, Standing]
-    """By receiver."""
+    """The state of the outbox, by receiver."""
     shortfalls: Sequence[str] = ()
     """Why little of seeds' hosts is stored, a sentence a host; of a crawl that does not run."""
 

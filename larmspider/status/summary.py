@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown"
 """The reason of a crawl that was ended before it could close, as by a second Ctrl-C."""
 NO_SEED = "no-seed"
-"""The reason of a crawl that ended because none of its seeds could be had."""
+"""The reason of a crawl that ended because no seed could be fetched."""
 _REJECTED = re.compile(stats.FILTER_REJECTED.format(filter="([^/]+)"))
 _RUN = re.compile(stats.RUN.format(state="([a-z]+)"))
 _VISITS = re.compile(stats.REFRESH.format(seen="([^/]+)"))
@@ -42,10 +42,10 @@ _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Totals of one run. ``pages`` and ``failed`` are URLs by how they ended, as the frontier has
-    it: one that ends in a server error has failed, although its last answer is in the page files.
-    Under another scheduler they are what the stores and the spider counted. ``rejected`` counts
-    links by filter (one URL may be linked often); links to pages already known are in ``known``.
+    """Totals of one run. ``pages`` and ``failed`` are URLs by their end in the frontier: a URL that
+    ends in a server error has failed, although its last answer is in the page files. Under another
+    scheduler they are the counts of the stores and the spider. ``rejected`` counts links by filter
+    (one URL may be linked often); links to pages already known are in ``known``.
     """
 
     directory: Path
@@ -74,7 +74,7 @@ class Summary:
     beyond_max_pages: int = 0
     """URLs left because LARM_MAX_PAGES is reached."""
     beyond_host_budget: int = 0
-    """URLs left of hosts whose budget is used up, of which there are ``hosts_spent``."""
+    """URLs left on hosts whose budget is used up; ``hosts_spent`` counts these hosts."""
     hosts_spent: int = 0
     held: int = 0
     """URLs left that are held as traps."""
@@ -103,7 +103,7 @@ class Summary:
     """When something is ``due`` next, what ``waits``, and the first pages that ``left`` and
     ``came``."""
     visits: dict[str, int] = field(default_factory=dict)
-    """Visits again, by what they saw; ``requests`` that they took, and pages ``not_asked``."""
+    """Visits again, by observation; the ``requests`` for them, and pages ``not_asked``."""
     spent: dict[str, int] = field(default_factory=dict)
     """All requests of a refresh, by purpose."""
 
@@ -113,7 +113,7 @@ class Summary:
         counters = crawler.stats.get_stats()
         rejected = _matching(counters, _REJECTED)
         known = rejected.pop("visited", 0)
-        rejected.pop("robots", None)  # those are URLs: they are in ``urls``
+        rejected.pop("robots", None)  # these are URLs, and counted in ``urls``
         urls, run = _matching(counters, _FRONTIER), _matching(counters, _RUN)
         files = {name for own in files_of_stores(crawler.settings).values() for name in own}
         get: Callable[..., Any] = counters.get
@@ -180,9 +180,9 @@ class Summary:
 
     @property
     def exit_status(self) -> int:
-        """0: it ended, or was stopped as asked; 1: it broke off, did not close, or has nothing;
-        75 (EX_TEMPFAIL): other workers have taken over, or it was stopped while Redis was away; it
-        is to be started again."""
+        """0: ended, or stopped on request; 1: broke off, did not close, or has nothing; 75
+        (EX_TEMPFAIL): other workers have taken over, or it was stopped while Redis was away; run it
+        again."""
         if self.fenced or self.redis_gave_up:
             return 75
         if self.broken or self.reason in (UNKNOWN, NO_SEED):
@@ -223,8 +223,8 @@ class Summary:
         return f"nothing to search: {', '.join(parts)}{why}"
 
     def lines(self) -> Iterator[str]:
-        """The last lines of a crawl: about this run, then all of it. One of many workers counts
-        what it has stored itself, then the hosts that it has at the end."""
+        """The last lines of a crawl: about this run, then all of it. One of many workers counts its
+        own stored pages, then the hosts that it has at the end."""
         reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
         yield f"{'ended':<11} {'broken' if self.broken else self.reason}{reached}"
         if self.refresh:
@@ -282,7 +282,7 @@ class Summary:
         yield from self._left(self.urls.get("queued", 0))
 
     def _known(self) -> Iterator[str]:
-        """All known URLs by what became of them; the numbers add up."""
+        """All known URLs by outcome; the numbers add up."""
         ended = {
             state: self.urls.get(state, 0) for state in ("stored", "failed", "merged", "refused")
         }
@@ -312,7 +312,7 @@ class Summary:
             yield "queued"
 
     def _refreshed(self) -> Iterator[str]:
-        """The lines of a refresh: observations, removed and new pages, what waits, what is next."""
+        """The lines of a refresh: observations, removed and new pages, pending and next ones."""
         due = self.next_refresh.get("due", "")
         seen = {word: number for word, number in self.visits.items() if word != "not_asked"}
         if due and not self.pages and not any(seen.values()):
@@ -328,7 +328,7 @@ class Summary:
             yield f"{'next':<11} {due}"
 
     def _left(self, queued: int) -> Iterator[str]:
-        """URLs that are still queued, by what they need."""
+        """URLs that are still queued, by the step that they need."""
         if self.beyond_max_pages:
             yield (
                 f"{'left':<11} {counted(self.beyond_max_pages, 'URL')} beyond LARM_MAX_PAGES;"
@@ -359,7 +359,7 @@ _MENDS = (f"{program.NAME} verify", f"{program.NAME} reindex", f"{program.NAME} 
 
 
 def _after_a_break(why: str) -> str:
-    """The advice for an error that has none of its own."""
+    """The advice for an error without its own advice."""
     if any(command in why for command in _MENDS):
         return ""
     again = "run the same command to continue from its last checkpoint"
@@ -371,8 +371,8 @@ def _after_a_break(why: str) -> str:
 
 
 def visited(visits: Mapping[str, int], new: int, spent: Mapping[str, int]) -> list[str]:
-    """Lines about a refresh: observations with ``new`` pages, requests for known pages and known
-    pages that were not visited, and all requests by what they were ``spent`` on."""
+    """Lines about a refresh: observations with ``new`` pages, requests for known pages, known
+    pages that were not visited, and all requests by purpose (``spent``)."""
     seen = {**visits}
     requests, not_asked = seen.pop("requests", 0), seen.pop("not_asked", 0)
     removed = seen.pop("removed", 0)
@@ -403,7 +403,7 @@ _GONE = ("http-404", "http-410")
 
 
 def _failures(failed: dict[str, int]) -> str:
-    """By kind: ``12 not found, http-500 3``."""
+    """Failures by kind: ``12 not found, http-500 3``."""
     gone = sum(failed.get(kind, 0) for kind in _GONE)
     others = {kind: number for kind, number in failed.items() if kind not in _GONE}
     parts = [f"{gone:,} not found"] * bool(gone) + [_listed(others)] * bool(others)
@@ -419,7 +419,7 @@ def _listed(counts: dict[str, int], prefix: str = "") -> str:
 
 
 def _rules(counters: Mapping[str, Any]) -> tuple[str, ...]:
-    """``path-case proven on 2 hosts, off on 1``, for each rule that was met."""
+    """``path-case proven on 2 hosts, off on 1``, for each rule with URLs to compare."""
     by_rule: dict[str, dict[str, int]] = {}
     for key, number in counters.items():
         if found := _ALIASES.fullmatch(key):

@@ -101,7 +101,7 @@ class TotalsExtension:
 
     def __init__(self, crawler: Crawler, directory: Path) -> None:
         self.crawler, self.directory = crawler, directory
-        self.before = Totals()  # of the runs before this one
+        self.before = Totals()  # of earlier runs
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

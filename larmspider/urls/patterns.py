@@ -166,8 +166,8 @@ def refusal(pattern: str) -> str | None:
 class Re2Set:
     """Patterns that RE2 takes, matched in one pass. Raises TooLarge.
 
-    A set that is too large for its memory is split. A set that RE2 compiled but cannot run is
-    split, too: it would never match, silently.
+    A set that is too large for its memory is split. A set that RE2 compiled but cannot run is also
+    split: it would never match, silently.
     """
 
     def __init__(self, patterns: Sequence[str], mode: Mode) -> None:

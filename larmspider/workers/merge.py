@@ -1,4 +1,4 @@
-"""One directory of many workers' directories: logs, page files and search index.
+"""Makes one directory from many workers' directories: logs, page files and search index.
 
     merge(open_crawl(Path("crawl")), Path("whole"))     # Merged(pages=2_391, links=318_204, ...)
 
@@ -227,7 +227,7 @@ class _Merge:
         )
 
     def _links_of(self, at: int, worker: WorkerDirectory) -> Iterator[list[list[str]]]:
-        """The links of each page of which this worker has the copy that counts."""
+        """The links of each page whose counting copy is this worker's."""
         for page, links in groupby(worker.logs.links(), key=itemgetter(0)):
             if self._dedup.counts(at, self._crawl.forms(page).exact, 0.0):
                 yield list(links)
@@ -257,7 +257,7 @@ class _Merge:
             for at, directory in indexed:
                 _, documents = stored_documents(directory)
                 for number, (key, page) in enumerate(documents, 1):
-                    # a worker that was killed may have indexed what it has not committed
+                    # a killed worker may have indexed uncommitted pages
                     if page is not None and _page_of(key) in self._counted[at]:
                         writer.add_indexed(page)
                     if number % _AT_ONCE == 0:

@@ -193,8 +193,8 @@ class LogIndex:
             return self._database.execute(query, values).fetchall()
 
     def state(self) -> dict[str, Any]:
-        """``positions`` by log, ``pages``, ``links``, ``pairs``, ``fetches``, ``time`` as of
-        which, ``seconds`` that the last update took; {} while the index has nothing yet."""
+        """``positions`` by log, ``pages``, ``links``, ``pairs``, ``fetches``, the ``time`` of this
+        state, ``seconds`` of the last update; {} while the index is empty."""
         with self._errors():
             return read_state(self._database)
 

@@ -99,12 +99,12 @@ class Update:
         self._done = self._all = 0
 
     def run(self) -> dict[str, Any]:
-        """Read what is new; the state of the index afterwards."""
+        """Read new lines. Returns the state of the index afterwards."""
         folder = self.directory / FOLDER
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with lock(folder / "writer.lock"):
-                for old in ("data.mdb", "lock.mdb"):  # of format 2
+                for old in ("data.mdb", "lock.mdb"):  # files of format 2
                     (folder / old).unlink(missing_ok=True)
                 with closing(connect(folder, readonly=False)) as self._database:
                     self._update()
@@ -241,8 +241,8 @@ class Update:
                 line, first = file.readline(), False
 
     def _counted_as(self, url: bytes, normalized: bytes, offset: int) -> bytes:
-        """The target for which the line of a link has counted: where the URL has been merged since
-        then, not the one that stands for it now."""
+        """The target that the line of a link was counted for: the URL itself, if it has been merged
+        since, and not the URL that stands for it now."""
         exact = normalized if url == normalized else self._exact.of(url, normalized)
         if exact in self._exact.merged:
             query = "SELECT offsets FROM targets WHERE key = ?"
@@ -258,7 +258,7 @@ class Update:
 
 
 def _what_stands(path: Path, at: int) -> str:
-    """Digest of a stretch as long as a frame and its header."""
+    """The digest of a stretch as long as a frame and its header."""
     with suppress(FileNotFoundError), path.open("rb") as file:
         file.seek(at)
         return blake2b(file.read(2 * FRAME_BYTES), digest_size=16).hexdigest()
@@ -274,7 +274,7 @@ class ExactForms(dict[bytes, bytes]):
         self.merged: Mapping[bytes, bytes] = {}
 
     def of(self, url: bytes, normalized: bytes) -> bytes:
-        """The exact form of a URL in a log, given both its columns; b"" where it has none."""
+        """The exact form of a URL in a log, given both its columns; b"" if it has none."""
         return self[url] if normalized and self._exact else normalized
 
     def __missing__(self, url: bytes) -> bytes:
@@ -316,8 +316,8 @@ class Batch:
         self.lines = 0
 
     def add(self, line: bytes, offset: int) -> bool:
-        """Take a line without its end; one that is damaged is passed over. False: the batch is
-        full, and has not taken it."""
+        """Take a line without its end; a damaged line is passed over. False: the batch is full, and
+        has not taken it."""
         raise NotImplementedError
 
     def write(self, database: sqlite3.Connection) -> dict[str, int]:
@@ -337,7 +337,7 @@ class LinkBatch(Batch):
     def __init__(self, worker: int, exact: ExactForms, earlier: EarlierOf) -> None:
         super().__init__(worker, exact, earlier)
         self.targets: dict[bytes, list[int]] = {}
-        """By exact form: pages, then the offsets of the first links."""
+        """By exact form: number of pages, then the offsets of the first links."""
         self.sources: dict[bytes, int] = {}
         self.host_links: dict[tuple[str, str], int] = defaultdict(int)
         self.pairs = 0
@@ -351,9 +351,10 @@ class LinkBatch(Batch):
         self.restarts: dict[bytes, str] = {}
         """Pages whose links restart, and when."""
         self.moved: dict[bytes, dict[int, int]] = defaultdict(dict)
-        """By target, where lines were, and where the same page has the link now; -1: nowhere."""
+        """By target: earlier places of lines, and the place of the same page's link now; -1: it is
+        gone."""
         self.dropped = 0
-        """Lines that count no more."""
+        """Lines that no longer count."""
         self._old: dict[bytes, int] = {}
         self._passed = False
 

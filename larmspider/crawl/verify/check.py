@@ -189,7 +189,7 @@ def _is_worker(path: Path) -> bool:
 
 
 def _elsewhere(path: Path, frontier: FrontierReader) -> Iterator[str]:
-    """Workers that have stored pages and whose directories are not beside this one."""
+    """Workers with stored pages whose directories are not beside this one."""
     pages = Counter(visit.shard for _, visit in frontier.visits() if visit.shard)
     for worker, number in sorted(pages.items()):
         if not present(path.parent / worker / "store.log").exists():
@@ -307,7 +307,7 @@ def _is_of_another(
     found: Findings, frontier: FrontierReader, manifest: Mapping[str, object]
 ) -> bool:
     """Whether the frontier is another crawl's, and not crawl.json: they name two crawls, and the
-    frontier lacks pages of store.log, or is not the one that the last run left."""
+    frontier lacks pages of store.log, or is not the last run's."""
     copy, _ = unpacked(frontier.note(NOTE) or b"", found.path)
     path = found.path
     if copy is None or copy.get("began") == manifest.get("began"):
@@ -347,7 +347,7 @@ def _missing(
     with Readers.from_settings(settings) as readers, closing(Languages(())) as speaking:
         only = languages_in(settings, "LARM_INDEX_LANGUAGES")
         if only:
-            return []  # to tell a language takes all pages of a host
+            return []  # telling a language takes all pages of a host
         _, documents = reextracted(
             path, forms, readers, speaking, only, lambda url: _key(forms, url) in keys
         )
@@ -388,7 +388,7 @@ def quick_check(path: Path, positions: Mapping[str, bytes]) -> Iterator[str]:
         end = int((positions[store].split() or [b"0"])[-1])
         file = path / name
         if not end or stored_size(file, missing=0) < end:
-            continue  # whose store says so
+            continue  # the store reports it
         start = _line_after(file, end - QUICK_BYTES)
         result = scan(file, end, FORMS[name], lambda *_: None, start)
         for at, _ in result.bad[:1]:

@@ -100,7 +100,7 @@ class Findings:
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that touch as one.
+    """Spans in order; touching spans are joined.
 
     >>> joined([(5, 9), (0, 3), (3, 4)])
     [(0, 4), (5, 9)]

@@ -90,7 +90,7 @@ def _walk(path: Path) -> str:
         return said
     overlay = WriteOverlay(files)
     backend = LmdbBackend(path, overlay=overlay)
-    is_copy = overlay.meta(b"redis") is not None  # of what Redis has: its counters are not whole
+    is_copy = overlay.meta(b"redis") is not None  # a copy of Redis's data has partial counters
     if not is_copy:
         backend.recover()
     waiting = 0
@@ -144,7 +144,7 @@ def check_seal(path: Path) -> str:
 
 
 def open_reader(path: Path) -> FrontierReader | None:
-    """None where there is none."""
+    """A reader; None without a frontier."""
     try:
         return FrontierReader(path)
     except (FormatError, OtherFormatError, OSError):

@@ -67,7 +67,7 @@ def check_index(
 
 
 def _check_files(found: Findings, directory: Path, say: Say) -> None:
-    """By the seal of the last writer, and by the checksums of Tantivy."""
+    """Check files by the seal of the last writer, and by Tantivy's checksums."""
     names = {path.name for path in directory.iterdir() if _OF_TANTIVY.fullmatch(path.name)}
     try:
         sealed = read_seal(directory)

@@ -173,8 +173,8 @@ def _line_start(file: object, at: int) -> int:
 def fields_around(
     path: Path, span: tuple[int, int], end: int, field: int
 ) -> tuple[str | None, str | None]:
-    """A field of the last whole line before a span and of the first one behind it; None where there
-    is none."""
+    """A field of the last whole line before a span and of the first whole line behind it; None
+    without such a line."""
     before = after = None
     if present(path).exists():
         with open_stored(path, skip=True) as file:
@@ -197,7 +197,7 @@ def _field(line: bytes, field: int) -> str | None:
 
 
 def check_log(found: Findings, path: Path, end: int, say: Say) -> Scan:
-    """Name what is wrong with one log. Raises OSError."""
+    """Report the faults of one log. Raises OSError."""
     form = form_of(path.name)
     assert form is not None
     there = present(path)

@@ -182,7 +182,7 @@ def _whole(path: Path, size: int) -> int:
 
 
 def check_outbox(found: Findings, committed: Position | None, say: Say) -> None:
-    """Cursors, and what waits for receivers."""
+    """Check cursors, and entries that wait for receivers."""
     directory = found.path / FOLDER
     if not directory.exists():
         return

@@ -1,8 +1,8 @@
-"""Workers of a crawl that has no directory for them, by what Redis has; two directories of one.
+"""Workers without a directory, according to Redis; two directories of one worker.
 
-Redis knows which worker committed last in each partition, and that worker's frontier knows who
-has stored the partition's pages. Where the directory of one of them is gone, so are its pages, and
-a refresh does not fetch them again.
+Redis knows which worker committed last in each partition, and that worker's frontier knows which
+workers stored the partition's pages. If one of their directories is gone, so are its pages, and a
+refresh does not fetch them again.
 """
 
 from __future__ import annotations
