@@ -9,7 +9,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,13 @@ def page(path: str, text: str = "", status: int = 200, to: str = "", robots: str
 class World:
     """A start page and others, p0 to p7, which all stay as they are but for those of ``site``."""
 
-    def __init__(self, pages: int = 8, robots: bool = False) -> None:
+    def __init__(
+        self, pages: int = 8, robots: bool = False, site: Mapping[str, Answer] | None = None
+    ) -> None:
         self.disk, self.clock, self.robots = Disk(), Clock(1.8e9), robots
-        self.site: dict[str, Answer | Callable[[str], Answer]] = {}
+        self.site: dict[str, Answer | Callable[[str], Answer]] = dict(site or {})
+        self.made_up: Page | None = None
+        """The answer to made-up URLs; None: 404."""
         self.links: dict[str, int] = {}
         self.stored: list[Any] = []
         self.asked: list[str] = []
@@ -115,7 +119,7 @@ class World:
             frontier.robots_loaded(lease, b"", 0.0)
             return
         if lease.own is not None:
-            frontier.own_ended(lease, "404")
+            frontier.own_ended(lease, "200" if self.made_up else "404", page=self.made_up)
             return
         found = self.site.get(path) or page(path)
         answer = found(path) if callable(found) else found
@@ -542,3 +546,21 @@ def test_a_page_that_leaves_by_approval_names_it_as_the_reason(later: int, reaso
     world.clock.now += DAY
     world.work(frontier)
     assert [one.reason for one in world.stored if isinstance(one, Removed)] == [reason]
+
+
+@pytest.mark.parametrize("body", ["", "<p>Nothing was said in this month, nor in another one."])
+def test_a_body_that_is_lost_is_stored_again_if_the_page_is_as_it_was(body: str) -> None:
+    """Though it is empty, or as the error page is; until then it is awaited."""
+    lost = replace(page("p1", body or "<p>"), body=body.encode())
+    world = World(site={"p1": lost})
+    world.made_up = lost
+    frontier = world.begin()
+    assert frontier.refresh is not None
+    frontier.refresh.doubt(["http://h/p1"])
+    frontier.checkpoint({})
+    world.bodies.clear()
+    for day, answer in ((1, page("p1", status=503)), (2, page("p1", status=404)), (3, lost)):
+        world.site["p1"] = answer
+        items = [one for one in world.run(day) if one.url == "http://h/p1"]
+        assert [type(one) for one in items] == [Page if answer is lost else Kept]
+    assert world.begin().refresh.known(HOST).doubtful == set()  # type: ignore[union-attr]
