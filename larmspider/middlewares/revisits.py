@@ -39,7 +39,7 @@ from larmspider.extraction.fingerprint import (
 )
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.frontier.delete_gate import WAIT
+from larmspider.frontier.delete_gate import ONCE_MORE, Wait
 from larmspider.frontier.deletes import DAY, Observation, observation_of
 from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import LOOK_AGAIN_SECS
@@ -373,8 +373,11 @@ class _Judge:
         if was_page and self._leads_to_login(page):
             return Observation.LOGIN, visit
         if was_page and not self._is_known(page):
-            found = self.refresh.gate.looks_like(self.entry.host, page, visit)
-            if found is WAIT:
+            gate, stored = self.refresh.gate, self.stored
+            found = gate.looks_like(self.entry.host, page, visit, stored=stored, first=first)
+            if found is ONCE_MORE:
+                self.refresh.looks[self.entry.key] = page
+            if isinstance(found, Wait):
                 return None, visit
             if isinstance(found, Observation):
                 return found, visit
