@@ -16,6 +16,7 @@ from contextlib import suppress
 from itertools import islice
 from urllib.parse import urlsplit
 
+from larmspider import program
 from larmspider.extraction.fingerprint import asks_password
 from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.ways_on import (
@@ -240,7 +241,8 @@ class Evidence(Note):
         if refused >= LEAST_REFUSED and not self.followed:
             yield (
                 f"{name} has {counted(refused, 'link')} to itself, such as {self.refused_at}, and"
-                f" no one passes the filters ({', '.join(sorted(self.refused))}); scrapy explain"
+                f" no one passes the filters ({', '.join(sorted(self.refused))});"
+                f" {program.NAME} explain"
                 " URL says why"
             )
         if self.untaken and self.untaken >= most:

@@ -4,7 +4,8 @@
 
 The frontier has such URLs fetched to find out whether they are one page
 (learned/spellings/trials.py). A spider middleware behind FollowMiddleware: the links of a copy are
-followed as those of any page."""
+followed like any page's.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ logger = logging.getLogger(__name__)
 
 
 class CopiesMiddleware(WithScheduler):
-    """Takes the fingerprint of each page, and drops those that are copies. Shows the pages to
-    whoever learns which URLs are traps (learned/traps/trap_watch.py) and which hosts need
-    JavaScript (learned/script_watch.py)."""
+    """Takes the fingerprint of each page, and drops copies. Shows the pages to the Parts that learn
+    which URLs are traps (learned/traps/trap_watch.py) and which hosts need JavaScript
+    (learned/script_watch.py)."""
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]

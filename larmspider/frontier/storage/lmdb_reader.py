@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import lmdb
+import msgspec
 
 from larmspider.errors import CrawlDirError
 from larmspider.frontier.storage import records
@@ -28,6 +29,21 @@ SLICE = 500
 """Records that one transaction reads; 0.2 ms."""
 
 
+class _Doubts(msgspec.Struct, array_like=True):
+    """The one field of learned/revisits/host.py: KnowledgeNote that stores ask for, in its
+    place."""
+
+    run: msgspec.Raw
+    changes: msgspec.Raw
+    exposure: msgspec.Raw
+    checks: msgspec.Raw
+    gone: msgspec.Raw
+    pace: msgspec.Raw
+    volatile: msgspec.Raw
+    validators: msgspec.Raw
+    doubtful: frozenset[bytes] = frozenset()
+
+
 class FrontierReader(AbstractContextManager["FrontierReader"]):
     """Read-only view. CrawlDirError: no frontier there, or another format."""
 
@@ -36,6 +52,11 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
             raise CrawlDirError(f"there is no frontier in {path}")
         self._files: LmdbFiles = open_shared(path)
         self._closed = False
+
+    def is_doubtful(self, key: bytes, url: str) -> bool:
+        """Whether the stores may have lost the page: it is stored again by its next visit."""
+        note = self.note(f"refresh {records.host_of(url)}")
+        return note is not None and key in msgspec.msgpack.decode(note, type=_Doubts).doubtful
 
     def state(self, key: bytes) -> UrlState:
         with self._files.read() as txn:
