@@ -114,7 +114,7 @@ class LarmCommand(ScrapyCommand):
             sys.stderr.close()  # `| head` has what it wanted
         except OSError as error:
             self.exitcode = 1
-            print(f"scrapy: {error}", file=sys.stderr)
+            print(f"{program.NAME}: {error}", file=sys.stderr)
 
     words_may_begin_with_a_dash = False
     """Whether ``-word`` is no option, as in a query."""

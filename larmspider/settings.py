@@ -666,7 +666,8 @@ LARM_MONITOR_SECS = 5.0
 
 # Where the log goes to a terminal: rates, totals, slowest and parked hosts and the forecast below
 # it, in place of the monitor's lines. `NO_COLOR` is obeyed; a narrow window gets one line; with
-# `TERM=dumb`, on a pipe or in a file the log is all there is.
+# `TERM=dumb`, on a pipe or in a file the log is all there is. `line`: one line, as `larmspider
+# crawl` has it, whose log goes to `crawl.log` in LARM_DIR unless `-v` or LOG_LEVEL is given.
 LARM_PROGRESS = True
 
 # Serve the crawl's web pages while it runs (docs/operations.md#the-web-pages).

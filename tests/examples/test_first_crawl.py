@@ -57,7 +57,7 @@ def test_what_was_crawled_is_found(
     options = ("--start", server.url(), "--dir", str(tmp_path / "crawl"))
     done = first_crawl(tmp_path, *options, "-s", "DOWNLOAD_DELAY=0")
     assert done.returncode == 0, done.stderr
-    assert f"$ scrapy search -s LARM_DIR={tmp_path / 'crawl'} -- 'Our wiki'\n" in done.stdout
+    assert f"$ larmspider search -s LARM_DIR={tmp_path / 'crawl'} -- 'Our wiki'\n" in done.stdout
     assert "1 page found" in done.stdout
 
 
