@@ -1,7 +1,9 @@
 """The errors that larmspider raises on purpose, each one line that a user can act on; and messages
 for the panic of a library."""
 
-MEND = "scrapy verify --repair mends it"
+from larmspider import program
+
+MEND = f"{program.NAME} verify --repair mends it"
 """The advice for a file that is damaged, or that lacks committed bytes."""
 
 

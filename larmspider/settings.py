@@ -27,6 +27,10 @@ LARM_START = ""
 # case. Empty: the hosts and ports of the seeds, http and https alike. Spider argument `restrict`.
 LARM_RESTRICT = ""
 
+# Exceptions from the scope: regular expressions. A URL that matches one as a whole, in any case, is
+# not fetched. On the command line separated by white space, or JSON. Spider argument `exclude`.
+LARM_EXCLUDE: list[str] = []
+
 # A HostResolver.properties file: which host names mean the same
 # (docs/formats.md#hostresolverproperties). Spider argument `hostresolver`.
 LARM_HOST_RESOLVER_FILE = ""
@@ -670,6 +674,10 @@ LARM_WEB = True
 # The IP address to listen at. One that other machines can reach needs `LARM_WEB_TOKEN`, and then
 # every page asks for the token, as it does where `LARM_SITES_FILE` holds credentials.
 LARM_WEB_ADDRESS = "127.0.0.1"
+
+# Serve at a Unix socket, `web.sock` in `LARM_DIR`, and open no port: for a crawl that
+# `larmspider server` starts (docs/server.md). `LARM_WEB_ADDRESS` and `LARM_WEB_PORT` do not count.
+LARM_WEB_SOCKET = False
 
 # The port; where it is taken the next free one, as the log says. 0: any free one.
 LARM_WEB_PORT = 6080

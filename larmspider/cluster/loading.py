@@ -18,6 +18,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from larmspider import program
 from larmspider.cluster.commit import TRIES, CommitRecord, Committer
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
@@ -68,7 +69,8 @@ def refuse_rebuilding(link: RedisLink, prefix: str) -> bytes | None:
     if is_rebuilding(known):
         raise ConfigError(
             f"the crawl in Redis at {link.name} is being rebuilt: bring the workers' directories of"
-            " every machine with `scrapy workers --rebuild`, then `scrapy workers --rebuild"
+            f" every machine with `{program.NAME} workers --rebuild`, then `{program.NAME}"
+            " workers --rebuild"
             " --complete` lets workers go on"
         )
     return known

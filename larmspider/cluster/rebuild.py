@@ -32,6 +32,7 @@ from typing import Any, TypeVar
 import msgpack
 from msgspec.structs import replace
 
+from larmspider import program
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import FORMAT, REBUILDING, is_rebuilding
@@ -142,7 +143,8 @@ class Rebuild:
         """Raise TemporaryError while another `--rebuild` writes."""
         if self._link.run([("EXISTS", self._lock)]) != [0]:
             raise TemporaryError(
-                f"another `scrapy workers --rebuild` writes to Redis at {self._link.name}, or was"
+                f"another `{program.NAME} workers --rebuild` writes to Redis at"
+                f" {self._link.name}, or was"
                 f" killed less than {_LOCK_SECS} s ago: try again later"
             )
 

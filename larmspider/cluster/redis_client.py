@@ -36,6 +36,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy_redis.connection import get_redis_from_settings
 
+from larmspider import program
 from larmspider.cluster.sentinel import SentinelRedis, is_sentinel, name_of
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.frontier.storage.backend import BackendError
@@ -151,7 +152,7 @@ PIPELINE_BYTES = 4 << 20
 PART_BYTES = 16 << 20
 """Bytes of a value from which on it goes to Redis in parts; or less: RedisLink.part_bytes."""
 REBUILD = (
-    "fill an empty Redis from the workers' directories with `scrapy workers --rebuild`"
+    f"fill an empty Redis from the workers' directories with `{program.NAME} workers --rebuild`"
     " (docs/redis.md, Rebuild)"
 )
 NO_EVICTION = "noeviction"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError
 from larmspider.formatting import doing, size
@@ -20,7 +20,8 @@ class Command(LarmCommand):
         return (
             "Give back the space that old versions of pages, and removed pages, have in page files,"
             " logs and search index. Pages that left by themselves stay for 30 days, so that"
-            " 'scrapy page URL --at DATE' has them. No crawl may run there meanwhile. It needs free"
+            f" '{program.NAME} page URL --at DATE' has them. No crawl may run there meanwhile."
+            " It needs free"
             " space for the files that it rewrites."
         )
 

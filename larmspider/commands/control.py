@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from larmspider import program
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, CrawlDirError, HttpError
@@ -126,7 +127,7 @@ def _form(args: list[str], *, this_run: bool) -> dict[str, str]:
     if name == "seeds":
         values = [" ".join(values)] if values else []
     if len(values) != len(wanted):
-        usage = " ".join(("scrapy control", name, *map(str.upper, wanted)))
+        usage = " ".join((f"{program.NAME} control", name, *map(str.upper, wanted)))
         raise ConfigError(f"{name} with {counted(len(values), 'argument')}: expected {usage}")
     if this_run and name not in _KEPT:
         raise ConfigError(f"--this-run: expected one of {', '.join(_KEPT)}, not {name}")

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from larmspider import program
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.fill import Fill, check_receiver, has_letters, stored_items, unfinished
 from larmspider.crawl.reader import check_bodies
@@ -117,7 +118,7 @@ class Command(LarmCommand):
                 for name, (done, total) in unfinished(crawl).items():
                     print(
                         f"{name}: a fill has come to {done:,} of {total:,} pages and deletes in"
-                        f" {crawl}; scrapy outbox --fill {name} goes on"
+                        f" {crawl}; {program.NAME} outbox --fill {name} goes on"
                     )
         if opts.send and any(one.waiting for one in found.values()):
             listed = {one.__name__ for one in self._receivers()}

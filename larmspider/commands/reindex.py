@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.control.reindex import RebuildLog, reindex
 from larmspider.crawl.reader import check_bodies
@@ -41,7 +41,7 @@ class Command(LarmCommand):
             "Read all stored pages again, by the readers and rules of today, and rebuild the search"
             " index; no request is made. The old index is searched until the new one is complete."
             " No crawl may write there meanwhile. The same as"
-            " scrapy crawl intranet -a refresh=index."
+            f" {program.NAME} crawl intranet -a refresh=index."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

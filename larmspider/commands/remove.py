@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.control.remove import (
     Found,
@@ -41,14 +41,15 @@ class Command(LarmCommand):
             "Take a page, the pages of a host (wiki, wiki:8080, *.old.example) or all pages whose"
             " whole URL fits a regular expression out of the search, at once; they are never"
             " fetched again. Without --yes it only lists them. Without an argument: the removed"
-            " pages. A running crawl does it itself. 'scrapy compact' deletes their stored copies."
+            f" pages. A running crawl does it itself. '{program.NAME} compact' deletes their"
+            " stored copies."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--yes", action="store_true", help="do it")
         parser.add_argument(
-            "--erase", action="store_true", help="with --yes: run 'scrapy compact' at once"
+            "--erase", action="store_true", help=f"with --yes: run '{program.NAME} compact' at once"
         )
         parser.add_argument(
             "--undo", action="store_true", help="fetch again what was taken out with this argument"
@@ -75,7 +76,9 @@ class Command(LarmCommand):
             return
         runs = self._runs(crawl)
         if opts.erase and runs:
-            raise ConfigError("--erase: the crawl runs; stop it first, or run scrapy compact later")
+            raise ConfigError(
+                f"--erase: the crawl runs; stop it first, or run {program.NAME} compact later"
+            )
         if runs:
             Removals(removals.path, [*removals.rules, rule]).write()
             left = f"{counted(len(found.pages), 'page')} taken out"

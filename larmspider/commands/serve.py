@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, with_crawls_settings
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, CrawlDirError
@@ -122,7 +122,7 @@ class Command(LarmCommand):
         with suppress(CrawlDirError):
             stale = [line for one in source.all for line in one.stale_link_texts]
         for line in (*unserved, *[NOBODY_SIGNS_IN] * keyless, *source.unsearched, *stale):
-            print(f"scrapy serve: {printable(line)}", file=sys.stderr)
+            print(f"{program.NAME} serve: {printable(line)}", file=sys.stderr)
         print(server.url, flush=True)
         await stopped.wait()
         await server.stop()

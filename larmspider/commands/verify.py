@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.control.offline import change
 from larmspider.control.repair import make_due, repair
@@ -170,7 +170,7 @@ class Command(LarmCommand):
         due = len({key for found in every for key in found.due})
         print(f"{pages}: {counted(number, 'damage')}, {counted(due, 'page')} to be fetched again")
         if not opts.repair:
-            print("scrapy verify --repair mends what it can")
+            print(f"{program.NAME} verify --repair mends what it can")
             return
         for line in left:
             print(f"not mended: {printable(line)}")

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from larmspider import program
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 from larmspider.formatting import counted
@@ -216,10 +217,10 @@ def approve(parts: Sequence[Path], name: str, waits: Waits, shown: str | None) -
         names = ", ".join(known) or "none waits"
         raise ConfigError(f"--approve {name}: expected one of the lists that wait: {names}")
     if shown is None:
-        raise ConfigError(f"the list of {name} was not shown yet: see scrapy deletes first")
+        raise ConfigError(f"the list of {name} was not shown yet: see {program.NAME} deletes first")
     if shown != known[name]:
         raise ConfigError(
-            f"the list of {name} has changed since it was shown: see scrapy deletes again"
+            f"the list of {name} has changed since it was shown: see {program.NAME} deletes again"
         )
     rows = waits.lists.get(name, ())
     dead = next((one for one in waits.dead if one.host == name), None)

@@ -20,7 +20,7 @@ from scrapy.settings import BaseSettings
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.misc import load_object
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import is_locked
@@ -169,7 +169,8 @@ def _redis_of(
         )
     if is_locked(folder / LOCK):
         raise CrawlDirError(
-            f"`scrapy workers` is starting or ending in {crawl.path}: try again once its workers"
+            f"`{program.NAME} workers` is starting or ending in {crawl.path}: try again once"
+            " its workers"
             " crawl, or have ended"
         )
     with PrivateRedis(folder) as private:

@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider import plugin
+from larmspider import plugin, program
 from larmspider.checksums import Stretch, crc_of, forget_sums, read_sums, sum_anew, sums_path
 from larmspider.control.reindex import reindex
 from larmspider.crawl.reader import CrawlDir
@@ -473,4 +473,4 @@ def _rebuild_index(found: Findings, settings: BaseSettings, say: Say) -> Iterato
             restricted=restricted_or_all([crawl.path], settings),
         )
     except LarmspiderError as error:
-        yield f"{error}; then scrapy reindex rebuilds the index"
+        yield f"{error}; then {program.NAME} reindex rebuilds the index"

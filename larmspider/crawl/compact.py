@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from larmspider import program
 from larmspider.crawl.fill import forget_unfinished
 from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir
@@ -130,7 +131,7 @@ def _recovered(crawl: CrawlDir, *, up_to_date: bool) -> Mapping[str, bytes]:
     if is_worker and not up_to_date and crawl.manifest.get("end") in (None, "broken"):
         raise CrawlDirError(
             f"{path}: this worker was killed, and Redis may know of more than is here: run the"
-            " crawl once more, then scrapy compact"
+            f" crawl once more, then {program.NAME} compact"
         )
     for store, name in (("PageFilesPipeline", "store.log"), ("LinkLogPipeline", "links.log")):
         if store in positions:

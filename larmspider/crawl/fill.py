@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.reader import CrawlDir, last_visit
 from larmspider.errors import (
     CommittedGoneError,
@@ -482,5 +482,6 @@ def forget_unfinished(crawl: Path) -> None:
                     (folder / _STATE).unlink(missing_ok=True)
             except BlockingIOError:
                 raise CrawlDirError(
-                    f"{folder} is in use: `scrapy outbox` sends from there; wait, or stop it"
+                    f"{folder} is in use: `{program.NAME} outbox` sends from there; wait, or"
+                    " stop it"
                 ) from None

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from larmspider import program
 from larmspider.crawl.logs import COLUMNS, REMOVED, STATUS, CrawlLogs
 from larmspider.errors import MEND, CrawlDirError, InvalidURL
 from larmspider.formatting import utc
@@ -375,7 +376,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CrawlDirError(why)
     if found.copied:
         what = found.trouble.removeprefix(f"{path / MANIFEST} ")
-        mended = "its copy in the frontier counts, scrapy verify --repair puts it back"
+        mended = f"its copy in the frontier counts, {program.NAME} verify --repair puts it back"
         note_damage(path / MANIFEST, 0, f"it {what}; {mended}")
     return found.manifest
 

@@ -13,7 +13,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from larmspider import __version__, options, plugin
+from larmspider import __version__, options, plugin, program
 from larmspider.cluster.membership import cluster_settings
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
@@ -326,7 +326,9 @@ def asked_refresh(settings: BaseSettings) -> tuple[str, Pattern | None]:
     """LARM_REFRESH, and the pattern that it is, if it is one. Raises ConfigError."""
     asked = options.text(settings, "LARM_REFRESH").strip()
     if asked == INDEX:
-        raise ConfigError(f"refresh={INDEX}: expected the command scrapy crawl, or scrapy reindex")
+        raise ConfigError(
+            f"refresh={INDEX}: expected the command {program.NAME} crawl, or {program.NAME} reindex"
+        )
     pattern = None if not asked or asked in REFRESH_WORDS else refresh_pattern(asked)
     if asked and (fresh := asked_fresh(settings)):
         raise ConfigError(f"refresh={asked} and fresh={fresh}: expected one of them")
@@ -402,7 +404,7 @@ def _refuse_without_files(asked: str, path: Path, positions: Mapping[str, bytes]
         if int(size) and not present(path / name).exists():
             raise ConfigError(
                 f"refresh={asked}: {path / name} is gone: expected the files of the crawl; put"
-                " them back, or scrapy verify --repair has their pages fetched again"
+                f" them back, or {program.NAME} verify --repair has their pages fetched again"
             )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import tantivy
 
+from larmspider import program
 from larmspider.errors import ConfigError, CrawlDirError, OtherFormatError
 from larmspider.files import make_folder, replace_file, why_no_lock
 from larmspider.index.schema import INDEX_FORMAT, STEMMERS, build_schema, register_analyzers
@@ -117,7 +118,7 @@ def _unopened(directory: Path, error: Exception) -> CrawlDirError:
             f"{what}: {why}. Reading it needs a lock file there: run this as the crawl's user, or"
             " on a copy that can be written"
         )
-    return CrawlDirError(f"{what}: {error}; scrapy reindex rebuilds it")
+    return CrawlDirError(f"{what}: {error}; {program.NAME} reindex rebuilds it")
 
 
 def _create(directory: Path) -> None:
@@ -148,10 +149,10 @@ def _read_meta(path: Path) -> str:
         raise CrawlDirError(f"{path.parent}: there is no search index of larmspider here") from None
     except (OSError, ValueError, AttributeError, KeyError) as error:
         raise CrawlDirError(
-            f"{path}: cannot be read: {error}; scrapy reindex rebuilds the index"
+            f"{path}: cannot be read: {error}; {program.NAME} reindex rebuilds the index"
         ) from error
     if number != INDEX_FORMAT:
-        mend = "scrapy reindex rebuilds it from the stored pages"
+        mend = f"{program.NAME} reindex rebuilds it from the stored pages"
         what = f"{path.parent}: the search index"
         raise OtherFormatError(what, number, INDEX_FORMAT, mend=mend)
     if stemmer not in STEMMERS:

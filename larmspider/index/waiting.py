@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import msgpack
 
+from larmspider import program
 from larmspider.errors import CrawlDirError
 from larmspider.files import replace_file
 from larmspider.index.packed import PackedPages
@@ -157,7 +158,7 @@ def _pages_in(directory: Path, packed: PackedPages) -> dict[str, WaitingPage]:
                 found[key] = WaitingPage(key, page, pieces, chars=page.chars if page else 0)
         except Exception as error:  # whatever a damaged file makes of three formats
             raise CrawlDirError(
-                f"{path}: cannot be read: {error}; scrapy reindex rebuilds the index"
+                f"{path}: cannot be read: {error}; {program.NAME} reindex rebuilds the index"
             ) from error
     return found
 

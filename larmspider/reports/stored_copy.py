@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-import webencodings
 from lxml import etree
 
+from larmspider import program
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import CrawlDirError
-from larmspider.extraction.charset import decode
+from larmspider.extraction.charset import codec_of, decode
 from larmspider.extraction.markup_guard import is_costly
 from larmspider.extraction.page_builder import (
     BLOCKS,
@@ -65,7 +65,7 @@ def charset_as_read(body: bytes, mime: str, text: str) -> str:
 
 
 def _found(body: bytes, words: list[str], charset: str) -> int:
-    encode = webencodings.lookup(charset).codec_info.encode
+    encode = codec_of(charset).encode
     found = 0
     for word in words:
         try:
@@ -201,7 +201,8 @@ def stored_copy(
     ``download``, is a file of no type."""
     if crawl.body_file(page) is not None:
         raise CrawlDirError(
-            f"{page.url} has {size(page.size)}, too many to be shown here; 'scrapy page URL' prints"
+            f"{page.url} has {size(page.size)}, too many to be shown here; '{program.NAME} page"
+            " URL' prints"
             " them"
         )
     body = crawl.body(page)

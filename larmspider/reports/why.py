@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from larmspider import program
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import LarmspiderError
 from larmspider.extraction.language import is_in_another, languages_in
@@ -215,4 +216,7 @@ def _stored_not_indexed(
     elif languages and is_in_another(page, languages):
         yield f"its language is {page.language}, and LARM_INDEX_LANGUAGES has others"
     else:
-        yield "it is stored: the index has it three checkpoints later, or after scrapy reindex"
+        yield (
+            "it is stored: the index has it three checkpoints later, or after"
+            f" {program.NAME} reindex"
+        )

@@ -66,6 +66,7 @@ Item = Page | Kept | Requisite
 ARGUMENTS = {
     "start": "LARM_START",
     "restrict": "LARM_RESTRICT",
+    "exclude": "LARM_EXCLUDE",
     "hostresolver": "LARM_HOST_RESOLVER_FILE",
     "threads": "CONCURRENT_REQUESTS",
     "fresh": "LARM_FRESH",

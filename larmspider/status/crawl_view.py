@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
@@ -220,7 +220,7 @@ class Source:
         return [
             f"{part.path.name}: readers who may not see all pages find none by link texts, because"
             " hosts have become restricted since the index took the texts in: the next run removes"
-            " the texts of these hosts, or scrapy reindex does"
+            f" the texts of these hosts, or {program.NAME} reindex does"
             for part in self.crawl.parts
             if has_index(part.index_dir) and not covered(restricted, restricted_of(part.index_dir))
         ]

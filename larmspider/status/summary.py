@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from larmspider import options, stats
+from larmspider import options, program, stats
 from larmspider.formatting import counted, size
 from larmspider.frontier.deletes import DAY, TABLE, Observation
 from larmspider.frontier.shortfall import SHOWN
@@ -264,7 +264,7 @@ class Summary:
             ("sent", *[""] * len(self.sent)), self.sent.items(), strict=False
         ):
             refused = f", {counted(dead, 'dead letter')} (outbox/{name}.dead.log)" if dead else ""
-            left = f", {waiting:,} wait: scrapy outbox --send sends them" if waiting else ""
+            left = f", {waiting:,} wait: {program.NAME} outbox --send sends them" if waiting else ""
             yield f"{label:<11} {sent:,} to {name}{refused}{left}"
         if self.urls:
             yield from self._known()
@@ -278,7 +278,7 @@ class Summary:
         for line in self.shortfalls[:SHOWN]:
             yield f"{'little':<11} {line}"
         if (more := len(self.shortfalls) - SHOWN) > 0:
-            yield f"{'little':<11} {counted(more, 'more host')}: scrapy report names them"
+            yield f"{'little':<11} {counted(more, 'more host')}: {program.NAME} report names them"
         yield from self._left(self.urls.get("queued", 0))
 
     def _known(self) -> Iterator[str]:
@@ -301,7 +301,7 @@ class Summary:
             which = f": {'; '.join(self.rules)}" if self.rules else ""
             yield (
                 f"{'duplicates':<11} {counted(ended['merged'], 'URL')} (same page as another"
-                f" URL{which}); list: scrapy links --aliases"
+                f" URL{which}); list: {program.NAME} links --aliases"
             )
 
     def _why_waiting(self, waiting: int) -> Iterator[str]:
@@ -343,7 +343,7 @@ class Summary:
         if self.held:
             yield (
                 f"{'left':<11} {counted(self.held, 'URL')} held: similar URLs had nothing new"
-                " (LARM_TRAPS, LARM_CLASS_PAGES); scrapy explain URL says why"
+                f" (LARM_TRAPS, LARM_CLASS_PAGES); {program.NAME} explain URL says why"
             )
         if left := queued - self.beyond_max_pages - self.beyond_host_budget - self.held:
             were = "was" if self.given_up == 1 else "were"
@@ -354,7 +354,7 @@ class Summary:
             )
 
 
-_MENDS = ("scrapy verify", "scrapy reindex", "scrapy workers --rebuild")
+_MENDS = (f"{program.NAME} verify", f"{program.NAME} reindex", f"{program.NAME} workers --rebuild")
 """Commands: a text that names one of them says what to do."""
 
 
@@ -367,7 +367,7 @@ def _after_a_break(why: str) -> str:
         return f"; make room, and {again}"
     if os.strerror(errno.EFBIG) in why:
         return f"; raise the limit (ulimit -f), and {again}"
-    return f"; {again}. If it breaks off again, scrapy verify names the damage"
+    return f"; {again}. If it breaks off again, {program.NAME} verify names the damage"
 
 
 def visited(visits: Mapping[str, int], new: int, spent: Mapping[str, int]) -> list[str]:

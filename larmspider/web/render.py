@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from larmspider import __version__, plugin
+from larmspider import __version__, plugin, program
 from larmspider import formatting as quantities
 from larmspider.formatting import printable, utc
 from larmspider.frontier.describe import failure_in_words
@@ -173,7 +173,12 @@ class Templates:
             auto_reload=False,
         )
         self._environment.filters |= FILTERS | {"outward": partial(outward, opens=opens)}
-        self._environment.globals |= {"href": href, "version": __version__, **globals_}
+        self._environment.globals |= {
+            "href": href,
+            "version": __version__,
+            "program": program.NAME,
+            **globals_,
+        }
 
     def render(self, name: str, **values: Any) -> str:
         return self._environment.get_template(name).render(values)

@@ -13,6 +13,7 @@ import logging
 import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
@@ -20,6 +21,7 @@ from aiohttp.http import HttpProcessingError
 
 from larmspider import options
 from larmspider.errors import ConfigError
+from larmspider.files import socket_path
 from larmspider.search.curated import Curated
 from larmspider.urls.file_urls import NOWHERE, OpenableUrls
 from larmspider.web.app import build
@@ -160,6 +162,29 @@ class Server:
     async def start(cls, app: web.Application, address: str, port: int) -> Self:
         """Raises ConfigError if it cannot listen there."""
         listening = listen(address, port)
+        host = f"[{address}]" if ":" in address else address
+        url = f"http://{host}:{listening.getsockname()[1]}/"
+        return await cls._at(app, listening, url)
+
+    @classmethod
+    async def start_at_socket(cls, app: web.Application, path: Path) -> Self:
+        """At a Unix socket, which this user alone may use; one that lies there is replaced. Raises
+        OSError."""
+        path.unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with socket_path(path) as name:
+                listening.bind(name)
+            path.chmod(0o600)
+            listening.listen(BACKLOG)
+            listening.setblocking(False)
+        except OSError:
+            listening.close()
+            raise
+        return await cls._at(app, listening, "http://localhost/")
+
+    @classmethod
+    async def _at(cls, app: web.Application, listening: socket.socket, url: str) -> Self:
         runner = web.AppRunner(
             app,
             logger=logger,
@@ -177,8 +202,6 @@ class Server:
             connections.limit(runner.server), sock=listening, backlog=AT_ONCE
         )
         listening.listen(BACKLOG)
-        host = f"[{address}]" if ":" in address else address
-        url = f"http://{host}:{listening.getsockname()[1]}/"
         return cls(runner, server, connections, url)
 
     async def stop(self) -> None:

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.checksums import FOLDER as SUMS
 from larmspider.checksums import kept_checksums
 from larmspider.errors import ConfigError, CrawlDirError
@@ -120,7 +120,7 @@ class CrawlDirectory:
         if (not data.exists() or not data.stat().st_size) and (held := self._held()):
             raise CrawlDirError(
                 f"{data.parent}: the frontier is gone, and LARM_DIR={self.path} holds {held}:"
-                " put it back, or scrapy verify --repair rebuilds it from the stored pages"
+                f" put it back, or {program.NAME} verify --repair rebuilds it from the stored pages"
             )
 
     def claim(self) -> None:
@@ -258,15 +258,16 @@ class CrawlDirectory:
     def _refuse_other_kind(self, earlier: dict[str, Any]) -> None:
         if earlier.get(MERGED) and not self.fresh:
             raise CrawlDirError(
-                f"LARM_DIR={self.path} was made by 'scrapy merge' of the directories of many"
-                " workers, and is for reading: the crawl goes on in those; -s LARM_DIR=DIR names"
-                " another directory"
+                f"LARM_DIR={self.path} was made by '{program.NAME} merge' of the directories of"
+                " many workers, and is for reading: the crawl goes on in those; -s LARM_DIR=DIR"
+                " names another directory"
             )
         was, now = is_shared(earlier), is_shared(self.manifest)
         if was and not now:
             raise CrawlDirError(
-                f"LARM_DIR={self.path} holds a crawl of many workers: 'scrapy workers', or a worker"
-                " with its REDIS_URL, continues it; -s LARM_DIR=DIR names another directory"
+                f"LARM_DIR={self.path} holds a crawl of many workers: '{program.NAME} workers',"
+                " or a worker with its REDIS_URL, continues it; -s LARM_DIR=DIR names another"
+                " directory"
             )
         if now and not was:
             raise CrawlDirError(
@@ -397,7 +398,7 @@ REDIS_DIR = "redis"
 REDIS_SOCKET = "redis.sock"
 INDEX_DIR = "logs.idx"
 """The index of the logs of all workers."""
-_WEB_FILES = ("web.token*", "web.json*")
+_WEB_FILES = ("web.token*", "web.json*", "web.sock")
 """Files of the web pages, whose token is the same for all workers."""
 
 

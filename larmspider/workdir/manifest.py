@@ -87,7 +87,8 @@ _EXPLAINING = (
 
 
 _DECIDE = (
-    "LARM_RESTRICT", "LARM_HOST_RESOLVER_FILE", "LARM_KNOWN_PATHS_FILE", "LARM_CANONICAL_RULES",
+    "LARM_RESTRICT", "LARM_EXCLUDE",
+    "LARM_HOST_RESOLVER_FILE", "LARM_KNOWN_PATHS_FILE", "LARM_CANONICAL_RULES",
     "LARM_LOWERCASE_PATH", "LARM_BARE_PERCENT", "LARM_LOWERCASE_PATH_EXCEPTIONS",
     "LARM_SESSION_IDS", "LARM_PATH_DEPTH_LIMIT", "LARM_PATH_REPEATS_LIMIT",
     "LARM_CALENDAR_HORIZON_MONTHS", "LARM_MAX_REDIRECTS",
@@ -206,7 +207,7 @@ def _comparable(identity: Mapping[str, Any], part: str) -> Any:
     value = identity.get(part)
     if part == "filters" and isinstance(value, list):
         return sorted(map(class_name, value))
-    return value
+    return None if value == [] else value  # a setting that came later
 
 
 def shortened(value: Any) -> str:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,63}")
 _HOST_LENGTH = 56
-RESERVED = ("redis", "rules", "lock", "logs.idx", "web.token", "web.json", MANIFEST)
-"""Names of other files in the LARM_DIR of many workers."""
+RESERVED = ("redis", "rules", "lock", "logs.idx", "web.token", "web.json", "web.sock", MANIFEST)
+"""Other files in the LARM_DIR of many workers."""
 
 
 def settle(settings: BaseSettings) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.reader import CrawlDir, read_manifest
 from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
 from larmspider.formatting import counted
@@ -60,8 +60,9 @@ class Rebuilt:
             yield f"{worker}: {counted(number, 'record')} brought"
         if self.made is None:
             yield (
-                f"In Redis now: {', '.join(self.in_redis)}. Run `scrapy workers --rebuild` on every"
-                " other machine, then once: scrapy workers --rebuild --complete"
+                f"In Redis now: {', '.join(self.in_redis)}. Run `{program.NAME} workers"
+                " --rebuild` on every"
+                f" other machine, then once: {program.NAME} workers --rebuild --complete"
             )
             return
         made = self.made

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
+from larmspider import program
 from larmspider.formatting import printable
 from larmspider.workers.outcome import Progress
 
@@ -36,7 +37,7 @@ BACKOFF_SECS = 1.0
 _PR_SET_PDEATHSIG = 1
 _SHOWN = (" ERROR: ", " CRITICAL: ", " WARNING: Waiting ", " WARNING: Redis ")
 """Lines of a worker's log with one of these go to the terminal too."""
-_MESSAGE = "scrapy crawl: "
+_MESSAGE = f"{program.NAME} crawl: "
 
 
 class WorkerProcess:

@@ -30,12 +30,42 @@ else:
 _OPENERS: dict[str, Any] = {
     "application/gzip": gzip.open,
     "application/x-bzip2": bz2.open,
-    "application/x-xz": lzma.open,
+    "application/x-xz": lambda file: _Xz(file),
     "application/x-lzma": lzma.open,
     "application/zstd": zstd.open,
 }
+_PIECE = 1 << 16
+_XZ_START = b"\xfd7zXZ\0"
 _UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
 _UNKNOWN_METHOD = "it is packed in a way that nothing here unpacks"
+
+
+class _Xz(io.RawIOBase):
+    """An xz file, unpacked as it is read. Zeros may stand between its streams (xz 1.2, 2.2), which
+    ``lzma.open`` takes for the end."""
+
+    def __init__(self, packed: io.BytesIO) -> None:
+        self._packed, self._stream = packed, lzma.LZMADecompressor()
+
+    def read(self, size: int = -1) -> bytes:
+        while True:
+            packed = b""
+            if self._stream.eof:
+                if not (packed := self._next_stream()):
+                    return b""
+                self._stream = lzma.LZMADecompressor()
+            elif self._stream.needs_input and not (packed := self._packed.read(_PIECE)):
+                raise EOFError("it is cut off")
+            if data := self._stream.decompress(packed, size):
+                return data
+
+    def _next_stream(self) -> bytes:
+        """Its first bytes; none at the end, and for what is no stream."""
+        packed = self._stream.unused_data
+        while not (packed := packed.lstrip(b"\0")):
+            if not (packed := self._packed.read(_PIECE)):
+                return b""
+        return packed if packed.startswith(_XZ_START[: len(packed)]) else b""
 
 
 class ZipReader:

@@ -11,8 +11,8 @@ an mbox "From " begins a mail if it follows an empty line, and an address, a dat
 follow; or, without the empty line, if a time and a header of mails follow.
 
 MHTML, the file of a saved page, is the page of its root part: its title, its language, its links
-relative to Content-Location, and the text of its frames. Not read: encrypted mails, and signed
-mails in one piece (S/MIME's smime.p7m).
+relative to Content-Location, and the text of its frames. Encrypted mails are not read. A
+document signed in one piece is a part (signed.py).
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ MAIL, MBOX = "message/rfc822", "application/mbox"
 _SAYING_NOTHING = ("application/octet-stream", "text/plain")
 """Mail programs send any attachment under these."""
 _FROM = re.compile(
-    rb"(?:(?<=\n\n)|(?<=\n\r\n))From (?:\S+|\"[^\"\r\n]*\"\S*|\S+ at \S+)[ \t]+"
-    rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*\d|\d{4}-\d\d-\d\d)[^\r\n]*\r?\n"
+    rb"(?:(?<=\n\n)|(?<=\n\r\n))From (?:(?:\S+|\"[^\"\r\n]*\"\S*|\S+ at \S+)?[ \t]+"
+    rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*\d|\d{4}-\d\d-\d\d)[^\r\n]*"
+    rb"|\S+[ \t][^\r\n]*\d:\d\d:\d\d[^\r\n]*\d{4}[^\r\n]*|[^\s@]+@[^\s@]+)\r?\n"
     rb"(?=[!-9;-~]+[ \t]*:|>From )"
     rb"|(?<=\n)From (?:\S+|\S+ at \S+)[ \t]+(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*"
     rb"\d:\d\d[^\r\n]*\r?\n(?=(?i:return-path|received|delivered-to|from|to|subject|date"
@@ -55,6 +56,8 @@ _FROM = re.compile(
 """The first line of a mail: behind an empty line; or before the headers of a mail, as some programs
 leave the empty line out."""
 _FIRST_FROM = re.compile(rb"From [^\r\n]*\r?\n?")
+_UUCP = re.compile(rb"(?:>From [^\r\n]*\r?\n)+")
+"""Lines of the way of a mail (RFC 976 2.4)."""
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _SHOWN = re.compile(
@@ -74,6 +77,8 @@ _LETTER = re.compile(r"\w")
 _FAR_MORE = 4
 """HTML with more than this many times the characters of its plain form is read beside it."""
 _DELETED_SPACE = re.compile(r" \r?\n(?!>)")
+_BEFORE = b"\xef \t\r\n123456789"
+_SIZE = re.compile(rb"(\d{1,9})[ \t]*\n(?=[!-9;-~]+:)")
 _MARK, _BLANK = b"\xef\xbb\xbf", b" \t\r\n"
 _ADDRESSED = ("to", "cc", "bcc", "received", "delivered-to", "newsgroups")
 """Headers that a saved page lacks."""
@@ -88,7 +93,7 @@ _PIECE, _SAMPLE = 1 << 20, 1 << 16
 
 
 def is_mbox(body: bytes) -> bool:
-    return body.startswith(b"From ")
+    return _beginning(body).startswith(b"From ")
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -107,8 +112,13 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _beginning(body: bytes) -> bytes:
-    """``body`` without a byte order mark and empty lines before its head."""
-    return body.removeprefix(_MARK).lstrip(_BLANK) if body[:1] in b"\xef \t\r\n" else body
+    """``body`` without what stands before its head: a byte order mark, empty lines, the size that
+    Apple Mail writes."""
+    if body[:1] in _BEFORE:
+        body = body.removeprefix(_MARK).lstrip(_BLANK)
+        if found := _SIZE.match(body):
+            body = body[found.end() : found.end() + int(found[1])]
+    return body
 
 
 def _near(body: bytes) -> Near:
@@ -273,10 +283,10 @@ def _is_attached(part: _Message) -> bool:
 
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
+    body = _beginning(body)
     if is_mbox(body):
         yield from _mails(body)
         return
-    body = _beginning(body)
     message, fault = _parsed(body)
     near = _near(body)
     for number, part in enumerate(_sorted(message)[1], 1):
@@ -292,6 +302,8 @@ def _mails(body: bytes) -> Iterator[Member]:
     spans += [found.span() for found in _FROM.finditer(body)]
     ends = [start for start, _ in spans[1:]] + [len(body)]
     for number, ((_, start), end) in enumerate(zip(spans, ends, strict=True), 1):
+        if uucp := _UUCP.match(body, start, end):
+            start = uucp.end()
         yield Member(f"{number}.eml", _QUOTED_FROM.sub(rb"\1", body[start:end]), MAIL)
 
 

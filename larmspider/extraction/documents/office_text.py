@@ -256,7 +256,7 @@ class _Writer:
             self._fields[-1].start = len(self._pieces)
         elif kind == "end":
             field = self._fields.pop()
-            if field.start is None:
+            if field.start is None or field.start == len(self._pieces):
                 self._pieces.append(field.shown())
                 field.start = len(self._pieces)
             field.end(self._builder, "".join(self._pieces[field.start :]))

@@ -49,7 +49,7 @@ MAX_NAME = 1_024
 
 _BASE = "part://document/"
 """The base of links inside of a part: they lead to other parts, which need no crawl."""
-_HOLDERS = ("archives", "mail", "msg")
+_HOLDERS = ("archives", "mail", "msg", "sevenzip", "signed")
 """Readers of documents whose parts are all that counts, or stand for it."""
 _PIECE = 1 << 16
 _KEPT_BYTES = 8 << 20

@@ -59,6 +59,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     builder = DocumentBuilder()
     _metadata(document, builder)
     builder.note()
+    is_titled = bool(builder.title)
     creator = document.get_metadata_value("Creator")
     pages: list[str] = []
     drawing: list[int] = []
@@ -88,7 +89,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
             break
     for number in drawing:
         pages[number] = _with_looks(document, number, pages[number], creator)
-    unread = _add_notes(document, body, pages, builder)
+    unread = _add_notes(document, body, pages, builder, is_titled=is_titled)
     size = sum(map(len, pages))
     made = builder.page(url)
     made.text = "\f".join(pages)[:MAX_TEXT] if size else ""
@@ -149,9 +150,12 @@ def _noted(text: str, notes: list[str]) -> str:
     return f"{text} {added}" if "\n" in text else f"{text}\n{added}"
 
 
-def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBuilder) -> str:
-    """Add the notes of pdf_objects.py and the titles of the outline to their pages. Returns why
-    some notes are missing, "" if none are."""
+def _add_notes(
+    document: Any, body: bytes, pages: list[str], builder: DocumentBuilder, *, is_titled: bool
+) -> str:
+    """Add the notes of pdf_objects.py and the titles of the outline to their pages, and metadata
+    that are missing. ``is_titled``: the document has a title, else the title is a guess. Returns
+    why some notes are missing, "" if none are."""
     titles: list[tuple[int, str]] = []
     outline_acts = False
     for entry in islice(document.get_toc(), pdf_objects.MAX_OBJECTS):
@@ -167,6 +171,10 @@ def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBu
         raise
     except Exception:  # noqa: BLE001, S110 - PDFium has read the pages
         pass
+    if notes.title and not is_titled and not _MADE_UP.match(notes.title):
+        builder.title = notes.title
+    builder.author = builder.author or notes.author
+    builder.modified = builder.modified or notes.modified
     for number, title in titles:
         notes.add(number, title)
     for number, texts in notes.pages.items():

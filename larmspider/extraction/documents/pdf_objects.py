@@ -29,7 +29,7 @@ import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream, String
 
 from larmspider.extraction.documents.parts import Budget, Member, Spent, or_why
-from larmspider.extraction.documents.reading import Unread, local_name, parse_xml
+from larmspider.extraction.documents.reading import Unread, date_of, local_name, parse_xml
 from larmspider.items import Outcome
 
 MAX_OBJECTS = 100_000
@@ -43,6 +43,8 @@ _LEADS_OUT = re.compile(rb"/S\s*+/(?:URI|GoToR|GoToE|Launch)\b")
 _DIRECT = (0, 0)
 """The number of objects that stand within others."""
 _FILE_NAMES = ("/UF", "/F", "/Unix", "/Mac", "/DOS")
+_DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml\b[^>]{0,200}\?>")
+_XMP = "{http://ns.adobe.com/xap/1.0/}"
 _RICH_TEXTS = ("text", "exData")
 _DAMAGES = (pikepdf.PdfError, RuntimeError, ValueError, TypeError, KeyError, IndexError)
 """Errors of pikepdf for damaged objects."""
@@ -74,6 +76,9 @@ class Notes:
         self.targets: dict[str, None] = {}
         self.base = ""
         self.unread = ""
+        self.title = self.author = ""
+        """The title in the XMP metadata (14.3.2); PDF 2.0 has no other title."""
+        self.modified: float | None = None
         self._left = MAX_OBJECTS
 
     def add(self, page: int, text: str) -> None:
@@ -115,6 +120,7 @@ def notes_of(
         lambda: _actions((root.get("/OpenAction"), *_additional(root)), notes),
         lambda: _xfa(root, notes, budget),
         lambda: _base(root, notes),
+        lambda: _metadata(root, notes, budget),
     )
     for step in steps:
         try:
@@ -236,6 +242,24 @@ def _base(root: Any, notes: Notes) -> None:
         notes.base = _text(uri.get("/Base"))
 
 
+def _metadata(root: Any, notes: Notes, budget: Budget) -> None:
+    if not isinstance(stream := root.get("/Metadata"), Stream):
+        return
+    tree = parse_xml(content(stream, budget))
+    notes.title = next(_listed(tree, "title"), "")
+    notes.author = "; ".join(_listed(tree, "creator"))
+    for name in ("ModifyDate", "CreateDate"):
+        values = (one.get(f"{_XMP}{name}") or one.findtext(f"{_XMP}{name}") for one in tree.iter())
+        if notes.modified is None:
+            notes.modified = date_of(next(filter(None, values), ""))
+
+
+def _listed(tree: Any, name: str) -> Iterator[str]:
+    """The values of a property of Dublin Core; of a title in several languages the first."""
+    for element in tree.iter(f"{{http://purl.org/dc/elements/1.1/}}{name}"):
+        yield from (text for one in element.itertext() if (text := " ".join(one.split())))
+
+
 def _additional(holder: Any) -> Iterator[Any]:
     actions = holder.get("/AA")
     return iter(actions.as_dict().values() if isinstance(actions, Dictionary) else ())
@@ -248,7 +272,7 @@ def _xfa(root: Any, notes: Notes, budget: Budget) -> None:
     data = b"".join(content(one, budget) for one in streams if isinstance(one, Stream))
     if not data:
         return
-    tree = parse_xml(data)
+    tree = parse_xml(b"<xfa>%b</xfa>" % _DECLARATION.sub(b"", data))  # none may be around them
     shown = {text for texts in notes.pages.values() for text in texts}
     found = [one for sets in tree.iter("{*}datasets") for one in sets.iter("{*}*") if not len(one)]
     if not form.get("/Fields"):

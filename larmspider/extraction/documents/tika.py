@@ -41,7 +41,9 @@ READ = frozenset(
 MERGED = frozenset(
     {"application/vnd.ms-excel", "application/vnd.ms-excel.sheet.binary.macroenabled.12"}
 )
-_ASKED_AFTER = frozenset({"office", "spreadsheet", "rtf", "epub", "msg", "ole", "unknown"})
+_ASKED_AFTER = frozenset(
+    {"office", "spreadsheet", "rtf", "epub", "msg", "ole", "sevenzip", "unknown"}
+)
 """Readers whose documents it may read where they fail."""
 _HELPED = (Outcome.NO_READER, Outcome.NO_TEXT, Outcome.DAMAGED, Outcome.ENCRYPTED)
 """Outcomes of a first reader after which Tika is tried. Workbooks that are only protected against
@@ -53,6 +55,7 @@ _HEADER = re.compile(r"\s*&[LCR]")
 """How a header or footer of a sheet begins."""
 _ARCHIVES = frozenset({"application/x-7z-compressed", "application/vnd.rar"})
 _FAULTS = "X-TIKA:EXCEPTION:embedded_exception"
+_WARNS = "X-TIKA:warning"
 _HEAVY_BYTES = 200_000_000
 _AS_ZIP = "PackageParser"
 """Tika's for documents in a zip file that it does not know, and for archives."""
@@ -120,7 +123,7 @@ def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
         if _ENCRYPTED.search(str(error)):
             raise Unread(Outcome.ENCRYPTED, "needs a password") from None
         raise Unread(Outcome.DAMAGED, f"Tika cannot read it: {error}"[:300]) from None
-    if any(map(_ENCRYPTED.search, metadata.get("Content-Type", ()))):
+    if any(map(_ENCRYPTED.search, (*metadata.get("Content-Type", ()), *metadata.get(_WARNS, ())))):
         raise Unread(Outcome.ENCRYPTED, "needs a password")
     parsers = {one.rpartition(".")[2] for one in metadata.get("X-TIKA:Parsed-By", ())}
     if parsers & _LISTS_ONLY or (_AS_ZIP in parsers and mime in WRAPPED):

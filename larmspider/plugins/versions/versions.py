@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from larmspider import program
 from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import ConfigError, CrawlDirError
@@ -166,7 +167,7 @@ def _versions(
             page = stored[-1 - before_last]
             yield Version(when, page.status, page.size, page)
             continue
-        why = "was taken away by scrapy compact (LARM_VERSIONS says how many stay)"
+        why = f"was taken away by {program.NAME} compact (LARM_VERSIONS says how many stay)"
         if when <= gone:
             why = f"does not count since the page was taken out {gone}"
         yield Version(when, int(result), int(size or 0), None, why)
