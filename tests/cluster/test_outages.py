@@ -20,7 +20,7 @@ from tests.support.frontier.redis_store import RedisStore
 def wait_until(true, what):
     end = time.monotonic() + 30
     while not true():
-        assert time.monotonic() < end, f"waited in vain: {what}"
+        assert time.monotonic() < end, f"timeout: {what}"
         time.sleep(0.01)
 
 

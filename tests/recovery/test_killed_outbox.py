@@ -76,7 +76,7 @@ def open_gate(folder: Path, entries: int) -> None:
 def wait_until(true: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + 240
     while not true():
-        assert time.monotonic() < end, f"waited in vain: {what}"
+        assert time.monotonic() < end, f"timeout: {what}"
         time.sleep(0.02)
 
 
