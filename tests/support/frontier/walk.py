@@ -119,8 +119,8 @@ def folders_and_news(target: str) -> Reply:
 
 def repository(target: str) -> Reply:
     """Sixty files in ten revisions with the same text; files from number 60 on exist after their
-    first request. Among their links the log has the fewest parameters. The second half of all files is
-    raw."""
+    first request. Among their links the log has the fewest parameters. The second half of all files
+    is raw."""
     if target == "/":
         shown = [f"/git?a=file&f=file{n}&h=hash{n}x0" for n in range(60)]
         return page("Files", "All of them.", *shown, *(f"/git?a=log&h=commit{n}" for n in range(9)))
