@@ -1,4 +1,4 @@
-"""What is damaged on the disk is named: file, place, what; and nothing that is whole."""
+"""Damage on the disk is reported: file, place, fault; and no whole file is."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def test_a_repair_leaves_nothing_that_is_damaged_and_all_that_is_whole(
     again = checked(crawl)
     assert not of_files(again) & {name, "data.mdb"}
     assert {*found.due.values()} >= {*again.awaited.values()}
-    # positions are as they were: a crawl goes on
+    # positions are unchanged: a crawl continues
     with FrontierReader(crawl.path / "frontier") as frontier:
         positions = frontier.positions()
     StoredCrawl(crawl.path, refresh=True, positions=positions).close()

@@ -1,4 +1,4 @@
-"""What a page says that its host has not said before."""
+"""The share of a page that is new to its host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rows(words: list[str]) -> Rows:
 
 
 def test_a_view_is_known_whichever_sample_was_taken_of_its_page() -> None:
-    """Of a page of 110 words one row in four was remembered, of one of 90 all count."""
+    """A page of 110 words left one row in four, a page of 90 words all rows."""
     shown = Sketch()
     assert shown.share(rows(WORDS[:110])) == 1.0
     assert shown.share(rows(WORDS[20:110])) < 0.2
@@ -50,8 +50,8 @@ def test_how_often_a_page_was_said_is_counted() -> None:
 def apart(
     shown: Sketch, *lines: Sequence[str], menu: Sequence[str] = WORDS[4_000:4_800]
 ) -> tuple[float, float]:
-    """How new a page with a menu of so many links is, and what it says outside of links: lines
-    with a link between each."""
+    """The novelty of a page with a menu of this number of links, and of its text outside of links:
+    lines with a link between each."""
     text = " ".join([*menu, *(f"{' '.join(line)} item" for line in lines)])
     page = Page("http://wiki/page", text=text)
     page.links = [Link("http://wiki/x", anchor=word) for word in [*menu, *["item"] * len(lines)]]
