@@ -23,7 +23,7 @@ from dataclasses import astuple, dataclass, field
 from enum import Enum
 from hashlib import blake2b
 from heapq import nsmallest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgpack
 
@@ -64,9 +64,13 @@ from larmspider.frontier.storage.records import (
     FetchRecord,
     QueuedUrl,
     UrlState,
+    host_of,
     host_prefix,
 )
 from larmspider.items import Page
+
+if TYPE_CHECKING:
+    from larmspider.frontier.sources import Source
 
 SCOPE = "scope"
 """The name under which pages out of scope are listed and approved; ``Notice.what`` and ``host`` of
@@ -83,6 +87,8 @@ UNDECIDED, MOVED = "undecided", "moved"
 """``Notice.what``: pages of a host are undecided for UNDECIDED_SECS; the host has moved."""
 CLOCK = "clock"
 """``Notice.what``: the clock was set back. ``host`` is the day then."""
+SITEMAP = "sitemap"
+"""``Notice.what``: a sitemap stops naming pages that are there."""
 UNDECIDED_SECS = 7 * DAY
 """A page that stays is listed if visits do not find it as stored for longer."""
 UNCONFIRMED_SECS = 30 * DAY
@@ -536,6 +542,15 @@ class DeleteGate:
             )
             self.notices.append(Notice(UNDECIDED, entry.host, text, str(seen)))
 
+    def flaps(self, source: Source) -> None:
+        """A sitemap has stopped naming pages, as it often did for pages that are there."""
+        text = (
+            f"{source.url} stops naming pages that are there: {source.there:.0f} of"
+            f" {source.there + source.missing:.0f} visits found them. Such pages are not visited"
+            " sooner any more; repair the sitemap."
+        )
+        self.notices.append(Notice(SITEMAP, host_of(source.url), text))
+
     def to_look_at(self, host: str, now: float) -> list[tuple[bytes, FetchRecord]]:
         """Undecided pages of a host whose last visit is older than UNDECIDED_SECS and which are not
         due: of the CANARIES pages that are undecided for longest."""
@@ -703,6 +718,8 @@ class DeleteGate:
             return not any(one.seen == seen or not seen for one in undecided)
         if what == MOVED:
             return self._of(host).move is None
+        if what == SITEMAP:
+            return False  # one notice is enough
         is_well = mine is not None and any(mine.visited.values())
         if what == LOGIN:
             return mine is not None and not mine.expired and mine.well >= MAX_LOGINS

@@ -215,6 +215,7 @@ class Revisiting:
         self._changed: set[str] = set()
         self._budget = Budget(per_day)
         self._confirming = Budget(0.0)  # visits that confirm, beside the budget
+        self._dropped = 0  # visits of these for pages that nothing names any more, in this plan
         self._paid: set[bytes] = set()  # planned visits that are charged, and not judged yet
         self._requested: set[bytes] = set()  # pages whose visit has begun, and is not judged yet
         self._missing: list[tuple[float, bytes, FetchRecord]] = []  # a heap: -since, key
@@ -363,6 +364,7 @@ class Revisiting:
             self._confirming.per_day = self._confirmations_a_day
             self._to_confirm.clear()
             self._confirming.fill(now)
+            self._dropped = 0
             self._missing, self._oldest = [], []
             number = min(self._room, int(self._budget.left / SAMPLED + self._random()))
             self._sample = Reservoir(number, self._random)
@@ -796,6 +798,8 @@ class Revisiting:
             self._frontier.park(host, inf, LOGIN_EXPIRED)
         if self._frontier.sources is not None:
             self._frontier.sources.judged(entry.key, changed=seen is Observation.CHANGED)
+            if seen in PRESENT or after.missing_as:
+                self._frontier.sources.visited(entry.key, missing=seen not in PRESENT)
         return decision._replace(record=after)
 
     def _robots_read(self, host: str, record: FetchRecord, now: float) -> float:
@@ -978,10 +982,13 @@ class Revisiting:
 
     def named_no_more(self, pages: Sequence[tuple[bytes, FetchRecord]]) -> None:
         """Nothing that named these pages names them any more, so they may be gone. They are looked
-        at as pages are that were missing: next, and beside the budget."""
+        at as pages are that were missing: next, and beside the budget, of which they get half."""
         if self.mode not in (DUE, WATCH):
             return
+        room = max(LEAST_CONFIRMATIONS, int(self._confirming.left)) // 2 - self._dropped
         items = [(key, CONFIRM) for key, visit in pages if not 0.0 < visit.due <= SIGNALLED]
+        items = items[: max(0, room)]
+        self._dropped += len(items)
         self._frontier.backend.schedule(items)
         if items:
             self.until = max(self.until, CONFIRM)

@@ -23,12 +23,13 @@ from scrapy.settings import Settings
 from larmspider import options, stats
 from larmspider.extraction.fingerprint import fingerprint, link_signature, signature
 from larmspider.extraction.html import extract
+from larmspider.frontier.delete_gate import SITEMAP
 from larmspider.frontier.deletes import AT_LEAST, Observation
 from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.hosts import Lease
 from larmspider.frontier.own_fetch import FetchKind
-from larmspider.frontier.revisiting import Revisiting
+from larmspider.frontier.revisiting import CONFIRM, LEAST_CONFIRMATIONS, Revisiting
 from larmspider.frontier.sources import Sources
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
@@ -381,6 +382,31 @@ def test_a_page_that_no_sitemap_names_any_more_is_looked_at_next() -> None:
     pages_asked = [one for one in world.asked if not one.endswith(".xml")]
     assert set(pages_asked[:2]) == {"p5", "p6"}
     assert world.state("p5") is UrlState.STORED
+
+
+@pytest.mark.parametrize("honest", [False, True])
+def test_a_sitemap_that_stops_naming_pages_that_are_there_loses_its_say(honest: bool) -> None:
+    """Until then half of the confirmations that are left are for such pages, at most. The operator
+    reads why."""
+    world, sitemap, looks, told = World(pages=40), "http://h/a.xml", list[int](), list[str]()
+    pages = [f"http://h/p{number}" for number in range(40)]
+    for day in range(12):
+        world.clock.now = 1.8e9 + (day + 1) * DAY
+        frontier = world.begin("due")
+        frontier.sources = Sources(frontier.backend, frontier.clock)
+        frontier.sources.found(HOST, [sitemap], "robots.txt")
+        gone = pages[day : day + 1] if honest else pages[5:]
+        world.site |= {url[9:]: page(url[9:], status=404) for url in gone if honest}
+        frontier.sitemap_read(sitemap, [url for url in pages if not day % 2 or url not in gone])
+        visits = [visit for _, visit in frontier.backend.visits(b"", 100) if visit is not None]
+        looks.append(sum(visit.due == CONFIRM and not visit.missing_as for visit in visits))
+        told += [one.message for one in frontier.gate.notices if one.what == SITEMAP]
+        world.work(frontier)
+    assert looks[1] <= LEAST_CONFIRMATIONS // 2
+    assert (bool(looks[-1]), bool(told)) == (honest, not honest)
+    if told:
+        assert sum(looks) <= 40
+        assert told[0].startswith(f"{sitemap} stops naming pages that are there: ")
 
 
 def test_hosts_of_earlier_runs_count_as_not_for_everybody(
