@@ -40,6 +40,7 @@ from larmspider.extraction.fingerprint import (
     error_signature,
 )
 from larmspider.formatting import counted
+from larmspider.frontier.clock import ClockJumps
 from larmspider.frontier.deletes import (
     CANARIES,
     DAY,
@@ -240,7 +241,7 @@ class DeleteGate:
         self._hosts: dict[str, _Host] = {}
         self._changed: set[str] = set()
         self._silent: set[str] = set()  # hosts that somebody is told of
-        self.brake = Brake()
+        self.brake, self.jumps = Brake(), ClockJumps()
         self.notices: list[Notice] = []
         """What somebody should be told; whoever does empties the list."""
         self.take_out: Callable[[str, float], None] | None = None
@@ -534,7 +535,7 @@ class DeleteGate:
                 one.why = one.why if one.seen == seen else ""
                 one.seen, one.reason = str(seen), reason
         self._changed.add(entry.host)
-        if one.is_listed(now) and entry.key not in mine.waiting:
+        if one.is_listed(self.jumps.now_for(one.since, now)) and entry.key not in mine.waiting:
             text = (
                 f"Pages of {entry.host} are not as they were for more than"
                 f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or reason}."
@@ -546,7 +547,7 @@ class DeleteGate:
         """A sitemap has stopped naming pages, as it often did for pages that are there."""
         text = (
             f"{source.url} stops naming pages that are there: {source.there:.0f} of"
-            f" {source.there + source.missing:.0f} visits found them. Such pages are not visited"
+            f" {source.there + source.missing:.0f} visits found them. The pages are not visited"
             " sooner any more; repair the sitemap."
         )
         self.notices.append(Notice(SITEMAP, host_of(source.url), text))
@@ -695,6 +696,7 @@ class DeleteGate:
                 self.leaving.add(host)
                 self.take_out(host, since)
             return
+        now = self.jumps.now_for(since, now)
         if now - since < DEAD_SECS or host in self._silent or not pages:
             return
         self._silent.add(host)
@@ -734,7 +736,11 @@ class DeleteGate:
         """Number of pages of a host that wait for the operator, as ``scrapy deletes`` lists them:
         those that are not decided for long, too."""
         mine = self._of(host)
-        undecided = (key for key, one in mine.undecided.items() if one.is_listed(now))
+        undecided = (
+            key
+            for key, one in mine.undecided.items()
+            if one.is_listed(self.jumps.now_for(one.since, now))
+        )
         return len(mine.waiting.keys() | {*undecided})
 
     def approve(self, host: str, keys: Mapping[bytes, float]) -> None:

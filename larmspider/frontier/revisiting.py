@@ -35,6 +35,7 @@ from msgspec.structs import replace
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.formatting import counted, utc
 from larmspider.frontier import dispatch
+from larmspider.frontier.clock import LEAST_JUMP_SECS, ClockJumps
 from larmspider.frontier.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
 from larmspider.frontier.deletes import (
     PRESENT,
@@ -215,6 +216,7 @@ class Revisiting:
         self._changed: set[str] = set()
         self._budget = Budget(per_day)
         self._confirming = Budget(0.0)  # visits that confirm, beside the budget
+        self._jumps, self._clock_was = ClockJumps(), frontier.clock()
         self._dropped = 0  # visits of these for pages that nothing names any more, in this plan
         self._paid: set[bytes] = set()  # planned visits that are charged, and not judged yet
         self._requested: set[bytes] = set()  # pages whose visit has begun, and is not judged yet
@@ -249,6 +251,9 @@ class Revisiting:
         self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
         self._theta = kept.get("theta", 0.0)
         self._confirming.left, self._confirming.at = kept.get("confirming", (0.0, 0.0))
+        self.gate.jumps = self._jumps = ClockJumps.unpack(kept.get("jumps", ()))
+        self._clock_was = now
+        self._jumps.saw(kept.get("clock", 0.0), now)
         if self.mode and kept.get("clock", 0.0) - now > DAY:
             self._clock_was_set_back(kept["clock"], now)
         goes_on = self.mode and kept.get("mode") == self.mode
@@ -283,7 +288,10 @@ class Revisiting:
 
     def save(self) -> None:
         """Into notes of the backend, before a batch is sealed."""
-        put = self._frontier.backend.put_note
+        put, now = self._frontier.backend.put_note, self.clock()
+        if now - self._clock_was > LEAST_JUMP_SECS:  # checkpoints are seconds apart
+            self._jumps.saw(self._clock_was, now)
+        self._clock_was = now
         for host in self._changed:
             known = self._hosts[host]
             put(f"volatile {host}", known.volatile.pack())
@@ -304,6 +312,7 @@ class Revisiting:
             "theta": self._theta,
             "clock": self.clock(),
             "confirming": (self._confirming.left, self._confirming.at),
+            "jumps": self._jumps.pack(),
         }
         if self._visits_all and not self._frontier.finished:
             kept |= {"mode": self.mode, "since": self._since}

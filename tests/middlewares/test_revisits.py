@@ -23,7 +23,7 @@ from scrapy.settings import Settings
 from larmspider import options, stats
 from larmspider.extraction.fingerprint import fingerprint, link_signature, signature
 from larmspider.extraction.html import extract
-from larmspider.frontier.delete_gate import SITEMAP
+from larmspider.frontier.delete_gate import SITEMAP, UNDECIDED
 from larmspider.frontier.deletes import AT_LEAST, Observation
 from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import Frontier
@@ -534,6 +534,24 @@ def test_a_clock_that_is_a_year_ahead_for_a_night_takes_nothing_out_early() -> N
     del world.site["p2"]
     world.run(6)
     assert world.state("p2") is UrlState.STORED
+
+
+def test_a_night_with_a_clock_that_is_ahead_makes_no_page_and_no_host_wait_longer() -> None:
+    """Nor the nights after, if it stays ahead; later the operator is told as always."""
+    for back in (True, False):
+        world, told = World(), dict[float, list[str]]()
+        world.site["p1"] = page("p1", FORM)
+        for day in (1, 2, 3, 380, *((4, 5) if back else (381, 382)), *range(383, 395)):
+            if back and day > 383:
+                day -= 378
+            world.run(day)
+            told[day] = [one.what for one in world.notices if one.what == UNDECIDED]
+            world.notices.clear()
+            world.frontier.gate.silent(HOST, 1.8e9, world.clock.now)
+            told[day] += [one.what for one in world.notices]
+        early = [day for day in told if told[day] and day in (1, 2, 3, 380, 4, 5, 381, 382)]
+        assert early == []
+        assert [what for found in told.values() for what in found][:1] == [UNDECIDED]
 
 
 def test_pages_that_left_while_the_clock_was_ahead_do_not_hold_the_brake_for_a_year() -> None:
