@@ -662,7 +662,7 @@ def test_a_server_that_says_something_else_to_every_url_overwrites_nothing() -> 
 
 
 def test_a_new_design_makes_no_error_pages_of_small_pages() -> None:
-    """The navigation of the new error page is that of all pages."""
+    """All pages and the new error page share their navigation."""
     source = random.Random(1)
     said = {f"p{n}": f"<p>Number {n} {some_words(source, 10)}" for n in (1, 2)}
     world = World(site={name: page(name, f"{NAVIGATION}{text}") for name, text in said.items()})
