@@ -16,10 +16,13 @@ import resource
 import shutil
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+_SOCKET_NAME = 100
+"""Bytes; sockaddr_un of Linux has 108, of others 104."""
 _LOOK_SECS = 0.005
 """Far longer than is_locked() has a lock."""
 _MOST_FILES = 1 << 20
@@ -97,6 +100,19 @@ def replace_file(
         if error.errno is not None and error.filename is None:  # a write does not say to which file
             raise type(error)(error.errno, error.strerror, str(path)) from None
         raise
+
+
+@contextmanager
+def socket_path(path: Path) -> Iterator[str]:
+    """A name for a Unix socket that the system takes, however long ``path`` is. Raises OSError."""
+    if len(os.fsencode(path)) <= _SOCKET_NAME:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
 
 
 def sync_file(path: Path) -> None:

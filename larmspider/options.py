@@ -1,4 +1,4 @@
-"""Reads and checks settings; a bad value is an error that says what is expected.
+"""Reads and checks settings; a bad value is an error that names the accepted values.
 
 >>> size = options.integer(settings, "LARM_PAGEFILE_BYTES", minimum=1)
 ConfigError: LARM_PAGEFILE_BYTES=0: expected an integer >= 1
@@ -35,6 +35,8 @@ _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 _OPTIONAL = ("LARM_LOWERCASE_PATH",)
 """Booleans that are None where they are not set."""
+_EXPRESSIONS = ("LARM_EXCLUDE",)
+"""Lists of regular expressions, in which commas part nothing."""
 _FRACTIONS = ("_TIMEOUT", "_DELAY")
 """Endings of Scrapy's settings in seconds that may be fractions although the default is an
 integer."""
@@ -171,6 +173,25 @@ def strings(settings: BaseSettings, name: str) -> list[str]:
     raise _refused(name, given, wanted)
 
 
+def words(settings: BaseSettings, name: str) -> list[str]:
+    """The setting as a list of strings without blanks, which may contain commas; on the command
+    line separated by white space, or JSON."""
+    value = given = _get(settings, name)
+    if isinstance(value, str) and value.strip().startswith("["):
+        with suppress(ValueError):  # an expression may begin so, too
+            listed = json.loads(value)
+            value = listed if all(isinstance(part, str) for part in listed) else value
+    if isinstance(value, str):
+        return value.split()
+    if isinstance(value, list | tuple) and all(
+        isinstance(part, str) and part.split() == [part] for part in value
+    ):
+        return list(value)
+    raise _refused(
+        name, given, "a list of expressions without blanks (JSON, or separated by blanks)"
+    )
+
+
 def text(settings: BaseSettings, name: str) -> str:
     """The setting as a string; None is the empty string."""
     value = _get(settings, name)
@@ -211,7 +232,7 @@ def typed(settings: BaseSettings, name: str) -> Any:
             number = float(value)
             return int(number) if isinstance(default, int) and number.is_integer() else number
         if isinstance(default, list):
-            return strings(settings, name)
+            return (words if name in _EXPRESSIONS else strings)(settings, name)
         if isinstance(default, dict):
             return mapping(settings, name)
     return value

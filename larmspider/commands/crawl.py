@@ -15,13 +15,14 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.exceptions import UsageError
 
-from larmspider import options, plugin
+from larmspider import options, plugin, program
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.formatting import printable
 from larmspider.frontier.factory import INDEX
@@ -39,29 +40,43 @@ logger = logging.getLogger(__name__)
 class Command(CrawlCommand):
     word = "crawl"
     crawler: Crawler | None = None
-    """The one that ran."""
+    """The crawler that ran."""
 
     def long_desc(self) -> str:
         return (
             "Run a spider. The spider 'intranet' takes -a start=URL (several in quotes, or @FILE),"
-            " -a restrict=REGEX, -a hostresolver=FILE, -a threads=N, -a fresh=yes|force,"
-            " -a refresh=due|watch|all|index|REGEX."
+            " -a restrict=REGEX, -a exclude=REGEX (several in quotes), -a hostresolver=FILE,"
+            " -a threads=N, -a fresh=yes|force, -a refresh=due|watch|all|index|REGEX."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--file",
+            metavar="FILE",
+            help="a crawl file (docs/server.md), such as one of larmspider server; what -a and -s"
+            " say comes first",
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        super().process_options(args, opts)
         assert self.settings is not None
         try:
+            if opts.file is not None:
+                from larmspider.server.run_file import settings_of_run
+
+                for name, value in settings_of_run(Path(opts.file)).items():
+                    self.settings.set(name, value, "project")
+            super().process_options(args, opts)
             options.settle_scrapys(self.settings, "LOG_")
             level = options.log_level(self.settings)
         except ConfigError as refused:
-            print(f"scrapy {self.word}: {refused}", file=sys.stderr)
+            print(f"{program.NAME} {self.word}: {refused}", file=sys.stderr)
             raise SystemExit(2) from None  # before the log is opened at that level
         self.settings.set("LOG_LEVEL", level, "cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise UsageError("expected exactly one spider, such as: scrapy crawl intranet")
+            raise UsageError(f"expected exactly one spider, such as: {program.NAME} crawl intranet")
         assert self.crawler_process is not None
         assert self.settings is not None
         try:
@@ -137,7 +152,7 @@ class Command(CrawlCommand):
 
     def complain(self, message: str) -> None:
         assert self.settings is not None
-        print(f"scrapy {self.word}: {printable(message)}", file=sys.stderr)
+        print(f"{program.NAME} {self.word}: {printable(message)}", file=sys.stderr)
         if self.settings.get("LOG_FILE"):
             logger.critical("%s", message)
 

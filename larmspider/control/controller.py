@@ -1,7 +1,7 @@
 """Controllers: gauges of a running crawl and actions on it, in this process or another one.
 
 A crawl writes its address and token to LARM_DIR/web.json, which only its user can read; `scrapy
-serve` passes requests on to it. Without that file, or a reply, pages show what is on disk.
+serve` passes requests on to it. Without that file, or a reply, pages show the data on disk.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,10 @@ import aiohttp
 from larmspider import options, stats
 from larmspider.control.operator import KEPT, operator_of
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
+from larmspider.files import socket_path
 from larmspider.frontier.overrides import Overrides
 from larmspider.scheduler.scheduler import scheduler_of
-from larmspider.status.crawl_workers import own_access
+from larmspider.status.crawl_workers import Access, own_access
 from larmspider.status.monitor import what_it_waits_for
 from larmspider.status.snapshot import Gauges, resident_bytes
 
@@ -51,7 +52,7 @@ class RemoteController:
 
     async def gauges(self) -> Gauges | None:
         servers = await asyncio.to_thread(self._servers)
-        asked = [_ask(*server, "GET", "stats.json", {}, SECONDS) for server in servers]
+        asked = [_ask(server, "GET", "stats.json", {}, SECONDS) for server in servers]
         found = []
         for reply in await asyncio.gather(*asked):
             with suppress(KeyError, TypeError, ValueError, AttributeError):
@@ -65,15 +66,15 @@ class RemoteController:
         replies: list[dict[str, Any] | None] = []
         if name in ONCE:  # the worker that takes them passes them on
             for server in servers:
-                replies = [await _ask(*server, "POST", f"control/{name}", fields, ACT_SECONDS)]
+                replies = [await _ask(server, "POST", f"control/{name}", fields, ACT_SECONDS)]
                 if replies[0] is not None:
                     break
         else:
-            asked = [_ask(*one, "POST", f"control/{name}", fields, ACT_SECONDS) for one in servers]
+            asked = [_ask(one, "POST", f"control/{name}", fields, ACT_SECONDS) for one in servers]
             replies = await asyncio.gather(*asked)
         return _result(replies, of_a_host=bool(fields.get("host")))
 
-    def _servers(self) -> list[tuple[str, str]]:
+    def _servers(self) -> list[Access]:
         try:
             directories = self._directories()
         except LarmspiderError:
@@ -82,7 +83,7 @@ class RemoteController:
 
 
 def _result(replies: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str:
-    """What the workers have done, in a sentence. Raises HttpError if none did anything."""
+    """The results of the workers, in a sentence. Raises HttpError if no worker did anything."""
     done = [str(reply["done"]) for reply in replies if reply and "done" in reply]
     refused = [str(reply["error"]) for reply in replies if reply and "error" in reply]
     if not done:
@@ -96,35 +97,42 @@ def _result(replies: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str
 
 
 async def _ask(
-    url: str, token: str, method: str, path: str, form: Mapping[str, str], seconds: float
+    server: Access, method: str, path: str, form: Mapping[str, str], seconds: float
 ) -> dict[str, Any] | None:
     timeout = aiohttp.ClientTimeout(total=seconds)
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = {"Authorization": f"Bearer {server.key}"}
+    url, data = server.url + path, form or None
     try:
-        async with (
-            aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
-            session.request(
-                method, url + path, data=form or None, headers=headers, allow_redirects=False
-            ) as response,
-        ):
+        async with AsyncExitStack() as stack:
+            connector = None
+            if server.socket:
+                name = stack.enter_context(socket_path(Path(server.socket)))
+                connector = aiohttp.UnixConnector(name)
+            session = await stack.enter_async_context(
+                aiohttp.ClientSession(timeout=timeout, trust_env=False, connector=connector)
+            )
+            response = await stack.enter_async_context(
+                session.request(method, url, data=data, headers=headers, allow_redirects=False)
+            )
             answer = await response.content.read(ANSWER_BYTES)
             if response.status >= 500:
-                return {"error": f"{url} answers {response.status}, its log says why"}
+                where = server.socket or server.url
+                return {"error": f"{where} answers {response.status}, its log says why"}
             found = json.loads(answer)
-    except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError):
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
 
 class LocalController:
-    """Controller of the crawl in this process. ``settings``: those that its pages use."""
+    """Controller of the crawl in this process. ``settings``: the settings of its pages."""
 
     def __init__(self, crawler: Crawler, settings: BaseSettings, began: float) -> None:
         self.crawler, self.settings, self.began = crawler, settings, began
         self._go_by_the_scope()
 
     def _go_by_the_scope(self) -> None:
-        """Pages explain URLs by the scope in force, not by that of the command."""
+        """Let pages explain URLs by the scope in force, in place of the command's scope."""
         operator = operator_of(self.crawler)
         if operator is not None and (restrict := operator.scope.restrict):
             self.settings.set("LARM_RESTRICT", restrict, priority="cmdline")

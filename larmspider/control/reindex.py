@@ -37,9 +37,9 @@ def reindex(
     *,
     restricted: Collection[str],
 ) -> int:
-    """The number of pages in the new index: those whose URL is ``wanted``. ``restricted``: patterns
-    of the hosts whose link texts are for their own pages. Raises ConfigError, CrawlDirError; then
-    the old index stands."""
+    """Build a new index from pages with a ``wanted`` URL. Returns the number of its pages.
+    ``restricted``: patterns of hosts whose link texts are for their own pages. Raises ConfigError,
+    CrawlDirError; the old index then stays."""
     with (
         Readers.from_settings(settings) as readers,
         closing(Languages.from_settings(settings)) as speaking,
@@ -81,7 +81,7 @@ class RebuildLog:
         self._say = say
         self._began = self._said = time.monotonic()
         beside = ", beside the old one" if has_index(directory) else ""
-        say(f"The search index {directory} is made anew{beside}")
+        say(f"Rebuilding the search index {directory}{beside}")
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
@@ -89,6 +89,6 @@ class RebuildLog:
             self._said = now
             left = (now - self._began) / done * max(0, total - done)
             self._say(
-                f"Making the search index anew: {done:,} of {counted(total, 'page')},"
+                f"Rebuilding the search index: {done:,} of {counted(total, 'page')},"
                 f" about {duration(left)} left"
             )

@@ -1,14 +1,14 @@
-"""Mends what a check has found: `scrapy verify --repair`.
+"""Repairs the damages that a check has found: `scrapy verify --repair`.
 
     found = check(Path("crawl"), settings, say)
-    left = repair(found, settings, say)          # what could not be mended, in words
+    left = repair(found, settings, say)          # the remaining damages, in words
 
-Pages that are damaged are due: fetched anew by the next run with refresh=. Damaged lines of logs
-become holes of the same length, and what a log lacks is filled with one. So positions and offsets
-stay right, in the frontier and in Redis. What is derived is made anew.
+Damaged pages become due: the next run with refresh= fetches them again. Damaged lines of logs
+become holes of the same length, and a hole fills up a log that is too short. Positions and offsets
+therefore stay right, in the frontier and in Redis. Derived files are rebuilt.
 
-Pages become due before anything is overwritten. So a repair that is killed is begun again by the
-next one: it finds what is left.
+Pages become due before anything is overwritten. A killed repair is therefore continued by the next
+one: it finds the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider import plugin
+from larmspider import plugin, program
 from larmspider.checksums import Stretch, crc_of, forget_sums, read_sums, sum_anew, sums_path
 from larmspider.control.reindex import reindex, restore_unreached
 from larmspider.crawl.reader import CrawlDir
@@ -91,8 +91,8 @@ def repair(
     *,
     make_due: Callable[[Mapping[bytes, str]], int] | None = None,
 ) -> Iterator[str]:
-    """Mend a directory, under its lock; what could not be mended, in words. ``make_due``: for the
-    directory of one of many workers, whose frontier is in Redis. Raises CrawlDirError, OSError."""
+    """Repair a directory, under its lock. Yields the remaining damages, in words. ``make_due``: for
+    a worker's directory, whose frontier is in Redis. Raises CrawlDirError, OSError."""
     path, is_worker = found.path, make_due is not None
     if found.manifest is not None:
         write_manifest(path, found.manifest)
@@ -272,8 +272,8 @@ _PIECE = 1 << 20
 
 
 def _pack_anew(file: Path, size: int = 0, fill: bytes = b"\t") -> None:
-    """A compressed file with the frames that can be read; tabs stand in place of the others, and of
-    what lacks to ``size`` bytes. Frames end where they ended."""
+    """Rewrite a compressed file with its readable frames; tabs replace the others, and the bytes
+    missing up to ``size``. Frames end where they ended."""
     plain = file.with_name(file.name.removesuffix(SUFFIX))
     draft = file.with_name(file.name + ".mended")
     done = 0
@@ -322,8 +322,8 @@ def _is_whole(file: Path, one: Stretch, size: int) -> bool:
 def _rebuild_frontier(
     found: Findings, damaged: Mapping[int, list[Stretch]], say: Say
 ) -> Iterator[str]:
-    """Make the frontier of the pages that are stored. What it knew of hosts, and of URLs without a
-    page, is found out again: the links of links.log are judged anew."""
+    """Rebuild the frontier from the stored pages. The rest, about hosts and URLs without a page, is
+    found out again: the links of links.log are judged again."""
     path = found.path
     crawl = CrawlDir(path)
     positions, unknown = _positions(path, crawl.manifest)
@@ -491,4 +491,4 @@ def _rebuild_index(found: Findings, settings: BaseSettings, say: Say) -> Iterato
             restricted=restricted_or_all([crawl.path], settings),
         )
     except LarmspiderError as error:
-        yield f"{error}; then scrapy reindex makes the index anew"
+        yield f"{error}; then {program.NAME} reindex rebuilds the index"

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgpack
 
+from larmspider import program
 from larmspider.extraction.error_page import (
     LEAST_PAIRS,
     Pairs,
@@ -471,7 +472,7 @@ class DeleteGate:
         mine = self._of(host)
         if key not in mine.approved:
             if seen is Observation.SCOPE:
-                why = f"out of scope: scrapy deletes --approve {SCOPE}"
+                why = f"out of scope: {program.NAME} deletes --approve {SCOPE}"
                 self._wait(host, entry, seen, reason, why, now)
                 return why
             is_well = seen is Observation.NOINDEX
@@ -504,10 +505,10 @@ class DeleteGate:
         if before is None and len(mine.waiting) >= MAX_WAITING:
             return
         if before is None and seen is Observation.SCOPE:
-            text = f"Pages are out of scope, as {entry.url}, and wait. See scrapy deletes."
+            text = f"Pages are out of scope, as {entry.url}, and wait. See {program.NAME} deletes."
             self.notices.append(Notice(SCOPE, SCOPE, text))
         elif before is None:
-            text = f"Pages of {host} wait to be taken out: {why}. See scrapy deletes."
+            text = f"Pages of {host} wait to be taken out: {why}. See {program.NAME} deletes."
             self.notices.append(Notice(DELETES, host, text))
         since = before.since if before is not None else now
         mine.waiting[entry.key] = Waiting(entry.url, str(seen), reason, since, why)
@@ -539,7 +540,7 @@ class DeleteGate:
             text = (
                 f"Pages of {entry.host} are not as they were for more than"
                 f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or reason}."
-                " See scrapy deletes."
+                f" See {program.NAME} deletes."
             )
             self.notices.append(Notice(UNDECIDED, entry.host, text, str(seen)))
 
@@ -702,7 +703,7 @@ class DeleteGate:
         self._silent.add(host)
         text = (
             f"Host {host} has not answered for {counted(int((now - since) // DAY), 'day')}."
-            f" Its {counted(pages, 'page')} stay in the search. See scrapy deletes."
+            f" Its {counted(pages, 'page')} stay in the search. See {program.NAME} deletes."
         )
         self.notices.append(Notice(NO_ANSWER, host, text))
 

@@ -3,13 +3,14 @@
 -a restrict='https?://[^/]*\\.example/.*'      every host below .example
 (nothing)                                     the hosts of the seeds, http and https alike; of seeds
                                               that are files their folders
+-a exclude='https?://wiki/archive/.*'         and nothing below this folder
 
 Files are in scope below LARM_FILE_ROOTS only, whatever ``restrict`` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
 
 from larmspider import options
@@ -17,7 +18,7 @@ from larmspider.errors import ConfigError
 from larmspider.middlewares.url_filter import UrlFilter
 from larmspider.urls.file_urls import FileRoots, is_file
 from larmspider.urls.normalizer import normalizer_from_settings
-from larmspider.urls.patterns import Pattern, compile_pattern
+from larmspider.urls.patterns import Pattern, PatternSet, compile_pattern
 from larmspider.urls.seeds import read_seeds
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ NO_FILES = FileRoots()
 class ScopeFilter(UrlFilter):
     """Rejects a URL that does not match ``restrict`` as a whole or, without one, whose host and
     port are none of ``hosts``; a file that is not below ``roots`` or, without ``restrict``, not
-    below one of ``folders``."""
+    below one of ``folders``; and every URL that matches a pattern of ``exclude`` as a whole."""
 
     name = "scope"
     remembers = True
@@ -41,8 +42,10 @@ class ScopeFilter(UrlFilter):
         hosts: Iterable[str] = (),
         folders: Iterable[str] = (),
         roots: FileRoots = NO_FILES,
+        exclude: Sequence[str] = (),
     ) -> None:
         self.restrict = restrict
+        self.exclude = PatternSet(exclude, name="exclude")
         self.hosts = frozenset(hosts)
         self.folders = tuple(folders)
         self.roots = roots
@@ -61,8 +64,10 @@ class ScopeFilter(UrlFilter):
         LARM_RESTRICT."""
         restrict = options.text(settings, "LARM_RESTRICT")
         roots = FileRoots.from_settings(settings)
+        exclude = options.words(settings, "LARM_EXCLUDE")
         if restrict:
-            return cls(compile_pattern(restrict, name="restrict"), roots=roots)
+            pattern = compile_pattern(restrict, name="restrict")
+            return cls(pattern, roots=roots, exclude=exclude)
         normalize = normalizer_from_settings(settings)
         starts = [normalize(seed) for seed in seeds]
         folders = [folder for seed in starts if is_file(seed) for folder in _folders_of(seed)]
@@ -72,7 +77,7 @@ class ScopeFilter(UrlFilter):
                 "The scope is unknown: give -a restrict=REGEX (setting LARM_RESTRICT),"
                 " or seeds (-a start=URL, or start_urls in a spider) whose hosts are the scope"
             )
-        return cls(None, hosts, folders, roots)
+        return cls(None, hosts, folders, roots, exclude)
 
     def restrict_to(self, pattern: Pattern) -> None:
         """Change the scope."""
@@ -80,6 +85,12 @@ class ScopeFilter(UrlFilter):
         self._verdict.clear()
 
     def reject_reason(self, url: str) -> str | None:
+        if (reason := self._outside(url)) is not None:
+            return reason
+        found = self.exclude.match(url) if self.exclude else None
+        return None if found is None else f"matches exclude {found}"
+
+    def _outside(self, url: str) -> str | None:
         if is_file(url):
             if why := self.roots.why_not(url):
                 return why
@@ -96,7 +107,7 @@ class ScopeFilter(UrlFilter):
 
 
 def _folders_of(seed: str) -> list[str]:
-    """``/srv/share`` may be a folder that is written without its slash; ``/srv/a.html`` is none."""
+    """``/srv/share`` may be a folder that is written without its slash; ``/srv/a.html`` is not."""
     above, _, name = seed.rpartition("/")
     return [f"{above}/"] if not name else [f"{seed}/"] + ([f"{above}/"] if "." in name else [])
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import RunState, State
@@ -26,23 +26,40 @@ SERVER_FILE = "web.json"
 """Where a crawl is served, and its token, for its own user alone to read."""
 
 
-def write_server_file(directory: Path, url: str, token: str, key: str) -> None:
-    """Write where the crawl in ``directory`` is served. Raises OSError."""
-    content = json.dumps({"url": url, "token": token, "key": key}).encode()
+class Access(NamedTuple):
+    """How a command of the crawl's user reaches its server: ``key`` is sent in place of the token,
+    and no wrong token of others stands in its way. ``socket``: a Unix socket, "" for a port."""
+
+    url: str
+    key: str
+    socket: str = ""
+
+
+def write_server_file(directory: Path, url: str, token: str, key: str, *, socket: str = "") -> None:
+    """Write where the crawl in ``directory`` is served: ``socket`` is a file there. Raises
+    OSError."""
+    content = json.dumps({"url": url, "token": token, "key": key, "socket": socket}).encode()
     replace_file(directory / SERVER_FILE, content, private=True, synced=False)
 
 
 def read_server_file(directory: Path) -> tuple[str, str] | None:
-    """Address and token; None where there is no such file, or not for this user."""
+    """Address and token; None where there is no such file, or not for this user. The address is ""
+    where no browser reaches the crawl."""
     found = _server_file(directory)
-    return None if found is None else (found["url"], found["token"])
+    if found is None:
+        return None
+    return ("" if found.get("socket") else found["url"]), found["token"]
 
 
-def own_access(directory: Path) -> tuple[str, str] | None:
-    """Address, and what a command of the crawl's user sends in place of the token: no wrong token
-    of others stands in its way."""
+def own_access(directory: Path) -> Access | None:
+    """Address, and a key that commands of the crawl's user send in place of the token: wrong tokens
+    of others cannot block it. None where the crawl is not served, or not to this user."""
     found = _server_file(directory)
-    return None if found is None else (found["url"], found["key"])
+    if found is None:
+        return None
+    name = found.get("socket", "")
+    socket = str(directory / Path(name).name) if isinstance(name, str) and name else ""
+    return Access(found["url"], found["key"], socket)
 
 
 def _server_file(directory: Path) -> dict[str, str] | None:
@@ -56,15 +73,15 @@ def _server_file(directory: Path) -> dict[str, str] | None:
 
 
 class Controller(Protocol):
-    """A running crawl, in this process or another (control/controller.py): what it knows beyond its
-    directory, and what it can do. Called on the event loop."""
+    """A running crawl, in this process or another (control/controller.py): its data beyond the
+    directory, and its actions. Called on the event loop."""
 
     async def gauges(self) -> Gauges | None:
         """The crawl now; None where it cannot be reached."""
         ...
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
-        """Do one of the operator's acts and say what was done. Raises HttpError."""
+        """Carry out an operator's action and return its result. Raises HttpError."""
         ...
 
 

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SOCKET = "web.sock"
+"""In LARM_DIR, with LARM_WEB_SOCKET."""
+
 
 class WebExtension:
     """Serves while the spider is open."""
 
-    files = ("web.token", "web.token.*", "web.json", "web.json.new")
+    files = ("web.token", "web.token.*", "web.json", "web.json.new", "web.sock")
 
     def __init__(self, crawler: Crawler, binding: Binding) -> None:
         self.crawler, self.binding = crawler, binding
@@ -66,15 +69,20 @@ class WebExtension:
             source = Source(directory, lambda _: settings, controller)
             guard = self.binding.guard(token, lambda: source.is_private)
             app = self.binding.app(source, guard)
-            self._server = await Server.start(app, self.binding.address, self.binding.port)
-            write_server_file(directory, self._server.url, token, guard.key)
+            name = SOCKET if options.boolean(settings, "LARM_WEB_SOCKET") else ""
+            if name:
+                self._server = await Server.start_at_socket(app, directory / name)
+            else:
+                self._server = await Server.start(app, self.binding.address, self.binding.port)
+            write_server_file(directory, self._server.url, token, guard.key, socket=name)
         except (ConfigError, OSError) as error:
             logger.error("The crawl continues without its web pages: %s", error)
         else:
-            logger.info("Web pages of this crawl: %s", self._server.url)
+            logger.info("Web pages of this crawl: %s", name or self._server.url)
 
     async def spider_closed(self) -> None:
         if self._server is not None:
-            (options.larm_dir(self.crawler.settings) / "web.json").unlink(missing_ok=True)
+            for name in ("web.json", SOCKET):
+                (options.larm_dir(self.crawler.settings) / name).unlink(missing_ok=True)
             await self._server.stop()
             self._server = None

@@ -13,6 +13,7 @@ import logging
 import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
@@ -20,6 +21,7 @@ from aiohttp.http import HttpProcessingError
 
 from larmspider import options
 from larmspider.errors import ConfigError
+from larmspider.files import socket_path
 from larmspider.search.curated import Curated
 from larmspider.urls.file_urls import NOWHERE, OpenableUrls
 from larmspider.web.app import build
@@ -40,11 +42,12 @@ TRIES = 20
 SHUTDOWN_SECS = 0.5
 """How long open connections may last when the server stops."""
 LINGERING_SECS = 1.0
-"""How long the rest of a body is read that no page wants."""
+"""How long the server reads the rest of a body that no page needs."""
 MAX_URL_BYTES = 524_288
-"""Of a request; a query of 100 KB, blanks sent as ``%20``, is told its limit by the search."""
+"""Bytes of a request's URL. The search answers a query of up to 100 KB, blanks sent as ``%20``,
+with its own limit."""
 AT_ONCE = 64
-"""Connections that asyncio takes before it looks at those that it has."""
+"""Connections that asyncio accepts before it serves the existing ones."""
 ACCEPTED_IN = 3
 """Turns of the event loop until a connection that asyncio has just taken is one of Connections.
 Before that, close() would leave its socket open (python/cpython#109564)."""
@@ -159,6 +162,29 @@ class Server:
     async def start(cls, app: web.Application, address: str, port: int) -> Self:
         """Raises ConfigError if it cannot listen there."""
         listening = listen(address, port)
+        host = f"[{address}]" if ":" in address else address
+        url = f"http://{host}:{listening.getsockname()[1]}/"
+        return await cls._at(app, listening, url)
+
+    @classmethod
+    async def start_at_socket(cls, app: web.Application, path: Path) -> Self:
+        """At a Unix socket, which this user alone may use; one that lies there is replaced. Raises
+        OSError."""
+        path.unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with socket_path(path) as name:
+                listening.bind(name)
+            path.chmod(0o600)
+            listening.listen(BACKLOG)
+            listening.setblocking(False)
+        except OSError:
+            listening.close()
+            raise
+        return await cls._at(app, listening, "http://localhost/")
+
+    @classmethod
+    async def _at(cls, app: web.Application, listening: socket.socket, url: str) -> Self:
         runner = web.AppRunner(
             app,
             logger=logger,
@@ -176,8 +202,6 @@ class Server:
             connections.limit(runner.server), sock=listening, backlog=AT_ONCE
         )
         listening.listen(BACKLOG)
-        host = f"[{address}]" if ":" in address else address
-        url = f"http://{host}:{listening.getsockname()[1]}/"
         return cls(runner, server, connections, url)
 
     async def stop(self) -> None:

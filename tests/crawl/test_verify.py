@@ -100,7 +100,7 @@ def test_a_line_that_is_no_record_is_found_where_it_begins(tmp_path: Path, byte:
         log.write(byte)
     damages = found_in(tmp_path, end).damages
     assert damages
-    assert all(damage.what == "a line is no record of links.log" for damage in damages)
+    assert all(damage.what == "a line is not a record of links.log" for damage in damages)
     assert 0 < (damages[0].at or 0) <= end // 2
 
 

@@ -83,6 +83,30 @@ class TestScope:
         scope = ScopeFilter.from_settings(Settings({"LARM_START": seeds}))
         assert (scope.reject_reason(url) is None) is inside
 
+    @pytest.mark.parametrize(
+        "given",
+        [
+            "http://wiki/a/.* .*\\.{1,3}zip",
+            ["http://wiki/a/.*", ".*\\.{1,3}zip"],
+            '["http://wiki/a/.*", ".*\\\\.{1,3}zip"]',
+        ],
+    )
+    def test_exclude_takes_out_of_the_scope(self, given: object) -> None:
+        """Whole URLs, in any case, of any of several expressions; also of the hosts of seeds."""
+        for own in ({"LARM_RESTRICT": "http://wiki/.*"}, {"LARM_START": "http://wiki/"}):
+            scope = ScopeFilter.from_settings(Settings(own | {"LARM_EXCLUDE": given}))
+            assert scope.reject_reason("http://wiki/b") is None
+            assert scope.reject_reason("http://wiki/b/a/") is None
+            assert scope.reject_reason("http://wiki/A/c") == "matches exclude http://wiki/a/.*"
+            assert scope.reject_reason("http://wiki/c.zip") == "matches exclude .*\\.{1,3}zip"
+
+    @pytest.mark.parametrize("given", ["http://wiki/(a", ["a b"], [1], 7, {"a": 1.5}])
+    def test_exclude_that_cannot_be(self, given: object) -> None:
+        """The error names the setting, or the expression and its place."""
+        settings = Settings({"LARM_START": "http://wiki/", "LARM_EXCLUDE": given})
+        with pytest.raises(ConfigError, match=r"^(LARM_EXCLUDE=|exclude\[0\]: pattern)"):
+            ScopeFilter.from_settings(settings)
+
     def test_unknown_scope_is_an_error(self) -> None:
         """Neither restrict nor seeds: better nothing than the whole web."""
         with pytest.raises(ConfigError, match="LARM_RESTRICT"):

@@ -28,7 +28,7 @@ from larmspider.index.version import check_format, has_index, open_index
 
 _OF_TANTIVY = re.compile(r"[0-9a-f]{32}\..+")
 Missing = Callable[[Collection[bytes]], Collection[str]]
-"""Which of the pages with these keys an index made anew would have."""
+"""Takes keys of pages. Returns the pages among them that a rebuilt index would have."""
 
 
 def check_index(
@@ -69,7 +69,7 @@ def check_index(
 
 
 def _check_files(found: Findings, directory: Path, say: Say) -> None:
-    """By the seal of the last writer, and by the checksums of Tantivy."""
+    """Check files by the seal of the last writer, and by Tantivy's checksums."""
     names = {path.name for path in directory.iterdir() if _OF_TANTIVY.fullmatch(path.name)}
     try:
         sealed = read_seal(directory)
@@ -184,7 +184,7 @@ def _ahead(directory: Path) -> frozenset[str]:
 
 
 def check_log_index(found: Findings, folder: Path) -> None:
-    """It is made of the logs, and made again when somebody looks."""
+    """The index is made from the logs, and made again for the next viewer."""
     path = folder / LOG_INDEX / DATABASE
     if not path.exists():
         return

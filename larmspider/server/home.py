@@ -1,0 +1,193 @@
+"""The home of a server: a folder with crawl files and all that belongs to them.
+
+home = Home.open(Path("/var/lib/larmspider"))     # ConfigError for what is no home
+with home.claim():                                # by one server at a time
+    home.crawls()                                 # {"wiki": CrawlEntry(...)}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from larmspider.errors import ConfigError
+from larmspider.files import lock, make_folder, replace_file
+from larmspider.server.crawl_file import (
+    CrawlFileError,
+    Problem,
+    parse_crawl,
+    read_crawl,
+    read_text,
+)
+from larmspider.server.crawl_schema import Crawl
+from larmspider.server.secrets import FOLDER as SECRETS
+
+CRAWLS, DATA, RUNS = "crawls", "data", "runs"
+LOCK = "lock"
+ENDING = ".toml"
+MAX_NAME, MAX_CRAWLS = 64, 1_000
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_NAME - 1}}}")
+_OURS = frozenset(
+    {CRAWLS, DATA, RUNS, SECRETS, LOCK, "server.toml", "server.json", "tokens.json", "audit.log",
+     "first.key", "lost+found"}
+)  # fmt: skip
+
+
+def check_name(name: str, others: Iterable[str] = ()) -> str:
+    """The name of a crawl, which becomes files and addresses. Raises ConfigError; also for one of
+    ``others`` in another case."""
+    if not _NAME.fullmatch(name):
+        shown = name if len(name) <= MAX_NAME else f"{name[:20]}... ({len(name):,} characters)"
+        raise ConfigError(
+            f"name {shown!r}: expected 1 to {MAX_NAME} of the letters a to z, digits, '-' and '_',"
+            " the first a letter or digit; collection may have any name"
+        )
+    for other in others:
+        if other.lower() == name.lower():
+            raise ConfigError(f"name {name!r}: there is a crawl {other!r} already")
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlEntry:
+    """A crawl file that was found. ``crawl`` is None where ``problem`` says why."""
+
+    name: str
+    path: Path
+    crawl: Crawl | None
+    problem: str = ""
+    problems: tuple[Problem, ...] = ()
+
+
+class Home:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._read: dict[str, tuple[object, CrawlEntry]] = {}
+
+    @classmethod
+    def open(cls, path: Path, *, make: bool = True) -> Self:
+        """The home in a folder, made where there is none. Raises ConfigError."""
+        path = path.expanduser().absolute()
+        try:
+            if path.is_symlink():
+                raise ConfigError(f"{path} is a symbolic link: name {path.resolve()} itself")
+            if not path.exists() and not make:
+                raise ConfigError(f"{path}: there is no such home: larmspider server makes one")
+            if path.exists() and not path.is_dir():
+                raise ConfigError(f"{path} is no home: it is no folder")
+            if path.exists() and not (path / CRAWLS).is_dir():
+                cls._refuse_foreign(path)
+            if not path.exists():
+                make_folder(path)
+                path.chmod(0o700)
+            for folder in (CRAWLS, SECRETS, DATA, RUNS):
+                if (path / folder).is_symlink():
+                    raise ConfigError(f"{path / folder} is a symbolic link: expected a folder")
+                make_folder(path / folder)
+            (path / SECRETS).chmod(0o700)
+        except OSError as error:
+            raise ConfigError(
+                f"{error.filename or path} cannot be used as a home: {error.strerror or error}"
+            ) from None
+        return cls(path)
+
+    @staticmethod
+    def _refuse_foreign(path: Path) -> None:
+        others = sorted(one.name for one in path.iterdir() if one.name not in _OURS)
+        if "crawl.json" in others:
+            raise ConfigError(
+                f"{path} is the directory of one crawl, no home: larmspider serve {path} shows it,"
+                f" larmspider server add {path} takes it into a home"
+            )
+        if others:
+            raise ConfigError(
+                f"{path} is no home: it holds {', '.join(others[:3])}; expected an empty folder, or"
+                f" one with the folder {CRAWLS}"
+            )
+
+    def claim(self) -> ExitStack:
+        """Hold the home for one server. Raises ConfigError while another one does."""
+        stack = ExitStack()
+        try:
+            stack.enter_context(lock(self.path / LOCK))
+        except BlockingIOError:
+            raise ConfigError(f"another server runs on {self.path}") from None
+        except OSError as error:
+            raise ConfigError(f"{self.path}: {error.strerror or error}") from None
+        return stack
+
+    def file_of(self, name: str) -> Path:
+        return self.path / CRAWLS / f"{name}{ENDING}"
+
+    def directory_of(self, name: str, crawl: Crawl | None) -> Path:
+        """The crawl's LARM_DIR."""
+        own = crawl.settings.get("LARM_DIR") if crawl is not None else None
+        if isinstance(own, str) and own:
+            return self.path / Path(own).expanduser()
+        return self.path / DATA / name
+
+    def runs_of(self, name: str) -> Path:
+        return self.path / RUNS / name
+
+    def crawls(self) -> dict[str, CrawlEntry]:
+        """All crawls by name; a file that was not changed is not read again."""
+        found: dict[str, CrawlEntry] = {}
+        lower: dict[str, str] = {}
+        for path in sorted((self.path / CRAWLS).glob(f"*{ENDING}"))[:MAX_CRAWLS]:
+            name = path.name.removesuffix(ENDING)
+            entry = self._entry(name, path)
+            if (other := lower.setdefault(name.lower(), name)) != name:
+                problem = f"{path}: the name differs from {other} in case only"
+                entry = CrawlEntry(name, path, None, problem)
+            found[name] = entry
+        self._read = {name: kept for name, kept in self._read.items() if name in found}
+        return found
+
+    def _entry(self, name: str, path: Path) -> CrawlEntry:
+        try:
+            status = path.lstat()
+            seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+        except OSError:
+            seen = (0, 0, 0)
+        kept = self._read.get(name)
+        if kept is not None and kept[0] == seen:
+            return kept[1]
+        entry = self._fresh(name, path)
+        self._read[name] = (seen, entry)
+        return entry
+
+    def _fresh(self, name: str, path: Path) -> CrawlEntry:
+        try:
+            check_name(name)
+            crawl = read_crawl(path)
+            if (data := self.directory_of(name, crawl)).is_symlink():
+                raise ConfigError(f"{data} is a symbolic link: expected a folder")
+        except CrawlFileError as error:
+            return CrawlEntry(name, path, None, str(error), error.problems)
+        except ConfigError as error:
+            return CrawlEntry(name, path, None, f"{path}: {error}")
+        return CrawlEntry(name, path, crawl)
+
+    def text_of(self, name: str) -> str:
+        """The file of a crawl. Raises ConfigError."""
+        return read_text(self.file_of(check_name(name)))
+
+    def write(self, name: str, text: str, *, new: bool) -> Crawl:
+        """Check the text of a crawl and replace its file. Raises CrawlFileError for the text,
+        ConfigError for the name."""
+        others = self.crawls()
+        check_name(name, others if new else ())
+        if not new and name not in others:
+            raise ConfigError(f"there is no crawl {name!r} (any more)")
+        if new and len(others) >= MAX_CRAWLS:
+            raise ConfigError(f"there are {len(others):,} crawls: expected at most {MAX_CRAWLS:,}")
+        crawl = parse_crawl(text, self.file_of(name).name)
+        try:
+            replace_file(self.file_of(name), text.encode("utf-8"))
+        except OSError as error:
+            raise ConfigError(f"{self.file_of(name)}: {error.strerror or error}") from None
+        return crawl

@@ -1,0 +1,93 @@
+"""server.toml: what holds for all crawls of a home.
+
+parallel = 4
+time_zone = "Europe/Berlin"
+
+[secrets]                       # environment variables that crawls may use, and where they go
+WIKI_PASSWORD = ["wiki.example"]
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from larmspider.errors import ConfigError
+from larmspider.files import read_plain
+from larmspider.server.crawl_schema import fields_of
+from larmspider.server.schedule import zone_of
+
+FILE = "server.toml"
+MAX_BYTES = 1_000_000
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
+    parallel: Annotated[
+        int, Meta(ge=0, le=256, description="Crawls that run at a time; 0 is the number of cores")
+    ] = 0
+    time_zone: Annotated[str, Meta(description="The time zone of schedules that name none")] = "UTC"
+    min_free_bytes: Annotated[
+        int, Meta(ge=0, le=1 << 50, description="Free disk below which crawls pause")
+    ] = 1_000_000_000
+    kept_runs: Annotated[
+        int, Meta(ge=1, le=10_000, description="Runs of a crawl in its history, with their logs")
+    ] = 50
+    log_bytes: Annotated[
+        int,
+        Meta(ge=10_000, le=1 << 40, description="Bytes of the log of a run; older lines go"),
+    ] = 20_000_000
+    secrets: Annotated[
+        dict[str, list[str]],
+        Meta(description="Environment variables that crawls may use, and hosts that get them"),
+    ] = {}
+
+    @property
+    def at_once(self) -> int:
+        """Crawls that run at a time."""
+        return self.parallel or cores()
+
+    @classmethod
+    def read(cls, home: Path) -> ServerSettings:
+        """The settings of a home; the defaults without a file. Raises ConfigError."""
+        path = home / FILE
+        try:
+            if path.stat().st_size > MAX_BYTES:
+                raise ConfigError(f"{path}: expected at most {MAX_BYTES:,} bytes")
+            table = tomllib.loads(read_plain(path).decode("utf-8-sig"))
+        except FileNotFoundError:
+            return cls()
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+            raise ConfigError(f"{path}: is no TOML: {error}") from None
+        fields = fields_of(cls)
+        for name, value in table.items():
+            if name not in fields:
+                near = get_close_matches(name, fields, 1)
+                meant = f"did you mean {near[0]}? " if near else ""
+                raise ConfigError(
+                    f"{path}: {name[:60]} is no key: {meant}Expected {', '.join(fields)}"
+                )
+            try:
+                msgspec.convert(value, fields[name].type, strict=True)
+            except msgspec.ValidationError:
+                raise ConfigError(
+                    f"{path}: {name} = {str(value)[:60]}: expected {fields[name].expected}"
+                ) from None
+        found = msgspec.convert(table, cls)
+        try:
+            zone_of(found.time_zone)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
+        return found

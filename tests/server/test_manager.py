@@ -1,0 +1,367 @@
+"""Which crawl runs when: ten crawls for a week, clock changes, kills, windows, a full disk.
+
+Time and processes are made up here; test_server.py has real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from larmspider.errors import ConfigError
+from larmspider.server import loop
+from larmspider.server.home import Home
+from larmspider.server.manager import Manager
+from larmspider.server.process import UNKNOWN, CrawlBusyError
+from larmspider.server.runs import CrawlRuns, Run, cut_log, read_runs, tail_of
+from larmspider.server.server_settings import ServerSettings
+
+HOUR, DAY = 3_600.0, 86_400.0
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
+
+
+class KilledError(BaseException):
+    """The server is gone."""
+
+
+@dataclass
+class FakeProcess:
+    machine: Machine
+    name: str
+    pid: int
+    ends: float
+    born: int = 1
+    code: int | None = None
+
+    def status(self) -> int | None:
+        if self.code is None and self.machine.now >= self.ends:
+            self.code = 0
+        return self.code
+
+    def signal(self, number: int) -> None:
+        self.code = 0
+
+
+@dataclass
+class Machine:
+    """Time, processes and disk; it outlives its servers."""
+
+    home: Path
+    now: float = BEGIN
+    secs: float = 600.0
+    free: int = 10**12
+    processes: dict[str, FakeProcess] = field(default_factory=dict)
+    started: list[tuple[str, float, str]] = field(default_factory=list)
+    acts: list[tuple[str, str]] = field(default_factory=list)
+    said: str = ""
+    together: int = 0
+    dies: bool = False
+
+    def manager(self, **settings: object) -> Manager:
+        return Manager(
+            Home.open(self.home), ServerSettings(**settings), self,  # type: ignore[arg-type]
+            clock=lambda: self.now, act=self.act, free=lambda _: self.free, judge=self.judge,
+        )  # fmt: skip
+
+    async def act(self, directory: Path, what: str) -> None:
+        self.acts.append((directory.name, what))
+
+    def judge(self, folder: Path, directory: Path, run: Run, status: int) -> tuple[str, str]:
+        words = {
+            0: "finished",
+            2: "refused",
+            -9: "killed",
+            UNKNOWN: "finished",
+            75: "temporary failure",
+        }
+        name = directory.name
+        if status == UNKNOWN and (name, run.began, run.refresh) not in self.started:
+            return "not begun", ""
+        stopped = status == 0 and self.now < self.processes[name].ends
+        return "shutdown" if stopped else words[status], self.said
+
+    def start(self, name: str, number: int, refresh: str) -> FakeProcess:
+        running = self.processes.get(name)
+        if running is not None and running.status() is None:
+            raise CrawlBusyError(name)
+        self.started.append((name, self.now, refresh))
+        process = FakeProcess(self, name, 100 + len(self.started), self.now + self.secs)
+        self.processes[name] = process
+        self.together = max(self.together, len(self.running()))
+        if self.dies:
+            raise KilledError  # the server is killed before it notes the process
+        return process
+
+    def adopt(self, name: str, pid: int, born: int) -> FakeProcess | None:
+        found = self.processes.get(name)
+        return found if found is not None and found.status() is None else None
+
+    def running(self) -> list[str]:
+        return [name for name, one in self.processes.items() if one.status() is None]
+
+    def run(self, manager: Manager, secs: float, step: float = 60.0) -> None:
+        """Through the loop, which takes its wait from here."""
+        end = self.now + secs
+
+        async def sleep(_: float) -> None:
+            self.now += step
+
+        asyncio.run(loop.run(manager, sleep=sleep, goes_on=lambda: self.now < end))
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    Home.open(tmp_path)
+    return Machine(tmp_path)
+
+
+def crawl(machine: Machine, name: str, run: str = "", more: str = "", **limits: object) -> None:
+    text = f"seeds = ['http://{name}/']\n{more}\n[schedule]\nrun = '{run}'\n"
+    text += "".join(f"{key} = {value!r}\n" for key, value in limits.items())
+    (machine.home / "crawls" / f"{name}.toml").write_text(text)
+
+
+def local(time: float, zone: str) -> str:
+    return datetime.fromtimestamp(time, ZoneInfo(zone)).strftime("%d %H:%M")
+
+
+def test_ten_crawls_for_a_week(machine: Machine) -> None:
+    """Each runs when it should, once, also in the night in which the clock changes."""
+    machine.now = datetime(2026, 3, 25, 23, 0, tzinfo=UTC).timestamp()
+    plans = {
+        "a": ("every day at 02:00", "Europe/Berlin", 7),
+        "b": ("every day at 02:30", "Europe/Berlin", 7),
+        "c": ("every day at 03:00", "Europe/Berlin", 7),
+        "d": ("every 6 hours", "UTC", 28), "e": ("every weekday at 22:30", "UTC", 5),
+        "f": ("every sunday at 04:00", "Europe/Berlin", 1),
+        "g": ("every hour", "Europe/Berlin", 168), "h": ("30 12 * * 1", "America/New_York", 1),
+        "i": ("every month on day 28 at 03:00", "UTC", 1), "j": ("every 30 minutes", "UTC", 336),
+    }  # fmt: skip
+    for name, (run, zone, _) in plans.items():
+        crawl(machine, name, run, time_zone=zone)
+    manager = machine.manager(parallel=8)
+    machine.run(manager, 7 * DAY + HOUR, 600.0)
+    for name, (_, zone, wanted) in plans.items():
+        begun = [time for one, time, _ in machine.started if one == name]
+        assert wanted <= len(begun) <= wanted + 2, name
+        if name in "abc":
+            assert [local(time, zone)[:2] for time in begun] == [
+                "26", "27", "28", "29", "30", "31", "01",
+            ]  # fmt: skip
+    assert [refresh for name, _, refresh in machine.started if name == "a"] == ["", *["due"] * 6]
+    assert machine.together <= 8
+    assert len(manager.state_of("j").runs) == 50  # the bound of the history
+
+
+def test_missed_runs(machine: Machine) -> None:
+    """A server that was away for days runs each once, or waits for the next time; a schedule that
+    is new, or has changed, was not missed."""
+    crawl(machine, "once", "every hour")
+    crawl(machine, "skips", "every hour", missed="skip")
+    machine.run(machine.manager(), 60)
+    machine.now += 3 * DAY + 1_000
+    manager = machine.manager()
+    machine.run(manager, 60)
+    assert [name for name, *_ in machine.started] == ["once"]
+    assert manager.state_of("once").run is not None
+    assert manager.state_of("once").run.why == "missed"  # type: ignore[union-attr]
+    crawl(machine, "skips", "every 5 minutes")
+    machine.run(manager, 120)
+    assert [name for name, *_ in machine.started] == ["once"]
+
+
+def test_thirty_kills(machine: Machine) -> None:
+    """Servers and crawls are killed at any moment: nothing runs twice, nothing is forgotten."""
+    for name in ("a", "b", "c"):
+        crawl(machine, name, "every hour")
+    for kill in range(30):
+        machine.dies = kill % 5 == 4
+        manager = machine.manager(parallel=2)
+        manager.adopt()
+        try:
+            machine.run(manager, 1_000 + kill * 37)
+        except KilledError:
+            machine.dies = False
+        if kill % 3 == 0:
+            for process in machine.processes.values():
+                if process.status() is None:
+                    process.code = -9
+    machine.dies = False
+    manager = machine.manager(parallel=2)
+    adopted = manager.adopt()
+    assert sorted(adopted) == sorted(machine.running())
+    machine.run(manager, 2 * HOUR)
+    assert machine.together <= 2
+    for name in ("a", "b", "c"):
+        begun = [time for one, time, _ in machine.started if one == name]
+        assert all(b - a >= 0 for a, b in pairwise(begun))
+        assert begun[-1] > machine.now - 2 * HOUR
+        numbers = [run.number for run in manager.state_of(name).runs]
+        assert numbers == sorted(set(numbers))
+
+
+def test_a_server_that_is_killed_before_the_process_starts(machine: Machine) -> None:
+    """The run that it had noted is begun by the next one."""
+    crawl(machine, "a")
+    manager = machine.manager()
+    manager.start("a", "me")
+
+    def nothing(*_: object) -> FakeProcess:
+        raise KilledError
+
+    manager._launcher = type("Dead", (), {"start": nothing, "adopt": machine.adopt})()
+    with pytest.raises(KilledError):
+        asyncio.run(manager.tick())
+    again = machine.manager()
+    assert again.adopt() == []
+    machine.run(again, 60)
+    assert [name for name, *_ in machine.started] == ["a"]
+
+
+def test_watch_goes_on_until_somebody_stops_it(machine: Machine) -> None:
+    """First the crawl, then visits for ever; a refusal is tried again, later and later."""
+    crawl(machine, "w", "watch")
+    manager = machine.manager()
+    machine.run(manager, 1_400)
+    assert [refresh for *_, refresh in machine.started] == ["", "watch", "watch"]
+    machine.processes["w"].code, machine.said = 2, "no such host"
+    machine.run(manager, 60)
+    assert manager.state_of("w").runs[-1].said == "no such host"
+    begun = len(machine.started)
+    assert begun == 3
+    machine.run(manager, 120)
+    assert len(machine.started) == begun + 1
+    assert "stops" in manager.stop("w")
+    machine.run(manager, DAY)
+    assert len(machine.started) == begun + 1
+    manager.start("w", "me")
+    machine.run(manager, 60)
+    assert len(machine.started) == begun + 2
+
+
+def test_a_crawl_that_was_killed_is_continued(machine: Machine) -> None:
+    """After a minute, then two, ...; a refused one waits for somebody."""
+    crawl(machine, "a")
+    manager = machine.manager()
+    manager.start("a", "me")
+    machine.run(manager, 60)
+    for number in range(4):
+        machine.processes["a"].code = -9
+        machine.run(manager, 60 * 2**number + 61)
+        assert len(machine.started) == number + 2
+    machine.processes["a"].code = 2
+    machine.run(manager, DAY)
+    assert len(machine.started) == 5
+    assert manager.state_of("a").runs[-1].outcome == "refused"
+
+
+def test_a_visit_that_is_refused_since_the_crawl_has_not_ended(machine: Machine) -> None:
+    """It goes on without the visit."""
+    crawl(machine, "a")
+    manager = machine.manager()
+    manager.start("a", "me")
+    machine.run(manager, 700)
+    manager.start("a", "me", "all")
+    machine.run(manager, 60)
+    machine.processes["a"].code = 2
+    machine.said = "refresh=all: the crawl in /x has not ended yet; run the same command"
+    machine.run(manager, 120)
+    assert [refresh for *_, refresh in machine.started] == ["", "all", ""]
+
+
+def test_windows_and_turns(machine: Machine) -> None:
+    """A run stops at the end of its window and goes on in the next; others wait for a turn."""
+    machine.secs = 10 * HOUR
+    machine.now = BEGIN + 21 * HOUR
+    crawl(machine, "night", window=[22, 6])
+    for name in ("x", "y"):
+        crawl(machine, name)
+    manager = machine.manager(parallel=2)
+    assert manager.start("night", "me") == "night waits for its window"
+    manager.start("x", "me")
+    machine.run(manager, 60)
+    machine.now += 1
+    manager.start("y", "me")
+    assert manager.queue == ["night", "y"]
+    machine.run(manager, 2 * HOUR)
+    assert [name for name, *_ in machine.started] == ["x", "y"]
+    assert "does not wait any more" in manager.stop("night")
+    machine.run(manager, 9 * HOUR)
+    manager.start("night", "me")
+    machine.run(manager, 16 * HOUR)
+    nights = [local(time, "UTC") for name, time, _ in machine.started if name == "night"]
+    assert nights == ["02 22:00"]
+    machine.run(manager, 31 * HOUR)
+    nights = [local(time, "UTC") for name, time, _ in machine.started if name == "night"]
+    assert nights == ["02 22:00", "03 22:00"]
+    assert [run.why for run in manager.state_of("night").runs] == ["operator", "window"]
+
+
+def test_a_full_disk_pauses_crawls(machine: Machine) -> None:
+    """None begins; those that run are paused once, and go on once there is room again."""
+    for name in ("a", "b"):
+        crawl(machine, name)
+    manager = machine.manager(min_free_bytes=1_000)
+    manager.start("a", "me")
+    machine.run(manager, 60)
+    machine.free = 999
+    machine.run(manager, 180)
+    manager.start("b", "me")
+    machine.run(manager, 60)
+    assert "999 bytes" in manager.disk_full or "999" in manager.disk_full
+    assert machine.acts == [("a", "pause")]
+    assert machine.running() == ["a"]
+    machine.free = 1_050
+    machine.run(manager, 60)
+    assert machine.running() == ["a"]
+    machine.free = 2_000
+    machine.run(manager, 60)
+    assert machine.acts == [("a", "pause"), ("a", "resume")]
+    assert machine.running() == ["a", "b"]
+
+
+def test_what_cannot_be_done(machine: Machine) -> None:
+    """Each is refused in words."""
+    crawl(machine, "a")
+    (machine.home / "crawls" / "bad.toml").write_text("seeds = 1")
+    manager = machine.manager()
+    for act, told in (
+        (lambda: manager.start("nix", "me"), "there is no crawl 'nix'"),
+        (lambda: manager.start("bad", "me"), "bad.toml:1: seeds"),
+        (lambda: manager.stop("a"), "does not run, and does not wait"),
+        (lambda: manager.start("a", "me", "all"), "has not finished yet"),
+        (
+            lambda: manager.start("a", "me") and manager.start("a", "me"),
+            "waits for its turn already",
+        ),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            act()
+    machine.run(manager, 60)
+    with pytest.raises(ConfigError, match="runs already"):
+        manager.start("a", "me")
+    machine.processes["a"].signal(signal.SIGTERM)
+
+
+def test_state_and_logs_have_a_bound(tmp_path: Path) -> None:
+    """A damaged state counts as absent, but for the numbers of logs; a long log keeps its end, and
+    what is appended to it."""
+    log = tmp_path / "7.log"
+    with log.open("ab") as file:
+        file.write(b"".join(b"line %d\n" % number for number in range(10_000)))
+        file.flush()
+        cut_log(log, 20_000)
+        file.write(b"more\n")
+    assert log.stat().st_size < 12_000
+    assert log.read_text().splitlines()[-2:] == ["line 9999", "more"]
+    assert log.read_text().startswith("line ")
+    assert tail_of(tmp_path, 7, 20) == "line 9999\nmore\n"
+    (tmp_path / "state.json").write_text("{")
+    assert read_runs(tmp_path) == CrawlRuns(last=7)
