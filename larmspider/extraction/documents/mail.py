@@ -11,8 +11,8 @@ without its boundary is parsed by the first line that looks like one, else it is
 line where a time and a header of mails follow.
 
 MHTML, the file of a saved page, is the page of its root part: its title, its language, its links
-relative to Content-Location, and the text of its frames. Not read: what is encrypted. What is
-signed in one piece is a part (signed.py).
+relative to Content-Location, and the text of its frames. Encrypted
+mails are not read. A mail signed in one piece has its text as a part (signed.py).
 """
 
 from __future__ import annotations

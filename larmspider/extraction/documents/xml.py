@@ -1,7 +1,6 @@
 """XML that is no XHTML: feeds, sitemaps, DocBook. The text between the tags, behind it the
 attributes that are text for people, as in outlines (OPML) and processes (BPMN); href and the like
-are links, and so are URLs that feeds and sitemaps have as text. Of broken XML the text between the
-tags is read to the end of the file.
+are links, and so are URLs that feeds and sitemaps have as text. Broken XML is read to its end.
 
 Documents of an office in one XML file are read as those in a zip file: OpenDocument
 (opendocument.py), what Word saves as XML and the WordprocessingML of Word 2003 (office_text.py).
