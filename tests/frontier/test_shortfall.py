@@ -39,6 +39,16 @@ CASES = {
         "wiki says nofollow on all 2 links to itself;"
         " LARM_HOST_RULES wiki nofollow: ignore follows them",
     ),
+    "nofollow on most links": (
+        [page(links=[link(f"http://wiki/{n}", "nofollow") for n in range(6)]), page("/a")]
+        + [
+            page(
+                "/b",
+                [link("http://wiki/a"), link("http://wiki/c"), link("http://wiki/x", "nofollow")],
+            )
+        ],
+        "wiki says nofollow on 7 of 9 links to itself; LARM_HOST_RULES wiki nofollow: ignore follows",
+    ),
     "robots none": (
         [page(links=[link("http://wiki/a", "nofollow")], nofollow=True, noindex=True)],
         "wiki says nofollow on all 1 pages; LARM_HOST_RULES wiki nofollow: ignore follows them",
