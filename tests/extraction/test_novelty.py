@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from itertools import chain
+from uuid import UUID
 
 from larmspider.extraction.novelty import Rows, Sketch, apart_of, rows_of
 from larmspider.items import Link, Page
@@ -58,6 +59,19 @@ def apart(
     found, of_all = apart_of(page), rows_of(page)
     share = shown.share(of_all)
     return share, shown.share_apart(found, of_all.size) if found else 0.0
+
+
+def test_an_error_page_is_not_new_for_its_reference_and_its_time() -> None:
+    shown, draw = Sketch(), random.Random(5)
+    said = "An error occurred while the server processed your request. Reference"
+    for number in range(20):
+        moment = f"2026-11-30 06:{number:02}:48"
+        for reference in (str(UUID(int=draw.getrandbits(128))), str(draw.randrange(10**9, 10**12))):
+            page = Page(
+                f"http://h/item/{number}", text=f"{said} {reference} of {moment}; please retry"
+            )
+            share = shown.share(rows_of(page))
+            assert share < 0.2 or not number
 
 
 def test_few_words_beside_a_long_menu_are_new_by_themselves() -> None:
