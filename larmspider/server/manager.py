@@ -158,6 +158,10 @@ class Manager:
         self._running[name].signal(STOP)
         return f"{name} stops; it goes on from there when it is started again"
 
+    async def tell(self, directory: Path, act: str) -> None:
+        """Send `pause` or `resume` to the crawl of a directory. Raises LarmspiderError."""
+        await self._act(directory, act)
+
     def forget(self, name: str) -> None:
         """Drop what is known of a crawl that was deleted."""
         self._states.pop(name, None)

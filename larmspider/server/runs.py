@@ -17,10 +17,12 @@ from msgspec import Struct
 from larmspider.crawl.state import FINISHED, RunState, State
 from larmspider.errors import ConfigError
 from larmspider.files import make_folder, replace_file
-from larmspider.server.process import UNKNOWN, log_of
+from larmspider.server.process import STOP, UNKNOWN, log_of
 from larmspider.workdir.manifest import MANIFEST
 
 FILE = "state.json"
+STOPPED = "shutdown"
+"""The outcome of a run that was told to stop."""
 NOT_BEGUN = "not begun"
 """The outcome of a run whose server was killed before the crawl had begun."""
 _TAIL_BYTES = 16_384
@@ -108,6 +110,8 @@ def _outcome(directory: Path, run: Run, status: int) -> str:
             return "failed"
         case 0:
             return state.reason or FINISHED
+        case _ if status == -STOP:  # it was still starting
+            return STOPPED
     if status == UNKNOWN and state.state is State.ENDED:
         return state.reason
     return "killed" if state.state is State.KILLED or status < 0 else "unknown"
