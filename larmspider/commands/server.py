@@ -107,7 +107,7 @@ class Command(LarmCommand):
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
         settings, store = ServerSettings.read(home.path), TokenStore(home.path)
         binding = Binding.from_settings(self.settings, has_tokens=True)
-        nobody = not (binding.token or store.can_operate())
+        is_first = not (binding.token or store.can_operate())
         guard = TokenGuard(
             store,
             binding.token,
@@ -121,13 +121,13 @@ class Command(LarmCommand):
             Acts(manager, Audit(home.path)), store, Secrets(home.path, settings.secrets)
         )
         app = build_server(crawls, guard, binding, self._source_of)
-        address = "127.0.0.1" if nobody else binding.address
+        address = "127.0.0.1" if is_first else binding.address
         server = await Server.start(app, address, binding.port)
         stopped = stopped_by_signals()
         try:
             write_server_file(home.path, server.url, "", guard.key, name=SERVER_FILE)
-            self._greet(home, manager.adopt(), binding, nobody=nobody)
-            key = f"first?key={first_key(home.path)}" if nobody else ""
+            self._greet(home, manager.adopt(), binding, is_first=is_first)
+            key = f"first?key={first_key(home.path)}" if is_first else ""
             print(f"{server.url}{key}", flush=True)
             ticking = asyncio.create_task(loop.run(manager))
             await stopped.wait()
@@ -139,16 +139,16 @@ class Command(LarmCommand):
             await server.stop()
 
     @staticmethod
-    def _greet(home: Home, adopted: list[str], binding: Binding, *, nobody: bool) -> None:
+    def _greet(home: Home, adopted: list[str], binding: Binding, *, is_first: bool) -> None:
         for entry in home.crawls().values():
             if entry.problem:
                 print(f"larmspider server: {printable(entry.problem)}", file=sys.stderr)
         print(f"{home.path}: {len(home.crawls())} crawls")
         if adopted:
             print(f"still running: {', '.join(adopted)}")
-        if nobody and not binding.is_local:
-            print(f"nobody can sign in yet: listening at 127.0.0.1 instead of {binding.address}")
-        if nobody:
+        if is_first and not binding.is_local:
+            print(f"no token may operate yet: listening at 127.0.0.1 instead of {binding.address}")
+        if is_first:
             print("open this address, which holds a one-time key:")
 
     def _source_of(self, name: str, path: Path, others: Sequence[Source]) -> Source:

@@ -68,7 +68,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """``answer`` is the class of the answer, ``body`` that of the request, None for none."""
+    """``answer`` is the class of the answer; ``body`` is the class of the body, None for none."""
 
     method: str
     path: str
@@ -217,7 +217,7 @@ async def log(call: Call) -> types.Log:
     try:
         tail = await asyncio.to_thread(tail_of, folder, number, min(wanted, MAX_LOG_BYTES))
     except OSError:
-        raise HttpError(f"There is no log of run {text[:20]!r} (any more).", 404) from None
+        raise HttpError(f"Run {text[:20]!r} has no log (any more).", 404) from None
     return types.Log(number=number, text=tail)
 
 
@@ -321,7 +321,7 @@ def _handler(
 
 
 def _allowed(request: web.Request, operation: Operation) -> By:
-    """Who calls. Raises HttpError for somebody who may not."""
+    """The caller. Raises HttpError for a caller who may not."""
     proof, guard = proof_of(request), request.app[SITE].guard
     if operation.method != "GET" and (reason := guard.foreign(request.headers)):
         raise HttpError(f"Refused: {reason}.", 403)

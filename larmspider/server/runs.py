@@ -22,7 +22,7 @@ from larmspider.workdir.manifest import MANIFEST
 
 FILE = "state.json"
 STOPPED = "shutdown"
-"""The outcome of a run that was told to stop."""
+"""The outcome of a run that an operator or a window has stopped."""
 NOT_BEGUN = "not begun"
 """The outcome of a run whose server was killed before the crawl had begun."""
 _TAIL_BYTES = 16_384
@@ -146,16 +146,13 @@ def tail_of(folder: Path, number: int, most: int) -> str:
     return text.decode("utf-8", "replace")
 
 
-def trim(folder: Path, runs: CrawlRuns, kept: int, log_bytes: int) -> None:
-    """Forget runs beyond ``kept`` with their logs; cut the log of the run that goes on to the
-    second half."""
+def trim(folder: Path, runs: CrawlRuns, kept: int) -> None:
+    """Forget runs beyond ``kept``, with their logs."""
     del runs.runs[:-kept]
     oldest = runs.runs[0].number if runs.runs else runs.last
     for path in folder.glob("*.log"):
         if path.stem.isdecimal() and int(path.stem) < oldest:
             path.unlink(missing_ok=True)
-    if runs.run is not None:
-        cut_log(log_of(folder, runs.run.number), log_bytes)
 
 
 def cut_log(path: Path, most: int) -> None:

@@ -4,7 +4,7 @@
     token = store.make("backup", READ, ends=0.0)      # shown once
     store.find(token)                                 # Identity("backup", "read"); None if wrong
 
-A token is 24 random bytes, so that a plain SHA-256 is enough: nobody can try all of them.
+A token is 24 random bytes, too many to try. A plain SHA-256 is enough.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class TokenStore:
         self._write(rest)
 
     def find(self, token: str) -> Identity | None:
-        """Whose token this is."""
+        """The name and scope of a token; None for a wrong one."""
         digest, found = _digest(token), None
         for one in self.all():
             if hmac.compare_digest(one.digest, digest):
@@ -117,8 +117,8 @@ def _digest(token: str) -> str:
 
 
 def first_key(home: Path) -> str:
-    """The one-time key of the first start: whoever has it makes the first token. It stays the same
-    until then."""
+    """The one-time key of the first start, with which an operator makes the first token. The key
+    stays the same until then."""
     path = home / FIRST_KEY
     try:
         if len(found := path.read_text("ascii").strip()) >= 24:

@@ -97,12 +97,13 @@ def build(
     for page in pages:
         app.router.add_get(page.path, _handler(page))
     app.router.add_get("/static/{name}", _static)
-    app.router.add_get("/events", _events, allow_head=False)
-    if api := plugin.find(_SEARCH_API):
-        api.add_routes(app.router)
     app.router.add_post("/login", actions.sign_in)
     app.router.add_post("/logout", actions.sign_out)
-    app.router.add_post("/control/{act}", actions.act)
+    if pages is PAGES:
+        app.router.add_get("/events", _events, allow_head=False)
+        app.router.add_post("/control/{act}", actions.act)
+        if api := plugin.find(_SEARCH_API):
+            api.add_routes(app.router)
 
     async def begin(_: web.Application) -> None:
         def read() -> None:

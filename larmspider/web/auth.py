@@ -103,12 +103,12 @@ MAX_SESSIONS = 1_000
 
 
 OPERATE, READ, PUSH = "operate", "read", "push"
-"""What a token is for: everything; the pages and the search; documents that are sent."""
+"""Scopes of a token: everything; reading pages and search; sending documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The name of a token, for logs, and what it is for."""
+    """The name of a token, for logs, and its scope."""
 
     name: str
     scope: str = OPERATE
@@ -157,7 +157,7 @@ class Proof:
 
     @property
     def who(self) -> str:
-        """The name for logs; "" for nobody."""
+        """The name for logs; "" without a proof."""
         if self.session is not None:
             return self.session.who
         return "" if self.script is None else self.script.name
@@ -230,7 +230,7 @@ class Guard:
         return True
 
     def identify(self, token: str) -> Identity | None:
-        """Whose token this is; None for a wrong one."""
+        """The name and scope of a token; None for a wrong one."""
         actual = self._token()
         same = hmac.compare_digest(token.encode("utf-8", "replace"), actual.encode())
         return OPERATOR if same and actual else None
