@@ -14,8 +14,8 @@ sys.meta_path.append(MovedModules())
 
 
 def __getattr__(name: str) -> Any:
-    """`from larmspider import open_crawl`, for programs that read a crawl (crawl/api.py): nothing
-    is imported before it is asked for."""
+    """`from larmspider import open_crawl`, for programs that read a crawl (crawl/api.py). The
+    import happens on access."""
     if name == "open_crawl":
         return import_module("larmspider.crawl.api").open_crawl
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,8 +8,8 @@
     for stretch in read_sums(Path("crawl/links.log")): ...
 
 ``sums/NAME`` has a line for each stretch of 256 KB or more: where it begins and ends, its CRC-32,
-and the CRC-32 of these three. What has no line is not checked. A line that a power loss has taken
-is no loss: what it was about is then covered by the next one, if it is short.
+and the CRC-32 of these three. A stretch without a line is not checked. If a power loss takes a
+line, the next line covers its stretch, too, if that is short.
 
 A folder that is `sealed` has a file ``sealed.json`` with sizes and CRC-32 of its files. Its writer
 breaks the seal before the first change and sets it when it ends, so a killed writer leaves none.

@@ -1,6 +1,6 @@
 """LarmCommand, the base of commands that read a crawl; an error is one line and an exit status.
 
-Exit status 0: done; 1: the crawl's directory lacks what was asked for, or a file of it is damaged;
+Exit status 0: done; 1: the crawl's directory lacks the wanted data, or a file of it is damaged;
 2: bad arguments.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.commands import ScrapyCommand
 from scrapy.exceptions import UsageError
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
@@ -146,7 +146,7 @@ class LarmCommand(ScrapyCommand):
     def fail(self, error: LarmspiderError) -> None:
         self.exitcode = 2 if isinstance(error, (ConfigError, InvalidURL, QueryError)) else 1
         name, text = type(self).__module__.rsplit(".", 1)[-1], printable(str(error))
-        print(f"scrapy {name}: {text}", file=sys.stderr)
+        print(f"{program.NAME} {name}: {text}", file=sys.stderr)
 
 
 def with_crawls_settings(settings: BaseSettings, crawl: CrawlDir) -> BaseSettings:

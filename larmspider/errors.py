@@ -1,7 +1,9 @@
-"""The errors that larmspider raises on purpose, each one line that a user can act on; and how the
-panic of a library is told."""
+"""The errors that larmspider raises on purpose, each one line that a user can act on; and messages
+for the panic of a library."""
 
-MEND = "scrapy verify --repair mends it"
+from larmspider import program
+
+MEND = f"{program.NAME} verify --repair mends it"
 """The advice for a file that is damaged, or that lacks committed bytes."""
 
 
@@ -15,11 +17,11 @@ class LarmspiderError(Exception):
 
 
 class ConfigError(LarmspiderError):
-    """A setting, argument or file that cannot be used: says what is wrong and what is expected."""
+    """An unusable setting, argument or file: the text names the fault and the accepted values."""
 
 
 class TemporaryError(LarmspiderError):
-    """Something that waiting may change, and has not yet: the same command may be started again
+    """A failure that waiting may end, and has not ended yet: the same command may be started again
     (exit status 75, EX_TEMPFAIL)."""
 
 

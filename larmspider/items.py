@@ -147,15 +147,15 @@ class Page:
     refresh redirects at once, to a link of type 2. ``author`` and ``modified`` (seconds since the
     epoch, or None) are what a document says of itself, ``parts`` what it holds. ``rest`` is what of
     ``text`` is not its main text, as (start, end) in order, ``contents`` which of these, counted
-    from 0, are tables of contents; ``sections`` begin in ``text``, in order. ``core``: what would
-    be the main text if it were not too short; "" where it is not.
+    from 0, are tables of contents; ``sections`` begin in ``text``, in order. ``core``: the part
+    that would be the main text if it were not too short, else "".
     Pages of a PDF are parted by form feeds in ``text``. ``unread``: why extraction has not read the
-    document, or not all of it, an Outcome and a message (``encrypted: needs a password``); "" for
-    all others. ``fields`` are what LARM_FIELDS finds, values by name. ``headers`` are those of the
+    document, or not all of it, an Outcome and a message (``encrypted: needs a password``), else "".
+    ``fields`` are values by name, found by LARM_FIELDS. ``headers`` are the headers of the
     response, by name; no store keeps them, feeds write them. ``stored_at``: page file and offset of
     the body, once it is there. A body that is too large for memory is empty here, and in
     ``body_file``, of ``file_bytes`` bytes (LARM_BLOB_BYTES); until a store has kept it the file
-    lasts as long as the response does. ``requisites`` are the URLs of what the page needs to be
+    lasts as long as the response does. ``requisites`` are the URLs that the page needs to be
     shown, where they are wanted.
     """
 

@@ -1,4 +1,4 @@
-"""Reads and checks settings; a bad value is an error that says what is expected.
+"""Reads and checks settings; a bad value is an error that names the accepted values.
 
 >>> size = options.integer(settings, "LARM_PAGEFILE_BYTES", minimum=1)
 ConfigError: LARM_PAGEFILE_BYTES=0: expected an integer >= 1

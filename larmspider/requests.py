@@ -40,14 +40,14 @@ VALIDATORS = "larm_validators"
 """Request.meta, after the fetch: headers that make the next request for this URL a conditional one
 (RFC 9110 13.1), If-None-Match and If-Modified-Since; empty where the response allows none."""
 TOO_LARGE = "larm_too_large"
-"""A flag of a Response: a document whose body was not taken, as it is larger than allowed."""
+"""A flag of a Response: a document whose body was dropped because it is larger than allowed."""
 BLOB = "larm_blob"
-"""Request.meta, after the fetch: the body, where it is too large for memory (fetch/blobs.py)."""
+"""Request.meta, after the fetch: the body, if it is too large for memory (fetch/blobs.py)."""
 CUT_BYTES = "larm_cut_bytes"
-"""Request.meta: the body is cut after so many bytes, as if it were whole."""
+"""Request.meta: the number of bytes after which the body is cut, as if it were whole."""
 WITHOUT_SECRETS = "larm_without_secrets"
 """Request.meta: credentials, cookies, headers and client certificates of the sites file are not
-sent, nor are Authorization and Cookie, whoever has added them."""
+sent, nor are Authorization and Cookie from any other source."""
 NOTHING_SECRET = {WITHOUT_SECRETS: True, "dont_merge_cookies": True, "dont_cache": True}
 """Request.meta for a URL that another origin has named: nothing tells its server who we are. Its
 cookies are not kept (COOKIES_ENABLED), and its answer is no other request's (HTTPCACHE_ENABLED)."""
@@ -67,9 +67,9 @@ _IS_ESCAPED = re.compile(
     r"https?://[a-z0-9.-]+(?::(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?/[A-Za-z0-9%/._~!$&()*+,;=:@-]*+"
     r"(?:\?[A-Za-z0-9%/._~!$&()*+,;=:@?-]++)?"
 ).fullmatch
-"""Whether a URL stays what it is when Scrapy escapes it; None of some that do."""
+"""Matches URLs that Scrapy's escaping does not change; it misses some of them."""
 MAX_NUMBER = 0xFFFF
-"""Of depth and redirects, as the frontier keeps them."""
+"""The largest depth and number of redirects in the frontier."""
 _MAX = {"link_type": 0xFF, "depth": MAX_NUMBER, "redirects": MAX_NUMBER}
 _PAGE_META = frozenset(
     (
@@ -175,7 +175,7 @@ def normalized_of(request: Request, forms: Callable[[str], tuple[str, str]]) -> 
 
 
 def count_depth(request: Request, response: Response) -> None:
-    """Set Request.meta["depth"] to one more than that of ``response``, unless page_request() has
+    """Set Request.meta["depth"] to the depth of ``response`` plus one, unless page_request() has
     set it: a redirect is no step."""
     meta = request.meta
     if meta.get(URL) != request.url or meta.get("from_page") != response.url:
@@ -208,7 +208,7 @@ def is_of_page(request: Request) -> bool:
 
 def pack_request(request: Request, spider: Spider) -> bytes:
     """The whole Request as msgpack. Raises ValueError, with the reason, if it cannot be kept."""
-    data = request.to_dict(spider=spider)  # ValueError: a callback that is no method of the spider
+    data = request.to_dict(spider=spider)  # ValueError: the callback is not a method of the spider
     meta = {name: value for name, value in request.meta.items() if name not in _RUNTIME}
     if isinstance(meta.get("bindaddress"), tuple):
         meta["bindaddress"] = list(meta["bindaddress"])  # Scrapy's (host, port)

@@ -52,10 +52,10 @@ LARM_FRESH = ""
 # argument `resume`.
 LARM_RESUME = ""
 
-# Visit pages of a crawl that has ended again (docs/refresh.md): `due`: those that are due now, then
-# end; `watch`: go on for ever; `all`: every page once; a regular expression as for `LARM_RESTRICT`:
-# every page once whose URL it matches; `index`: nothing is fetched, the search index is made anew
-# from the page files (`scrapy reindex`). Spider argument `refresh`.
+# Visit pages of an ended crawl again (docs/refresh.md): `due`: the pages that are due now, then
+# end; `watch`: for ever; `all`: every page once; a regular expression as for `LARM_RESTRICT`: every
+# page once whose URL it matches; `index`: nothing is fetched, the search index is rebuilt from the
+# page files (`scrapy reindex`). Spider argument `refresh`.
 LARM_REFRESH = ""
 
 # Visits a day of the whole crawl with `refresh=due` and `refresh=watch`. Those that were not made
@@ -92,11 +92,11 @@ LARM_WORKER = ""
 LARM_SHARDS: list[str] = []
 
 # Partitions that all hosts are divided into, 1 to 16384; each has one owner. 0: 4,096 in a new
-# crawl, and in one that exists those that it was begun with. The number cannot change while the
-# crawl lasts (docs/workers.md#partitions).
+# crawl, and in an existing crawl its own number. The number cannot change while the crawl lasts
+# (docs/workers.md#partitions).
 LARM_BLOCKS = 0
 
-# As many URLs for other workers bring the next checkpoint forward; fewer leave with it.
+# URLs for other workers that bring the next checkpoint forward; fewer leave with it.
 LARM_BATCH_URLS = 1000
 
 # Queued URLs of a partition that a worker reads from Redis at a time when it takes the partition,
@@ -131,14 +131,14 @@ CONCURRENT_REQUESTS_PER_DOMAIN = 1
 DOWNLOAD_DELAY = 0.5
 DOWNLOAD_DELAY_JITTER = 0
 
-# What shares one gap and one limit of requests in flight: each `host`, or each `address`, so that
-# all hosts whose names resolve to one address count as one.
+# The unit that has one gap and one limit of requests in flight: each `host`, or each `address`, so
+# that all hosts whose names resolve to one address count as one.
 LARM_GROUP_BY = "host"
 
 # A longer `Crawl-delay` of robots.txt is cut to this.
 LARM_CRAWL_DELAY_MAX_SECS = 60.0
 
-# A host is left alone for so many times its last response time.
+# A host is left alone for its last response time multiplied by this factor.
 LARM_DELAY_RESPONSE_FACTOR = 1.0
 
 # Settings of single hosts by pattern (`host` or `host:port`, in any case, with `*` and `?`):
@@ -151,15 +151,15 @@ LARM_HOST_RULES: dict[str, dict[str, object]] = {}
 # robots.txt is fetched again after this.
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 
-# Ask each host for its sitemaps and feeds, once a day at most: those that robots.txt and pages
-# name, and `/sitemap.xml`. They tell of pages that no link leads to, and of pages that have changed
-# (docs/refresh.md#signals).
+# Ask each host for its sitemaps and feeds, once a day at most: for the ones that robots.txt and
+# pages name, and for `/sitemap.xml`. They name pages that no link leads to, and pages that have
+# changed (docs/refresh.md#signals).
 LARM_SITEMAPS = True
 
-# Told once when something waits for somebody: the brake holds pages back that are gone, a login has
-# expired, a host has not answered for 90 days (docs/refresh.md#deletes). A command, which gets the
-# message as its input, or the URL of a webhook, to which `{"what": ..., "host": ..., "message":
-# ...}` is posted.
+# Gets one message for each event that needs an operator: the brake holds missing pages back, a
+# login has expired, a host has not answered for 90 days (docs/refresh.md#deletes). A command, which
+# gets the message as its input, or the URL of a webhook, to which `{"what": ..., "host": ...,
+# "message": ...}` is posted.
 LARM_NOTIFY = ""
 
 # --- Failures -----------------------------------------------------------------------------------
@@ -167,19 +167,19 @@ LARM_NOTIFY = ""
 # Further attempts after a failed fetch.
 LARM_RETRY_TIMES = 2
 
-# Wait before a URL that failed is tried again, and before a host that did not answer, or answered
-# 429 or 503, is asked for anything; doubled with each further failure, 25 % more or less.
+# Wait before a failed URL is tried again, and before the next request to a host that did not
+# answer, or answered 429 or 503; doubled with each further failure, 25 % more or less.
 LARM_BACKOFF_SECS = 5.0
 
-# The longest such wait.
+# The longest wait after failures.
 LARM_BACKOFF_MAX_SECS = 600.0
 
 # A longer `Retry-After` is cut to this.
 LARM_RETRY_AFTER_MAX_SECS = 3600.0
 
-# A crawl that has no page yet ends with status 1 when none of its seeds could be had for so many
-# seconds: each host that is left has failed, or not answered. 0: it goes on trying, as any crawl
-# does with hosts that fail later. The log says within 30 s which seeds cannot be had, and why.
+# A crawl without a page ends with status 1 if none of its seeds could be fetched for this number of
+# seconds: each remaining host has failed, or not answered. 0: it keeps trying, as any crawl does
+# with hosts that fail later. The log names the seeds that cannot be fetched within 30 s, and why.
 LARM_SEED_PATIENCE_SECS = 45.0
 
 # Failures in a row after which a host is parked, that is, left alone for a while. Server errors and
@@ -197,13 +197,13 @@ LARM_HOST_MAX_PARKS = 3
 # Seconds for one fetch.
 DOWNLOAD_TIMEOUT = 30
 
-# Of these, seconds until the connection stands: name, TCP and TLS.
+# Seconds of `DOWNLOAD_TIMEOUT` until the connection stands: name, TCP and TLS.
 LARM_CONNECT_TIMEOUT_SECS = 10.0
 
 # A fetch that gets fewer bytes a second ... 0 turns this off.
 LARM_LOW_SPEED_BYTES = 100
 
-# ... for so many seconds is given up (`slow`); the wait for the first byte counts.
+# ... for this number of seconds is given up (`slow`); the wait for the first byte counts.
 LARM_LOW_SPEED_SECS = 20
 
 # Bytes of one document, as received and after decompression; at most `LARM_PAGEFILE_BYTES`. The
@@ -215,9 +215,9 @@ DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
 # body, and found by title and link texts and as "too large to read".
 LARM_DOCUMENT_MAXSIZE_BYTES = 48_000_000
 
-# Larger bodies of either kind, up to so many bytes, are written to files in `LARM_DIR/blobs` while
-# they arrive, each once, and are not read: found by title and link texts and as "too large to read"
-# (docs/documents.md#larger-than-memory). More than the two limits above; 0: there are none.
+# Larger bodies of either kind, up to this number of bytes, are written to files in `LARM_DIR/blobs`
+# while they arrive, each once, and are not read: found by title and link texts and as "too large to
+# read" (docs/documents.md#larger-than-memory). More than the two limits above; 0: no such files.
 # `DOWNLOAD_TIMEOUT` has to be long enough for them.
 LARM_BLOB_BYTES = 0
 DOWNLOAD_WARNSIZE = 0
@@ -246,20 +246,21 @@ LARM_DENY_ADDRESSES = [
     "fd20:ce::254/128",  # of Google Cloud
 ]
 
-# Networks among these that are asked all the same.
+# Networks among these that may be asked anyway.
 LARM_ALLOW_ADDRESSES: list[str] = []
 
-# A TOML file with what single hosts need, by pattern: passwords, Kerberos, tokens, cookies,
+# A TOML file with settings of single hosts, by pattern: passwords, Kerberos, tokens, cookies,
 # headers, certificates, proxies (docs/sites.md).
 LARM_SITES_FILE = ""
 
-# What a page may ask for while Chromium renders it (`render` in the sites file, docs/sites.md) ...
+# Requests that a page may send while Chromium renders it (`render` in the sites file,
+# docs/sites.md) ...
 LARM_RENDER_REQUESTS = 50
 
 # ... for how many seconds, the waits by its host's pace included ...
 LARM_RENDER_SECS = 20.0
 
-# ... and how many bytes, in all; what it has become by then is stored.
+# ... and how many bytes, in all; the page as it is then is stored.
 LARM_RENDER_BYTES = 20_000_000
 
 # CPU seconds for extracting one document of more than 512 KB or 10,000 tags, which happens in a
@@ -346,11 +347,11 @@ LARM_PATH_REPEATS_LIMIT = 3
 # off.
 LARM_CALENDAR_HORIZON_MONTHS = 12
 
-# --- Traps: what they are is learned from their pages (docs/traps.md) ---------------------------
+# --- Traps: learned from their pages (docs/traps.md) --------------------------------------------
 
-# `learn`: URLs of a class (path shape and parameters) whose pages say nothing that their host has
-# not said before are held: they stay queued, one in 20 is fetched all the same, and all of them
-# when that turns out new. `report`: what would be held is logged, and is fetched. `off`: nothing is
+# `learn`: URLs of a class (path shape and parameters) whose pages repeat their host's texts are
+# held: they stay queued, 1 in 20 is fetched anyway, and all of them if that one is new. `report`:
+# URLs that would be held are logged, and fetched. `off`: nothing is
 # learned or held, and no budget below counts.
 LARM_TRAPS = "learn"
 
@@ -365,21 +366,21 @@ LARM_CLASS_HOST_PAGES = 250
 
 # --- Which URLs are one page --------------------------------------------------------------------
 
-# The URL that is fetched is the one that was found; the forms are for comparison only. What the
-# standards call equal is one URL always (`larmspider/urls/canonical.py`). Five rules are guesses:
+# The crawler fetches a URL as it was found; the forms are for comparison only. URLs that the
+# standards call equal are always one URL (`larmspider/urls/canonical.py`). Five rules are guesses:
 # `path-case` (paths that differ in case are one page), `folder-file` (`a/index.html` and
 # `a/default.asp` are `a/`), `double-slash` (`a//b` is `a/b`), `session-id` (`LARM_SESSION_IDS`) and
 # `bare-percent` (`100%` is `100%25`; some servers refuse the first).
 
-# `proven`: two spellings are one page where the host has proved it: the first pairs are fetched and
-# compared by their text, and where they are equal further ones are merged unfetched
+# `proven`: two spellings are one page if the host has proved it: the first pairs are fetched and
+# compared by their text, and if they are equal, further ones are merged unfetched
 # (ARCHITECTURE.md#which-urls-are-one-page). `always`: they are one URL, as in LARM, and only the
 # first is fetched. `never`: two URLs. By host pattern and rule, as JSON on the command line:
 # `{"old-iis*": "always", "*": {"session-id": "always", "path-case": "never"}}`; the first pattern
-# that sets a rule holds, and what none sets is `proven`. A crawl keeps what it began with.
+# that sets a rule holds, and a rule without a pattern is `proven`. A crawl keeps its first value.
 LARM_CANONICAL_RULES: object = "proven"
 
-# As many equal pairs prove a rule on a host.
+# Equal pairs that prove a rule on a host.
 LARM_CANONICAL_PROOFS = 3
 
 # An older way to set `path-case` for all hosts, which overrules the setting above: `True` is
@@ -387,7 +388,7 @@ LARM_CANONICAL_PROOFS = 3
 LARM_LOWERCASE_PATH: bool | None = None
 
 # The mode of `bare-percent` for all hosts, which overrules `LARM_CANONICAL_RULES`. A crawl that was
-# begun before there was this rule goes on with `always`.
+# begun before this rule existed continues with `always`.
 LARM_BARE_PERCENT: str | None = None
 
 # Hosts for which `path-case` is `never`, whatever else is set: names with `*` and `?`.
@@ -402,15 +403,15 @@ LARM_SESSION_IDS = list(DEFAULT_SESSION_IDS)
 # --- Filters ------------------------------------------------------------------------------------
 
 # The filters are entries of `SPIDER_MIDDLEWARES`; the highest number runs first. Remove one with
-# `None` in place of its number. Filters below `SeenFilter` (685) are asked only about links that
-# the frontier does not remember: what is known has passed them. Who removes `VisitedFilter` removes
-# `SeenFilter` as well.
+# `None` in place of its number. Filters below `SeenFilter` (685) see only links that the frontier
+# does not remember: known links have passed them. If you remove `VisitedFilter`, remove
+# `SeenFilter`, too.
 
 # Your list of known paths and hosts in place of the packaged
 # `larmspider/middlewares/known_paths.txt` (docs/formats.md#known-paths).
 LARM_KNOWN_PATHS_FILE = ""
 
-# Follow only links of pages in these languages, as "de,en"; those of pages in an unknown language
+# Follow only links of pages in these languages, as "de,en"; links of pages in an unknown language
 # are followed. Empty: all.
 LARM_FOLLOW_LANGUAGES: list[str] = []
 
@@ -440,7 +441,7 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
-    "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # nobody asks is_start_request
+    "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,  # no code reads is_start_request
 }
 
 # --- The frontier -------------------------------------------------------------------------------
@@ -474,9 +475,9 @@ LARM_PROBE_SHARE = 0.125
 # From when on a fetch counts as slow.
 LARM_SLOW_SECS = 2.0
 
-# Seconds for the first fetch from a host that has never answered (its robots.txt), where quick
-# hosts or other new ones wait for slots. What takes longer is let go. That is no failure: the host
-# is asked again, with all of `DOWNLOAD_TIMEOUT`, and shares `LARM_SLOW_SHARE` with other slow hosts
+# Seconds for the first fetch from a host that has never answered (its robots.txt), while quick
+# hosts or other new ones wait for slots. A longer fetch is let go. That is no failure: the host
+# is tried again, with all of `DOWNLOAD_TIMEOUT`, and shares `LARM_SLOW_SHARE` with other slow hosts
 # until it proves quick.
 LARM_PROBE_SECS = 1.0
 
@@ -485,7 +486,7 @@ LARM_PROBE_SECS = 1.0
 # The handler obeys Scrapy's `DOWNLOAD_BIND_ADDRESS`, `DOWNLOAD_WARNSIZE`,
 # `DOWNLOAD_FAIL_ON_DATALOSS`, `DOWNLOAD_TLS_MIN_VERSION`, `DOWNLOAD_TLS_MAX_VERSION`,
 # `DOWNLOADER_CLIENT_TLS_CIPHERS` and `COMPRESSION_ENABLED` (it undoes gzip, deflate, br and zstd
-# itself, so `HttpCompressionMiddleware` is off; with it on, nothing is undone twice). Of a Request
+# itself, so `HttpCompressionMiddleware` is off; with it on, nothing is undone twice). In a Request
 # it obeys method, body, headers, and in `meta` `proxy` (http, https, socks4, socks4a, socks5,
 # socks5h; without a scheme http), `bindaddress`, `download_timeout`, `download_maxsize`,
 # `download_warnsize`, `download_fail_on_dataloss`. The signals `headers_received` and
@@ -602,8 +603,8 @@ REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"
 # nothing is fetched, and the log says for whom the crawl waits.
 LARM_OUTBOX_BYTES = 10_000_000_000
 
-# A crawl that ends waits for receivers as long as they take pages, and so many seconds for one that
-# takes none. What is left is sent by the next run, or by `scrapy outbox --send`.
+# A crawl that ends waits for receivers as long as they take pages, and this number of seconds for a
+# receiver that takes none. The next run sends the rest, or `scrapy outbox --send`.
 LARM_OUTBOX_END_SECS = 30.0
 
 # The database of `SqlReceiver`: `postgresql://user:password@host/name` or `sqlite:pages.db`. It may
@@ -618,11 +619,11 @@ LARM_SQL_BODIES = True
 LARM_OPENSEARCH_URL = os.environ.get("LARM_OPENSEARCH_URL", "")
 
 # Where `ObjectsReceiver` writes: `s3://bucket/folder`, `gs://`, `az://` or `file:///folder`.
-# Credentials are those of the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, ...).
+# Credentials come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, ...).
 LARM_OBJECTS_URL = os.environ.get("LARM_OBJECTS_URL", "")
 
-# The table of `DynamoDbReceiver`, made where there is none. Endpoint, region and credentials are
-# those of the environment (`AWS_ENDPOINT_URL`, `AWS_DEFAULT_REGION`, `AWS_ACCESS_KEY_ID`, ...).
+# The table of `DynamoDbReceiver`, created if missing. Endpoint, region and credentials come from
+# the environment (`AWS_ENDPOINT_URL`, `AWS_DEFAULT_REGION`, `AWS_ACCESS_KEY_ID`, ...).
 LARM_DYNAMODB_TABLE = os.environ.get("LARM_DYNAMODB_TABLE", "")
 
 # The server of `StreamReceiver`: `redis://:password@host:6379/0`, `nats://user:password@host:4222`
@@ -642,7 +643,7 @@ ITEM_PIPELINES = {
     "larmspider.pipelines.search_index.SearchIndexPipeline": 500,
 }
 
-# What feeds such as `-O pages.jsonl` are written by (docs/formats.md#feeds).
+# The writers of feeds such as `-O pages.jsonl` (docs/formats.md#feeds).
 FEED_EXPORTERS = {
     "json": "larmspider.pipelines.feeds.JsonFeed",
     "jsonlines": "larmspider.pipelines.feeds.JsonLinesFeed",
@@ -682,11 +683,11 @@ LARM_WEB_SOCKET = False
 # The port; where it is taken the next free one, as the log says. 0: any free one.
 LARM_WEB_PORT = 6080
 
-# What control asks for: at least 16 characters. Empty: a token is made and kept in
-# `LARM_DIR/web.token`, for its owner alone to read.
+# The token for control: at least 16 characters. Empty: a token is made and kept in
+# `LARM_DIR/web.token`, readable for its owner alone.
 LARM_WEB_TOKEN = ""
 
-# Wrong tokens that one address may send in a minute, by whichever way; further ones are refused
+# Wrong tokens that one address may send in a minute, in any way; further ones are refused
 # with status 429, and not looked at.
 LARM_WEB_WRONG_TOKENS = 20
 
@@ -707,11 +708,11 @@ LARM_WEB_OPEN: list[str] = []
 # are the same, and a pattern with a scheme or one port is refused. Needs LARM_SEARCH_GROUPS_HEADER.
 LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
 
-# The header in which a reverse proxy names the groups of who asks, separated by commas. A request
+# The header in which a reverse proxy names the reader's groups, separated by commas. A request
 # that has it may search without the token. Needs LARM_TRUSTED_PROXIES.
 LARM_SEARCH_GROUPS_HEADER = ""
 
-# Addresses and networks of reverse proxies, whose header is believed. Nobody else's is.
+# Addresses and networks of reverse proxies. Only their header counts.
 LARM_TRUSTED_PROXIES: list[str] = []
 
 # The name of the search, on its pages and among the search engines of a browser that adds it.
@@ -741,7 +742,7 @@ LARM_SYNONYMS_FILE = ""
 # there is one.
 LARM_BEST_BETS_FILE = ""
 
-# Note what is typed on the search page, and how much it finds; not by whom
+# Log the queries of the search page, and their numbers of hits; not the users
 # (docs/search.md#the-log-of-queries). Frequent queries are suggested to others then.
 LARM_QUERY_LOG = False
 
@@ -753,7 +754,7 @@ EXTENSIONS = {
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
     "larmspider.extensions.seed_watch.SeedWatchExtension": 500,  # seeds that cannot be had
     "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C
-    "larmspider.extensions.notify.NotifyExtension": 500,  # what waits for somebody; approvals
+    "larmspider.extensions.notify.NotifyExtension": 500,  # events for an operator; approvals
     "larmspider.status.monitor.MonitorExtension": 500,
     "larmspider.extensions.progress.ProgressExtension": 500,
     "larmspider.extensions.tuning.AllocatorExtension": 100,  # memory of large bodies goes back
@@ -778,8 +779,8 @@ STATS_CLASS = "larmspider.extensions.tuning.LarmStats"
 
 # --- Scrapy's components that are off -----------------------------------------------------------
 
-# Those with `None` above, downloader slots, cookies, telnet and remote control: ours do the same,
-# or nobody asked for them. What costs 10 us for each page is 1% of a crawl's speed; set
+# The ones with `None` above, downloader slots, cookies, telnet and remote control: ours do the
+# same, or they are not needed. A cost of 10 us for each page is 1% of a crawl's speed; set
 # `scrapy.downloadermiddlewares.stats.DownloaderStats` to 850 in `DOWNLOADER_MIDDLEWARES` to have
 # its counts. A spider of your own is kept in scope by `LARM_RESTRICT`, or by the hosts of its
 # `start_urls`.

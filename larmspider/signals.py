@@ -17,12 +17,12 @@ committed = object()
 now. Also sent after the last one, when the stores are closed."""
 
 hold = object()
-"""``why``: nothing is fetched from now on, for this reason in one line; "": it goes on."""
+"""``why``: nothing is fetched from now on, for this reason in one line; "": fetches continue."""
 
 in_doubt = object()
-"""``names``: pages, by the exact form of their URLs, of which a store that cannot go back may have
-other versions than the last checkpoint, after a crash. The scheduler returns a list of those that
-are not stored at all; the others are written anew at their next visit, whatever it finds."""
+"""``names``: pages, by the exact form of their URLs. After a crash, a store that cannot go back may
+have other versions of them than the last checkpoint. The scheduler returns a list of the pages that
+are not stored at all; the others are written again at their next visit, with any result."""
 
 links_to = object()
 """``names``: pages, by the exact form of their URLs. The search index returns how many pages have a
@@ -43,10 +43,10 @@ sitemaps_found = object()
 """``host`` (host:port) and ``urls``: the Sitemap lines of its robots.txt."""
 
 let_go = object()
-"""No arguments. The crawl was told to stop some time ago: long work is dropped, and its URLs are
+"""No arguments. The crawl has been stopping for some time: long work is dropped, and its URLs are
 fetched again when the crawl is continued."""
 
 wake = object()
-"""No arguments. What the crawl waited for is done: it may continue, or end, at once."""
+"""No arguments. The work that the crawl waited for is done: it may continue, or end, at once."""
 page_copied = object()
 """A page that was fetched is not stored, since another URL gave it: ``page``, ``message``."""

@@ -10,12 +10,12 @@ The summary at the end of a crawl counts URLs as the frontier does, each once:
   `larm/page_files/pages`, `larm/follow/pages` and the bytes of the summary count it.
 - **refused**: robots.txt does not allow it, a store would not take it, or the operator removed it.
 - **merged**: another URL gives the same page, as far as its host has proved.
-- **left**: still queued. The same command continues with it or, where a budget ended the crawl
-  (`LARM_MAX_PAGES`, `LARM_HOST_MAX_PAGES`, `LARM_HOST_RULES`), one with a larger budget.
+- **left**: still queued. The same command continues with them. If a budget ended the crawl
+  (`LARM_MAX_PAGES`, `LARM_HOST_MAX_PAGES`, `LARM_HOST_RULES`), a larger budget is needed.
 
-Monitor, progress, last lines of workers, web pages and `/metrics` show the same numbers. *Rejected*
-is said of links, by filter; a rejected link becomes no URL. Under another scheduler than ours the
-figures are those of the page files, or of what the spider made where there are none.
+Monitor, progress, last lines of workers, web pages and `/metrics` show the same numbers. Filters
+*reject* links; a rejected link becomes no URL. Under another scheduler than ours the figures come
+from the page files, or without page files from the spider's items.
 """
 
 from collections.abc import Mapping
@@ -59,11 +59,11 @@ ROBOTS_FAILED = "larm/robots/failed"
 ROBOTS_REJECTED = "larm/robots/rejected"
 """FrontierScheduler: URLs that robots.txt does not allow"""
 SOURCES_ASKED = "larm/sources/asked/{answer}"
-"""SourceFetch: requests for sitemaps and feeds, by what came of them: 200, http-404, a kind of
-failure, or what was wrong with the document (broken, entities, too-big, too-many, no-sitemap)"""
+"""SourceFetch: requests for sitemaps and feeds, by result: 200, http-404, a kind of failure, or
+the fault of the document (broken, entities, too-big, too-many, no-sitemap)"""
 LOGIN = "larm/login/{event}"
 """LoginFetch: hosts with a login: made, refused (for this run), failed (tried again), and pages
-that were turned_away, which are asked again"""
+that were turned_away, which are fetched again"""
 REFRESH_NEXT = "larm/next_refresh/due"
 """FrontierScheduler: when `refresh=due` has something to visit next, as `29 Dec 02:22`"""
 REFRESH_WAITS = "larm/next_refresh/waits"
@@ -84,7 +84,7 @@ SHORTFALLS = "larm/shortfalls"
 SCRIPT_HOSTS = "larm/scripts/hosts"
 """FrontierScheduler, at the end: hosts whose pages are empty without JavaScript, as one text"""
 PROBES = "larm/refresh/made_up"
-"""MadeUpFetch: requests for a URL that nobody has, which show what a host answers there"""
+"""MadeUpFetch: requests for a made-up URL, which show a host's answer to URLs without a page"""
 VIEW_PROBES = "larm/frontier/view_probes"
 """ViewProbeFetch: fetches of a page that worked: they show whether a host fails, or a view of it"""
 SOURCES_NEW = "larm/sources/new"
@@ -106,14 +106,14 @@ RUN = "larm/run/{state}"
 """FrontierScheduler: URLs that came to their end in this run: stored, failed, refused; each once;
 merged: fetched, and found to be copies of pages that have another URL"""
 RUN_STATUS = "larm/run/status/{status}"
-"""FrontierScheduler: of those stored, by HTTP status; `replaced` where a middleware went on with
+"""FrontierScheduler: stored URLs, by HTTP status; `replaced` where a middleware continued with
 another Request"""
 RUN_FAILED = "larm/run/failed/{kind}"
-"""FrontierScheduler: of those failed, by kind: those of `larm/fetch/failed/{kind}`, `http-503` and
-such, `store` or `spider` (it raised), `lost`"""
+"""FrontierScheduler: failed URLs, by kind: the kinds of `larm/fetch/failed/{kind}`, `http-503` and
+the like, `store` or `spider` (it raised), `lost`"""
 REFRESH = "larm/refresh/{seen}"
-"""RevisitsMiddleware: visits again, by what they saw: changed, same, not-modified, missing, ...
-(docs/refresh.md); removed: pages that were taken out"""
+"""RevisitsMiddleware: visits again, by observation: changed, same, not-modified, missing, ...
+(docs/refresh.md); removed: pages that left the search"""
 REFRESH_REQUESTS = "larm/refresh/requests"
 """AnswersMiddleware: requests for pages that were stored before, second looks too"""
 REFRESH_SPENT = "larm/refresh/requests/{purpose}"
@@ -160,7 +160,7 @@ PAGE_FILES_PAGES = "larm/page_files/pages"
 PAGE_FILES_BYTES = "larm/page_files/bytes"
 """PageFilesPipeline: bytes of their bodies"""
 PAGE_FILES_FILES = "larm/page_files/files"
-"""PageFilesPipeline: page files that there are, those of earlier runs too"""
+"""PageFilesPipeline: existing page files, also from earlier runs"""
 PAGE_FILES_BLOBS = "larm/page_files/blobs"
 """PageFilesPipeline: files written into `blobs`, for bodies that are too large for page files"""
 PAGE_FILES_STATUS = "larm/page_files/status/{status}"
@@ -174,7 +174,7 @@ WARC_REVISITS = "larm/warc/revisits"
 WARC_BYTES = "larm/warc/bytes"
 """WarcPipeline: bytes of their records, compressed"""
 WARC_FILES = "larm/warc/files"
-"""WarcPipeline: WARC files that there are, those of earlier runs too"""
+"""WarcPipeline: existing WARC files, also from earlier runs"""
 STORES_REFUSED = "larm/stores/refused/{store}"
 """each store, by its class: pages and items it refused, as one that is too large; they are dropped,
 and each has a line in the log"""
@@ -213,11 +213,11 @@ REDIS_WAITED = "larm/redis/waited_secs"
 """FrontierScheduler, at the end, with `REDIS_URL`: not a count: seconds that Redis could not be
 used, in all"""
 REDIS_GAVE_UP = "larm/redis/gave_up"
-"""FrontierScheduler, at the end, with `REDIS_URL`: 1 where the worker was told to stop and its last
-commit could not wait for Redis: the same command continues the crawl"""
+"""FrontierScheduler, at the end, with `REDIS_URL`: 1 if the worker had to stop before Redis took
+its last commit: the same command continues the crawl"""
 FENCED = "larm/worker/fenced"
-"""FrontierScheduler, at the end: 1 where other workers have taken over what this one owned: it is
-to be started again"""
+"""FrontierScheduler, at the end: 1 if other workers have taken over this worker's partitions: run
+the same command again"""
 
 
 @cache

@@ -24,7 +24,7 @@ LIBRARIES = frozenset(
     | {"xml.parsers", "xml.dom", "xml.sax", "plistlib", "olefile", "zipfile", "tarfile", "gzip"}
     | {"bz2", "lzma", "zipimport", "pypdfium2", "python_calamine", "mailbox", "email"}
     | {"iscc_tika", "warcio", "protego", "brotli", "PIL", "chardetng_py", "charset_normalizer"}
-    | {"pickle", "marshal", "shelve", "yaml", "docx", "openpyxl", "pikepdf", "tinytag"}
+    | {"pickle", "marshal", "shelve", "yaml", "docx", "openpyxl", "pikepdf", "py7zr", "tinytag"}
 )
 """To import one is to call it."""
 HARMLESS = frozenset(
@@ -133,6 +133,8 @@ WHERE: Mapping[str, Row] = {
     "extraction/documents/reading.py": row(DOCUMENTS, _LIMITS, "lxml"),
     "extraction/documents/relationships.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/rtf.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
+    "extraction/documents/sevenzip.py": row(DOCUMENTS, _LIMITS, "py7zr", "extraction.documents"),
+    "extraction/documents/signed.py": row(DOCUMENTS, _LIMITS, "extraction.documents"),
     "extraction/documents/spreadsheet.py": row(
         DOCUMENTS, _LIMITS, "python_calamine", "extraction.documents"
     ),
@@ -382,7 +384,7 @@ def test_every_row_is_of_a_caller() -> None:
 
 def test_containers_and_documents_are_opened_by_readers_alone() -> None:
     apart = {"olefile", "tarfile", "gzip", "bz2", "lzma", "pypdfium2", "python_calamine", "email"}
-    apart |= {"iscc_tika", "mailbox", "PIL", "parsel", "pikepdf", "tinytag"}
+    apart |= {"iscc_tika", "mailbox", "PIL", "parsel", "pikepdf", "py7zr", "tinytag"}
     for module, listed in WHERE.items():
         if listed.parsers & apart:
             assert "reader" in listed.process, module

@@ -1,5 +1,5 @@
-"""Many workers over Redis: who owns which partition of the hosts, and what is kept in Redis.
+"""Many workers over Redis: the owners of partitions of hosts, and the data in Redis.
 
-No Scrapy but in what joins and runs a crawl (joining.py, worker.py, start_urls.py); lua/ has the
+Only joining.py, worker.py and start_urls.py, which join and run a crawl, use Scrapy. lua/ has the
 scripts that Redis runs.
 """

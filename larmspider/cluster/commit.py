@@ -5,24 +5,23 @@
     2. URLs for other workers go into the inboxes of their partitions
     3. the own partitions change
     4. the batch goes to the worker's own disk
-    5. the log is dropped, and the inboxes that it has filled are marked; of the own inboxes those
-       are read that were marked since
+    5. the log is dropped, and the inboxes that it has filled are marked; the own inboxes that were
+       marked since are read
 
-1, 2, 3 and 5 are a round trip each (5 two where mail has come), and each may be done twice: steps
-have numbers, and a partition keeps the last number of each worker. Whoever takes over from a worker
-that died between 1 and 5 applies its log, and so does the worker itself when it comes back. A
-worker whose epoch has ended can do 1 no more, and 3 not in a partition that has a new owner.
+1, 2, 3 and 5 are a round trip each (5 two if mail has come), and each may be done twice: steps have
+numbers, and a partition keeps the last number of each worker. If a worker dies between 1 and 5, its
+successor applies its log, and so does the worker itself when it comes back. A worker whose epoch
+has ended can no longer do 1, nor 3 in a partition that has a new owner.
 
-Redis may come back without its last second (it was killed, or a replica took over that was behind),
-before any of these commands. Where it does not know this commit any more, a step answers FORGOTTEN,
-and the commit begins again at 1, with the same serial. Where it knows the commit and not all of its
-steps, the log is applied again: 5 counts them, and so does 1 of the next commit. What else a worker
-believes that Redis has forgotten, an earlier commit or that a partition was taken, fences it at 1,
-and it goes back to what Redis has.
+Redis may come back without its last second (it was killed, or a lagging replica took over), before
+any of these commands. If Redis lost the commit, a step answers FORGOTTEN, and the commit restarts
+at 1, with the same serial. If Redis lost some of its steps, the log is applied again: 5 counts
+them, and so does 1 of the next commit. If Redis lost anything older, an earlier commit or the
+owner of a partition, step 1 fences the worker, which restarts from Redis's state.
 
 A queued URL is in ``entries`` and in its host's queue, or in ``delayed`` if it has an earliest
-time; one that is done leaves these and joins the visited table. Redis knows no leases: a URL that
-is leased keeps its place there.
+time; a finished URL leaves these and joins the visited table. Redis has no leases: a leased URL
+keeps its place there.
 """
 
 from __future__ import annotations
@@ -80,17 +79,17 @@ MAX_OUTDATED = 100
 """Lists of outdated pages that a commit reads."""
 STEPS = 1 << 20
 """Step numbers of one commit: serial * STEPS and up."""
-_PAGES = 20_000  # in one element of the list ``pages``: at most some 1 MB
+_PAGES = 20_000  # pages in one element of the list ``pages``: at most some 1 MB
 TRIES = 100
-"""How often a log is applied before it counts as one that cannot be. Each time Redis has forgotten
+"""How often a log is applied before it counts as impossible to apply. Each time Redis has forgotten
 something."""
 
 
 @dataclass(slots=True)
 class CommitRecord:
-    """The last commit of a worker. ``log`` is b"" once it is applied and dropped; ``visits`` are
-    the URLs that became done; ``outdated`` is what other workers hear of then; ``taken``: how often
-    the worker took a partition so far."""
+    """The last commit of a worker. ``log`` is b"" once it is applied and dropped. ``visits`` are
+    the finished URLs. ``outdated`` lists pages for other workers, which then no longer count.
+    ``taken``: how often the worker took a partition so far."""
 
     serial: int = 0
     id: bytes = b""
@@ -125,8 +124,8 @@ class _Attempt:
 class Committer:
     """Commits for one worker, known by its name and epoch, and applies the logs of others.
 
-    ``serial`` and ``positions`` are of the last commit; ``taken`` is how often this worker took a
-    partition, as far as it knows; ``crawl_id`` names the crawl in Redis. ``forms`` of URLs, where
+    ``serial`` and ``positions`` are of the last commit. ``taken`` is how often this worker took a
+    partition, as far as it knows. ``crawl_id`` names the crawl in Redis. ``forms`` of URLs, if
     pages may stand for other spellings of their URLs. A commit waits until ``memory`` has room.
     """
 
@@ -156,14 +155,14 @@ class Committer:
         self.outdated: Sequence[bytes] = ()
         """Lists of pages in the own directory that count no more, as the last commit read them."""
         self.outdated_done: list[bytes] = []
-        """Those that the next commit takes out of Redis."""
-        self._unsure: _Attempt | None = None  # whether Redis has it: its answer was lost
+        """Outdated pages that the next commit removes from Redis."""
+        self._unsure: _Attempt | None = None  # whether Redis has it is unknown: the answer was lost
         self._has_parts = True  # the hash of parts may have some, of an earlier run perhaps
 
     @property
     def known(self) -> str:
-        """What this worker knows of its commits, for the membership, as `lua/membership.lua` has
-        it."""
+        """This worker's last commits, for the membership, in the format of
+        `lua/membership.lua`."""
         return f"{self.serial} {self.taken}"
 
     def commit(
@@ -175,8 +174,7 @@ class Committer:
         visits: int = 0,
     ) -> None:
         """``write`` does step 4. ``unchanged`` are leased URLs whose records in ``batch`` say
-        nothing new. ``visits`` again are paid by the crawl's budget. Raises Fenced,
-        BackendError."""
+        nothing new. The crawl's budget pays for ``visits`` again. Raises Fenced, BackendError."""
         already = self._resolve_last()
         changes = BatchChanges(
             self.keys, self.files, batch, unchanged, self.not_done, self.worker, self.forms
@@ -217,7 +215,7 @@ class Committer:
             return 0
         self.replay(self.worker)
         self.serial = attempt.serial
-        self.table.drop_all()  # which lacks the members of that commit
+        self.table.drop_all()  # it lacks the members of that commit
         self._outbox.committed()
         return attempt.stored
 
@@ -393,7 +391,7 @@ class Committer:
     # commits of any worker
 
     def read(self, worker: str) -> CommitRecord:
-        """The commit record of a worker; an empty one where there is none."""
+        """The commit record of a worker; an empty one if there is none."""
         fields = self._fields(worker)
         return CommitRecord(
             int(fields.get(b"serial", b"0")),
@@ -437,8 +435,8 @@ class Committer:
                 changed = {step.partition for step in log if step.token}
                 if changed.isdisjoint(partitions):
                     return replayed
-            # a partition that answers FENCED has an owner who came after this was applied; where
-            # Redis goes back meanwhile, what it has then is read again
+            # a partition that answers FENCED has an owner who came after this was applied; if Redis
+            # goes back meanwhile, its state is read again
             key = self.keys.commit(worker)
             answers = self.link.run([s.command(key, record.serial, record.id) for s in log])
             about = record.serial, record.id, log, record.outdated
@@ -460,18 +458,18 @@ class Committer:
 
     def _forgetful(self, worker: str) -> BackendError:
         return BackendError(
-            f"Redis at {self.link.name} forgets again and again what worker {worker} has committed"
+            f"Redis at {self.link.name} keeps losing the commits of worker {worker}"
         )
 
 
 def _is_planned(before: FetchRecord, now: FetchRecord) -> bool:
-    """Whether a URL is only to be visited in this run, which its next owner plans anew."""
+    """Whether the change only plans a visit in this run, which the URL's next owner plans again."""
     is_planned = 0.0 < now.due <= PLANNED and now.due != SIGNALLED
     return is_planned and replace(now, due=before.due) == before
 
 
 class BatchChanges:
-    """What a batch changes in Redis, by partition; and the URLs that it brings to their end."""
+    """The changes of a batch in Redis, by partition; and the URLs that the batch finishes."""
 
     def __init__(
         self,
@@ -490,9 +488,9 @@ class BatchChanges:
         self.by_partition: dict[int, PartitionChanges] = {}
         self.stored = 0
         self.outdated: dict[str, list[Outdated]] = {}
-        """By the worker that has the page."""
+        """Outdated pages, by the worker that has the page."""
         self.visits: list[tuple[bytes, bytes]] = []
-        """URLs that are done, with their records; FORGOTTEN for those that are known no more."""
+        """Finished URLs with their records; FORGOTTEN for URLs that are no longer known."""
         self._members: dict[int, list[int]] = {}
         self.added: dict[int, list[tuple[int, Sequence[int]]]] = {}
         """Buckets that add_visited() fills: (bucket, members), by partition."""
@@ -545,7 +543,7 @@ class BatchChanges:
 
     def _queued(self, key: bytes, record: bytes) -> None:
         _, links, place = records.unpack_waiting(record)
-        # as it was sealed: what came after that is no part of this commit
+        # as it was sealed: later changes do not belong to this commit
         packed = self._batch.queue.get(place) or self._files.get(place, self._files.queue)
         assert packed is not None
         partition = self._keys.partition_of_key(key)
@@ -591,7 +589,7 @@ class BatchChanges:
             self._page(key, visit, visit.digest[BODY_DIGEST:])
 
     def _record(self, key: bytes, visit: FetchRecord) -> None:
-        """What the next owner needs to visit the URL again."""
+        """Keep the record that the next owner needs for visiting the URL again."""
         if visit.state is UrlState.REFUSED and not visit.due:
             self._no_record(key)
             self._replaced(key, inf)
@@ -648,9 +646,9 @@ class BatchChanges:
         totals: Mapping[int, int],
         buckets_of: Callable[[int, Sequence[int]], Mapping[int, Sequence[int]]],
     ) -> dict[int, int]:
-        """Let URLs that are done join the visited tables, which have ``totals`` members, and
-        others leave the buckets that hold them, as ``buckets_of`` a partition's members says: the
-        new totals of those that grow."""
+        """Add finished URLs to the visited tables, which have ``totals`` members, and remove others
+        from their buckets, which ``buckets_of`` a partition's members names. Returns the new totals
+        of the tables that grow."""
         for partition, members in self._no_members.items():
             for bucket, found in buckets_of(partition, members).items():
                 words = [b"%d" % number for number in found]

@@ -8,8 +8,8 @@ While partitions change hands it asks more often, or each move would wait for th
     ...
     heart.stop()
 
-A Redis that does not answer is asked again many times a lease. If the lease ends by the clock, the
-worker rests until Redis says that nobody has taken over.
+If Redis does not answer, beats are retried several times a lease. If the lease ends by the clock,
+the worker pauses until Redis says that no other worker has taken over.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ logger = logging.getLogger(__name__)
 BEATS = 3
 """Renewals in a lease."""
 SOON_SECS = 0.5
-"""Between two beats while partitions change hands, and in a worker's first lease, when others may
-be about to join."""
+"""Seconds between two beats while partitions change hands, and in a worker's first lease, when
+others may be about to join."""
 SOON_WORKERS = 8
 """With more workers the pause is longer: all together ask Redis 16 times a second at most."""
-_TRIES = 20  # in a lease while Redis does not answer
+_TRIES = 20  # beats in a lease while Redis does not answer
 
 
 def pause(beat: Beat, lease_secs: float, *, young: bool) -> float:
@@ -54,7 +54,7 @@ class Heartbeat:
         self.membership, self.lease = membership, lease
         self._on_beat, self._on_fenced = on_beat, on_fenced
         self.load = NO_LOAD
-        """What keeps the worker busy, for the next beat."""
+        """The load of the worker, for the next beat."""
         self._stopped = threading.Event()
         self._now = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)

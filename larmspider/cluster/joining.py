@@ -51,8 +51,8 @@ _AT_ONCE = 1_000
 
 
 def wipe(link: RedisLink, keys: Keys) -> int:
-    """Delete all keys of a crawl on which nobody works, whatever its number of partitions: how many
-    there were. Seeds in ``start_urls`` stay. O(keys of the database)."""
+    """Delete all keys of a crawl without workers, for any number of partitions. Returns the number
+    of deleted keys. Seeds in ``start_urls`` stay. O(keys of the database)."""
     pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", keys.prefix) + ":*{*}*"
     found: list[bytes] = []
     deleted = 0
@@ -131,20 +131,20 @@ def join(membership: Membership, link: RedisLink, keys: Keys, crawler: Crawler) 
 
 
 def description(crawler: Crawler) -> dict[str, Any]:
-    """What all workers of a crawl have in common, for Redis."""
+    """The common settings of all workers of a crawl, for Redis."""
     settings = crawler.settings
     shared: dict[str, Any] = {"larmspider version": __version__}
     shared |= {name: options.typed(settings, name) for name in SHARED}
     sites = Sites.from_settings(settings)
     shared["hosts in LARM_SITES_FILE"] = sites.hosts
     if restricted_hosts((), settings):
-        shared["LARM_SITES_FILE"] = "with credentials"  # what all fetch is not for everybody then
+        shared["LARM_SITES_FILE"] = "with credentials"  # all fetched pages are restricted then
     limits = {name: options.typed(settings, name) for name in LIMITS}
     return {"crawl": identity_of(crawler), "shared": shared, "limits": limits}
 
 
 def warn_of_limits(known: dict[str, Any], ours: dict[str, Any]) -> None:
-    """Log the limits in which this worker differs from the one that described the crawl."""
+    """Log the limits that differ between this worker and the description of the crawl."""
     was, now = known.get("limits") or {}, ours["limits"]
     differ = [name for name in now if name in was and was[name] != now[name]]
     if differ:
@@ -155,8 +155,8 @@ def warn_of_limits(known: dict[str, Any], ours: dict[str, Any]) -> None:
 
 
 def refuse_to_wipe(membership: Membership, where: str, fresh: str) -> None:
-    """Raise ConfigError where workers would lose what they are at by starting over, or pages are
-    stored, by whichever machine, and ``fresh`` is not "force"."""
+    """Raise ConfigError if starting over would disturb running workers, or delete stored pages of
+    any machine without ``fresh`` "force"."""
     if living := membership.living():
         raise ConfigError(
             f"-a fresh=yes would delete the crawl in Redis at {where}, and"
@@ -172,7 +172,7 @@ def refuse_to_wipe(membership: Membership, where: str, fresh: str) -> None:
 def refuse_other(
     known: dict[str, Any], ours: dict[str, Any], where: str, living: int, *, anyway: bool
 ) -> None:
-    """Raise ConfigError unless this crawl may go on with the one in Redis."""
+    """Raise ConfigError unless this crawl may continue the crawl in Redis."""
     for part in ("crawl", *(["shared"] if living else [])):
         was, now = known.get(part) or {}, ours[part]
         if anyway and not living:
@@ -232,9 +232,9 @@ class SharedCrawl:
 
     @contextmanager
     def joined(self, name: str) -> Iterator[tuple[Membership, int]]:
-        """Be the worker ``name``, by the crawl's own description, as long as nobody else works: its
-        membership, and the epoch of an earlier run that did not leave, or 0. Raises CrawlDirError
-        where Redis does not have the crawl."""
+        """Be the worker ``name``, by the crawl's own description, while no other worker is alive.
+        Yields the membership, and the epoch of an earlier run that did not leave, or 0. Raises
+        CrawlDirError if Redis does not have the crawl."""
         (known,) = self.link.run([("GET", self.keys.crawl("description"))])
         if known is None:
             raise CrawlDirError(f"there is no crawl in Redis at {self.where}")
@@ -254,7 +254,7 @@ class SharedCrawl:
                 membership.leave()
 
     def has_ended(self) -> bool | None:
-        """Whether the crawl has come to its end once; None for one that Redis does not have."""
+        """Whether the crawl has come to its end once; None for a crawl that Redis does not have."""
         totals, ended, known = map(self.keys.crawl, ("totals", "ended", "description"))
         found, now, begun = self.link.run(
             [("HGET", totals, "ended"), ("EXISTS", ended), ("EXISTS", known)]
@@ -289,8 +289,8 @@ class SharedCrawl:
         insist(lambda: refuse_to_wipe(self._membership, where, fresh), where)
 
     def expire_ended(self, root: Path) -> None:
-        """Let nobody wait for the leases of workers whose directories in ``root`` no process holds:
-        they were killed. For a Redis that only workers of this machine can reach."""
+        """Expire the leases of workers whose directories in ``root`` no process holds: they were
+        killed. For a Redis that only workers of this machine can reach."""
         names = insist(self._membership.names, self.link.name)
         ended = [name for name in names if _has_ended(root / name / LOCK)]
         insist(lambda: self._membership.expire(ended), self.link.name)

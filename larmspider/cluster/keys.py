@@ -33,7 +33,7 @@ class Keys:
         return int.from_bytes(key[:4], "big") * self.partitions >> 32
 
     def first_key(self, partition: int) -> bytes:
-        """The smallest URL key of a partition; for the one after the last, a key above all."""
+        """The smallest URL key of a partition; behind the last partition, a key above all keys."""
         start = -(-(partition << 32) // self.partitions)
         return start.to_bytes(5, "big")[1:] if start < 1 << 32 else b"\xff" * 17
 
@@ -59,7 +59,7 @@ class Keys:
         return b"%b:{crawl}:%b" % (self.prefix.encode(), name.encode())
 
     def outdated(self, worker: str) -> bytes:
-        """What a worker has in its directory that counts no more."""
+        """Pages in a worker's directory that no longer count."""
         return self.crawl("outdated:" + worker)
 
     def log(self, worker: str) -> bytes:

@@ -1,11 +1,11 @@
-"""Partitions that a worker gets: made its own in Redis, then copied to its disk.
+"""Loads the partitions that a worker gets: first makes them its own in Redis, then copies them.
 
     loaded = Loading(committer, local, batch=256).load({17: 1_800_000_000_123})    # in a thread
     loaded.counts                                            # for what the frontier has in memory
 
     record = take_up(committer, local)              # at the start of a worker
 
-What the owner before had committed and not applied is applied first.
+Committed changes that the earlier owner had not applied are applied first.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from larmspider import program
 from larmspider.cluster.commit import TRIES, CommitRecord, Committer
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.local_copy import CHUNK, LocalCopy, Row
@@ -43,11 +44,11 @@ _BLOCKS = re.compile(rb"(\d+) blocks$")
 _AT_ONCE = 64
 """Partitions whose hosts come in one round trip."""
 _ELEMENTS_AT_ONCE = 100
-"""Of the list of a partition's pages."""
+"""Elements of the list of a partition's pages that are read at once."""
 
 
 def partitions_of(link: RedisLink, prefix: str, wanted: int) -> int:
-    """The number of partitions of a crawl: that in Redis where ``wanted`` (LARM_BLOCKS) is 0.
+    """The number of partitions of a crawl: ``wanted`` (LARM_BLOCKS); if 0, the number in Redis.
     Raises ConfigError while the crawl is being rebuilt."""
     begun = begun_with(refuse_rebuilding(link, prefix))
     return wanted or begun or PARTITIONS
@@ -68,7 +69,8 @@ def refuse_rebuilding(link: RedisLink, prefix: str) -> bytes | None:
     if is_rebuilding(known):
         raise ConfigError(
             f"the crawl in Redis at {link.name} is being rebuilt: bring the workers' directories of"
-            " every machine with `scrapy workers --rebuild`, then `scrapy workers --rebuild"
+            f" every machine with `{program.NAME} workers --rebuild`, then `{program.NAME}"
+            " workers --rebuild"
             " --complete` lets workers go on"
         )
     return known
@@ -80,7 +82,7 @@ def is_rebuilding(known: bytes | None) -> bool:
 
 
 def begun_with(known: bytes | None) -> int:
-    """The number of partitions in the format of a crawl in Redis; 0 where there is none."""
+    """The number of partitions in the format of a crawl in Redis; 0 without a crawl."""
     begun = _BLOCKS.search(known or b"")
     return int(begun[1]) if begun else 0
 
@@ -132,7 +134,7 @@ class Loading:
         for _ in range(TRIES):
             commands: list[Command] = []
             for partition, before in zip(left, self._owners(left), strict=True):
-                loaded.untouched.discard(partition)  # from the try before this one
+                loaded.untouched.discard(partition)  # set by an earlier try
                 if not before:
                     loaded.untouched.add(partition)
                 owner = self._key("owner", partition)
@@ -193,7 +195,7 @@ class Loading:
         raise _lost(self._link, f"{lost[0]}{more}")
 
     def _owners(self, partitions: Sequence[int]) -> list[str]:
-        """The workers that these partitions had last, "" for nobody."""
+        """The last workers of these partitions, "" for a partition without."""
         commands: list[Command] = [("HGET", self._key("owner", at), "worker") for at in partitions]
         return [(worker or b"").decode() for worker in self._link.run(commands)]
 
@@ -300,7 +302,7 @@ def _by_name(answer: Any) -> dict[str, bytes]:
 
 
 def _requeued(packed: bytes) -> Counts:
-    """Counters in which leased URLs are queued; those that are delayed are counted later."""
+    """Counters with leased URLs as queued ones; delayed URLs are counted later."""
     counts = records.unpack_counts(packed)
     counts.queued += counts.leased
     counts.leased = counts.delayed = counts.held = 0
@@ -308,11 +310,12 @@ def _requeued(packed: bytes) -> Counts:
 
 
 def take_up(committer: Committer, local: LocalCopy) -> CommitRecord:
-    """Make a worker's disk agree with its last commit in Redis, which is applied, and returned.
+    """Bring a worker's disk to the state of its last commit in Redis, which is applied, and return
+    the commit.
 
-    Redis is right. What it has lost, as it came back without its last second, is forgotten on disk
-    too; what the disk lacks, as the worker was killed in between, comes from the commit record.
-    Raises FormatError, CrawlDirError where Redis holds another crawl than the files, or none.
+    Redis is right. If Redis came back without its last second, the disk forgets that second, too.
+    Changes that the disk lacks, because the worker was killed in between, come from the commit
+    record. Raises FormatError; CrawlDirError if Redis holds another crawl than the files, or none.
     """
     crawl, _, serial = (local.files.get(b"redis", local.files.meta) or b"").decode().partition(" ")
     link, committer.crawl_id = committer.link, _crawl_id(committer, local, crawl)
@@ -386,7 +389,7 @@ def _holder_beside(own: Path) -> Path | None:
 
 
 def _crawl_id(committer: Committer, local: LocalCopy, known: str) -> str:
-    """The id of the crawl in Redis, made if need be; ``known`` is the one that the files have."""
+    """The id of the crawl in Redis, created if missing; ``known`` is the id in the files."""
     keys, name, path = committer.keys, committer.link.name, local.files.path
     wanted = FORMAT.format(blocks=keys.partitions)
     has_crawl = known and local.files.get(b"serial", local.files.meta) is not None

@@ -5,11 +5,11 @@
     local.keep_queued([(place, links, packed)])
     local.purge({17: hosts})                   # the partition has another owner
 
-What became of the URLs that this worker fetched stays, whoever owns their partition: their pages
-lie beside it. URLs that others fetched are in the database ``others``: number of the partition (2
-bytes) and 8 bytes of the URL key -> state (redis_records.py), or a FetchRecord of those that may
-stand for other spellings: URL, depth and fingerprint. Those that are visited again are in ``urls``,
-and their records name the worker that has their pages.
+The records of URLs that this worker fetched stay even if their partition moves: their pages lie
+beside them. URLs that others fetched are in the database ``others``: number of the partition (2
+bytes) and 8 bytes of the URL key -> state (redis_records.py), or a FetchRecord (URL, depth and
+fingerprint) for a page that may stand for other spellings. URLs to be visited again are in
+``urls``, and their records name the worker that has their pages.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ Row: TypeAlias = tuple[Any, bytes, bytes | None]
 """(database, key, value); None deletes."""
 
 CHUNK = 100_000
-"""Records in one transaction beside the commits."""
+"""Records in one transaction outside of commits."""
 _ELSEWHERE = "found by another worker"
-"""``missing_as`` of a page of this worker that another one did not find any more."""
+"""``missing_as`` of a page of this worker that another worker did not find any more."""
 
 
 class SharedFiles(LmdbFiles):
@@ -55,7 +55,7 @@ class SharedFiles(LmdbFiles):
         self.buckets = self.env.open_db(b"buckets")
 
     def record(self, key: bytes, partition: int) -> bytes | None:
-        """The record of a URL as of the last commit, also of one that others fetched."""
+        """The record of a URL as of the last commit, even if another worker fetched the URL."""
         found = self.get(key, self.urls)
         return _fetched(self.get(name_of(key, partition), self.others)) if found is None else found
 
@@ -114,13 +114,13 @@ def name_of(key: bytes, partition: int) -> bytes:
 
 
 class LocalCopy:
-    """Changes to the files beside the commits; in one thread at a time, and during no commit."""
+    """Changes to the files outside of commits; in one thread at a time, and during no commit."""
 
     def __init__(self, files: SharedFiles, keys: Keys) -> None:
         self.files, self.keys = files, keys
 
     def wipe(self) -> None:
-        """Forget everything but what this worker fetched itself. O(URLs), 1 us each."""
+        """Forget everything except records of URLs that this worker fetched. O(URLs), 1 us each."""
         files = self.files
         self.write(self._without_merged(self._all_merged()))
         while queued := self._some_queued():
@@ -148,7 +148,7 @@ class LocalCopy:
                 more = cursor.delete() if b" " in cursor.key() else cursor.next()
 
     def write(self, rows: Sequence[Row]) -> None:
-        """In transactions of CHUNK rows."""
+        """Write rows in transactions of CHUNK rows."""
         for at in range(0, len(rows), CHUNK):
             part = rows[at : at + CHUNK]
             self.files.insist(lambda part=part: self._write(part))  # type: ignore[misc]
@@ -188,8 +188,8 @@ class LocalCopy:
     def keep_visits(
         self, found: Mapping[bytes, bytes], worker: str, forms: UrlForms | None
     ) -> None:
-        """Records of URLs that are visited again, by key. They replace those that this worker,
-        named ``worker``, has of its own visits."""
+        """Keep records of URLs that are visited again, by key. They replace this worker's records
+        of its own visits; its name is ``worker``."""
         files = self.files
         changes: list[Row] = []
         for key, packed in found.items():
@@ -209,8 +209,8 @@ class LocalCopy:
         self.write(changes)
 
     def keep_pages(self, partition: int, pages: Iterable[StoredPage], forms: UrlForms) -> None:
-        """Of one commit. Those that this worker fetched itself are known, unless another one has
-        visited them since: then their records say so."""
+        """Keep the pages of one commit. Pages that this worker fetched itself are known, unless
+        another worker has visited them since: then their records say so."""
         files, tag = self.files, tag_of(partition)
         changes: list[Row] = []
         with files.read() as txn:
@@ -259,9 +259,9 @@ class LocalCopy:
         self.write(rows)
 
     def visited_rows(self, partition: int, members: Iterable[int]) -> list[Row]:
-        """What the visited table of a partition changes: URLs that others fetched are added; what
-        this worker has fetched and Redis does not know, as it lost its last second, is deleted, and
-        what others have fetched since: it was refused here, and queued again."""
+        """The rows that the visited table of a partition changes. URLs that others fetched are
+        added. Two kinds of URLs that this worker fetched are deleted: URLs that Redis lost with its
+        last second, and URLs that were refused here, queued again, and fetched by others since."""
         own = dict(self.own_visits(partition))
         known: set[bytes] = set()
         rows: list[Row] = []
@@ -335,7 +335,7 @@ class LocalCopy:
         return {key[2:]: UrlState(state[0]) for key, state in self._other_rows(partition)}
 
     def purge(self, partitions: Mapping[int, Iterable[str]]) -> None:
-        """Forget partitions, given with their hosts, but for what this worker fetched itself."""
+        """Forget partitions, given with their hosts, except the URLs that this worker fetched."""
         files = self.files
         for partition, hosts in partitions.items():
             rows: list[Row] = []

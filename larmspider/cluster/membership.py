@@ -1,19 +1,19 @@
-"""Who works on a crawl, and which partitions of hosts each worker owns: the part in Redis.
+"""The workers of a crawl, and the partitions of hosts that each owns: the part in Redis.
 
     membership = Membership(redis, "intranet", "wiki-1", lease_secs=15, partitions=256)
     membership.join(description)
     while True:                     # every third of the lease, from a thread
-        beat = membership.beat()    # renews; expires who is dead; hands out free partitions
+        beat = membership.beat()    # renews; expires dead workers; hands out free partitions
         ...                         # load beat.given; release() beat.excess partitions at rest
 
 A partition has at most one owner. It becomes free when its owner releases it, leaves, or has let a
-whole lease pass without a beat and another worker has applied what it had committed last (reap).
-Each time a partition is given out it gets a larger token, which fences off the owner before. A
-worker is known by its epoch, new each time it joins; with an older one it is fenced. After Redis
-was started again, or has heard of nobody for half a lease, nobody expires for a lease; after a
-start no partition is given out for as long, and workers tell in their beats what they hold.
+whole lease pass without a beat and another worker has applied its last commit (reap). Each time a
+partition is given out it gets a larger token, which fences off the owner before. A worker is known
+by its epoch, new each time it joins; an older epoch is fenced. After a restart of Redis, and after
+half a lease without any beat, no worker expires for a whole lease. After a restart no partition is
+given out during this time, and workers report their partitions in their beats.
 
-Times are those of Redis.
+Times are Redis's times.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from larmspider.options import Settings
 
 SCRIPTS = ("join", "beat", "release", "bury", "leave", "idle", "finish", "expire")
-"""lua/NAME.lua, each behind lua/membership.lua."""
+"""lua/NAME.lua, each appended to lua/membership.lua."""
 KEYS = (
     "workers", "blocks", "token", "dead", "pulse", "commits", "idle", "totals", "description",
     "ended", "runs", "load", "moves", "refresh",
 )  # fmt: skip
-"""Behind ``<crawl>:{crawl}:``; docs/internals/workers.md says what each holds. Scripts get the
-commit record of a worker too."""
+"""Names behind ``<crawl>:{crawl}:``; docs/internals/workers.md describes their contents. Scripts
+also get the commit record of a worker."""
 PARTITIONS = 4_096
-"""Those of a new crawl, where LARM_BLOCKS is 0."""
+"""Partitions of a new crawl, if LARM_BLOCKS is 0."""
 MAX_PARTITIONS = 16_384
 """The largest LARM_BLOCKS."""
 NOTHING_KNOWN = "0 "
 """Committer.known of a worker without a commit."""
 WORKERS_NOTE = "workers"
-"""The note in a worker's frontier with the names of the workers that it met, one a line."""
+"""The note in a worker's frontier with the names of all workers it has seen, one a line."""
 MAX_NOTED = 1_000
 """Names in WORKERS_NOTE; in containers each start may bring a new name."""
 MARGIN = 0.1
@@ -78,12 +78,12 @@ def cluster_settings(settings: Settings) -> ClusterSettings:
 
 
 def clock() -> float:
-    """Seconds of a clock that nobody sets and that counts while process or machine are stopped."""
+    """Seconds of a clock that cannot be set and that runs on while process or machine sleep."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class WorkerLease:
-    """Whether this worker may act, by its own clock: until then nobody else has its hosts.
+    """Whether this worker may act, by its own clock: until then no other worker gets its hosts.
 
         lease = WorkerLease(15.0)
         sent = lease.now()
@@ -91,10 +91,10 @@ class WorkerLease:
         lease.renewed(sent)
         lease.valid                    # for 13.5 s from ``sent`` on
 
-    The clock counts on while the process is stopped and while the machine sleeps: a worker that
-    wakes after an hour knows at once that its time is over. Redis lets others have its hosts a full
-    lease after it got the renewal, which is later than ``sent``; a tenth of the lease is left for
-    clocks of different speeds and for what was begun just before.
+    The clock runs on while the process is stopped and while the machine sleeps: a worker that wakes
+    after an hour knows at once that its time is over. Redis gives its hosts to others a full lease
+    after it got the renewal, which is later than ``sent``. A tenth of the lease is left for clocks
+    of different speeds and for requests that were sent just before.
 
     ``seconds`` is LARM_LEASE_SECS. Not valid before the first renewal.
     """
@@ -113,7 +113,7 @@ class WorkerLease:
         self.until = max(self.until, sent + self.seconds * (1 - MARGIN))
 
     def end(self) -> None:
-        """For good: the lease is given up, or taken. A renewal under way changes nothing."""
+        """End the lease for good: it is given up, or taken. A renewal under way changes nothing."""
         self._ended = True
 
     @property
@@ -131,7 +131,7 @@ class NameTaken(LarmspiderError):  # noqa: N818 - named for what happened
 
 
 class OtherCrawl(LarmspiderError):  # noqa: N818 - named for what happened
-    """The crawl has another description, ``known``, by which ``living`` workers go."""
+    """The crawl has another description, ``known``, which ``living`` workers use."""
 
     def __init__(self, known: str, living: int) -> None:
         super().__init__("the crawl in Redis is another one")
@@ -139,8 +139,8 @@ class OtherCrawl(LarmspiderError):  # noqa: N818 - named for what happened
 
 
 class Load(NamedTuple):
-    """What keeps a worker busy, for its next beat. ``hosts``: those with work. ``candidates``:
-    partitions of such hosts that may move to a worker with less, and how many each has.
+    """The load of a worker, for its next beat. ``hosts``: hosts with work. ``candidates``: the
+    partitions of such hosts that may move to a worker with fewer, with their numbers of hosts.
     ``arrived``: partitions that came by such a move and count now."""
 
     hosts: int = 0
@@ -153,18 +153,18 @@ NO_LOAD = Load()
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """What Redis answers to a sign of life.
+    """The answer of Redis to a sign of life.
 
-    ``workers``: how many live, this one included. ``quiet``: nobody expires for now. ``given``:
-    partitions that are this worker's from now on, with their tokens; ``fresh``: those of them that
-    nobody had before in this run. ``held``: all partitions of this worker. ``excess``: how many of
-    them it has to give up. ``dead``: epoch and name of workers whose last commit may have to be
-    applied. ``silent``: workers that have not renewed their lease for half of it, and the seconds
-    until they count as dead. ``ended``: the crawl is at its end. ``moving``: this worker has more
-    than its share of partitions, or less, or some are on their way to it. ``moved``: those of the
-    given ones that another worker gives up for this one, as they keep it too busy. ``going``:
-    partitions that this one is to give up for others. ``arrived``: those of the load that was
-    sent.
+    ``workers``: the number of living workers, including this one. ``quiet``: no worker expires for
+    now. ``given``: partitions that are this worker's from now on, with their tokens; ``fresh``: the
+    given partitions that had no owner before in this run. ``held``: all partitions of this worker.
+    ``excess``: the number of held partitions to give up. ``dead``: epoch and name of workers whose
+    last commit may have to be applied. ``silent``: workers that have not renewed their lease for
+    half of it, and the seconds until they count as dead. ``ended``: the crawl is at its end.
+    ``moving``: this worker has more or less than its share of partitions, or some are on their way
+    to it. ``moved``: the given partitions that another worker gives up because they keep it too
+    busy. ``going``: partitions that this worker should give up for others. ``arrived``: as in the
+    load that was sent.
     """
 
     workers: int = 1
@@ -205,7 +205,7 @@ class Membership:
         self.epoch = 0
         self.held: dict[int, int] = {}
         """This worker's partitions, and their tokens."""
-        self._version = ""  # of all that the last beat told
+        self._version = ""  # of the partitions in the last beat
         self._known = self._excess = 0
         self._server = server
         self._prefix = f"{crawl}:{{crawl}}:"
@@ -221,10 +221,10 @@ class Membership:
         return f"<Membership {self.name} epoch {self.epoch}, {len(self.held)} partitions>"
 
     def join(self, description: str, instead_of: str = "") -> tuple[int, int]:
-        """Become a worker: the number of others that live, and the epoch of an earlier run of this
-        worker that did not leave, to reap() once its last commit is applied, or 0.
+        """Become a worker. Returns the number of other living workers, and the epoch of an earlier
+        run of this worker that did not leave, to reap() once its last commit is applied, or 0.
 
-        ``instead_of`` is an earlier description that may be replaced while nobody works by it.
+        ``instead_of`` is an earlier description that may be replaced while no worker uses it.
         Raises NameTaken, OtherCrawl.
         """
         with self._lock:
@@ -237,8 +237,8 @@ class Membership:
             return int(answer[2]), int(answer[3] or 0)
 
     def beat(self, load: Load = NO_LOAD) -> Beat:
-        """Renew the lease. What this worker holds is told where anything has changed since the last
-        beat, else nothing grows with the number of partitions."""
+        """Renew the lease. Reports the held partitions only if they have changed since the last
+        beat; otherwise the size of a beat does not depend on the number of partitions."""
         with self._lock:
             candidates = _named(load.candidates)
             arrived = " ".join(map(str, load.arrived))
@@ -273,7 +273,7 @@ class Membership:
             )
 
     def release(self, partitions: Iterable[int]) -> None:
-        """Give up partitions of which everything is committed."""
+        """Give up partitions whose changes are all committed."""
         with self._lock:
             gone = {at: self.held[at] for at in partitions if at in self.held}
             self._version = ""  # the next beat tells, and hears, everything
@@ -292,7 +292,7 @@ class Membership:
         return int(self._connection.hget(self._keys[KEYS.index("totals")], "stored") or 0)
 
     def expire(self, names: Iterable[str]) -> None:
-        """Let nobody wait for the leases of these workers, whose processes have ended."""
+        """Expire the leases of these workers, whose processes have ended."""
         with self._lock:
             self._run("expire", " ".join(names))
 
@@ -306,8 +306,9 @@ class Membership:
             return sorted(self._run("expire", "")[1])
 
     def leave(self, known: str = "") -> bool:
-        """Free the partitions and the name of this worker, who has committed everything. ``known``
-        is Committer.known; "": it has broken off. False where Redis knows less."""
+        """Free the partitions and the name of this worker, which has committed everything.
+        ``known`` is Committer.known; "": it has broken off. False if Redis has forgotten a
+        commit."""
         with self._lock:
             answer = self._checked("leave", known)
             self.held = {}
@@ -328,7 +329,8 @@ class Membership:
             return str(commits), bool(ended)
 
     def finish(self, commits: str) -> bool:
-        """Whether all are still idle, at that number of commits; then every beat says so."""
+        """Whether all are still idle, at this number of commits; then every beat reports the
+        end."""
         with self._lock:
             return bool(self._run("finish", commits)[1])
 

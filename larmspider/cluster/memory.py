@@ -1,22 +1,22 @@
-"""How full Redis is, so that it never is: new links wait before, and no commit begins without room.
+"""Keeps Redis from running full: new links wait before, and no commit begins without room.
 
     memory = MemoryWatch(link, keys, "w1")
     memory.look(committed=9_000_000, pending=120_000, workers=4)  # in a thread, every LOOK_SECS
     memory.full                   # True from 90% of maxmemory on, until below 85%
-    memory.has_room(9_140_000)    # whether this worker may have brought so many bytes by now
-    with memory.claimed(commit_bytes(400_000, 6_000)):   # waits until so much is this worker's
+    memory.has_room(9_140_000)    # whether this worker may have brought 9,140,000 bytes by now
+    with memory.claimed(commit_bytes(400_000, 6_000)):   # waits until this worker has the room
         ...                       # the commit, which brings no more
 
-A Redis that is full takes no commit and no sign of life any more, and its workers lose their
-leases. So each worker claims what it may still bring, in one table for all: a claim counts only
-where all claims together fit into what Redis has left, so no two workers count on the same bytes. A
-commit knows to the byte what it sends and claims what that can take; where this does not fit below
-95%, it waits, and the others claim no more than what they have to commit. The last 5% are for all
-else: leases, what others write, and the tables of Redis itself, which grow by leaps.
+A full Redis accepts neither commits nor signs of life, and its workers lose their leases. Each
+worker therefore claims the bytes that it may still bring, in one table for all workers. A claim
+counts only if all claims together fit into the free memory of Redis, so no two workers count on the
+same bytes. A commit knows to the byte what it sends, and claims the room for it. If this does not
+fit below 95%, the commit waits, and the other workers claim only the room for their commits. The
+last 5% are for everything else: leases, other clients, and tables of Redis, which grow by leaps.
 
-A page that is fetched brings new links, which cost 300 bytes each; so pages wait sooner. Each look
-claims an equal part of what is left up to 90%, by an estimate of what pages will bring, so that
-commits seldom wait; a worker looks at once when half of its part is used up.
+A fetched page brings new links, 300 bytes each; pages therefore wait sooner. Each look claims an
+equal part of the room up to 90%, by an estimate of what pages will bring, so that commits seldom
+wait; a worker looks at once when half of its part is used up.
 """
 
 from __future__ import annotations
@@ -47,33 +47,33 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECS = 2.0
 WARN_AT, WARN_AGAIN_BELOW = 0.8, 0.75
-"""Parts of maxmemory."""
+"""Shares of maxmemory."""
 FULL_AT, GO_ON_BELOW = 0.9, 0.85
 COMMIT_AT = 0.95
 COPIES, WORD_BYTES, CLIENT_BYTES = 4, 100, 100_000
-"""A commit's words lie in the write-ahead log, in their places and in what was received of the
-command, each in a block of memory that may be a quarter larger; a word in a table of Redis has its
-row there; a client its buffers."""
+"""Factors of a commit's memory in Redis. Its words lie in the write-ahead log, in their places and
+in the received command, each in a block of memory that may be a quarter larger. A word in a table
+of Redis has a row there. A client has its buffers."""
 CHANGE_BYTES, URL_COPIES = 600, COPIES
-"""An estimate: what a change takes in Redis while its commit is under way, where URLs are short; a
-queued URL is two changes. What URLs have beyond counts as in a commit."""
+"""An estimate of the bytes that a change takes in Redis while its commit is under way, with short
+URLs; a queued URL is two changes. Further bytes of a URL count as in a commit."""
 
 
 def change_bytes(changes: int, url_bytes: int) -> int:
-    """What changes with URLs of so many bytes take in Redis."""
+    """Bytes in Redis for ``changes`` changes whose URLs have ``url_bytes`` in all."""
     return CHANGE_BYTES * changes + URL_COPIES * url_bytes
 
 
 def commit_bytes(size: int, words: int) -> int:
-    """What a commit of so many words, and bytes in all, takes in Redis at most, at any moment."""
+    """The most bytes, at any moment, of a commit with ``words`` words and ``size`` bytes."""
     return COPIES * size + WORD_BYTES * words + CLIENT_BYTES
 
 
 class MemoryWatch:
     """``full``: new links wait. A Redis without maxmemory is never full.
 
-    The table of claims has the bytes that each worker may bring from then on, which is more than it
-    has left between two of its looks; below 0: its commit waits for so many."""
+    The table of claims has the bytes that each worker may bring from then on: more than the worker
+    has left between two of its looks. A negative claim: the commit waits for this number."""
 
     def __init__(self, link: RedisLink, keys: Keys, worker: str) -> None:
         self._link, self._keys, self._worker = link, keys, worker.encode()
@@ -90,24 +90,24 @@ class MemoryWatch:
         return self._most < math.inf
 
     def has_room(self, brought: float) -> bool:
-        """``brought``: bytes of all changes of this worker since its start, with those that the
-        pages are reckoned to bring that it fetches now."""
+        """``brought``: bytes of all changes of this worker since its start, with the estimated
+        changes of the pages under way."""
         return brought < self._most
 
     def wants_look(self, brought: int) -> bool:
-        """Whether half of what this worker may bring until the next look is brought."""
+        """Whether half of this worker's room until the next look is used."""
         return not self.full and brought >= self._next_look
 
     def look(self, committed: int, pending: int, workers: int) -> None:
-        """Ask Redis. ``committed`` bytes of this worker were in Redis before, ``pending`` ones wait
-        for its next commit, and of the other ``workers`` as many. Raises redis.RedisError,
-        OSError, and BackendError where Redis deletes keys."""
+        """Ask Redis. Redis had ``committed`` bytes of this worker before; ``pending`` bytes wait
+        for the next commit, and equally many of each of the other ``workers``. Raises
+        redis.RedisError, OSError, and BackendError if Redis deletes keys."""
         info = self._link.info("memory", "stats")
         self._refuse_eviction(info)
         used, limit = _used_of(info)
         self.judge(_part((used, limit)), _part((used + pending * workers, limit)), limit)
         if not self._committing.acquire(blocking=False):
-            self._next_look = math.inf  # until the commit is over, which has the claim
+            self._next_look = math.inf  # until the running commit, which has the claim, is over
             return
         try:
             self._claim = part = math.inf
@@ -132,7 +132,7 @@ class MemoryWatch:
                         self._claim = math.inf
                     elif self._claim_of(need, COMMIT_AT) < need:
                         self._claim = 0.0
-                        self._set(-need)  # what is left is for others, whose commits are smaller
+                        self._set(-need)  # the rest is for others, whose commits are smaller
                 except (redis.RedisError, OSError):
                     self._link.run([("HDEL", self._keys.crawl("room"), self._worker)])  # waits
                     continue
@@ -162,9 +162,9 @@ class MemoryWatch:
                     self._next_look = 0.0
 
     def _claim_of(self, wish: float, at: float) -> float:
-        """``wish``, or what is left of it. The own claim is in the table before others' are read,
-        and these before what is used: so of two that claim at once one sees the other, and what a
-        commit has brought meanwhile counts twice rather than never."""
+        """``wish``, or the rest of the room. The own claim is written before others' claims are
+        read, and these before the used memory: if two workers claim at once, one sees the other,
+        and bytes of a commit under way count twice rather than never."""
         self._claim = 0.0
         if not self._set(wish):
             return 0.0
@@ -176,7 +176,7 @@ class MemoryWatch:
         return claim
 
     def _set(self, claim: float) -> bool:
-        """False: Redis is full. What was claimed there before still holds off others."""
+        """False: Redis is full. The earlier claim there still holds off others."""
         try:
             self._link.client.hset(self._keys.crawl("room"), self._worker, int(claim))
         except redis.exceptions.OutOfMemoryError:
@@ -184,8 +184,8 @@ class MemoryWatch:
         return True
 
     def _others(self) -> tuple[int, bool]:
-        """What all other workers have claimed, those whose logs are still to be applied too; and
-        whether a commit of theirs waits."""
+        """The claims of all other workers, including dead ones whose logs are still to be applied;
+        and whether a commit of theirs waits."""
         with self._link.client.pipeline(transaction=False) as pipe:
             pipe.hgetall(self._keys.crawl("room"))
             pipe.hkeys(self._keys.crawl("workers"))
@@ -223,7 +223,7 @@ class MemoryWatch:
         return fenced
 
     def judge(self, now: float, soon: float, limit: int) -> None:
-        """Both are parts of ``limit`` bytes; ``soon`` has what is still to be committed."""
+        """Both are shares of ``limit`` bytes; ``soon`` includes uncommitted changes."""
         was_full, name = self.full, self._link.name
         self.full = soon >= (GO_ON_BELOW if was_full else FULL_AT)
         if now >= WARN_AT and not self._warned:

@@ -1,12 +1,11 @@
-"""URLs that other workers own, on their way out, and those that others found, on their way in.
+"""Outgoing URLs, which other workers own, and incoming URLs, which other workers found.
 
     outbox.forward(entries)     # with the next commit into the inboxes of their partitions
-    outbox.take()               # what the last commit read from the inboxes of own partitions
+    outbox.take()               # the entries that the last commit read from own inboxes
 
-A message is trimmed from its inbox by the commit that makes it durable elsewhere; the trim names
-what was read, so that an inbox which has gone back keeps what it got since, and is read again. A
-link that is on each of a site's pages is forwarded once in a while, not each time: the last URLs
-are remembered.
+A message is trimmed from its inbox by the commit that makes it durable elsewhere. The trim names
+the read messages, so that an inbox that has gone back keeps its newer messages, and is read again.
+A link on each page of a site is forwarded only once in a while: the last URLs are remembered.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ from larmspider.frontier.storage import records
 from larmspider.frontier.storage.records import QueuedUrl
 
 REMEMBERED = 65_536
-"""At least so many forwarded URLs, at most twice as many, 16 bytes of key each: some 10 MB."""
+"""Forwarded URLs that are remembered: at least this, at most twice this, 16 bytes of key each.
+Takes about 10 MB."""
 FETCHED = 1_000
 """Messages that a commit reads of one inbox."""
-# where an entry has the key of its URL; a key is this with odds of 2^-128
-_AGAIN = b"\xff" * 15 + b"\xfe"  # so begins an entry that is queued again where it was refused
-_DOUBTED = b"\xff" * 15 + b"\xfd"  # and one that is stored anew at its next visit
+# an entry with one of these in place of its URL's key; a key equals it with odds of 2^-128
+_AGAIN = b"\xff" * 15 + b"\xfe"  # the entry is queued again where it was refused
+_DOUBTED = b"\xff" * 15 + b"\xfd"  # the page is stored again at its next visit
 
 
 class Part(NamedTuple):
@@ -62,7 +62,7 @@ def _number(parts: Mapping[int, Sequence[Part]]) -> int:
 
 
 class Outbox:
-    """``_new`` belongs to the batch under way, ``_sealed`` to the one that seal() ended."""
+    """``_new`` belongs to the batch under way, ``_sealed`` to the batch that seal() ended."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
@@ -70,12 +70,12 @@ class Outbox:
         self._old: set[bytes] = set()
         self._new: list[QueuedUrl] = []
         self._sealed: list[QueuedUrl] = []
-        self._received: list[_Read] = []  # by a thread, until deliver()
+        self._received: list[_Read] = []  # filled by a thread, until deliver()
         self._delivered: list[_Read] = []
         self._fetched: dict[int, int] = {}  # messages in the inboxes in Redis that were read
         self._trim_new: dict[int, list[Part]] = {}
         self._trim_sealed: dict[int, list[Part]] = {}
-        self._tried: tuple[int, dict[int, list[Part]]] = 0, {}  # what a commit tried to write
+        self._tried: tuple[int, dict[int, list[Part]]] = 0, {}  # the last attempt of a commit
         self._gone_back: set[int] = set()  # inboxes in Redis that are not as they were read
         self._marked: set[int] = set()  # inboxes in which there may be more
         self._last_mark = 0
@@ -87,7 +87,7 @@ class Outbox:
 
     @property
     def sealed(self) -> int:
-        """Those of them that are in the batch that seal() ended."""
+        """Waiting entries that are in the batch that seal() ended."""
         return len(self._sealed)
 
     # out
@@ -103,8 +103,8 @@ class Outbox:
         return len(self._new) - before
 
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
-        """Forward also what was forwarded lately: it came back, and is in no inbox any more, or is
-        to be queued again where it was refused."""
+        """Forward these even if they were forwarded lately: they came back and are in no inbox any
+        more, or have to be queued again where they were refused."""
         for entry in entries:
             self._new.append(entry)
             self._remember(entry.key)
@@ -126,7 +126,7 @@ class Outbox:
         self._trim_new = {}
 
     def steps(self, counter: bytes, first: int) -> list[Step]:
-        """What the sealed batch forwards, in steps numbered from ``first`` on."""
+        """The forwarded URLs of the sealed batch, in steps numbered from ``first`` on."""
         messages: dict[int, list[bytes]] = {}
         self._tried = len(self._sealed), self.trims()
         for entry in self._sealed:
@@ -144,12 +144,12 @@ class Outbox:
         return {partition: list(parts) for partition, parts in self._trim_sealed.items()}
 
     def went_back(self, partition: int) -> None:
-        """The inbox did not begin with what steps() and trims() gave last: Redis has come back with
-        an older one. It is read again."""
+        """The inbox did not begin with the last messages of steps() and trims(): Redis has come
+        back with an older inbox. It is read again."""
         self._gone_back.add(partition)
 
     def committed(self) -> None:
-        """What steps() and trims() gave last is in Redis."""
+        """Redis has the last steps() and trims()."""
         forwarded, trims = self._tried
         del self._sealed[:forwarded]
         for partition, parts in trims.items():
@@ -174,12 +174,12 @@ class Outbox:
 
     def note_marks(self, answer: Sequence[Any]) -> None:
         flat = [word for row in answer for word in (row if isinstance(row, list) else [row])]
-        for partition, number in zip(flat[::2], flat[1::2], strict=True):  # by either protocol
+        for partition, number in zip(flat[::2], flat[1::2], strict=True):  # in both protocols
             self._marked.add(int(partition))
             self._last_mark = max(self._last_mark, int(float(number)))
 
     def mark(self, partitions: Iterable[int]) -> None:
-        """There may be something in these inboxes: they came to this worker, or were looked at."""
+        """These inboxes may have messages: they came to this worker, or were looked at."""
         self._marked.update(partitions)
 
     def mark_all(self) -> None:
@@ -187,7 +187,7 @@ class Outbox:
         self._all_marked = True
 
     def marked(self, owned: Iterable[int]) -> list[int]:
-        """The own inboxes that are to be read."""
+        """The own inboxes to read."""
         if self._all_marked:
             self._all_marked = False
             self._marked.update(owned)
@@ -195,7 +195,7 @@ class Outbox:
         return sorted(self._marked)
 
     def read_commands(self, partitions: Sequence[int]) -> list[Command]:
-        """Commands that read what is new in these inboxes; their answers are for received()."""
+        """Commands that read new messages in these inboxes; their answers are for received()."""
         commands: list[Command] = []
         for partition in partitions:
             start = self._fetched.get(partition, 0)
@@ -216,7 +216,7 @@ class Outbox:
             self._fetched[partition] = self._fetched.get(partition, 0) + part.number
 
     def deliver(self) -> None:
-        """What was received may be taken."""
+        """Received messages may be taken."""
         self._delivered += self._received
         self._received = []
 
@@ -230,7 +230,7 @@ class Outbox:
         return entries
 
     def give_up(self, partitions: frozenset[int]) -> None:
-        """What came for these partitions stays in Redis for the next owner."""
+        """Messages for these partitions stay in Redis for the next owner."""
         self._delivered = [read for read in self._delivered if read[0] not in partitions]
         for partition in partitions:
             self._fetched.pop(partition, None)

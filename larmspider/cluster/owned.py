@@ -16,9 +16,9 @@ from larmspider.frontier.storage.records import Counts, QueuedUrl
 
 @dataclass(slots=True)
 class Loaded:
-    """What was read of partitions: their tokens and the totals of their visited tables, partition
-    and counters of each host, the largest serial number of a queue place. ``untouched``: nobody had
-    these before, so there is nothing to read."""
+    """The content of loaded partitions: their tokens and the totals of their visited tables,
+    partition and counters of each host, the largest serial number of a queue place. ``untouched``:
+    partitions that had no owner before, so there is nothing to read."""
 
     tokens: dict[int, int] = field(default_factory=dict)
     visited: dict[int, int] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Owned:
         self.tokens: dict[int, int] = {}
         self.visited: dict[int, int] = {}
         self.given_up: dict[int, list[str]] = {}
-        self._elsewhere: dict[str, int] = {}  # hosts whose partition is not that of their name
+        self._elsewhere: dict[str, int] = {}  # hosts whose name would give another partition
 
     def partition_of(self, host: str) -> int:
         """The partition of a host, by its name in the queue."""

@@ -1,10 +1,10 @@
-"""Which partitions a worker gives up: those that are too many, and those that keep it too busy.
+"""Which partitions a worker gives up: surplus ones, and ones that keep it too busy.
 
-A worker has its share of the partitions. Where there are few hosts that is not a share of the work:
-of three hosts two may fall to one worker and none to another. So each tells Redis how many hosts
-keep it busy, and the partition of such a host moves to a worker that has at least two fewer
-(lua/beat.lua decides, so that two workers never choose the same one). What that worker has too many
-of then, it gives up of those that are not busy.
+A worker has its share of the partitions. With few hosts this is not a share of the work: one worker
+may get two of three hosts, and another none. Each worker therefore reports its number of busy hosts
+to Redis. The partition of such a host moves to a worker that has at least two fewer (lua/beat.lua
+decides, so that two workers never choose the same partition). If that worker then has too many
+partitions, it gives up some without busy hosts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 BUSY_URLS = 10
 """Queued URLs of a host that are worth a move, which costs a checkpoint and a gap."""
 SOON_SECS = 60.0
-"""A host that is asked later than that, as it failed, keeps nobody busy."""
+"""Seconds: a failed host that is due later than this does not count as busy."""
 STAY_SECS = 60.0
-"""How long a partition that was moved stays at least."""
+"""Least seconds that a moved partition stays."""
 CANDIDATES = 8
 """Partitions that a worker offers at a time."""
 SLICE = 200
@@ -33,15 +33,15 @@ SLICE = 200
 
 
 class Rebalance:
-    """Which partitions a worker is to give up: as many as Redis asked for last, less those given up
-    since, and those that Redis moves to a worker that is less busy.
+    """Which partitions a worker should give up: the number that Redis wanted last, less the ones
+    given up since, and the ones that Redis moves to a worker that is less busy.
 
-        rebalance.note(beat)                  # each heartbeat: what is held, how much is too much
-        rebalance.next(partitions.leaving)    # [17, 201]: these are to leave as well
+        rebalance.note(beat)                  # each heartbeat: held partitions, and the excess
+        rebalance.next(partitions.leaving)    # [17, 201]: these should leave as well
         rebalance.release([17, 201])          # they are on their way back to Redis
 
-    A beat may be noted after partitions were released that it still counts; they count as given up
-    then, or as many again would leave. Called on the event loop only.
+    A beat may still count partitions that were released before it is noted. They count as given up
+    then; otherwise the same number of partitions would leave again. Called on the event loop only.
     """
 
     def __init__(self) -> None:
@@ -59,8 +59,8 @@ class Rebalance:
         self._released.update(partitions)
 
     def next(self, leaving: Collection[int], busy: Collection[int] = ()) -> list[int]:
-        """Partitions that are to leave, beside those that do: those that are not ``busy`` before
-        those that are, and then those that came last, by token."""
+        """Further partitions that should leave: first the ones that are not ``busy``, then the ones
+        that came last, by token."""
         if self._excess <= 0 and not self._moving:
             return []
         going = self._held.keys() & (self._released | set(leaving))
@@ -79,8 +79,8 @@ class Rebalance:
 class BusyHosts:
     """Counts the hosts with work, a slice in each tick, for Redis.
 
-    ``partition_of`` a host. ``may_move``: False where hosts share their pace (LARM_GROUP_BY), which
-    those of two workers do not.
+    ``partition_of`` a host. ``may_move``: False if hosts share their pace (LARM_GROUP_BY): hosts of
+    two workers cannot.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class BusyHosts:
         for partition in moved:
             self._came[partition] = now
             self._arrived.add(partition)
-            self.partitions[partition] += 1  # until it is counted
-        if moved:  # the hosts that are being counted are those of before
+            self.partitions[partition] += 1  # until the next count
+        if moved:  # the count under way is of the earlier hosts
             self._names, self._counted = list(self._frontier.hosts), Counter()
 
     @property

@@ -4,8 +4,8 @@
         reader.hosts() if reader else why_not       # record and counters of all hosts
         reader.state(url_key("http://wiki/a"))      # QUEUED, also while it is fetched
 
-What became of URLs is in the workers' directories. A call is one round trip or two, and raises
-CrawlDirError where Redis does not answer.
+The workers' directories have the outcomes of URLs. A call is one round trip or two, and raises
+CrawlDirError if Redis does not answer.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class RedisReader:
 
     @classmethod
     def of(cls, client: Any, spider: str) -> Self:
-        """With as many partitions as the crawl has. Raises CrawlDirError where Redis does not
+        """A reader with the crawl's number of partitions. Raises CrawlDirError if Redis does not
         answer, or has a crawl of another format."""
         keys = Keys(spider, PARTITIONS)
         (known,) = cls(client, keys)._run([("GET", keys.crawl("format"))])
@@ -172,7 +172,7 @@ class RedisReader:
         return [records.unpack_entry(unpack_queued(row)[2]) for row in found if row is not None]
 
     def hosts(self) -> dict[str, tuple[bytes, Counts]]:
-        """As FrontierReader.hosts(); what is being fetched counts as queued."""
+        """As FrontierReader.hosts(); URLs under way count as queued."""
         partitions = range(self._keys.partitions)
         names = [
             self._keys.partition(name, at) for at in partitions for name in ("hosts", "counts")

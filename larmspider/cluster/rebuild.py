@@ -8,11 +8,11 @@
 Until complete() has ended, ``{crawl}:format`` says that the crawl is being rebuilt, and each worker
 is refused. bring() and complete() may be killed at any time, and called again.
 
-bring() copies records. Of two records of a URL the newer one stays, and the worker that has the
-other page is told that it counts no more. complete() makes partitions of the records: queues,
+bring() copies records. The newer of two records of a URL stays, and the worker with the other page
+learns that it no longer counts. complete() makes partitions from the records: queues,
 visited tables, counters, lists of spellings (docs/internals/workers.md). If the worker that has a
 page has not brought its directory, the URL of the page is queued again. Workers find everything
-else again: each judges the links of its pages at its next start, and queues those that are unknown.
+else again: each judges the links of its pages at its next start, and queues the unknown ones.
 
 Records lie in keys of their own until then, one for each partition: ``rebuild_visits``,
 ``rebuild_entries``, ``rebuild_merged``, ``rebuild_hosts``, ``rebuild_stale`` and
@@ -32,6 +32,7 @@ from typing import Any, TypeVar
 import msgpack
 from msgspec.structs import replace
 
+from larmspider import program
 from larmspider.cluster.joining import wipe
 from larmspider.cluster.keys import Keys
 from larmspider.cluster.loading import FORMAT, REBUILDING, is_rebuilding
@@ -68,17 +69,17 @@ _AT_ONCE = 1_000  # records in one round trip
 _STAGED = ("visits", "entries", "merged", "hosts", "stale", "known")
 _SERIAL_BYTES = 6  # at the end of a place in the queue
 _PAGES = 20_000  # in one element of the list ``pages``
-_LOCK_SECS = 120  # after which another `--rebuild` may go on for one that was killed
+_LOCK_SECS = 120  # after this time another `--rebuild` may continue a killed one
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Report:
-    """Numbers of complete(). ``again``: pages by the worker whose directory was not brought;
-    their URLs are queued again. ``lost``: partition -> URLs of which no directory has more than
-    that another worker fetched them. ``absent``: workers that some directory knows, and whose own
-    directories were not brought."""
+    """Numbers of complete(). ``again``: pages by the worker whose directory was not brought; their
+    URLs are queued again. ``lost``: partition -> URLs that the directories only know as fetched by
+    another worker. ``absent``: workers that some directory knows, and whose own directories were
+    not brought."""
 
     workers: list[str] = field(default_factory=list)
     visited: int = 0
@@ -142,7 +143,8 @@ class Rebuild:
         """Raise TemporaryError while another `--rebuild` writes."""
         if self._link.run([("EXISTS", self._lock)]) != [0]:
             raise TemporaryError(
-                f"another `scrapy workers --rebuild` writes to Redis at {self._link.name}, or was"
+                f"another `{program.NAME} workers --rebuild` writes to Redis at"
+                f" {self._link.name}, or was"
                 f" killed less than {_LOCK_SECS} s ago: try again later"
             )
 
@@ -177,9 +179,9 @@ class Rebuild:
         reader: FrontierReader,
         is_removed: Callable[[FetchRecord], bool] = lambda _visit: False,
     ) -> Iterator[int]:
-        """Copy what the directory of a worker has; yields the number of records so far.
-        ``is_removed``: the operator has taken out this page for good."""
-        elsewhere: dict[str, int] = {}  # hosts whose partition is not that of their name
+        """Copy the records in the directory of a worker; yields the number of records so far.
+        ``is_removed``: the operator has removed this page for good."""
+        elsewhere: dict[str, int] = {}  # hosts whose name would give another partition
         done = 0
         for some in _batches(reader.final_records()):
             self._bring_visits(worker, some, is_removed, elsewhere)
@@ -308,7 +310,7 @@ class Rebuild:
     def complete(
         self, forms: UrlForms | None, progress: Callable[[int, int], object] = lambda _d, _a: None
     ) -> Report:
-        """Make the crawl of what was brought, and let workers join it."""
+        """Make the crawl from the brought records, and let workers join it."""
         report = Report(workers=self.brought())
         (met,) = self._link.run([("SMEMBERS", self._met)])
         report.absent = sorted({name.decode() for name in met} - {*report.workers})
@@ -341,7 +343,7 @@ class Rebuild:
         report: Report,
         stale: dict[str, list[Outdated]],
     ) -> int:
-        """Make a partition of what was brought of it; how many pages are stored."""
+        """Make a partition from its brought records. Returns the number of stored pages."""
         made = _Partition(self._keys, partition, forms, report)
         made.merged = dict(self._rows("merged", partition))
         for key, value in self._rows("entries", partition):
@@ -442,7 +444,7 @@ class _Partition:
         return records.pack_entry(entry)
 
     def commands(self, known: Iterable[bytes]) -> list[Command]:
-        """All that Redis has of the partition, in place of what it has now."""
+        """Everything in Redis about the partition; replaces its present content."""
         for key in self.entries.keys() & self.merged.keys():
             del self.merged[key]
         found = [*self._queue_commands(), *self._table_commands()]
@@ -474,7 +476,7 @@ class _Partition:
         return self._keys.partition(table, self._number)
 
     def _queue_commands(self) -> Iterator[Command]:
-        """Places are those from before, in the same order. Two workers may have given one place."""
+        """Places stay the same, in the same order. Two workers may have given one place."""
         taken: set[bytes] = set()
         rows = sorted(self.entries.values())
         serial = max((records.serial_of(place) for place, _, _ in rows), default=0)
@@ -513,12 +515,12 @@ class _Partition:
 
 
 def _stored(visit: FetchRecord) -> float:
-    """When the version of the page was stored that counts; 0.0 where there is none."""
+    """When the counting version of the page was stored; 0.0 without a page."""
     return visit.stored or (visit.time if visit.has_page else 0.0)
 
 
 def _rank(visit: FetchRecord, is_removed: Callable[[FetchRecord], bool]) -> tuple[bool, float]:
-    """The larger one is the newer record; one that the operator has taken out stays so."""
+    """The larger rank is the newer record; a record that the operator removed stays so."""
     return is_removed(visit), visit.time
 
 

@@ -5,9 +5,9 @@
     split.parts                        # {b"3f9a redo 0": b"...", b"3f9a redo 1": b"...", ...}
     names = part_names(record, id)     # {b"redo": [b"3f9a redo 0", ...]}
 
-Redis refuses an argument longer than its proto-max-bulk-len. So a long value goes into the hash
-``log:<worker>`` before the commit record does. The record itself is still written by one script: a
-commit counts from then on, wholly. Parts that belong to no record are deleted by a later commit.
+Redis refuses an argument longer than its proto-max-bulk-len. A long value therefore goes into the
+hash ``log:<worker>`` before the commit record. One script still writes the record itself: a
+commit counts from then on, wholly. A later commit deletes parts that belong to no record.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 PARTS = b"parts"
-"""The field that lists the parts, and what stands in ``redo`` instead of a log in parts."""
+"""The field that lists the parts; also the value of ``redo`` for a log in parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """``record``: fields of the commit record. ``parts``: fields of the hash beside the record."""
+    """``record``: fields of the commit record. ``parts``: fields of the separate hash."""
 
     record: dict[bytes, bytes]
     parts: dict[bytes, bytes]

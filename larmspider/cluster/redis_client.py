@@ -1,13 +1,13 @@
-"""Commands to Redis in pipelines, sent again until they are answered.
+"""Sends commands to Redis in pipelines, again until they are answered.
 
-    link = link_to(settings)                      # ConfigError: one line that says what is wrong
-    link.run([("GET", b"a"), ("SET", b"b", 1)])   # one round trip; waits where Redis is away
+    link = link_to(settings)                      # ConfigError: one line that names the fault
+    link.run([("GET", b"a"), ("SET", b"b", 1)])   # one round trip; waits while Redis is away
 
-What is sent must be safe to send twice, for an answer may be lost. run() waits while Redis is away,
-slow, loading, out of memory or a replica, and warns at once and then every
-30 s. It ends with BackendError when ``stop`` is set, and at once for an answer that waiting does
-not change. A missing permission is such an answer at the start only: in mid-crawl somebody has
-changed what the user may do, and may change it again.
+Commands must be safe to send twice, because an answer may be lost. run() waits while Redis is away,
+slow, loading, out of memory or a replica, and warns at once and then every 30 s. It ends with
+BackendError when ``stop`` is set, and at once for an answer that waiting does not change. A missing
+permission is such an answer only at the start: during the crawl an administrator has changed the
+user's permissions, and may change them again.
 
 REDIS_URL names the server, or REDIS_HOST, REDIS_PORT and REDIS_DB, with REDIS_PARAMS for everything
 else, as in scrapy-redis.
@@ -36,6 +36,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy_redis.connection import get_redis_from_settings
 
+from larmspider import program
 from larmspider.cluster.sentinel import SentinelRedis, is_sentinel, name_of
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.frontier.storage.backend import BackendError
@@ -47,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 UNREACHABLE = (redis.RedisError, OSError)
-"""What a client raises where Redis does not answer, or refuses."""
+"""Errors of a client if Redis does not answer, or refuses."""
 SAY_AGAIN_SECS = 30.0
 _PASSING = (
     redis.ConnectionError,
@@ -88,12 +89,12 @@ def lasting(error: Exception, where: str, *, starting: bool) -> LarmspiderError 
 def why(error: Exception) -> str:
     """The error in one line. Neither Redis nor its client repeats passwords."""
     text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-    text = text.partition(" : <redis.")[0]  # of no master: an object for each sentinel
+    text = text.partition(" : <redis.")[0]  # without a master it names an object per sentinel
     return "it asks for a password" if text.startswith(("HELLO must be", "NOAUTH")) else text
 
 
 class ComplaintLog:
-    """Warns of errors that nobody waits for and logs, at once and then every 30 s."""
+    """Logs errors that no caller waits for, at once and then every 30 s."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock = name, clock
@@ -149,9 +150,9 @@ NEEDED = (7, 0)
 PIPELINE_BYTES = 4 << 20
 """Arguments in one round trip, about."""
 PART_BYTES = 16 << 20
-"""A longer value goes to Redis in parts. A Redis that takes less says so: RedisLink.part_bytes."""
+"""Bytes of a value from which on it goes to Redis in parts; or less: RedisLink.part_bytes."""
 REBUILD = (
-    "fill an empty Redis from the workers' directories with `scrapy workers --rebuild`"
+    f"fill an empty Redis from the workers' directories with `{program.NAME} workers --rebuild`"
     " (docs/redis.md, Rebuild)"
 )
 NO_EVICTION = "noeviction"
@@ -188,10 +189,10 @@ class RedisLink:
         self.part_bytes = PART_BYTES
         """The longest argument to send: half of what this Redis takes, or PART_BYTES."""
         self.gave_up = False
-        """Something was not done, as ``stop`` was set while Redis was waited for."""
+        """Whether work was given up because ``stop`` was set while Redis was away."""
 
     def give_up(self, why: str) -> BackendError:
-        """The error of what cannot wait for Redis any longer."""
+        """The error of a call that cannot wait for Redis any longer."""
         self.gave_up = True
         return BackendError(f"Redis at {self.name} {why}")
 
@@ -357,7 +358,7 @@ class RedisLink:
         )
 
     def _limits_now(self) -> dict[str, str] | None:
-        """The limits of an argument, as far as this user may ask; None where Redis is away."""
+        """The limits of an argument, as far as this user may ask; None if Redis is away."""
         try:
             self.client.ping()
             return self._config(*_SIZE_LIMITS)
@@ -386,11 +387,10 @@ ANSWER_SECS = 5.0
 def connect(
     settings: Settings, *, answer_secs: float | None = None, **overrides: Any
 ) -> tuple[Any, str]:
-    """A client, and how messages call its server: never with user or password.
+    """A client, and the name of its server for messages: never with user or password.
 
-    Sends nothing yet. It waits for a connection or an answer as long as
-    REDIS_PARAMS says, and no longer than ``answer_secs``. ``overrides`` are arguments of the
-    client. Raises ConfigError.
+    Sends nothing yet. It waits for a connection or an answer as long as REDIS_PARAMS says, and at
+    most ``answer_secs``. ``overrides`` are arguments of the client. Raises ConfigError.
     """
     which = "REDIS_URL" if settings.get("REDIS_URL") else "REDIS_HOST, REDIS_PORT"
     try:

@@ -1,18 +1,19 @@
-"""What Redis holds of a URL: an entry while it is queued, one integer of a set once it is done.
+"""Records of URLs in Redis: an entry while queued, one integer of a set once finished.
 
     pack_queued(links, place, packed)         # a value of the hash ``entries``
     member(key, UrlState.STORED)              # a member of the visited table
     pack_pages([("http://wiki/FAQ.html", 2, fingerprint)])    # an element of the list ``pages``
 
-The visited table is what every owner must know of a URL that is done, in 8.5 bytes: an integer of
-64 bits, 62 of the URL key and 2 of the state. Members fill sets of 500, one after another, which
-Redis keeps as plain arrays of integers (``intset``, up to 512 members by default; 500 are 4,008
-bytes, and 4,096 is a size in which its allocator hands out memory). A new owner reads the whole
-table of its partition, so nobody has to find the set of a URL by its key. Two URLs of a partition
-share their 62 bits with odds of n^2 / 2^63, 5e-5 at 20 million; then one of them is not fetched.
+The visited table has the facts about a finished URL that every owner needs, in 8.5 bytes: an
+integer of 64 bits, 62 of the URL key and 2 of the state. Members fill sets of 500, one after
+another, which Redis keeps as plain arrays of integers (``intset``, up to 512 members by default;
+500 are 4,008 bytes, and 4,096 is a size in which its allocator hands out memory). A new owner reads
+the whole table of its partition, so the set of a URL never has to be found by its key. Two URLs of
+a partition share their 62 bits with odds of n^2 / 2^63, 5e-5 at 20 million; then one of them is not
+fetched.
 
-A page that may stand for other spellings of its URL is, besides, in the list ``pages``: URL, depth
-and fingerprint, compressed, an element for what a commit has stored. A new owner makes the keys and
+A page that may stand for other spellings of its URL is also in the list ``pages``: URL, depth and
+fingerprint, compressed, an element for the stored pages of a commit. A new owner makes the keys and
 the table of canonical forms from it.
 """
 
@@ -31,7 +32,7 @@ from larmspider.frontier.storage.records import FetchRecord, UrlState
 BUCKET = 500
 """Members of a set of the visited table."""
 SERIAL_BITS = 37
-"""Of a score's 53 bits, beside 16 for the priority: 137 thousand million places in a crawl."""
+"""Bits of a score's 53, beside 16 for the priority: 137 thousand million places in a crawl."""
 _STATES = (UrlState.STORED, UrlState.FAILED, UrlState.REFUSED)
 _MIDDLE = 1 << 63
 _QUEUED = struct.Struct(">IB")
@@ -58,7 +59,7 @@ STATE_ONLY = {state: records.pack_visit(FetchRecord(state), 0) for state in _STA
 
 
 def member(key: bytes, state: UrlState) -> int:
-    """-2**63 .. 2**63 - 1, for a URL key and a final state."""
+    """A number from -2**63 to 2**63 - 1, for a URL key and a final state."""
     return (int.from_bytes(key[4:12], "big") & ~3 | state - UrlState.STORED) - _MIDDLE
 
 
@@ -83,7 +84,7 @@ def buckets(total: int) -> int:
 
 
 def spread(total: int, members: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    """(bucket, members) for those that come after ``total`` others."""
+    """(bucket, members) for members that come after ``total`` others."""
     at = 0
     while at < len(members):
         room = BUCKET - (total + at) % BUCKET
@@ -92,7 +93,7 @@ def spread(total: int, members: Sequence[int]) -> Iterator[tuple[int, Sequence[i
 
 
 def score(place: bytes) -> int:
-    """The score by which a sorted set has queue places in order: by priority and age, or time."""
+    """The score that orders queue places in a sorted set: by priority and age, or by time."""
     if records.run_of(place) == records.DELAYED:
         return int.from_bytes(place[9:15], "big")
     return int.from_bytes(place[9:11], "big") << SERIAL_BITS | records.serial_of(place)
@@ -110,7 +111,7 @@ def unpack_queued(data: bytes) -> tuple[bytes, int, bytes]:
 
 
 def pack_visits(visits: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """URL keys and records of URLs that are done, for the commit record."""
+    """URL keys and records of finished URLs, for the commit record."""
     return b"".join(key + _LENGTH.pack(len(record)) + record for key, record in visits)
 
 

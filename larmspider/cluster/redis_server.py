@@ -5,7 +5,7 @@
 
 The server has no TCP port; folder and socket are the owner's (mode 700). Its data is on disk
 (``appendonly yes``, synced once a second), so the next start continues with it. A server that
-outlived the process that started it is taken over.
+outlives its starter is taken over.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ def find_program() -> str:
 
 
 class StartStopped(LarmspiderError):  # noqa: N818 - named for what happened
-    """The command was told to stop before the server answered; it was stopped too."""
+    """The command had to stop before the server answered; the server was stopped, too."""
 
 
 class PrivateRedis:
-    """Runs inside ``with``. ``fresh``: the data that is there is deleted first. ``stopped()``: the
-    command was told to stop, and the start is not waited for any more.
+    """Runs inside ``with``. ``fresh`` first deletes existing data. ``stopped()``: the command has
+    to stop, and does not wait for the start any more.
 
     Raises ConfigError, CrawlDirError where the server does not run.
     """
@@ -94,7 +94,7 @@ class PrivateRedis:
 
     @property
     def url(self) -> str:
-        """For REDIS_URL."""
+        """The value for REDIS_URL."""
         return f"unix://{quote(str(self.socket))}?db=0"
 
     def __enter__(self) -> Self:
@@ -126,7 +126,7 @@ class PrivateRedis:
             raise ConfigError(f"{self.folder} cannot be made: {error.strerror}") from None
         self._lock = locked(self.folder / LOCK)
         if len(os.fsencode(self.folder / REDIS_SOCKET)) > _SOCKET_PATH_BYTES:
-            # the path of a socket is limited, that of a link to its folder is not
+            # the path of a socket is limited, the path of a link to its folder is not
             place = Path(tempfile.mkdtemp(prefix="larm-"))
             self._short = place / "redis"
             self._short.symlink_to(self.folder)
@@ -140,7 +140,7 @@ class PrivateRedis:
             self._short = None
 
     def _client(self) -> redis.Redis:
-        """Without retries, with which redis-py takes 2 s to find that nobody answers yet."""
+        """A client without retries: with them redis-py takes 2 s to find that no server answers."""
         never = Retry(NoBackoff(), 0)
         return redis.Redis(unix_socket_path=str(self.socket), socket_timeout=10.0, retry=never)
 

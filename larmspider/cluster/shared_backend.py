@@ -1,16 +1,16 @@
-"""The frontier's memory in Redis, for one of several workers; the contract stands in backend.py.
+"""The frontier's storage in Redis, for one of several workers; backend.py has the contract.
 
     backend = RedisBackend(Path("crawl/w1/frontier"), link, Keys("intranet", 256), worker="w1")
     backend.recover()                               # alone: it owns all partitions from now on
     loaded = backend.load({17: token})              # among others: in a thread, ...
     hosts = backend.take(loaded)                    # ... and then on the event loop
     backend.forward(entries)                        # URLs of partitions that it does not own
-    backend.add(backend.take_inbox())               # what others found for it
+    backend.add(backend.take_inbox())               # URLs that others found for it
 
 Hosts are divided into partitions, and a partition has one owner (docs/internals/workers.md). The
-owner has a copy of its partitions on its own disk, the same files as without Redis, and asks only
-these. Redis gets the changes of each commit before the disk does (commit.py), and is right where
-they differ.
+owner has a copy of its partitions on its own disk, the same files as without Redis, and reads only
+these. Redis gets the changes of each commit before the disk does (commit.py), and is right if they
+differ.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ BATCH_URLS = 1_000
 """LARM_BATCH_URLS: URLs for others that are a reason for a commit."""
 MANY = 20_000
 """``pending`` at which a commit is due: frontier.CHECKPOINT_AT."""
-_FOR_EVER = 9_999_999_999_999  # in 2286
+_FOR_EVER = 9_999_999_999_999  # a time in 2286
 
 
 class RedisBackend(LmdbBackend, SharedBackend):
-    """``epoch`` is the worker's number in the crawl's membership; None: it is alone, and whoever
-    comes later under another epoch fences it off. ``batch_entries``, ``batch_urls`` as the
+    """``epoch`` is the worker's number in the crawl's membership; None: the worker is alone, and
+    any later worker with another epoch fences it off. ``batch_entries``, ``batch_urls`` as the
     constants say. ``forms`` of URLs: pages may stand for other spellings of their URLs.
     A commit waits until ``memory`` has room.
     """
@@ -99,10 +99,10 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._unchanged: set[bytes] = set()  # leased URLs whose records only seal() has touched
         self._url_bytes_new = self._url_bytes_sealed = 0
         self._visits_new = self._visits_sealed = 0
-        self._not_done: dict[bytes, UrlState] = {}  # of the batch under way
+        self._not_done: dict[bytes, UrlState] = {}  # URLs of the batch under way
         self._outdated: list[bytes] = []  # lists that were taken in the batch under way
         self.committed_bytes = 0
-        """What commit() has brought to Redis since the start, about."""
+        """Bytes that commit() has brought to Redis since the start, about."""
 
     def recover(self) -> Recovery:
         """As Backend.recover(). Raises FormatError, CrawlDirError where Redis holds another crawl
@@ -165,7 +165,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return self._loading.load(partitions)
 
     def take(self, loaded: Loaded) -> list[str]:
-        """Own what was loaded from now on: the hosts that have or had URLs."""
+        """Own the loaded partitions from now on. Returns the hosts that have or had URLs."""
         self._owned.take(loaded)
         forgotten = [key for key, record in self._overlay.new.urls.items() if record == FORGOTTEN]
         for key in forgotten:
@@ -184,10 +184,10 @@ class RedisBackend(LmdbBackend, SharedBackend):
         return {host: record for host, record in found.items() if record is not None}
 
     def give_up(self, partitions: Collection[int]) -> None:
-        """Give up partitions, which stay as they are in Redis, for the next owner. RuntimeError
-        where something of them is leased, or the end of a URL is not committed.
+        """Give up partitions, which stay in Redis for the next owner. RuntimeError if one of their
+        URLs is leased, or has finished without a commit.
 
-        What the batch under way changes in queued URLs, and in the times of visits again, is
+        Changes of the batch under way in queued URLs, and in the times of visits again, are
         dropped; URLs that it has added are forwarded to the next owner.
         """
         gone = frozenset(partitions) & self.owned
@@ -201,8 +201,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         self._outbox.forward_again(added)
 
     def _drop_changes(self, gone: Collection[int]) -> list[QueuedUrl]:
-        """Drop changes of queued URLs, and what is scheduled: the entries of those that Redis does
-        not know."""
+        """Drop changes of queued URLs and schedules. Returns the entries of URLs that Redis does
+        not have."""
         batches, added = (self._overlay.new, self._overlay.sealed), []
         changed = {key for batch in batches for key in batch.urls}
         keys = [key for key in changed if self.keys.partition_of_key(key) in gone]
@@ -244,7 +244,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
                 batch.meta.pop(note + host.encode(), None)
 
     def replay(self, worker: str) -> bool:
-        """Apply what a worker that is dead had committed; in any thread."""
+        """Apply the committed changes of a dead worker; in any thread."""
         return self._committer.replay(worker)
 
     # what goes to other workers, and comes from them
@@ -280,8 +280,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
             self._outbox.mark(partitions)
 
     def take_inbox(self) -> list[QueuedUrl]:
-        """What others found for this worker's partitions, as read by the last commit. To be added
-        in the same batch, which takes it out of the inbox."""
+        """URLs that others found for this worker's partitions, as read by the last commit. Add them
+        in the same batch, which removes them from the inbox."""
         return self._outbox.take()
 
     def has_outdated(self) -> bool:
@@ -313,7 +313,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     @property
     def uncounted_visits(self) -> int:
-        """Those that Redis does not know of yet."""
+        """Visits again that Redis does not know of yet."""
         return self._visits_new + self._visits_sealed
 
     # URLs
@@ -396,7 +396,7 @@ class RedisBackend(LmdbBackend, SharedBackend):
 
     @property
     def uncommitted_bytes(self) -> int:
-        """What they will take in Redis, about."""
+        """The bytes that these changes will take in Redis, about."""
         return change_bytes(self.uncommitted, self._url_bytes_new + self._url_bytes_sealed)
 
     @property
@@ -420,8 +420,8 @@ class RedisBackend(LmdbBackend, SharedBackend):
         super().seal()
 
     def commit(self, positions: Mapping[str, bytes]) -> None:
-        """As Backend.commit(); waits for Redis as long as it takes, or until link.stop is set.
-        Raises Fenced where others have taken over."""
+        """As Backend.commit(); waits for Redis without a limit, or until link.stop is set. Raises
+        Fenced if other workers have taken over."""
         self._positions.update(positions)
         changes = len(self._overlay.sealed) + self._outbox.sealed
         brought = change_bytes(changes, self._url_bytes_sealed)

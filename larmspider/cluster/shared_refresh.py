@@ -1,13 +1,13 @@
-"""What workers that visit pages again have in common: when the run began, and its budget.
+"""Shared by workers that visit pages again: when the run began, and its budget.
 
     refresh = SharedRefresh(client, keys)
     refresh.began("all", now, "r1")        # the time at which the first of them began
     refresh.refill(now, per_day=33)        # the visits that all of them together may still make
 
-A run begins when its first worker asks, and is over when the crawl has come to its end: until then
-workers that join later, and those that are started again, go on with it. After it, they go on with
-it where they have its name (LARM_REFRESH_RUN), and find nothing left to do. Methods may be called
-from any thread, and raise what UNREACHABLE lists.
+A run begins with its first worker, and is over when the crawl has come to its end: until then
+workers that join later or restart continue the run. After its end, workers with its name
+(LARM_REFRESH_RUN) continue it, and find nothing left to do. Methods may be called from any thread,
+and raise what UNREACHABLE lists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from larmspider.frontier.refresh import KEPT_DAYS
 
 
 class SharedRefresh:
-    """``client`` of Redis, which this object may use beside others."""
+    """``client`` of Redis; other objects may use it, too."""
 
     def __init__(self, client: Any, keys: Keys) -> None:
         self._client, self._keys = client, keys

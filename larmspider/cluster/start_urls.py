@@ -1,11 +1,11 @@
-"""Seeds that somebody pushes to Redis while the crawl runs, under scrapy-redis's key and settings.
+"""Seeds that clients push to Redis while the crawl runs, under scrapy-redis's key and settings.
 
     redis-cli rpush intranet:start_urls http://wiki/new http://docs/
     redis-cli rpush intranet:start_urls '{"url": "http://wiki/new"}'
 
-The owner of partition 0 reads them, as many at once as a commit has changes, and queues them a
-slice at a time. They pass the filters as the spider's own seeds do, and leave Redis when they are
-committed; while more wait than were read, that is as soon as these are queued.
+The owner of partition 0 reads them, at most one commit's changes at once, and queues them a slice
+at a time. They pass the filters like the spider's own seeds, and leave Redis when they are
+committed; if more wait, that is as soon as these are queued.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class StartUrls:
         as_set = settings.getbool("REDIS_START_URLS_AS_SET")
         as_zset = settings.getbool("REDIS_START_URLS_AS_ZSET")
         self._kind = "set" if as_set else "zset" if as_zset else "list"
-        self._read: list[bytes] = []  # and not queued yet
-        self._full = False  # as many were read as may be at once
+        self._read: list[bytes] = []  # not queued yet
+        self._full = False  # the last read reached its limit
         self._queued: list[bytes] = []  # since the last batch was sealed
         self._sealed: list[bytes] = []
         self._next = 0.0
@@ -73,11 +73,12 @@ class StartUrls:
 
     @property
     def wants_checkpoint(self) -> bool:
-        """So that more can be read: all that were are queued, and there may be others."""
+        """Whether a checkpoint allows more to be read: all read seeds are queued, and there may be
+        others."""
         return self._full and bool(self._queued) and not self._read
 
     async def read(self, *, mine: bool) -> None:
-        """Queue the next ones; ``mine``: this worker is the one that does."""
+        """Queue the next seeds; ``mine``: this worker is the one that reads them."""
         if not mine:
             self._read = []  # they are in Redis, for the next owner
             return
@@ -102,8 +103,8 @@ class StartUrls:
         logger.info("%d seeds of %s: %d are queued", len(values), self.key, len(requests))
 
     async def _ask(self, ask: Callable[..., T], *arguments: Any, otherwise: T) -> T:
-        """Ask Redis in a thread. ``otherwise`` where the key holds another type than is read here:
-        whoever may push can cause that, and it must not keep the crawl from its end."""
+        """Ask Redis in a thread. ``otherwise`` if the key holds another type: any client that may
+        push can cause that, and it must not keep the crawl from its end."""
         try:
             answer = await asyncio.to_thread(ask, *arguments)
         except redis.ResponseError as error:
@@ -146,8 +147,8 @@ class StartUrls:
         self._sealed, self._queued = self._queued, []
 
     async def committed(self, record: bytes, serial: int) -> None:
-        """Take them out of Redis. By value: others may have pushed more to either end. ``record``:
-        only if this commit record has this serial; what it lacks is fetched again."""
+        """Remove the queued seeds from Redis, by value: others may have pushed more to either end.
+        ``record``: only if this commit record has this serial; lost seeds are fetched again."""
         if self._sealed:
             await asyncio.to_thread(self._remove, self._sealed, record, serial)
             self._sealed = []

@@ -22,7 +22,7 @@ from larmspider.cluster.local_copy import CHUNK, SharedFiles, tag_of
 from larmspider.cluster.redis_client import RedisLink
 from larmspider.cluster.redis_records import buckets, compact_of
 
-_BUCKETS_AT_ONCE = 200  # in one pipeline: 100,000 members, some 2 MB of answers
+_BUCKETS_AT_ONCE = 200  # buckets in one pipeline: 100,000 members, some 2 MB of answers
 _NUMBER_BYTES = 4
 
 
@@ -99,7 +99,7 @@ class VisitedTable:
             files.insist(write)
 
     def drop(self, partitions: Iterable[int]) -> None:
-        """Forget what was noted of these partitions."""
+        """Forget the members of these partitions."""
         for partition in self._noted.intersection(partitions):
             self._noted.discard(partition)
             while self._drop_some(tag_of(partition)):
@@ -122,7 +122,7 @@ class VisitedTable:
         return dropped == CHUNK
 
     def drop_all(self) -> None:
-        """Forget what was noted of every partition, by an earlier process too."""
+        """Forget the members of every partition, also from an earlier process."""
         files = self._files
 
         def write() -> None:

@@ -73,12 +73,12 @@ logger = logging.getLogger(__name__)
 
 TICK_SECS = 0.1
 CLOSE_SECS = 10.0
-"""How long the end of a worker waits for Redis; what is not committed then is fetched again."""
+"""How long the end of a worker waits for Redis; uncommitted pages are fetched again."""
 END_LOOK_SECS = 0.5
-"""Between two looks whether the crawl is at its end, once this worker is quiescent."""
+"""Seconds between two looks whether the crawl is at its end, once this worker is quiescent."""
 BUDGET_LOOK_SECS = 1.0
 FACTOR = "factor"
-"""The field of the overrides in Redis that is no host: those have a port."""
+"""A field of the overrides in Redis. It is no host: hosts have a port."""
 
 
 class ClusterWorker:
@@ -141,7 +141,7 @@ class ClusterWorker:
         """The crawl is at its end, for all workers."""
         self._engine_was_idle = False
         self._keep_alive = shared.keep_alive  # LARM_KEEP_ALIVE: the crawl has no end
-        self._commit_wanted = False  # to see the end there is something to commit, or to bring
+        self._commit_wanted = False  # the end needs a commit, of changes or of URLs for others
         self._next_end_look = 0.0
         self._empty_at = ""  # the number of commits at which all inboxes were empty
         self._complaints = ComplaintLog(self.link.name)
@@ -151,7 +151,7 @@ class ClusterWorker:
         self._busy_hosts: BusyHosts | None = None
         self._given: dict[int, int] = {}
         self._new_run: set[int] = set()
-        self._moved: set[int] = set()  # those of the given ones that were moved here
+        self._moved: set[int] = set()  # given partitions that were moved here
         self._to_release: set[int] = set()
         self._waited_for: set[str] = set()
         self._noted_workers = 0  # how many there were when their names were noted
@@ -192,11 +192,11 @@ class ClusterWorker:
 
     @property
     def may_fetch(self) -> bool:
-        """Whether this worker has its lease, and Redis room for what pages bring."""
+        """Whether this worker has its lease, and Redis room for the changes of pages."""
         return self.lease.valid and not self._memory.full and self._has_room()
 
     def _has_room(self) -> bool:
-        """What is being fetched is reckoned to bring as much a page as all before did."""
+        """Assumes that each page under way brings as much as the pages before did on average."""
         if not self._memory.is_bounded:
             return True
         brought = self.backend.committed_bytes + self.backend.uncommitted_bytes
@@ -214,7 +214,7 @@ class ClusterWorker:
         return sorted(known - {self.name, *self.membership.living()})
 
     def begin(self, frontier: Frontier) -> None:
-        """After recover(): what an earlier run of this worker had is free, and a share is taken.
+        """After recover(): free the partitions of an earlier run of this worker, and take a share.
         Blocks the event loop, which has nothing else to do yet."""
         self._frontier = frontier
         self._budget = Budget(frontier, self.membership, self._checkpointing)
@@ -289,7 +289,7 @@ class ClusterWorker:
         self.lease.end()
 
     def _leave(self, known: str = "") -> bool:
-        """False: Redis has forgotten what this worker has committed."""
+        """False: Redis has forgotten commits of this worker."""
         self.heart.stop()
         with suppress(Fenced, *UNREACHABLE):
             return self.membership.leave(known)
@@ -319,7 +319,7 @@ class ClusterWorker:
     # the event loop
 
     def end_fenced(self, error: Fenced) -> None:
-        """Others have taken over what this worker owned."""
+        """Other workers have taken over this worker's partitions."""
         self.fenced = True
         self.lease.end()
         self._break_off(str(error))
@@ -353,14 +353,14 @@ class ClusterWorker:
 
     @property
     def wants_checkpoint(self) -> bool:
-        """So that partitions can be given up, forwarded URLs or more seeds be read, or the crawl
-        end."""
+        """Whether a commit is needed to give up partitions, to read more forwarded URLs or seeds,
+        or to end the crawl."""
         wanted = self._commit_wanted or self.start_urls.wants_checkpoint
         return wanted or bool(self.frontier.partitions and self.partitions.idle)
 
     async def committed(self) -> None:
-        """After each commit, while no other can begin: idle partitions are given up, and what other
-        workers forwarded is taken in."""
+        """Called after each commit, while no other can begin: gives up idle partitions, and takes
+        in URLs that other workers forwarded."""
         self._to_release |= self.partitions.committed()
         self.frontier.add_forwarded(self.backend.take_inbox())
         self._commit_wanted = False
@@ -433,7 +433,7 @@ class ClusterWorker:
         return self._refresh.began(mode, now, self._run_name)
 
     async def _fill_refresh(self) -> None:
-        """Visits again are planned by what the budget of the whole crawl has left."""
+        """Plan visits again within the rest of the crawl's budget."""
         refresh = self._revisiting
         if not refresh.wants_budget or self._checkpointing.locked():
             return
@@ -490,8 +490,8 @@ class ClusterWorker:
             self._enter(await asyncio.to_thread(self.backend.load, given), new_run)
 
     async def _read_orders(self, *, all_of_them: bool) -> None:
-        """Take up the overrides in Redis, or those that have changed there since the last look: an
-        order may have come to the other workers while this one was starting."""
+        """Take up the overrides in Redis, or the ones that changed since the last look: other
+        workers may have got an order while this one was starting."""
         control = self.frontier.control
         own, since = control.overrides.copy(), control.orders
         control.merge(
@@ -506,7 +506,7 @@ class ClusterWorker:
     def _enter(self, loaded: Loaded, new_run: set[int]) -> None:
         hosts = self.partitions.enter(loaded, new_run=new_run)
         assert self._busy_hosts is not None
-        moved = self._moved & loaded.tokens.keys()  # not what a beat has given meanwhile
+        moved = self._moved & loaded.tokens.keys()  # without partitions of a later beat
         self._moved -= moved
         self._busy_hosts.came(moved)
         if names := [name for name in hosts if self.backend.partition_of(name) in moved]:
@@ -519,13 +519,13 @@ class ClusterWorker:
         logger.debug("%s, %d hosts came", self.partitions, len(hosts))
 
     # Termination detection. A worker that has nothing to fetch, nothing uncommitted and no
-    # partition on its way says so in Redis; its next commit, or partition, takes that back in the
-    # same step. A worker that then finds all of them quiescent looks at the inboxes of every
-    # partition and at the start URLs, and once more at the others: if nothing was committed in
-    # between, the crawl is at its end, and every beat says so.
+    # partition on its way reports this to Redis; its next commit, or partition, takes the report
+    # back in the same step. A worker that then finds all workers quiescent looks at the inboxes of
+    # every partition and at the start URLs, and once more at the others. If nothing was committed
+    # in between, the crawl is at its end, and every beat reports it.
 
     def _note_end(self, *, ended: bool) -> None:
-        """What Redis says of the end does not hold while this worker has work."""
+        """An end that Redis reports does not count while this worker has work."""
         at_end = self.ended or (ended and not self._keep_alive)
         self.ended = at_end and not self._has_work() and not self.backend.pending
 
@@ -559,7 +559,7 @@ class ClusterWorker:
             self._wake()
             return
         if await asyncio.to_thread(self.backend.has_mail):
-            self._commit_wanted = True  # which reads it
+            self._commit_wanted = True  # the commit reads it
             return
         # before the end all inboxes are looked at, once: that grows with their number
         if commits and commits != self._empty_at:
@@ -588,7 +588,7 @@ class ClusterWorker:
                 )
 
     def _outdated(self, workers: Sequence[str]) -> list[str]:
-        """Those of some workers that are still to hear of pages that count no more."""
+        """The workers that still have to learn of pages that no longer count."""
         if not workers:
             return []
         found = self.link.run([("LLEN", self.keys.outdated(name)) for name in workers])
@@ -616,7 +616,7 @@ class Budget:
         self._next = 0.0
 
     async def look(self) -> None:
-        """Not while an own commit is under way, which may be in that number or not."""
+        """Skipped while an own commit is under way: the number may or may not include it."""
         due = asyncio.get_running_loop().time() >= self._next
         if due and not self._checkpointing.locked():
             async with self._checkpointing:
@@ -636,19 +636,19 @@ class SharedOverrides:
 
         <spider>:{crawl}:orders      "factor" -> 2.0, "wiki:80" -> {"paused": true, "delay": null}
 
-    Each worker has the overrides that it was given in its own frontier. Those in Redis are newer: a
-    worker reads them whenever hosts come to it. Methods may be called from any thread.
+    Each worker has its overrides in its own frontier. The overrides in Redis are newer: a worker
+    reads them whenever it gets hosts. Methods may be called from any thread.
     """
 
     def __init__(self, client: Any, keys: Keys) -> None:
         self._client, self._key = client, keys.crawl("orders")
-        self._seen: dict[bytes, bytes] = {}  # what the last read() found
+        self._seen: dict[bytes, bytes] = {}  # the result of the last read()
         self._writing = threading.Lock()
 
     def keep_host(self, name: str, override: HostOverride) -> bool:
-        """What is not for this run only; also an override that was taken back. Returns whether
-        Redis has it. ``override`` is read when its turn has come: of two orders in two threads the
-        later one stays."""
+        """Keep the part of an override that outlasts this run; also an override that was taken
+        back. Returns whether Redis has it. ``override`` is read when its turn has come: if two
+        threads write, the later order stays."""
         return self._keep(name, lambda: json.dumps(host_as_json(override.after_run())))
 
     def keep_factor(self, factor: float) -> bool:
@@ -664,8 +664,8 @@ class SharedOverrides:
         return True
 
     def read(self, own: Overrides, *, all_of_them: bool = True) -> Overrides:
-        """``own``, replaced by what Redis has; without ``all_of_them`` only by what has changed
-        there since the last read(). Raises what UNREACHABLE lists."""
+        """``own`` with the overrides in Redis on top; without ``all_of_them`` only with the ones
+        that changed since the last read(). Raises what UNREACHABLE lists."""
         known, self._seen = self._seen, self._client.hgetall(self._key)
         found = {
             name.decode(): value

@@ -1,4 +1,4 @@
-"""What a commit changes in Redis, as commands that any worker can apply later.
+"""The changes of a commit in Redis, as commands that any worker can apply later.
 
     changes = PartitionChanges(owner)
     changes.put("HSET", key, field, value)
@@ -6,7 +6,7 @@
     data = pack_log(log)                              # in the commit record
     [step.command(record, serial, commit_id) for step in unpack_log(data)]
 
-A step is one call of lua/apply.lua: changes in one partition, made once however often it is sent.
+A step is one call of lua/apply.lua: changes in one partition, made once even if sent several times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STEP_WORDS = 2_000
 STEP_BYTES = 256 << 10
 """Bytes of the arguments in one step, about. The smallest proto-max-bulk-len that Redis takes is
 1 MB, and the commands of a step are one argument; one word alone may be longer."""
-_COMMAND_WORDS = 200  # in one command; Lua can unpack some 8,000
+_COMMAND_WORDS = 200  # words in one command; Lua can unpack some 8,000
 _PAIRED = ("HSET", "ZADD")  # commands whose words come in twos
 
 
@@ -32,7 +32,7 @@ _PAIRED = ("HSET", "ZADD")  # commands whose words come in twos
 class Step:
     """``keys[0]`` is the owner record of the partition; commands name the others from 2 on.
 
-    ``token`` is the owner's fencing token, b"" for what is forwarded to another owner; ``counter``
+    ``token`` is the owner's fencing token, b"" for URLs forwarded to another owner; ``counter``
     is the field in which the partition keeps the last ``number`` that it applied.
     """
 

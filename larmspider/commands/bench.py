@@ -20,7 +20,7 @@ _PACE = {
 class Command(BenchCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
-        for name, value in _PACE.items():  # those of the command line come after
+        for name, value in _PACE.items():  # settings of the command line come after
             self.settings.set(name, value, priority="cmdline")
         super().process_options(args, opts)
         leave_no_crawl(self.settings)

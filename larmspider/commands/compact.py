@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError
 from larmspider.formatting import doing, size
@@ -18,10 +18,11 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Give back the space that old versions of pages, and pages that were taken out, have in"
-            " page files, logs and search index. Pages that left by themselves stay for 30 days, so"
-            " that 'scrapy page URL --at DATE' has them. No crawl may run there meanwhile. It needs"
-            " as much room as what stays of the files that it writes anew."
+            "Give back the space that old versions of pages, and removed pages, have in page files,"
+            " logs and search index. Pages that left by themselves stay for 30 days, so that"
+            f" '{program.NAME} page URL --at DATE' has them. No crawl may run there meanwhile."
+            " It needs free"
+            " space for the files that it rewrites."
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""scrapy control: tell a running crawl what to do, or show what it was told."""
+"""scrapy control: give orders to a running crawl, or show the orders in force."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from larmspider import program
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, CrawlDirError, HttpError
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from larmspider.control.controller import RemoteController
 
 DEFAULT = "default"
-"""In place of a number: what the settings say."""
+"""In place of a number: use the value of the settings."""
 ACTS: Mapping[str, tuple[Sequence[str], str]] = {
     "threads": (("threads",), "fetches at a time"),
     "connections": (("host", "connections"), "fetches from one host at a time"),
     "delay": (("host", "seconds"), "seconds between two requests to one host"),
-    "slow": (("factor",), "all delays so many times as long; 1 as the rules say"),
+    "slow": (("factor",), "a factor for all delays; 1 is normal"),
     "pause": ((), "hand nothing out"),
     "resume": ((), "go on"),
     "stop": ((), "end this run; the same command continues the crawl"),
@@ -118,7 +119,7 @@ class Command(LarmCommand):
 
 
 def _form(args: list[str], *, this_run: bool) -> dict[str, str]:
-    """What the act of the arguments sends. Raises ConfigError."""
+    """The form that the action of the arguments sends. Raises ConfigError."""
     name, values = args[0], args[1:]
     if name not in ACTS:
         raise ConfigError(f"{name!r} is no act: expected one of {', '.join(ACTS)}")
@@ -126,7 +127,7 @@ def _form(args: list[str], *, this_run: bool) -> dict[str, str]:
     if name == "seeds":
         values = [" ".join(values)] if values else []
     if len(values) != len(wanted):
-        usage = " ".join(("scrapy control", name, *map(str.upper, wanted)))
+        usage = " ".join((f"{program.NAME} control", name, *map(str.upper, wanted)))
         raise ConfigError(f"{name} with {counted(len(values), 'argument')}: expected {usage}")
     if this_run and name not in _KEPT:
         raise ConfigError(f"--this-run: expected one of {', '.join(_KEPT)}, not {name}")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.exceptions import UsageError
 
-from larmspider import options, plugin
+from larmspider import options, plugin, program
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.formatting import printable
 from larmspider.frontier.factory import INDEX
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 class Command(CrawlCommand):
     word = "crawl"
     crawler: Crawler | None = None
-    """The one that ran."""
+    """The crawler that ran."""
 
     def long_desc(self) -> str:
         return (
@@ -70,13 +70,13 @@ class Command(CrawlCommand):
             options.settle_scrapys(self.settings, "LOG_")
             level = options.log_level(self.settings)
         except ConfigError as refused:
-            print(f"scrapy {self.word}: {refused}", file=sys.stderr)
+            print(f"{program.NAME} {self.word}: {refused}", file=sys.stderr)
             raise SystemExit(2) from None  # before the log is opened at that level
         self.settings.set("LOG_LEVEL", level, "cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
-            raise UsageError("expected exactly one spider, such as: scrapy crawl intranet")
+            raise UsageError(f"expected exactly one spider, such as: {program.NAME} crawl intranet")
         assert self.crawler_process is not None
         assert self.settings is not None
         try:
@@ -152,7 +152,7 @@ class Command(CrawlCommand):
 
     def complain(self, message: str) -> None:
         assert self.settings is not None
-        print(f"scrapy {self.word}: {printable(message)}", file=sys.stderr)
+        print(f"{program.NAME} {self.word}: {printable(message)}", file=sys.stderr)
         if self.settings.get("LOG_FILE"):
             logger.critical("%s", message)
 

@@ -1,4 +1,4 @@
-"""scrapy deletes: pages that are gone and wait for somebody before they leave the search."""
+"""scrapy deletes: pages that are gone and wait for an operator before they leave the search."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, CrawlDirError
@@ -113,7 +113,7 @@ class Command(LarmCommand):
             print_json({"lists": shown, "dead": silent, "moved": moved})
             return
         if crawl.remark:
-            print(f"scrapy deletes: {crawl.remark}", file=sys.stderr)
+            print(f"{program.NAME} deletes: {crawl.remark}", file=sys.stderr)
         for move in waits.moves:
             print(printable(move.report()))
         _show(waits.lists, waits.dead, opts.n)
@@ -128,8 +128,9 @@ class Command(LarmCommand):
         if not entries:
             raise ConfigError(
                 f"--undo {text}: expected pages that have left by themselves, as deleted.log in"
-                f" {crawl.path} has it, and that are not known again; scrapy remove --undo is for"
-                " those that somebody has taken out"
+                f" {crawl.path} has it, and that are not known again; {program.NAME} remove"
+                " --undo brings"
+                " back pages that an operator has removed"
             )
         if RunState.of(crawl.path).state is State.RUNNING:
             controller = RemoteController(lambda: [part.path for part in crawl.parts])
@@ -150,7 +151,7 @@ def _show(lists: Mapping[str, Sequence[Row]], dead: Sequence[DeadHost], samples:
             print(f"  {printable(url)}")
         if one.samples and one.pages > len(one.samples):
             print(f"  and {one.pages - len(one.samples):,} more")
-        print(f"  scrapy deletes --approve {printable(one.host)}")
+        print(f"  {program.NAME} deletes --approve {printable(one.host)}")
     if not lists and not dead:
         print("Nothing pending.")
     for name, rows in lists.items():
@@ -166,7 +167,7 @@ def _show(lists: Mapping[str, Sequence[Row]], dead: Sequence[DeadHost], samples:
             print(f"             {printable(row.page.reason)}")
         if len(rows) > samples:
             print(f"  and {len(rows) - samples:,} more (-n {len(rows)} shows all)")
-        print(f"  scrapy deletes --approve {printable(name)}")
+        print(f"  {program.NAME} deletes --approve {printable(name)}")
 
 
 def _as_json(rows: Sequence[Row]) -> list[dict[str, object]]:

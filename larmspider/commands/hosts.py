@@ -8,7 +8,7 @@ from dataclasses import asdict
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from larmspider import options, plugin
+from larmspider import options, plugin, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.formatting import counted, printable
@@ -82,7 +82,7 @@ class Command(LarmCommand):
             return
         print(_WIDTHS.format(*_TITLES))
         if crawl.remark:
-            print(f"scrapy hosts: {crawl.remark}", file=sys.stderr)
+            print(f"{program.NAME} hosts: {crawl.remark}", file=sys.stderr)
         for row in rows:
             print(_WIDTHS.format(*_cells(row, now)).rstrip())
 

@@ -1,4 +1,4 @@
-"""scrapy links: broken links with their pages, URLs of one page, or what is linked most."""
+"""scrapy links: broken links with their pages, URLs of one page, or the most linked pages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Command(LarmCommand):
         return "[options]"
 
     def short_desc(self) -> str:
-        return "List broken links with their pages, URLs of one page, or what is linked most"
+        return "List broken links with their pages, URLs of one page, or the most linked pages"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

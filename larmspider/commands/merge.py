@@ -1,4 +1,4 @@
-"""scrapy merge: makes one directory of those of many workers."""
+"""scrapy merge: makes one directory from the directories of many workers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Make one directory DIR of the directories of many workers, those in LARM_DIR and"
-            " those of --shard: logs, page files and search index. All commands that read a crawl"
-            " read it; no crawl goes on in it. The workers' directories stay as they are, and none"
-            " of them may work meanwhile."
+            "Make one directory DIR from the workers' directories in LARM_DIR and in --shard: logs,"
+            " page files and search index. All commands that read a crawl read it; no crawl"
+            " continues in it. The workers' directories stay as they are, and none of them may work"
+            " meanwhile."
         )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:

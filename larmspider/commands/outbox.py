@@ -1,4 +1,4 @@
-"""scrapy outbox: what waits for receivers; sending that, all that is stored, or dead letters.
+"""scrapy outbox: lists waiting entries of receivers; sends them, all stored pages, or dead letters.
 
 Exit status 75: a receiver is away; 2: bad arguments, or a receiver that refuses.
 """
@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from larmspider import program
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.fill import Fill, check_receiver, has_letters, stored_items, unfinished
 from larmspider.crawl.reader import check_bodies
@@ -117,7 +118,7 @@ class Command(LarmCommand):
                 for name, (done, total) in unfinished(crawl).items():
                     print(
                         f"{name}: a fill has come to {done:,} of {total:,} pages and deletes in"
-                        f" {crawl}; scrapy outbox --fill {name} goes on"
+                        f" {crawl}; {program.NAME} outbox --fill {name} goes on"
                     )
         if opts.send and any(one.waiting for one in found.values()):
             listed = {one.__name__ for one in self._receivers()}
@@ -153,7 +154,7 @@ class Command(LarmCommand):
         """Send all stored pages, or dead letters. Raises ConfigError, TemporaryError,
         CrawlDirError."""
         assert self.settings is not None
-        # as the next run of the crawl has them: a receiver that is new was not in earlier runs
+        # as in the next run of the crawl: a new receiver was not in earlier runs
         today = {name: self.settings.get(name) for one in receivers for name in one.settings}
         try:
             crawl = self.open_crawl()
@@ -220,7 +221,7 @@ class Command(LarmCommand):
                 receiver.close()
 
     def _send(self, crawl: Path) -> None:
-        """Until all is sent, or nothing can be sent any more. Raises ConfigError."""
+        """Send until nothing is left, or nothing can be sent any more. Raises ConfigError."""
         assert self.settings is not None
         directory, committed = crawl / FOLDER, read_committed(crawl / FOLDER)
         for receiver in self._receivers():

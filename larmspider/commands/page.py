@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from larmspider import options, plugin
+from larmspider import options, plugin, program
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.crawl.reader import StoredPage, check_bodies
 from larmspider.errors import CrawlDirError
@@ -67,7 +67,7 @@ class Command(LarmCommand):
             check_bodies(crawl)
             raise CrawlDirError(
                 f"{url} is not stored in {options.crawl_root(self.settings)}"
-                f" (looked up as {exact}); 'scrapy explain URL' says why"
+                f" (looked up as {exact}); '{program.NAME} explain URL' says why"
             )
         if found is not None and opts.versions:
             _print_history(found, as_json=opts.json)
@@ -138,5 +138,5 @@ def _print_history(found: Any, *, as_json: bool) -> None:
 
 
 def _said(text: str, old_url: str) -> str:
-    """With the URL that the page had then, if it was another one."""
+    """The text with the page's URL at that time, if it was another one."""
     return "; ".join(filter(None, (text, f"at {old_url}" if old_url not in ("", text) else "")))

@@ -1,5 +1,5 @@
-"""scrapy parse URL: Scrapy's command, without touching LARM_DIR; what a page gives, own fields
-(LARM_FIELDS) among it."""
+"""scrapy parse URL: Scrapy's command, without touching LARM_DIR; shows the extracted page, with own
+fields (LARM_FIELDS)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Command(ParseCommand):
             raise UsageError(str(error), print_help=False) from None
 
     def set_spidercls(self, url: str, opts: argparse.Namespace) -> None:
-        """Of a project with one spider that one, whatever the URL."""
+        """The only spider of a project counts, whatever the URL."""
         assert self.crawler_process is not None
         spiders = self.crawler_process.spider_loader.list()
         if not opts.spider and len(spiders) == 1:

@@ -1,4 +1,4 @@
-"""scrapy reindex, and scrapy crawl intranet -a refresh=index: the search index of a crawl made anew
+"""scrapy reindex, and scrapy crawl intranet -a refresh=index: rebuilds the search index of a crawl
 from its page files, beside the old one. No request is made."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.control.reindex import RebuildLog, reindex
 from larmspider.crawl.reader import check_bodies
@@ -34,19 +34,19 @@ _READ_BY = (
 
 class Command(LarmCommand):
     def short_desc(self) -> str:
-        return "Make the search index of a crawl anew from its page files"
+        return "Rebuild the search index of a crawl from its page files"
 
     def long_desc(self) -> str:
         return (
-            "Read all stored pages again, by the readers and rules of today, and make the search"
-            " index anew; no request is made. The old index is searched until the new one is"
-            " complete. No crawl may write there meanwhile. The same as"
-            " scrapy crawl intranet -a refresh=index."
+            "Read all stored pages again, by the readers and rules of today, and rebuild the search"
+            " index; no request is made. The old index is searched until the new one is complete."
+            " No crawl may write there meanwhile. The same as"
+            f" {program.NAME} crawl intranet -a refresh=index."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        # that is what it always does now
+        # the option is always on now
         parser.add_argument("--from-page-files", action="store_true", help=argparse.SUPPRESS)
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -85,5 +85,5 @@ def _progress(crawl: CrawlDir) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield RebuildLog(crawl.index_dir, say=partial(print, file=sys.stderr, flush=True))
         return
-    with doing(f"Making the search index of {crawl.path} anew") as say:
+    with doing(f"Rebuilding the search index of {crawl.path}") as say:
         yield lambda done, total: say(done, total) if done % _SAID_PAGES == 0 else None

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, one_argument, print_json
 from larmspider.control.remove import (
     Found,
@@ -38,17 +38,18 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Take a page, the pages of a host (wiki, wiki:8080, *.old.example) or those whose whole"
-            " URL fits a regular expression out of the search, at once; they are never fetched"
-            " again. Without --yes it only says which. Without an argument: what was taken out. A"
-            " crawl that runs does it itself. What is stored of them goes with 'scrapy compact'."
+            "Take a page, the pages of a host (wiki, wiki:8080, *.old.example) or all pages whose"
+            " whole URL fits a regular expression out of the search, at once; they are never"
+            " fetched again. Without --yes it only lists them. Without an argument: the removed"
+            f" pages. A running crawl does it itself. '{program.NAME} compact' deletes their"
+            " stored copies."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--yes", action="store_true", help="do it")
         parser.add_argument(
-            "--erase", action="store_true", help="with --yes: run 'scrapy compact' at once"
+            "--erase", action="store_true", help=f"with --yes: run '{program.NAME} compact' at once"
         )
         parser.add_argument(
             "--undo", action="store_true", help="fetch again what was taken out with this argument"
@@ -75,7 +76,9 @@ class Command(LarmCommand):
             return
         runs = self._runs(crawl)
         if opts.erase and runs:
-            raise ConfigError("--erase: the crawl runs; stop it first, or run scrapy compact later")
+            raise ConfigError(
+                f"--erase: the crawl runs; stop it first, or run {program.NAME} compact later"
+            )
         if runs:
             Removals(removals.path, [*removals.rules, rule]).write()
             left = f"{counted(len(found.pages), 'page')} taken out"
@@ -120,8 +123,8 @@ class Command(LarmCommand):
         return RunState.of(crawl.path).state is State.RUNNING
 
     def _ask(self, crawl: CrawlDir, rule: Rule, later: str, **more: str) -> str:
-        """Have the crawl that runs do it, or say what it does by itself ``later``: one without web
-        pages, which cannot be asked, goes by removed.txt."""
+        """Let the running crawl do it, or say what it does by itself ``later``: a crawl without web
+        pages gets no requests, and follows removed.txt."""
         # imported here, 0.2 s: Scrapy imports the modules of all commands for each command
         from larmspider.control.controller import NOT_REACHED, RemoteController
 

@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from larmspider import program
 from larmspider.command import LarmCommand, print_json
 from larmspider.crawl.log_index.builder import bring_up_to_date
 from larmspider.crawl.log_index.index import IndexBusyError
@@ -43,7 +44,7 @@ class Command(LarmCommand):
             with doing("Counting links") as progress:
                 bring_up_to_date(crawl, progress)
         except IndexBusyError as error:
-            print(f"{error}; the report shows what is counted so far", file=sys.stderr)
+            print(f"{error}; the report shows the counts so far", file=sys.stderr)
         with doing("Making the report"):
             report = crawl_report(crawl, self.settings, politeness_from(self.settings))
         if opts.json:
@@ -76,7 +77,7 @@ def _print(report: CrawlReport) -> None:
         rows.append(("failed", f"{failed} in the page files, {size(documents.of_failed_bytes)}"))
     if documents.of_old:
         old = counted(documents.of_old, "old version")
-        rows.append(("old", f"{old}, {size(documents.of_old_bytes)} (scrapy compact)"))
+        rows.append(("old", f"{old}, {size(documents.of_old_bytes)} ({program.NAME} compact)"))
     rows += [
         ("result", f"{word}: {counted(fetches.times, 'fetch', 'fetches')}")
         for word, fetches in report.results

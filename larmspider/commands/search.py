@@ -76,7 +76,7 @@ class Command(LarmCommand):
         parser.add_argument(
             "--exact",
             action="store_true",
-            help="search for what is typed, not for what may have been meant",
+            help="search for the query as typed, without corrections",
         )
         parser.add_argument(
             "--copies",
@@ -188,9 +188,9 @@ def _print(results: Results) -> None:
     bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     marks = (_BOLD, _PLAIN) if bold else ("*", "*")
     if said := replaced(results):
-        print(f"{printable(said)} (--exact: what was typed)")
+        print(f"{printable(said)} (--exact: as typed)")
     if results.also:
-        print(f"Searched too: {printable(', '.join(results.also))} (--exact: what was typed)")
+        print(f"Searched too: {printable(', '.join(results.also))} (--exact: as typed)")
     for number, hit in enumerate(results.hits, results.request.offset + 1):
         print(f"{number:>3}. {marks[0] if bold else ''}{readable(hit.title) or '(no title)'}"
               f"{marks[1] if bold else ''}")  # fmt: skip

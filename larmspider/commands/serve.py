@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, with_crawls_settings
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, CrawlDirError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from larmspider.web.server import Binding
 
 NOBODY_SIGNS_IN = (
-    "there is no token, so nobody can sign in and see the pages of hosts with credentials: set"
+    "there is no token, so no reader can sign in and see the pages of hosts with credentials: set"
     " LARM_WEB_TOKEN"
 )
 
@@ -41,9 +41,9 @@ class Command(LarmCommand):
 
     def long_desc(self) -> str:
         return (
-            "Serve the web pages of a crawl. Of several DIRs the search has the pages of all; the"
-            " other pages show the first one. Nothing is started or written: `larmspider server`"
-            " runs and schedules crawls."
+            "Serve the web pages of a crawl. With several DIRs, the search has the pages of all;"
+            " the other pages show the first one. Nothing is started or written: `larmspider"
+            " server` runs and schedules crawls."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ class Command(LarmCommand):
                 raise CrawlDirError(one.run_state.sentence)
 
         def token() -> str:
-            # that of one crawl opens no other
+            # the token of one crawl opens no other
             return binding.token or ("" if others else _token(source))
 
         if source.is_private and not (token() or binding.open_paths):
@@ -123,14 +123,14 @@ class Command(LarmCommand):
         with suppress(CrawlDirError):
             stale = [line for one in source.all for line in one.stale_link_texts]
         for line in (*unserved, *[NOBODY_SIGNS_IN] * keyless, *source.unsearched, *stale):
-            print(f"scrapy serve: {printable(line)}", file=sys.stderr)
+            print(f"{program.NAME} serve: {printable(line)}", file=sys.stderr)
         print(server.url, flush=True)
         await stopped.wait()
         await server.stop()
 
 
 def _other(base: BaseSettings, path: Path, name: str) -> Source:
-    """A crawl whose pages are searched with those of another one."""
+    """A crawl that is searched together with another one."""
     from larmspider.status.crawl_view import Source
 
     settings = base.copy()
@@ -144,8 +144,8 @@ def _other(base: BaseSettings, path: Path, name: str) -> Source:
 
 
 def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Path, str]:
-    """The names of crawls by their directories: those of LARM_COLLECTIONS, else the ends of their
-    paths, as much as tells them apart. Raises ConfigError.
+    """The names of crawls by their directories: the names in LARM_COLLECTIONS, else the ends of
+    their paths, long enough to differ. Raises ConfigError.
 
     >>> collection_names([Path("/a/crawl"), Path("/b/crawl")], {"/b/crawl": "Staff"})
     {PosixPath('/a/crawl'): 'crawl', PosixPath('/b/crawl'): 'Staff'}
@@ -156,7 +156,7 @@ def collection_names(paths: Sequence[Path], named: Mapping[str, Any]) -> dict[Pa
     expected = f"a name without commas that is none of {all_crawls}"
 
     def is_reserved(name: str) -> bool:
-        return "," in name or name.strip() in EVERY_INDEX  # in the path of _search
+        return "," in name or name.strip() in EVERY_INDEX  # reserved in the path of _search
 
     places: dict[str, Path] = {}
     for path in paths:
@@ -216,7 +216,7 @@ def stopped_by_signals() -> asyncio.Event:
 
 
 def _token(source: Source) -> str:
-    """The token of the crawl or of its first worker; "" if there is none."""
+    """The token of the crawl or of its first worker, or ""."""
     from larmspider.status.crawl_workers import read_server_file
     from larmspider.web.auth import found_token
 

@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.errors import ConfigError
 from larmspider.formatting import counted, printable
@@ -71,7 +71,7 @@ class Command(LarmCommand):
             print_json({"traps": [asdict(trap) for trap in traps[: opts.n]]})
         else:
             if crawl.remark:
-                print(f"scrapy traps: {crawl.remark}", file=sys.stderr)
+                print(f"{program.NAME} traps: {crawl.remark}", file=sys.stderr)
             for line in [line for trap in traps[: opts.n] for line in _lines(trap)]:
                 print(printable(line))
             if not traps:

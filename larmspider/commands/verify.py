@@ -1,4 +1,4 @@
-"""scrapy verify [--repair]: what is on the disk of a crawl, held against its digests, checksums and
+"""scrapy verify [--repair]: compares a crawl's files with their digests, checksums and
 positions."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import LarmCommand, print_json
 from larmspider.control.offline import change
 from larmspider.control.repair import make_due, repair
@@ -38,20 +38,20 @@ _DRAW_SECS = 0.1
 
 class Command(LarmCommand):
     def short_desc(self) -> str:
-        return "Check what is stored of a crawl, and mend what is damaged"
+        return "Check the stored data of a crawl, and repair damage"
 
     def long_desc(self) -> str:
         return (
             "Hold stored bodies against their digests, logs against their columns, checksums and"
-            " positions, and the search index and the frontier against both. Each damage is named;"
+            " positions, and the search index and the frontier against both. Each damage is listed;"
             " the exit status is 1 then. With --repair damaged pages are due (the next run with"
-            " refresh= fetches them), indexes are made anew, and what cannot be mended is named"
-            " with the command that mends it. No crawl may run there meanwhile."
+            " refresh= fetches them), indexes are rebuilt, and remaining damage is listed with the"
+            " command that mends it. No crawl may run there meanwhile."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--repair", action="store_true", help="mend what is damaged")
+        parser.add_argument("--repair", action="store_true", help="repair damage")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -84,7 +84,7 @@ class Command(LarmCommand):
             every.append(found)
             if opts.repair:
                 left += repair(found, self.settings, lambda *_: None, make_due=lambda _: 0)
-        damages.clear()  # they are among what was found
+        damages.clear()  # they are among the findings
         self._print(every, left, opts)
         damaged = any(found.damages for found in every)
         self.exitcode = int(bool(left) if opts.repair else damaged)
@@ -126,7 +126,7 @@ class Command(LarmCommand):
             return found, left
 
     def _make_due(self, root: Path, due: Mapping[bytes, str]) -> list[str]:
-        """For a crawl that workers share: in Redis."""
+        """Make pages due in Redis, for a crawl that workers share."""
         assert self.settings is not None
         try:
             crawl = open_crawl(root, (), self.settings)
@@ -170,7 +170,7 @@ class Command(LarmCommand):
         due = len({key for found in every for key in found.due})
         print(f"{pages}: {counted(number, 'damage')}, {counted(due, 'page')} to be fetched again")
         if not opts.repair:
-            print("scrapy verify --repair mends what it can")
+            print(f"{program.NAME} verify --repair mends what it can")
             return
         for line in left:
             print(f"not mended: {printable(line)}")

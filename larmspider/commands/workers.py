@@ -1,9 +1,9 @@
 """scrapy workers -n N: a crawl by several processes on this machine, which share it through Redis.
 
-Exit status 0: all workers ended, or were stopped by a signal; 1: one failed, was stopped by a
-second signal or could not be kept running, or nothing is stored; 2: bad arguments, settings or
-LARM_DIR, nothing was begun; 75: Redis cannot be used now, or a worker that was to be started again
-was started too often: the same command may be started again.
+Exit status 0: all workers ended, or were stopped by a signal. 1: a worker failed, was stopped by a
+second signal or could not be kept running, or nothing is stored. 2: bad arguments, settings or
+LARM_DIR; nothing was begun. 75: Redis is unavailable, or a worker was restarted too often; run the
+same command again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.misc import load_object
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.command import print_json
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import ConfigError, CrawlDirError, LarmspiderError, TemporaryError
@@ -66,8 +66,8 @@ class Command(ScrapyCommand):
         return (
             "Crawl with several processes on this machine, each with a directory of its own in"
             " LARM_DIR. They share their queues through Redis: the one that REDIS_URL names, or a"
-            " private redis-server that runs as long as they do. Arguments and settings are those"
-            " of 'scrapy crawl intranet', or of the SPIDER given."
+            " private redis-server that runs as long as they do. Arguments and settings are the"
+            f" same as for '{program.NAME} crawl intranet', or for the given SPIDER."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -87,8 +87,8 @@ class Command(ScrapyCommand):
         )  # fmt: skip
         parser.add_argument(
             "--complete", action="store_true",
-            help="with --rebuild, once: the directories of all machines are in, with those of this"
-            " one; workers may go on",
+            help="with --rebuild, once: the directories of all machines are in, including this"
+            " machine's; workers may continue",
         )  # fmt: skip
         parser.add_argument(
             "--json", action="store_true", help="with --rebuild: print what was done as JSON"
@@ -96,7 +96,7 @@ class Command(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) > 1:
-            raise UsageError("expected at most one spider, such as: scrapy workers -n 4")
+            raise UsageError(f"expected at most one spider, such as: {program.NAME} workers -n 4")
         try:
             arguments = arglist_to_dict(opts.spargs)
         except ValueError:
@@ -112,7 +112,7 @@ class Command(ScrapyCommand):
         except LarmspiderError as error:
             from larmspider.cluster.redis_server import StartStopped
 
-            print(f"scrapy workers: {error}", file=sys.stderr)
+            print(f"{program.NAME} workers: {error}", file=sys.stderr)
             if isinstance(error, StartStopped):
                 self.exitcode = 0
                 return
@@ -120,11 +120,11 @@ class Command(ScrapyCommand):
             temporary = TEMPORARY if isinstance(error, TemporaryError) else 1
             self.exitcode = 2 if refused else temporary
         except KeyError as unknown:
-            print(f"scrapy workers: {unknown.args[0]}", file=sys.stderr)
+            print(f"{program.NAME} workers: {unknown.args[0]}", file=sys.stderr)
             self.exitcode = 2
         except KeyboardInterrupt:  # before StopSignals are heard, or behind them
             begun = "" if self._begun else " before anything was begun"
-            print(f"scrapy workers: stopped{begun}", file=sys.stderr)
+            print(f"{program.NAME} workers: stopped{begun}", file=sys.stderr)
             self.exitcode = int(self._begun)
 
     def _crawl(self, spider: str, arguments: dict[str, str], opts: argparse.Namespace) -> int:
@@ -138,7 +138,8 @@ class Command(ScrapyCommand):
             raise ConfigError(f"--logfile: each worker logs to LARM_DIR/<worker>/{WORKER_LOG}")
         if options.text(settings, "LARM_WORKER"):
             raise ConfigError(
-                "LARM_WORKER names a single worker; `scrapy workers` names its workers itself"
+                f"LARM_WORKER names a single worker; `{program.NAME} workers` names its workers"
+                " itself"
             )
         root = options.crawl_root(settings)
         private = PrivateRedis(root / REDIS_DIR)
@@ -184,7 +185,7 @@ class Command(ScrapyCommand):
             supervisor = self._supervisor(
                 root, command, opts.n, stop, private.tend if is_private else str
             )
-            unchanging.close()  # for the workers
+            unchanging.close()  # lets the workers start
             names = [worker.name for worker in supervisor.workers]
             before = _counted(root, names)
             self._begun, began = True, time.time()
@@ -283,7 +284,7 @@ class Command(ScrapyCommand):
 
 
 def _counted(root: Path, names: Iterable[str]) -> Totals:
-    """What these workers have counted in all their runs."""
+    """The counts of these workers in all their runs."""
     return Totals.together(Totals.read(root / name) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""What an operator can do to a crawl that runs: pause, seeds, pace, hosts, scope, stop.
+"""An operator's actions on a running crawl: pause, seeds, pace, hosts, scope, stop.
 
-What a page or a command shows of it does not belong here (web/, commands/).
+The pages and commands that show the crawl are in web/ and commands/.
 """

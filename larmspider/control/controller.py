@@ -1,7 +1,7 @@
 """Controllers: gauges of a running crawl and actions on it, in this process or another one.
 
 A crawl writes its address and token to LARM_DIR/web.json, which only its user can read; `scrapy
-serve` passes requests on to it. Without that file, or a reply, pages show what is on disk.
+serve` passes requests on to it. Without that file, or a reply, pages show the data on disk.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class RemoteController:
 
 
 def _result(replies: Sequence[dict[str, Any] | None], *, of_a_host: bool) -> str:
-    """What the workers have done, in a sentence. Raises HttpError if none did anything."""
+    """The results of the workers, in a sentence. Raises HttpError if no worker did anything."""
     done = [str(reply["done"]) for reply in replies if reply and "done" in reply]
     refused = [str(reply["error"]) for reply in replies if reply and "error" in reply]
     if not done:
@@ -125,14 +125,14 @@ async def _ask(
 
 
 class LocalController:
-    """Controller of the crawl in this process. ``settings``: those that its pages use."""
+    """Controller of the crawl in this process. ``settings``: the settings of its pages."""
 
     def __init__(self, crawler: Crawler, settings: BaseSettings, began: float) -> None:
         self.crawler, self.settings, self.began = crawler, settings, began
         self._go_by_the_scope()
 
     def _go_by_the_scope(self) -> None:
-        """Pages explain URLs by the scope in force, not by that of the command."""
+        """Let pages explain URLs by the scope in force, in place of the command's scope."""
         operator = operator_of(self.crawler)
         if operator is not None and (restrict := operator.scope.restrict):
             self.settings.set("LARM_RESTRICT", restrict, priority="cmdline")

@@ -1,12 +1,12 @@
-"""Pages that are gone or differ, and wait for the operator: their lists, shown and approved.
+"""Missing or changed pages that wait for the operator: their lists, shown and approved.
 
     waits = what_waits(frontier, now)       # lists {"wiki:80": [Row, ...], "scope": [...]} and more
     remember_shown(crawl.path, waits)
-    approve(parts, "wiki:80", waits, digest)        # ConfigError where the list has changed
+    approve(parts, "wiki:80", waits, digest)        # ConfigError if the list has changed
 
-An approval is a file in LARM_DIR, which the next run, or the one that is under way, takes up: it
-visits each page of the list once more, and takes out those that are still gone. A host without an
-answer is asked once more, and all of its pages are taken out if it still does not answer.
+An approval is a file in LARM_DIR. The run under way, or the next one, takes it up: it visits each
+page of the list once more, and removes the pages that are still gone. A host without an answer is
+asked once more, and all of its pages are removed if it still does not answer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from larmspider import program
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 from larmspider.formatting import counted
@@ -40,11 +41,11 @@ from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, h
 SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
 """Files in LARM_DIR."""
 MOVE_SHOWN_SECS = 30 * DAY
-"""A host that has moved is listed for that long after its last page has left."""
+"""Seconds for which a moved host is listed after its last page has left."""
 
 
 class _Frontier(Protocol):
-    """What is asked of a frontier's reader, of one directory or of many workers."""
+    """The used methods of a frontier's reader, of one directory or of many workers."""
 
     def hosts(self) -> Mapping[str, tuple[bytes, Counts]]: ...
 
@@ -79,8 +80,8 @@ class DeadHost:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Everything that waits for the operator: ``lists`` of pages by host or SCOPE, ``dead`` hosts,
-    of which all pages are one list, and ``moves``, which need no approval."""
+    """Everything that waits for the operator: ``lists`` of pages by host or SCOPE; ``dead`` hosts,
+    whose pages are one list each; and ``moves``, which need no approval."""
 
     lists: dict[str, list[Row]]
     dead: Sequence[DeadHost] = ()
@@ -123,7 +124,7 @@ def _with_samples(frontier: _Frontier, dead: Sequence[DeadHost], number: int) ->
 
 
 def dead_hosts(frontier: _Frontier, now: float, after: float = DEAD_SECS) -> list[DeadHost]:
-    """Those with pages that have not answered for so long, the longest silent first."""
+    """Hosts with pages that have been silent for ``after`` seconds, the longest silent first."""
     found = [
         DeadHost(name, unpack_host(packed).silent_since, counts.stored)
         for name, (packed, counts) in frontier.hosts().items()
@@ -134,12 +135,12 @@ def dead_hosts(frontier: _Frontier, now: float, after: float = DEAD_SECS) -> lis
 
 
 def silent_hosts(frontier: _Frontier, now: float) -> list[DeadHost]:
-    """Those with pages that have not answered for UNDECIDED_SECS."""
+    """Hosts with pages that have been silent for UNDECIDED_SECS."""
     return dead_hosts(frontier, now, UNDECIDED_SECS)
 
 
 def moved_hosts(frontier: _Frontier, now: float) -> list[HostMove]:
-    """Hosts that have moved as a whole, the last one first; not those that are back since."""
+    """Hosts that have moved as a whole and are not back, the last one first."""
     found = {}
     for host, (_, counts) in frontier.hosts().items():
         move = move_of(frontier.note(note_of_move(host)))
@@ -158,8 +159,8 @@ def moved_hosts(frontier: _Frontier, now: float) -> list[HostMove]:
 
 
 def waiting_lists(frontier: _Frontier, now: float) -> dict[str, list[Row]]:
-    """By host, and under SCOPE those of all hosts that are out of scope; empty ones are left
-    out. With the pages whose removal was not decided for long."""
+    """The waiting pages by host, and under SCOPE the pages of all hosts that are out of scope, with
+    the pages whose removal has been undecided for long. Empty lists are left out."""
     found: dict[str, list[Row]] = {}
     for host in sorted(frontier.hosts()):
         waiting = waiting_of(frontier.note(note_of(host)))
@@ -200,14 +201,14 @@ def digests(lists: Mapping[str, Sequence[Row]]) -> dict[str, str]:
 
 
 def remember_shown(path: Path, waits: Waits) -> None:
-    """The lists as somebody sees them now. A directory that cannot be written keeps nothing."""
+    """Keep the lists as shown to the operator now. Keeps nothing if the directory is read-only."""
     with suppress(OSError):
         replace_file(path / SHOWN, json.dumps(waits.digests).encode())
 
 
 def approve(parts: Sequence[Path], name: str, waits: Waits, shown: str | None) -> str:
-    """Approve a list, in the directories of all workers; what was done, in a sentence. ``shown``:
-    the digest of the list as somebody has seen it, None where nobody has.
+    """Approve a list, in the directories of all workers. Returns the result, in a sentence.
+    ``shown``: the digest of the list that the operator saw, None if the operator saw none.
 
     Raises ConfigError for a name that has no list, and where the list is not as it was shown.
     """
@@ -216,10 +217,10 @@ def approve(parts: Sequence[Path], name: str, waits: Waits, shown: str | None) -
         names = ", ".join(known) or "none waits"
         raise ConfigError(f"--approve {name}: expected one of the lists that wait: {names}")
     if shown is None:
-        raise ConfigError(f"the list of {name} was not shown yet: see scrapy deletes first")
+        raise ConfigError(f"the list of {name} was not shown yet: see {program.NAME} deletes first")
     if shown != known[name]:
         raise ConfigError(
-            f"the list of {name} has changed since it was shown: see scrapy deletes again"
+            f"the list of {name} has changed since it was shown: see {program.NAME} deletes again"
         )
     rows = waits.lists.get(name, ())
     dead = next((one for one in waits.dead if one.host == name), None)
@@ -252,8 +253,8 @@ def shown_in(path: Path) -> dict[str, str]:
 
 
 def approved_in(path: Path) -> dict[str, dict[bytes, float]]:
-    """The keys that are approved, by host, and since when their pages wait: one that comes back,
-    and is gone again, has to be approved anew. WHOLE_HOST stands for all pages of a host that does
+    """The approved keys, by host, and since when their pages wait: a page that comes back and
+    leaves again has to be approved again. WHOLE_HOST stands for all pages of a host that does
     not answer since then."""
     try:
         found = json.loads((path / APPROVED).read_bytes())

@@ -4,10 +4,10 @@
     await replay.run()
     print(replay.found)      # Found(queued=12, reopened=3, outside=45, stored=1200)
 
-What was rejected before and passes the filters now is queued: links of stored pages, and URLs that
-were refused while they waited, because they were out of the scope. nofollow is read again from the
-stored page, as no log has it; the depth of a page is that in the frontier. A link that the frontier
-knows is left alone, so a replay may be run again, and is, after one that was broken off.
+It queues URLs that were rejected before and pass the filters now: links of stored pages, and URLs
+that were refused while they waited, because they were out of the scope. nofollow is read again from
+the stored page, as no log has it; the depth of a page comes from the frontier. A link that the
+frontier knows is left alone. A replay may therefore be repeated, and is, after an interrupted one.
 
 With many workers each replays the log of its own directory.
 """
@@ -53,8 +53,8 @@ SLICE = 500
 
 @dataclass(slots=True)
 class Found:
-    """``queued`` links that were rejected before; ``reopened`` URLs that were refused for scope,
-    ``forwarded`` those whose hosts other workers have now; ``outside``: how many of the ``stored``
+    """``queued``: links that were rejected before. ``reopened``: URLs that were refused for scope.
+    ``forwarded``: URLs whose hosts other workers have now. ``outside``: how many of the ``stored``
     pages the filters would reject now."""
 
     queued: int = 0
@@ -64,7 +64,7 @@ class Found:
     stored: int = 0
 
     def __str__(self) -> str:
-        """In words, for the log and the control page.
+        """A sentence for the log and the control page.
 
         >>> str(Found(queued=1, outside=2, stored=3))
         '1 link that was rejected before is queued; 2 of 3 stored pages are outside now, ...'
@@ -89,7 +89,7 @@ class Found:
 
 
 class LinkReplay:
-    """For a crawl whose spider is open and whose scheduler is ours."""
+    """Works for a crawl with an open spider and larmspider's scheduler."""
 
     def __init__(self, crawler: Crawler) -> None:
         scheduler = scheduler_of(crawler)
@@ -110,7 +110,7 @@ class LinkReplay:
         self._end = 0
 
     async def run(self) -> None:
-        """All of the log; the next time what was added since."""
+        """Replay the whole log; the next call replays the lines added since."""
         if self._follow is None:
             return
         start, self._end = self._end, self._crawl.logs.size("links.log")
@@ -174,7 +174,7 @@ class LinkReplay:
         reader: FrontierReader,
         readers: Readers,
     ) -> None:
-        """Queue those of a page's links that pass now."""
+        """Queue the links of a page that pass now."""
         stored = self._pages.follow(page_url)
         links = self._normalized(Link(fields[1], None, _type(fields[3])) for fields in lines)
         links = self._new(page_url, links)
@@ -197,8 +197,8 @@ class LinkReplay:
             self.found.queued += len(passed)
 
     def _new(self, page_url: str, links: list[Link]) -> list[Link]:
-        """Those that the frontier does not know and whose URLs pass; each once. Reopens what was
-        refused for scope."""
+        """The links that are unknown to the frontier and whose URLs pass, each once. Reopens links
+        that were refused for scope."""
         by_url = {link.exact: link for link in reversed(links) if link.exact}
         for exact in by_url.keys() & self._refused.keys():
             entry = self._refused.pop(exact)
@@ -217,7 +217,7 @@ class LinkReplay:
         return passing
 
     def _normalized(self, links: Iterable[Link]) -> list[Link]:
-        """Those that have a canonical form, by the rules of now."""
+        """The links that have a canonical form, by the present rules."""
         found = []
         for link in links:
             try:
@@ -240,7 +240,7 @@ class LinkReplay:
         return left
 
     async def _read_again(self, url: str, stored: StoredPage | None, readers: Readers) -> Page:
-        """The page from its page file; an empty one where that is not at hand."""
+        """The page from its page file; an empty one if the file is not here."""
         if stored is None:
             return Page(url)
         try:

@@ -1,10 +1,10 @@
-"""A change of stores and frontier while no crawl runs, made between two checkpoints as in a crawl.
+"""Changes stores and frontier while no crawl runs, between two checkpoints as in a crawl.
 
     pages = change(crawl, settings, lambda part, stores, backend: ...)
 
-Where workers share the crawl its first worker makes the change, who has all hosts meanwhile; then
-each of the others lets go of what counts no more in its directory. Their Redis is the one that
-REDIS_URL names, or the private one of `scrapy workers`, which runs as long as that takes.
+If workers share the crawl, its first worker makes the change and has all hosts meanwhile; then each
+other worker drops outdated pages in its directory. Their Redis is the one that REDIS_URL names, or
+the private one of `scrapy workers`, which runs during the change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scrapy.settings import BaseSettings
 from scrapy.signalmanager import SignalManager
 from scrapy.utils.misc import load_object
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import is_locked
@@ -44,8 +44,8 @@ _LOOK_SECS = 0.1
 
 
 def change(crawl: CrawlDir, settings: BaseSettings, act: Act) -> int:
-    """Let ``act`` change the crawl, and return what it returns; it gets the directory in which all
-    URLs are that it may change. Raises CrawlDirError, and ConfigError without the right Redis."""
+    """Let ``act`` change the crawl, and return its result; it gets the directory that has all URLs.
+    Raises CrawlDirError, and ConfigError without the right Redis."""
     if is_shared(crawl.manifest):
         return _change_shared(crawl, settings, act)
     with locked(crawl.path / LOCK):
@@ -169,7 +169,8 @@ def _redis_of(
         )
     if is_locked(folder / LOCK):
         raise CrawlDirError(
-            f"`scrapy workers` is starting or ending in {crawl.path}: try again once its workers"
+            f"`{program.NAME} workers` is starting or ending in {crawl.path}: try again once"
+            " its workers"
             " crawl, or have ended"
         )
     with PrivateRedis(folder) as private:

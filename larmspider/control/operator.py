@@ -1,4 +1,4 @@
-"""What an operator may do to a running crawl. Each action is logged, and kept in control.log.
+"""An operator's actions on a running crawl. Each action is logged, and kept in control.log.
 
     operator = operator_of(crawler)
     await operator.act("pause-host", {"host": "wiki:80"}, who="127.0.0.1")
@@ -48,7 +48,7 @@ MAX_NAMED = 5
 
 
 async def add_seeds(crawler: Crawler, text: str) -> str:
-    """Queue URLs, separated by white space, that pass the filters, and return what was done. Raises
+    """Queue URLs, separated by white space, that pass the filters, and return the result. Raises
     ConfigError, and adds nothing, if one is not a URL."""
     if "@" in text.split("/", 1)[0]:
         raise ConfigError("seeds must be URLs here, not a file")
@@ -95,7 +95,7 @@ def _refusal(request: Request, chain: Sequence[Any]) -> str | None:
 
 
 async def _through(chain: Sequence[Any], requests: list[Request]) -> AsyncIterator[Request]:
-    """What the spider middlewares make of ``requests``, as if start() had yielded them."""
+    """The output of the spider middlewares for ``requests``, as if start() had yielded them."""
 
     async def begin() -> AsyncIterator[Any]:
         for request in requests:
@@ -129,7 +129,7 @@ class OperatorExtension:
         self._stopping: asyncio.Task[None] | None = None
         self._removals = CurrentRemovals(options.crawl_root(crawler.settings))
         self._carried_out = frozenset[Rule]()  # rules of removed.txt
-        self._unasked = frozenset[Rule]()  # that have changed since
+        self._unasked = frozenset[Rule]()  # rules that have changed since
         self._removing: asyncio.Task[None] | None = None
         self._acts: dict[str, Callable[[Form], Awaitable[str]]] = {
             "pause": self._pause,
@@ -171,12 +171,12 @@ class OperatorExtension:
     def flush(self) -> None:
         if self._log is not None:
             self._log.flush()
-        with suppress(LarmspiderError):  # a line that is none: filter and command say so
+        with suppress(LarmspiderError):  # an invalid line: filter and command report it
             self._go_by_removed(frozenset(self._removals.get().rules))
 
     def _go_by_removed(self, rules: frozenset[Rule]) -> None:
-        """Carry out what has changed in removed.txt and nobody has asked for until the next
-        checkpoint: `scrapy remove` cannot ask a crawl without web pages."""
+        """Carry out changes of removed.txt that no request has named until the next checkpoint:
+        `scrapy remove` cannot send requests to a crawl without web pages."""
         changed = rules ^ self._carried_out
         due, self._unasked = changed & self._unasked, changed
         if due and (self._removing is None or self._removing.done()):
@@ -199,7 +199,7 @@ class OperatorExtension:
             self._log = None
 
     async def act(self, name: str, form: Form, who: str = "") -> str:
-        """Carry out an action and return what was done. Raises ConfigError if nothing was."""
+        """Carry out an action and return its result. Raises ConfigError if it did nothing."""
         if name not in self._acts:
             raise ConfigError(f"unknown action {name!r}: expected one of {', '.join(self._acts)}")
         keep = _keep(form)
@@ -286,7 +286,7 @@ class OperatorExtension:
         return await self.scope.change(form.get("restrict", ""))
 
     async def _remove(self, form: Form) -> str:
-        """Twice, for what was stored since the last checkpoint."""
+        """Runs twice, for the pages stored since the last checkpoint."""
         rule = _rule(form)
         self._carried_out = (
             self._carried_out - {rule} if "undo" in form else self._carried_out | {rule}
@@ -329,13 +329,13 @@ class OperatorExtension:
         name = form.get("host", "").strip()
         if name not in self._scheduler.frontier.hosts:
             raise ConfigError(
-                f"{name!r} is no host of this crawl: expected host:port, as in the table"
+                f"{name!r} is not a host of this crawl: expected host:port, as in the table"
             )
         return name
 
     async def _ordered(self, form: Form) -> tuple[str, str]:
-        """The form's host, and what the result has to add: with many workers the host may be
-        another worker's now, and come here later."""
+        """The form's host, and an addition to the result: with many workers another worker may have
+        the host now, and it may come here later."""
         name, scheduler = form.get("host", "").strip(), self._scheduler
         worker, known = scheduler.worker, name in scheduler.frontier.hosts
         if worker is not None and not known and await asyncio.to_thread(worker.is_known_host, name):
@@ -343,8 +343,8 @@ class OperatorExtension:
         return self._host(form), ""
 
     async def _share_host(self, name: str) -> str:
-        """Keep the host's overrides for a worker that gets the host later; returns what the result
-        has to add."""
+        """Keep the host's overrides for a worker that gets the host later. Returns an addition to
+        the result."""
         scheduler = self._scheduler
         if scheduler.worker is None:
             return ""
@@ -363,7 +363,7 @@ class OperatorExtension:
             control.set_delay(name, seconds, keep=keep)
             done = f"{name} gets at most one request every {seconds:g} s"
             if not seconds:
-                done = f"{name} has no delay but those of its robots.txt and its answers"
+                done = f"{name} has no delay beyond its robots.txt and its answers"
         return f"{done}{_until(keep)}{await self._share_host(name)}{later}"
 
     async def _connections(self, form: Form) -> str:

@@ -18,7 +18,7 @@ from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import STEMMERS
 from larmspider.index.unreached import UnreachedLog
 from larmspider.index.version import has_index
-from larmspider.index.writer import heap_bytes_of
+from larmspider.index.writer import heap_bytes_of, seal_index
 from larmspider.pipelines.reextract import link_texts, linking_pages, missed_pages, reextracted
 
 _PROGRESS_SECS = 5.0
@@ -37,9 +37,9 @@ def reindex(
     *,
     restricted: Collection[str],
 ) -> int:
-    """The number of pages in the new index: those whose URL is ``wanted``. ``restricted``: patterns
-    of the hosts whose link texts are for their own pages. Raises ConfigError, CrawlDirError; then
-    the old index stands."""
+    """Build a new index from pages with a ``wanted`` URL. Returns the number of its pages.
+    ``restricted``: patterns of hosts whose link texts are for their own pages. Raises ConfigError,
+    CrawlDirError; the old index then stays."""
     with (
         Readers.from_settings(settings) as readers,
         closing(Languages.from_settings(settings)) as speaking,
@@ -59,12 +59,19 @@ def reindex(
             restricted=restricted,
             pages=partial(linking_pages, crawl.path, crawl.forms),
         )
+    restore_unreached(crawl)
+    return number
+
+
+def restore_unreached(crawl: CrawlDir) -> None:
+    """If no readable file says which pages were not reached, write what the frontier knows. Raises
+    CrawlDirError, OSError."""
     marks = UnreachedLog(crawl.index_dir)
-    if marks.is_new:  # the old index is gone
+    if marks.is_new:
         for missed in missed_pages(crawl.path, crawl.forms):
             marks.missed(*missed)
         marks.write()
-    return number
+        seal_index(crawl.index_dir)
 
 
 class RebuildLog:
@@ -74,7 +81,7 @@ class RebuildLog:
         self._say = say
         self._began = self._said = time.monotonic()
         beside = ", beside the old one" if has_index(directory) else ""
-        say(f"The search index {directory} is made anew{beside}")
+        say(f"Rebuilding the search index {directory}{beside}")
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
@@ -82,6 +89,6 @@ class RebuildLog:
             self._said = now
             left = (now - self._began) / done * max(0, total - done)
             self._say(
-                f"Making the search index anew: {done:,} of {counted(total, 'page')},"
+                f"Rebuilding the search index: {done:,} of {counted(total, 'page')},"
                 f" about {duration(left)} left"
             )

@@ -1,12 +1,12 @@
-"""Takes pages out of a crawl for good, because an operator wants it, whether it runs or not.
+"""Removes pages from a crawl for good, on an operator's order, whether it runs or not.
 
     found = find(crawl, Rule.of("http://wiki/hr/.*", crawl.forms))
-    take_out(found, stores, backend)             # beside a crawl: `scrapy remove` asks it to
+    take_out(found, stores, backend)             # in a running crawl, for `scrapy remove`
     take_out_now(crawl, rule, settings)          # no crawl runs
     queue_now(crawl, find_gone(crawl, rule), settings)    # pages that left by themselves
 
-Each page is taken out of the search and of the counts, and its URL is refused from then on. What
-the logs and page files have of it goes with the next `scrapy compact`.
+Each page leaves the search and the counts, and its URL is refused from then on. The next `scrapy
+compact` removes its data from the logs and page files.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from larmspider.frontier.storage.backend import Backend
 
 AT_ONCE = 200
-"""Pages that are taken out before the crawl has a turn; some 20 ms."""
+"""Pages that are removed before the crawl has a turn; takes some 20 ms."""
 
 
 @dataclass(slots=True)
 class Found:
-    """What a rule fits: ``pages`` that are stored, ``others`` that wait or failed; of ``of`` stored
-    pages in all."""
+    """The matches of a rule: stored ``pages``, and ``others`` that wait or failed. ``of``: the
+    number of all stored pages."""
 
     pages: list[tuple[QueuedUrl, str]] = field(default_factory=list)
     others: list[tuple[QueuedUrl, str]] = field(default_factory=list)
@@ -52,12 +52,12 @@ class Found:
 
 
 def find(crawl: CrawlDir, rule: Rule) -> Found:
-    """What the frontier knows that the rule fits, each with its exact form; 10 us a URL. Raises
-    CrawlDirError."""
+    """The URLs of the frontier that the rule fits, each with its exact form. Takes 10 us a URL.
+    Raises CrawlDirError."""
     removals, found = Removals(FILE, [rule]), Found()
     with crawl.frontier() as frontier:
         if frontier is None:
-            raise CrawlDirError(f"{crawl.path}: there is no frontier of larmspider here")
+            raise CrawlDirError(f"{crawl.path}: there is no larmspider frontier here")
         for key, visit in frontier.visits():
             forms = crawl.forms(visit.url)
             stored = has_page(visit)
@@ -103,8 +103,8 @@ def take_out_host(
     forms: Callable[[str], Forms],
     reason: str,
 ) -> Iterator[int]:
-    """Take out the stored pages of a host beside a crawl, AT_ONCE at a time; yields how many. Their
-    URLs become unknown: a link queues them again."""
+    """Remove the stored pages of a host beside a crawl, AT_ONCE at a time; yields the numbers.
+    Their URLs become unknown: a link queues them again."""
     backend, prefix = frontier.backend, host_prefix(host)[:4]
     leased = {entry.key for entry in backend.leases()}
     after = prefix
@@ -129,8 +129,8 @@ def take_out_host(
 
 
 def take_out_now(crawl: CrawlDir, rule: Rule, settings: BaseSettings) -> int:
-    """Write the rule down, and take out what it fits, in a crawl that does not run; how many pages
-    were stored. Raises CrawlDirError, ConfigError; then nothing has changed."""
+    """Write the rule down, and remove the pages that it fits, in a crawl that does not run. Returns
+    the number of stored pages. Raises CrawlDirError, ConfigError; then nothing has changed."""
     # here, 0.2 s: Scrapy imports the modules of all commands for each command
     from larmspider.control.offline import change
 
@@ -143,7 +143,7 @@ def take_out_now(crawl: CrawlDir, rule: Rule, settings: BaseSettings) -> int:
 
 
 def put_back_now(crawl: CrawlDir, rule: Rule, settings: BaseSettings) -> int:
-    """The reverse: what was taken out by the rule is queued again; how many URLs."""
+    """The reverse: queue the URLs that the rule removed. Returns the number of URLs."""
     from larmspider.control.offline import change
 
     refused = find_refused(crawl, rule)
@@ -168,8 +168,8 @@ def find_refused(crawl: CrawlDir, rule: Rule) -> list[QueuedUrl]:
 
 
 def find_gone(crawl: CrawlDir, rule: Rule) -> list[QueuedUrl]:
-    """The URLs that the rule fits whose pages have left by themselves, as deleted.log has it, and
-    that nobody has queued since. Raises CrawlDirError."""
+    """The URLs that the rule fits, whose pages have left by themselves according to deleted.log,
+    and that were not queued since. Raises CrawlDirError."""
     fitting, found = Removals(FILE, [rule]), dict[bytes, QueuedUrl]()
     for path in (part.path / DeletedLogPipeline.file_name for part in crawl.parts):
         rows = read_records(path, len(DELETED_LOG_COLUMNS)) if path.exists() else ()
@@ -179,13 +179,13 @@ def find_gone(crawl: CrawlDir, rule: Rule) -> list[QueuedUrl]:
                 found[key] = _entry(url, forms, key, depth=1)
     with crawl.frontier() as frontier:
         if frontier is None:
-            raise CrawlDirError(f"{crawl.path}: there is no frontier of larmspider here")
+            raise CrawlDirError(f"{crawl.path}: there is no larmspider frontier here")
         return [one for key, one in found.items() if frontier.state(key) is UrlState.UNKNOWN]
 
 
 def queue_now(crawl: CrawlDir, entries: Sequence[QueuedUrl], settings: BaseSettings) -> int:
-    """Queue URLs in a crawl that does not run; how many were not known. Raises CrawlDirError,
-    ConfigError; then nothing has changed."""
+    """Queue URLs in a crawl that does not run. Returns the number of new ones. Raises
+    CrawlDirError, ConfigError; then nothing has changed."""
     from larmspider.control.offline import change
 
     return change(crawl, settings, lambda _part, _stores, backend: sum(backend.add(entries)))

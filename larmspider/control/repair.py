@@ -1,14 +1,14 @@
-"""Mends what a check has found: `scrapy verify --repair`.
+"""Repairs the damages that a check has found: `scrapy verify --repair`.
 
     found = check(Path("crawl"), settings, say)
-    left = repair(found, settings, say)          # what could not be mended, in words
+    left = repair(found, settings, say)          # the remaining damages, in words
 
-Pages that are damaged are due: fetched anew by the next run with refresh=. Damaged lines of logs
-become holes of the same length, and what a log lacks is filled with one. So positions and offsets
-stay right, in the frontier and in Redis. What is derived is made anew.
+Damaged pages become due: the next run with refresh= fetches them again. Damaged lines of logs
+become holes of the same length, and a hole fills up a log that is too short. Positions and offsets
+therefore stay right, in the frontier and in Redis. Derived files are rebuilt.
 
-Pages become due before anything is overwritten. So a repair that is killed is begun again by the
-next one: it finds what is left.
+Pages become due before anything is overwritten. A killed repair is therefore continued by the next
+one: it finds the rest.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider import plugin
+from larmspider import plugin, program
 from larmspider.checksums import Stretch, crc_of, forget_sums, read_sums, sum_anew, sums_path
-from larmspider.control.reindex import reindex
+from larmspider.control.reindex import reindex, restore_unreached
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.verify.bodies import Bodies, records
 from larmspider.crawl.verify.findings import Findings, Say
@@ -84,8 +84,8 @@ def repair(
     *,
     make_due: Callable[[Mapping[bytes, str]], int] | None = None,
 ) -> Iterator[str]:
-    """Mend a directory, under its lock; what could not be mended, in words. ``make_due``: for the
-    directory of one of many workers, whose frontier is in Redis. Raises CrawlDirError, OSError."""
+    """Repair a directory, under its lock. Yields the remaining damages, in words. ``make_due``: for
+    a worker's directory, whose frontier is in Redis. Raises CrawlDirError, OSError."""
     path, is_worker = found.path, make_due is not None
     if found.manifest is not None:
         write_manifest(path, found.manifest)
@@ -122,6 +122,7 @@ def repair(
     if found.index_lost:
         yield from _rebuild_index(found, settings, say)
     elif found.index_unsealed:
+        restore_unreached(CrawlDir(path))
         seal_index(path / "index")
     for damage in found.damages:
         if damage.mend:
@@ -176,10 +177,15 @@ def _exact(forms: Callable[[str], Forms], url: str) -> str:
 
 def _entry(url: str, key: bytes, forms: Callable[[str], Forms]) -> QueuedUrl:
     try:
-        normalized = forms(url).normalized
+        normalized, exact = forms(url)
     except InvalidURL:
-        normalized = url
-    return QueuedUrl(url, normalized, key, host_of(url))
+        normalized = exact = url
+    return QueuedUrl(url, normalized, key, host_of(url), guess=_guess(normalized, exact))
+
+
+def _guess(normalized: str, exact: str) -> bytes:
+    """The key by which other spellings of the page find it; b"" for the page's own."""
+    return url_key(normalized) if normalized != exact else b""
 
 
 def _make_due_here(path: Path, due: Mapping[bytes, str]) -> int:
@@ -257,8 +263,8 @@ _PIECE = 1 << 20
 
 
 def _pack_anew(file: Path, size: int = 0, fill: bytes = b"\t") -> None:
-    """A compressed file with the frames that can be read; tabs stand in place of the others, and of
-    what lacks to ``size`` bytes. Frames end where they ended."""
+    """Rewrite a compressed file with its readable frames; tabs replace the others, and the bytes
+    missing up to ``size``. Frames end where they ended."""
     plain = file.with_name(file.name.removesuffix(SUFFIX))
     draft = file.with_name(file.name + ".mended")
     done = 0
@@ -307,8 +313,8 @@ def _is_whole(file: Path, one: Stretch, size: int) -> bool:
 def _rebuild_frontier(
     found: Findings, damaged: Mapping[int, list[Stretch]], say: Say
 ) -> Iterator[str]:
-    """Make the frontier of the pages that are stored. What it knew of hosts, and of URLs without a
-    page, is found out again: the links of links.log are judged anew."""
+    """Rebuild the frontier from the stored pages. The rest, about hosts and URLs without a page, is
+    found out again: the links of links.log are judged again."""
     path = found.path
     crawl = CrawlDir(path)
     positions, unknown = _positions(path, crawl.manifest)
@@ -385,7 +391,7 @@ def _visits(
     keys: list[bytes] = []
     last: dict[bytes, int] = {}
     for number, (_, fields) in enumerate(records(log, end)):
-        key = url_key(crawl.forms(fields[1]).exact)
+        key = url_key(_exact(crawl.forms, fields[1]))
         keys.append(key)
         last[key] = number
     depths: dict[int, int] = {}
@@ -405,7 +411,7 @@ def _visits(
             code = int(status)
             entry = QueuedUrl(
                 url, normalized, keys[number], host_of(url), max(0, depth), int(link_type or 0),
-                from_page=from_page,
+                from_page=from_page, guess=_guess(normalized, _exact(crawl.forms, url)),
             )  # fmt: skip
             visit = FetchRecord(
                 UrlState.FAILED if code >= 400 else UrlState.STORED,
@@ -473,4 +479,4 @@ def _rebuild_index(found: Findings, settings: BaseSettings, say: Say) -> Iterato
             restricted=restricted_or_all([crawl.path], settings),
         )
     except LarmspiderError as error:
-        yield f"{error}; then scrapy reindex makes the index anew"
+        yield f"{error}; then {program.NAME} reindex rebuilds the index"

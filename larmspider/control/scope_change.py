@@ -1,11 +1,11 @@
-"""Changes the scope of a running crawl: drops what is queued outside the new scope, and queues what
-was outside the old one.
+"""Changes the scope of a running crawl: drops queued URLs outside the new scope, and queues URLs
+that were outside the old one.
 
     preview(crawl, pattern)    # "about 1,200 of 40,000 queued URLs would be dropped"
     await change.change("https?://[^/]*\\.example/.*")
 
 The filters use the new scope at once. The queues are read as of the last checkpoint, in slices and
-in a thread, and refused slice by slice; then once more, for what was found meanwhile. Then the
+in a thread, and refused slice by slice; then once more, for URLs found meanwhile. Then the
 links of links.log are judged again (link_replay.py), as at the start of a run whose seeds, scope or
 filters are others. The new scope is kept with the frontier and stays when the crawl is continued.
 """
@@ -49,9 +49,9 @@ _SOON_SECS = 5.0
 
 
 def preview(crawl: CrawlDir, restrict: str, seconds: float = PREVIEW_SECS) -> str:
-    """How many queued URLs the scope ``restrict`` would drop, estimated from those that can be
-    checked in ``seconds``. Raises ConfigError for a bad pattern, or one that takes too long for a
-    queued URL (urls/backtracking.py tries examples only)."""
+    """How many queued URLs the scope ``restrict`` would drop, estimated from the URLs that can be
+    checked in ``seconds``. Raises ConfigError for a bad pattern, or a pattern that takes too long
+    for a queued URL (urls/backtracking.py tries examples only)."""
     pattern, end = compiled(restrict), time.monotonic() + seconds
     seen = dropped = 0
     example = ""
@@ -121,7 +121,7 @@ class ScopeChange:
         self.crawler = crawler
         self._sweep: asyncio.Task[str] | None = None
         self.restrict = ""
-        """The operator's scope, "" where there is none."""
+        """The operator's scope, or ""."""
 
     @property
     def _scheduler(self) -> FrontierScheduler:
@@ -130,8 +130,8 @@ class ScopeChange:
         return scheduler
 
     def apply_order(self) -> None:
-        """At the start of a run: use the scope set in an earlier run, unless the command names
-        another scope than it did then."""
+        """At the start of a run: use the scope set in an earlier run, unless the command now names
+        another scope."""
         scheduler = scheduler_of(self.crawler)
         if scheduler is None:
             return
@@ -141,7 +141,8 @@ class ScopeChange:
             self._restrict(compiled(orders.restrict))
 
     def rejudge(self) -> None:
-        """At the start of a run: judge the links of links.log again, if others judged them."""
+        """At the start of a run: judge the links of links.log again, if other rules judged
+        them."""
         scheduler = scheduler_of(self.crawler)
         if scheduler is None or not scheduler.directory.rejudge:
             return
@@ -160,7 +161,7 @@ class ScopeChange:
         self._begin(self._replay(LinkReplay(self.crawler)))
 
     def _begin(self, work: Coroutine[Any, Any, str]) -> asyncio.Task[str]:
-        """Do ``work`` beside the crawl, which does not end before it is done."""
+        """Do ``work`` beside the crawl; the crawl does not end before it is done."""
         self._scheduler.searching = True
         self._sweep = asyncio.get_running_loop().create_task(work)
         self._sweep.add_done_callback(self._searched)
@@ -174,13 +175,13 @@ class ScopeChange:
             logger.error("The search for URLs that are in scope now broke off: %r", error)
 
     async def _replay(self, replay: LinkReplay, *, running: bool = False) -> str:
-        """Judge the links of links.log again; ``running``: also those that were being stored with
-        verdicts of the old scope. Returns what was found."""
+        """Judge the links of links.log again; ``running``: also links that were being stored with
+        verdicts of the old scope. Returns the result."""
         await replay.run()
         if running:
             await self.checkpoint()
             await replay.run()
-        await self.checkpoint()  # what was queued is durable
+        await self.checkpoint()  # the queued URLs are durable
         self._scheduler.directory.note_rejudge(needed=False)
         logger.info("Judged again: %s", replay.found)
         if self._scheduler.worker is not None:
@@ -188,7 +189,7 @@ class ScopeChange:
         return str(replay.found)
 
     async def _name_others(self, worker: ClusterWorker) -> None:
-        """Warn of the workers that do not run, whose links nobody judges again."""
+        """Warn of workers that do not run: their links are not judged again."""
         names = await asyncio.to_thread(worker.ended_workers)
         root = options.crawl_root(self.crawler.settings)
         here = {path.name: path for path in worker_dirs(root)}
@@ -256,8 +257,8 @@ class ScopeChange:
                 one.scope.restrict_to(pattern)
 
     async def _drop(self, pattern: Pattern) -> int:
-        """Refuse all that is queued outside the scope; twice, for what was queued after the first
-        checkpoint."""
+        """Refuse all queued URLs outside the scope; twice, for URLs that were queued after the
+        first checkpoint."""
         dropped = 0
         for _ in range(2):
             await self.checkpoint()
@@ -273,7 +274,7 @@ class ScopeChange:
         assert self.crawler.stats is not None
         taken = self.crawler.stats.get_value(stats.CHECKPOINTS, 0)
         if self._scheduler.checkpointing.locked():
-            taken += 1  # that one began earlier
+            taken += 1  # the running one began earlier
         while self.crawler.stats.get_value(stats.CHECKPOINTS, 0) <= taken:
             await asyncio.sleep(0.05)
 

@@ -1,4 +1,4 @@
 """A crawl read from outside, also while it runs: its directory, its workers' directories, its logs.
 
-Nothing here writes into a crawl, but for log_index/, a cache beside the logs.
+This room writes nothing into a crawl, except log_index/, a cache beside the logs.
 """

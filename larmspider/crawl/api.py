@@ -7,7 +7,7 @@
             print(page.url, page.title, len(page.body), page.text[:80])
         links = pandas.DataFrame(crawl.links())
 
-A crawl may be writing there meanwhile: what it stores later is not seen, or seen.
+A crawl may be writing there meanwhile: pages that it stores later may or may not be seen.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ from larmspider.urls.host_pattern import host_matcher
 
 @dataclass(frozen=True, slots=True)
 class CrawledPage:
-    """A page as it is stored last. ``fetched`` is None, and ``depth`` 0, where the frontier does
-    not know them. ``body`` and ``text`` are read when they are asked for; they raise CrawlDirError
-    where the page files lack them. A body that is too large for memory is empty there, and in
-    ``body_file``."""
+    """The last stored version of a page. ``fetched`` is None, and ``depth`` 0, if the frontier does
+    not know them. ``body`` and ``text`` are read on access; they raise CrawlDirError if the page
+    files lack them. A body that is too large for memory is empty there, and in ``body_file``."""
 
     url: str
     status: int
@@ -61,7 +60,7 @@ class CrawledPage:
 
     @property
     def text(self) -> str:
-        """As a crawl would read it today; "" where there is none."""
+        """The text as a crawl would read it today; "" if it has none."""
         return self.read().text
 
     def read(self) -> Page:
@@ -98,9 +97,9 @@ class Crawl:
     def pages(
         self, host: str = "", since: datetime | date | str | None = None
     ) -> Iterator[CrawledPage]:
-        """The stored pages in the order in which they were stored, each once. ``host``: only those
-        of hosts that match, as ``*.intra.example``; ``since``: only those fetched since then, a
-        date or time, UTC where it has no zone. Raises ConfigError, CrawlDirError."""
+        """The stored pages in the order in which they were stored, each once. ``host``: only pages
+        of hosts that match, as ``*.intra.example``. ``since``: only pages fetched since then, a
+        date or time, UTC if it has no zone. Raises ConfigError, CrawlDirError."""
         check_bodies(self.directory)
         return self._pages(_matcher(host), _moment(since))
 
@@ -125,7 +124,7 @@ class Crawl:
             return self._page(stored, frontier)
 
     def links(self, host: str = "") -> Iterator[CrawledLink]:
-        """Every link of the stored pages, in scope or not; ``host``: only those on its pages."""
+        """Every link of the stored pages, in scope or not; ``host``: only links on its pages."""
         wanted = _matcher(host)
         for from_page, to_page, normalized, kind, anchor in self.directory.links():
             if wanted(from_page):
@@ -150,7 +149,7 @@ class Crawl:
 
     @property
     def readers(self) -> Readers:
-        """What reads bodies; documents in a process of its own, which close() ends."""
+        """The readers of bodies. Documents are read in a process of its own, which close() ends."""
         if self._readers is None:
             settings = Settings()
             settings.setmodule("larmspider.settings", priority="project")

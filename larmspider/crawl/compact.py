@@ -1,14 +1,14 @@
-"""Gives back the space of old versions and of pages that were taken out: `scrapy compact`.
+"""Gives back the space of old versions and of removed pages: `scrapy compact`.
 
     compact(CrawlDir(Path("crawl")), versions=0, heap_bytes=64_000_000)    # Freed(before, after)
 
-No crawl may run. What stays is written into files of its own beside the others: the page files
-that have bodies which do not count, under new numbers, store.log and links.log. One rename of their
-folder says that they are complete; from then on they take the place of the others
-(pipelines/compaction.py). Before that rename nothing has changed.
+No crawl may run. The remaining records are written into new files beside the others: page files
+with dropped bodies, under new numbers, store.log and links.log. One rename of their folder says
+that they are complete; from then on they replace the others (pipelines/compaction.py). Before that
+rename nothing has changed.
 
-The last version of a page that was taken out, by nobody's order, stays for 30 days. Page files from
-which a receiver has not taken everything are left as they are.
+The last version of a page that left without an operator's order stays for 30 days. Page files that
+a receiver has not taken completely are left as they are.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from larmspider import program
 from larmspider.crawl.fill import forget_unfinished
 from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir
@@ -89,7 +90,7 @@ def compact(
             return 1 + versions if removal in recent else versions
 
         kept = _that_count(records, versions, kept_before)
-        anew = any(crawl.logs.beginnings())
+        has_restarts = any(crawl.logs.beginnings())
         committed = read_committed(path / FOLDER)
         if FOLDER in positions:  # the file may be older, after a crash
             committed = Position.unpack(positions[FOLDER])
@@ -97,7 +98,7 @@ def compact(
         dropped = _dropped(path, [records[n] for n in kept], awaited)
         blobs = set(blob_files(path / BLOBS_FOLDER)) if awaited is None else set()
         blobs -= {int(records[n][_OFFSET]) for n in kept if int(records[n][_FILE]) == BLOBS}
-        if len(kept) < len(records) or anew or dropped or blobs:
+        if len(kept) < len(records) or has_restarts or dropped or blobs:
             draft = path / DRAFT
             try:
                 _write(crawl, draft, [records[n] for n in kept], dropped, blobs, positions)
@@ -111,13 +112,13 @@ def compact(
         left = set(range(len(records))).difference(kept)
         taken_out = any(records[number][STATUS] == REMOVED for number in left)
         if taken_out and has_index(crawl.index_dir):
-            with Simhasher() as simhasher:  # Tantivy keeps what was deleted
+            with Simhasher() as simhasher:  # Tantivy keeps deleted documents
                 rebuild(crawl.index_dir, heap_bytes=heap_bytes, simhashes=simhasher.submit)
         return Freed(before, _bytes(path))
 
 
 def _recovered(crawl: CrawlDir, *, up_to_date: bool) -> Mapping[str, bytes]:
-    """Go back to the last checkpoint, as a crawl does that goes on."""
+    """Go back to the last checkpoint, as a crawl does when it continues."""
     path = crawl.path
     if not (path / "frontier").exists():
         return {}
@@ -130,7 +131,7 @@ def _recovered(crawl: CrawlDir, *, up_to_date: bool) -> Mapping[str, bytes]:
     if is_worker and not up_to_date and crawl.manifest.get("end") in (None, "broken"):
         raise CrawlDirError(
             f"{path}: this worker was killed, and Redis may know of more than is here: run the"
-            " crawl once more, then scrapy compact"
+            f" crawl once more, then {program.NAME} compact"
         )
     for store, name in (("PageFilesPipeline", "store.log"), ("LinkLogPipeline", "links.log")):
         if store in positions:

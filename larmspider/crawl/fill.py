@@ -1,12 +1,12 @@
-"""Sends to a receiver what a crawl has stored: all of it, or the pages that are dead letters.
+"""Sends a crawl's stored pages to a receiver: all of them, or the pages that are dead letters.
 
     with Fill(crawl, settings, SqlReceiver) as fill, stored_items(crawl, settings) as items:
         fill.send_all(items)                  # `scrapy outbox --fill SqlReceiver`
 
 A receiver gets each page as it did in the crawl, read again from the page files, with the time at
-which the page was fetched for a stamp. That stamp is before the crawl's own one of this version and
-behind those of older versions: a receiver that has the version already keeps it, and what comes
-twice changes nothing. The crawl may run meanwhile. A killed fill goes on where it was.
+which the page was fetched for a stamp. That stamp is smaller than the crawl's own stamp of this
+version and larger than the stamps of older versions: a receiver that has the version already keeps
+it, and repeats change nothing. The crawl may run meanwhile. A killed fill continues where it was.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.reader import CrawlDir, last_visit
 from larmspider.errors import (
     CommittedGoneError,
@@ -70,7 +70,7 @@ Item: TypeAlias = tuple[int, "Page | Removed", float]
 _STATE = "state.json"
 _LETTERS = "dead.log"
 _WAITING_BYTES = 2 * SEGMENT_BYTES
-"""At most so much of a fill waits on disk."""
+"""Most bytes of a fill that wait on disk."""
 _NOTE_SECS, _SAY_SECS, _LOOK_SECS = 1.0, 5.0, 0.1
 _MARK_BYTES = 4_096
 """A fill resumes only if these bytes of store.log, before its place there, are unchanged."""
@@ -155,7 +155,7 @@ class StoredItems:
         return found
 
     def all_from(self, start: int) -> Iterator[Item]:
-        """From an offset in store.log on."""
+        """The items from an offset in store.log on."""
         found: tuple[Page, float] | None = None
         with self._crawl.frontier() as frontier:
             for at, fields in self._records(start):
@@ -293,7 +293,7 @@ class Fill:
                 taken += fields[1] in found
             else:
                 kept += 1
-            if fields[1] not in found:  # also one that came after take_letters()
+            if fields[1] not in found:  # including letters that came after take_letters()
                 log.append(*fields)
         log.close()
         log.flush()  # raises what close() met
@@ -304,7 +304,7 @@ class Fill:
     # the spool
 
     def _taken_up(self) -> _Place:
-        """Go on with the spool of a fill that was killed, or begin a new one."""
+        """Continue with the spool of a fill that was killed, or begin a new one."""
         self._wait_for_sender()
         cursor = Cursor.read(self._directory, self.name) or Cursor()
         with suppress(OSError, ValueError, KeyError, TypeError, CommittedGoneError):
@@ -342,7 +342,7 @@ class Fill:
                 time.sleep(_LOOK_SECS)
 
     def _mark(self, at: int) -> str:
-        """A digest of what store.log has before ``at``."""
+        """A digest of the bytes of store.log before ``at``."""
         with open_stored(self._crawl.path / "store.log") as log:
             start = max(0, at - _MARK_BYTES)
             log.seek(start)
@@ -361,10 +361,10 @@ class Fill:
         replace_file(self._directory / _STATE, json.dumps(state).encode())
         self._sender.may_send(end)
 
-    # what is sent
+    # sending
 
     def _send(self, items: StoredItems, place: _Place, found: set[str] | None = None) -> None:
-        """``found``: the URLs of what was sent are added there."""
+        """Adds the URLs of sent pages to ``found``."""
         before = Cursor.read(self._directory, self.name) or Cursor()
         self._before = before
         self._sender = SenderProcess(self._receiver, self._settings, self._directory)
@@ -431,7 +431,7 @@ class Fill:
 
 
 def check_receiver(receiver: type[Receiver], settings: BaseSettings) -> None:
-    """Raise TemporaryError for a receiver that is away, ConfigError for one that refuses."""
+    """Raise TemporaryError if the receiver is away, ConfigError if it refuses."""
     receiver.from_settings(settings)
     kind, why = tried(receiver, settings)
     if kind == "away":
@@ -482,5 +482,6 @@ def forget_unfinished(crawl: Path) -> None:
                     (folder / _STATE).unlink(missing_ok=True)
             except BlockingIOError:
                 raise CrawlDirError(
-                    f"{folder} is in use: `scrapy outbox` sends from there; wait, or stop it"
+                    f"{folder} is in use: `{program.NAME} outbox` sends from there; wait, or"
+                    " stop it"
                 ) from None

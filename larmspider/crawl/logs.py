@@ -1,4 +1,4 @@
-"""Looks lines up in a crawl's logs: by their index as far as it goes, the rest by searching.
+"""Looks lines up in a crawl's logs: in their index, and behind its end by searching.
 
     logs = CrawlLogs(Path("crawl"), "2026-01-31T12:00:00Z", seconds=2.0)
     logs.last("store.log", "http://wiki/a")     # the fields of its last line, or None
@@ -55,11 +55,10 @@ VisitTime: TypeAlias = Callable[[str, str], float]
 
 
 class CrawlLogs:
-    """``forms`` gives a URL's canonical form, by which lines are found, and its exact one, by which
-    they are known; None: they are equal. ``name_of`` gives the exact form of the URL that stands
-    for a merged one. ``seconds`` bound all searches of this object together;
-    None: no bound. ``end`` says of a log by its name and size up to which byte it counts; None: to
-    its end."""
+    """``forms`` gives a URL's canonical form, which finds lines, and its exact form, which
+    identifies them; None: they are equal. ``name_of`` gives the exact form of the URL that stands
+    for a merged one. ``seconds`` limits all searches of this object together; None: no limit.
+    ``end`` gives the counting bytes of a log, from its name and size; None: all."""
 
     def __init__(
         self,
@@ -83,11 +82,11 @@ class CrawlLogs:
 
     @contextmanager
     def index(self) -> Iterator[LogIndex | None]:
-        """The index of the logs; None where there is none, or one of another crawl. 0.2 ms."""
+        """The index of the logs; None if there is none, or it is another crawl's. Takes 0.2 ms."""
         with ExitStack() as stack:
             index, state = None, {}
             if (self.path / FOLDER / DATABASE).exists():
-                with suppress(CrawlDirError):  # one that is only just being made
+                with suppress(CrawlDirError):  # it is just being created
                     index = stack.enter_context(closing(LogIndex(self.path / FOLDER)))
                     state = index.state()
             ours = is_index_of(state, self.began, self.path, self._size_of)
@@ -98,7 +97,7 @@ class CrawlLogs:
         return self.size(log)
 
     def size(self, name: str) -> int:
-        """Bytes of a log that count, 0 where there is none."""
+        """The counting bytes of a log, 0 without a log."""
         try:
             return self._end(name, stored_size(self.path / name))
         except FileNotFoundError:
@@ -144,8 +143,8 @@ class CrawlLogs:
         return target == exact or self.name_of(target) == exact
 
     def _in_index(self, table: str, url: str, log: str) -> tuple[dict[str, int], dict[str, int]]:
-        """By worker the offset of the last line that the index has of a URL (of fetches the latest
-        of all workers alone), and where what the index does not have begins."""
+        """By worker: the offset of the last line of a URL in the index (for fetches only the latest
+        of all workers), and the beginning of the log's part that is not in the index."""
         with self.index() as index:
             if index is None:
                 return {}, dict.fromkeys(self.parts, 0)
@@ -158,29 +157,28 @@ class CrawlLogs:
         return {worker: int(ends.get(str(Path(worker, log)), 0)) for worker in self.parts}
 
     def links_to(self, exact: str) -> Iterator[list[str]]:
-        """Records of links.log with links to an exact form: those whose lines the index knows,
-        then those that are not yet in it. Links to merged URLs lead to the one that stands for
-        them."""
+        """Records of links.log with links to an exact form: first the lines in the index, then the
+        ones that are not yet in it. Links to merged URLs lead to the URL that stands for them."""
         exact = self.name_of(exact)
         with self.index() as index:
             target = None if index is None else index.target(exact)
             ends = {} if index is None else self._ends(index, "links.log")
-        anew = self._begun_anew(ends)
+        restarts = self._restarts(ends)
         for fields in self.records_at("links.log", () if target is None else target.offsets):
-            if fields and fields[0] not in anew:
+            if fields and fields[0] not in restarts:
                 yield fields
         for worker, logs in self.parts.items():
             start, forms = ends.get(worker, 0), self.forms
             normalized = forms(exact).normalized if forms else exact
             for at, found in logs.search("links.log", normalized, NORMALIZED, start):
                 if forms is None or self._is_link_to(forms(found[URL]).exact, exact):
-                    _, other, since = anew.get(found[0], ("", worker, 0))
+                    _, other, since = restarts.get(found[0], ("", worker, 0))
                     if other == worker and at >= since:
                         yield found
 
-    def _begun_anew(self, starts: Mapping[str, int]) -> dict[str, tuple[str, str, int]]:
-        """By page: when its links began anew for the last time, in whose log, at which offset; from
-        the starts in each worker's log on."""
+    def _restarts(self, starts: Mapping[str, int]) -> dict[str, tuple[str, str, int]]:
+        """The last restart of each page's links: its time, the worker of the log, and the offset;
+        from the starts in each worker's log on."""
         latest: dict[str, tuple[str, str, int]] = {}
         for worker, logs in self.parts.items():
             for at, fields in logs.beginnings(starts.get(worker, 0)):
@@ -189,7 +187,7 @@ class CrawlLogs:
         return latest
 
     def links(self, start: int = 0) -> Iterator[list[str]]:
-        """The records of links.log, from ``start`` on, that count: those of each page's last
+        """The records of links.log, from ``start`` on, that count: the records of each page's last
         version."""
         since = {fields[0]: at for at, fields in self.beginnings(start)}
         for at, fields in self.search("links.log", None, 0, start):
@@ -197,32 +195,32 @@ class CrawlLogs:
                 yield fields
 
     def beginnings(self, start: int = 0) -> Iterator[tuple[int, list[str]]]:
-        """Offsets and fields of the records that say that the links of a page begin anew."""
+        """Offsets and fields of the records that restart the links of a page."""
         for at, fields in self._records_with("links.log", "\t\t", URL, start):
             if not fields[URL]:
                 yield at, fields
 
     def links_from(self, page: str, limit: int) -> list[list[str]] | None:
         """The first ``limit`` links of a page, by its URL as fetched; None if not found in time.
-        Where several workers have fetched the page, by the one that did so last."""
+        If several workers have fetched the page, the last one's links count."""
         known, ends = self._in_index("sources", page, "links.log")
         found = []
         for worker, logs in self.parts.items():
-            offset, anew = known.get(worker), ""
+            offset, since = known.get(worker), ""
             for at, fields in logs.search("links.log", page, 0, ends[worker]):
                 if not fields[URL]:
-                    offset, anew = at, fields[4]
+                    offset, since = at, fields[4]
                 elif offset is None:
                     offset = at
             if offset is not None:
-                found.append((anew, self._visit_time(worker, page), worker, offset))
+                found.append((since, self._visit_time(worker, page), worker, offset))
         if not found:
             return None if self.cut_short else []
         _, _, worker, offset = max(found)
         return self.parts[worker].links_at(offset, page, limit)
 
     def target(self, exact: str) -> Target | None:
-        """What the index has of the links to it."""
+        """The links to a page, from the index."""
         with self.index() as index:
             return None if index is None else index.target(self.name_of(exact))
 
@@ -278,7 +276,7 @@ class CrawlLogs:
     def _records_with(
         self, name: str, value: str | None, field: int, start: int
     ) -> Iterator[tuple[int, list[str]]]:
-        """Those that search() has, and others."""
+        """The records of search(), and others."""
         try:
             with open_stored(self.path / name, buffered=False, skip=True) as file:
                 end = self._end(name, file.seek(0, 2))
@@ -293,9 +291,10 @@ class CrawlLogs:
     def _hits(
         self, file: BinaryIO, value: str | None, field: int, start: int, end: int
     ) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
-        """Lines that may be records wanted, by their offsets in a stretch of some 4 MB, and where
-        that begins. It is read and not mapped: a crawl that goes on from its last checkpoint cuts
-        its logs, and who reads a map behind a file's end is ended by the system."""
+        """Lines that may be wanted records, by their offsets in a stretch of some 4 MB, and the
+        beginning of the stretch. The file is read and not mapped: a crawl that continues from its
+        last checkpoint cuts its logs, and the system kills a process that reads a map behind a
+        file's end."""
         window = _WINDOW
         while start < end:
             if self._left is not None and self._left <= 0:
@@ -312,7 +311,7 @@ class CrawlLogs:
             if whole:
                 start, window = start + whole, _WINDOW
             elif len(data) < window:
-                return  # a line still being written, or one that was cut
+                return  # a line still being written, or cut off
             else:
                 window *= 2
 
@@ -346,11 +345,11 @@ def _fields(line: bytes) -> list[str]:
 
 
 class WorkersLogs(CrawlLogs):
-    """The logs of all workers of a crawl as one: by one index over all of them as far as it goes,
-    the rest by searching.
+    """The logs of all workers of a crawl as one: in one index over all of them, and behind its end
+    by searching.
 
-    ``parts`` are the logs of each worker by its directory's path from ``path``; each bounds its own
-    searches. Offsets in the index say whose log is meant: split_offset().
+    ``parts`` are the logs of each worker by its directory's path from ``path``; each limits its own
+    searches. Offsets in the index name the worker: split_offset().
     """
 
     def __init__(
@@ -399,6 +398,6 @@ class WorkersLogs(CrawlLogs):
     def search(
         self, name: str, value: str | None, field: int, start: int = 0
     ) -> Iterator[tuple[int, list[str]]]:
-        """One log after the other; offsets are those in each of them, not the index's."""
+        """One log after the other; offsets are each log's own, not the index's."""
         for logs in self.parts.values():
             yield from logs.search(name, value, field, start)

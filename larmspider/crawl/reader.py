@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from larmspider import program
 from larmspider.crawl.logs import COLUMNS, REMOVED, STATUS, CrawlLogs
 from larmspider.errors import MEND, CrawlDirError, InvalidURL
 from larmspider.formatting import utc
@@ -74,7 +75,7 @@ class StoredPage:
     page_file: int
     offset: int
     exact: str = ""
-    """The URL by which frontier and index know the page: its exact form."""
+    """The URL's exact form, the key of the page in frontier and index."""
     shard: str = ""
     """The directory of the worker that stored the page, in a crawl of many workers."""
 
@@ -98,13 +99,13 @@ class LoggedFetch:
 
 
 class CrawlDir:
-    """A crawl's directory, read-only. Raises CrawlDirError where there is none."""
+    """A crawl's directory, read-only. Raises CrawlDirError if there is none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest = read_manifest(path)
         self.remark = ""
-        """What is not known about the queues, and why; set when the frontier was asked."""
+        """The unknown facts about the queues, and why; set when the frontier was read."""
         self.logs = self._logs()
 
     def _logs(self, seconds: float | None = None) -> CrawlLogs:
@@ -123,12 +124,12 @@ class CrawlDir:
 
     @property
     def parts(self) -> Sequence[CrawlDir]:
-        """The directories that hold logs: this one, or those of the workers."""
+        """The directories that hold logs: this one, or the workers' directories."""
         return (self,)
 
     def restricted(self, settings: BaseSettings | None = None) -> tuple[str, ...]:
         """Patterns of hosts whose pages are not for everybody (workdir/restricted.py). Raises
-        CrawlDirError and ConfigError where nobody can know them."""
+        CrawlDirError and ConfigError if they cannot be known."""
         return restricted_hosts(self.places, settings)
 
     @property
@@ -152,7 +153,7 @@ class CrawlDir:
         return dict(self.manifest.get("settings", {}))
 
     def forms(self, url: str) -> Forms:
-        """The forms of a URL by the rules of this crawl; those of an invalid one are the URL."""
+        """The forms of a URL by the rules of this crawl; an invalid URL is its own form."""
         try:
             return self._forms(url)
         except InvalidURL:
@@ -186,7 +187,7 @@ class CrawlDir:
             yield reader
 
     def searcher(self) -> Searcher:
-        """The search index. Raises CrawlDirError where there is none, or one of another format."""
+        """The search index. Raises CrawlDirError without an index, or for another format."""
         return Searcher.open(self.index_dir, self.settings.get("LARM_FACETS", ()))
 
     def robots(self, url: str) -> bytes | None:
@@ -195,7 +196,7 @@ class CrawlDir:
             return None if frontier is None else frontier.note(f"robots {host_of(url)}")
 
     def name_of(self, exact: str) -> str:
-        """The exact form of the page of a URL, by that of the URL: another one where it is
+        """The exact form of the page of a URL, by the URL's exact form. They differ if the URL is
         merged."""
         with self.frontier() as frontier:
             merged = None if frontier is None else frontier.merged(url_key(exact))
@@ -204,13 +205,13 @@ class CrawlDir:
             return self.forms(stand_in(frontier, merged) or exact).exact
 
     def page_of(self, fields: list[str]) -> StoredPage:
-        """A record of store.log. Raises CrawlDirError for one that is damaged."""
+        """A record of store.log. Raises CrawlDirError for a damaged record."""
         page = stored_page(fields)
         return replace(page, exact=self.forms(page.url).exact)
 
     def stored(self, exact: str) -> StoredPage | None:
-        """The page stored last under this exact form, or under that of the URL that stands for
-        it."""
+        """The last stored page with this exact form, or with the exact form of the URL that stands
+        for it."""
         exact = self.name_of(exact)
         fields = self.logs.last("store.log", exact)
         return None if fields is None or fields[STATUS] == REMOVED else self.page_of(fields)
@@ -252,8 +253,8 @@ class CrawlDir:
         return next((from_page for from_page, _ in self.links_to(exact)), None)
 
     def links_to(self, exact: str) -> Iterator[tuple[str, int]]:
-        """Page and type of the links to this exact form, in the order they were found. Of many
-        that the index of the logs has, the first MAX_REFERRERS."""
+        """Page and type of the links to this exact form, in the order they were found. If there are
+        many, the index of the logs has the first MAX_REFERRERS."""
         for fields in self.logs.links_to(exact):
             yield fields[0], int(fields[3]) if fields[3].isdecimal() else ORDINARY
 
@@ -341,7 +342,7 @@ def fetch_of(fields: list[str]) -> LoggedFetch:
 
 
 def stored_page(fields: list[str]) -> StoredPage:
-    """A record of store.log. Raises CrawlDirError for one that is damaged."""
+    """A record of store.log. Raises CrawlDirError for a damaged record."""
     from_page, url, normalized, link_type, status, mime, size, title, page_file, offset = fields
     try:
         numbers = tuple(map(int, (link_type, status, size, page_file, offset)))
@@ -375,7 +376,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         raise CrawlDirError(why)
     if found.copied:
         what = found.trouble.removeprefix(f"{path / MANIFEST} ")
-        mended = "its copy in the frontier counts, scrapy verify --repair puts it back"
+        mended = f"its copy in the frontier counts, {program.NAME} verify --repair puts it back"
         note_damage(path / MANIFEST, 0, f"it {what}; {mended}")
     return found.manifest
 
@@ -389,8 +390,8 @@ _ENDLESS = 1 << 62
 class WorkerDirectory(CrawlDir):
     """One worker's part of a crawl, up to its last checkpoint.
 
-    What lies behind the committed positions does not count: the worker that wrote it may have died,
-    and another one has fetched these pages again. It is deleted when the worker comes back.
+    Lines behind the committed positions do not count: the worker that wrote them may have died, and
+    another one has fetched these pages again. They are deleted when the worker comes back.
     """
 
     def __init__(self, path: Path) -> None:
@@ -415,7 +416,7 @@ class WorkerDirectory(CrawlDir):
         return {} if "frontier" in files_in(self.manifest) else None
 
     def damage(self) -> str:
-        """What was committed and is not there any more, in words; "" where all is."""
+        """The committed data that is missing, in words; "" if nothing is missing."""
         positions = self.positions()
         written = {
             name: stored_size(self.path / name, missing=0)
@@ -438,7 +439,7 @@ class WorkerDirectory(CrawlDir):
         for store, files in stores_in(self.manifest).items():
             position = positions.get(store.rpartition(".")[2])
             if name in files and position is not None:
-                # of page files: number of the file, its length, length of store.log
+                # position of page files: number of the file, its length, length of store.log
                 length = position.split()[-1] if position.split() else b"0"
                 return min(size, int(length)) if length.isdigit() else size
         return size
@@ -452,8 +453,8 @@ class WorkerDirectory(CrawlDir):
             yield replace(page, shard=str(self.path))
 
     def visit_time(self, exact: str) -> float:
-        """When this worker stored its version of a URL, or was last done with one that it did not
-        store; 0.0: it does not know it."""
+        """When this worker stored its version of a URL, or finished a URL without a page; 0.0: it
+        does not know the URL."""
         with self.frontier() as frontier:
             visit = None if frontier is None else last_visit(frontier, exact)
         return 0.0 if visit is None or visit.shard else visit.stored or visit.time
@@ -469,7 +470,7 @@ class WorkerDirectory(CrawlDir):
             return self._prefixes[1]
 
     def tail(self) -> set[str]:
-        """Exact forms of what is behind the last checkpoint; the search index may have it."""
+        """Exact forms of pages behind the last checkpoint; the search index may have them."""
         log = self.path / "store.log"
         size = stored_size(log, missing=0)
         end = self._end("store.log", size)

@@ -1,4 +1,4 @@
-"""What a directory holds: a crawl that runs, one that ended, one that was killed, or none.
+"""The state of a crawl directory: running, ended, killed, or empty.
 
 >>> RunState.of(Path("crawl")).sentence
 'Finished at 2026-01-31T12:00:00Z.'
@@ -80,8 +80,8 @@ class RunState:
 
     @classmethod
     def _of_workers(cls, directories: list[Path]) -> Self:
-        """A worker that was killed does not keep the others from finishing: they fetch what it
-        left."""
+        """A killed worker does not keep the others from finishing: they fetch its remaining
+        URLs."""
         found = [cls.of(directory) for directory in directories]
         began = min((one.began for one in found), default="")
         running = sum(one.state is State.RUNNING for one in found)

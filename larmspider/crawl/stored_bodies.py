@@ -4,7 +4,7 @@
     bodies.find("http://wiki/a", sha1_of_the_body)      # ("text/html", b"<p>...") or None
 
 The first search reads all of store.log, 1 s for a million pages, and keeps 8 bytes for each line;
-later ones read what was added since. Call it in a thread.
+later ones read the lines added since. Call it in a thread.
 """
 
 from __future__ import annotations

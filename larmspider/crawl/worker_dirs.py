@@ -1,12 +1,12 @@
-"""A crawl of many workers read as one of one process.
+"""Reads a crawl of many workers like a crawl of one process.
 
     crawl = open_crawl(Path("crawl"), elsewhere=[Path("/mnt/atlas/crawl/atlas-1")])
-    crawl.stored("http://wiki.example/")        # by whichever worker stored it
+    crawl.stored("http://wiki.example/")        # from any worker
     crawl.searcher().search("vpn")
 
-Its parts are the workers' directories below LARM_DIR and those listed besides (--shard,
-LARM_SHARDS), as of another machine. Of each only what was committed counts: what a worker that died
-left behind that, another one has fetched again. Of several records of a page the latest counts.
+Its parts are the workers' directories below LARM_DIR and the ones listed besides (--shard,
+LARM_SHARDS), such as another machine's. Only committed records count: pages behind the last commit
+of a dead worker were fetched again by another one. The latest of several records of a page counts.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def open_crawl(
     """The crawl in ``path``, of one process or of many, with worker directories that lie elsewhere.
 
     With ``settings`` the queues of many workers are read from Redis, where it can be reached.
-    Where LARM_DIR is not named, and its default place holds no crawl, it is that of the first
-    directory elsewhere. Raises CrawlDirError where there is no crawl, or no worker's directory.
+    If LARM_DIR is not named, and its default place holds no crawl, the first directory elsewhere
+    names it. Raises CrawlDirError if there is no crawl, or no worker's directory.
     """
     if elsewhere and not (path / MANIFEST).exists() and not _is_named(settings):
         path = next(iter(_worker_dirs(elsewhere[0])), path)
@@ -130,7 +130,7 @@ class CrawlOfWorkers(CrawlDir):
         return self.workers
 
     def committed(self) -> dict[str, int]:
-        """By the path of each log from LARM_DIR."""
+        """The committed bytes by the path of each log from LARM_DIR."""
         return {
             str(Path(self._name_of(worker), name)): end
             for worker in self.workers
@@ -147,7 +147,7 @@ class CrawlOfWorkers(CrawlDir):
 
     @contextmanager
     def _ask(self) -> Iterator[RedisReader | None]:
-        """One connection for those who ask inside of each other."""
+        """One connection, which nested calls share."""
         if self._redis_settings is None:
             yield None
         elif hasattr(self._waiting, "reader"):
@@ -164,7 +164,7 @@ class CrawlOfWorkers(CrawlDir):
                     del self._waiting.reader
 
     def searcher(self) -> Searcher:
-        """All indexes as one; workers that have none yet are left out."""
+        """All indexes as one; workers without an index are left out."""
         indexed = [worker for worker in self.workers if has_index(worker.index_dir)]
         if not indexed:
             raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
@@ -208,12 +208,12 @@ class CrawlOfWorkers(CrawlDir):
 
 
 class WorkersFrontierReader(FrontierReader):
-    """The frontiers of a crawl's workers as one: what each knows of URLs and hosts.
+    """The frontiers of a crawl's workers as one: each worker's records of URLs and hosts.
 
-    What became of a URL is known to the worker that fetched it. Partitions of hosts move between
-    workers; what they left behind in an earlier one is older, and the latest record counts.
-    ``waiting`` knows what is queued, where Redis can be reached; else queues are as the worker that
-    had a host last knew them. The readers are their owner's to close.
+    The worker that fetched a URL knows the outcome. Partitions of hosts move between workers; the
+    records in an earlier worker's directory are older, and the latest record counts. ``waiting``
+    has the queues, if Redis can be reached; otherwise a host's queue comes from the last worker
+    that had the host. The caller closes the readers.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class WorkersFrontierReader(FrontierReader):
         return UrlState.UNKNOWN if (at := self._waits_at(key)) is None else at.state(key)
 
     def _waits_at(self, key: bytes) -> FrontierReader | None:
-        """The worker at which a URL waits: of several the one that had its host last."""
+        """The worker that has a URL in its queue; if several have, the last owner of its host."""
         if self.visit(key) is not None:
             return None
         waits = [worker for worker in self._workers if worker.state(key) in _WAITING]
@@ -320,7 +320,7 @@ class WorkersFrontierReader(FrontierReader):
         return set().union(*(worker.host_prefixes() for worker in self._workers))
 
     def note(self, name: str) -> bytes | None:
-        """Overrides are those of all workers together."""
+        """A note; overrides are the overrides of all workers together."""
         if name == NOTE:
             return Overrides.together(
                 Overrides.unpack(worker.note(name)) for worker in self._workers
@@ -353,16 +353,16 @@ def _progress(counts: Counts) -> tuple[int, int]:
 def latest_wins(
     workers: Sequence[WorkerDirectory], numbered: Sequence[WorkerDirectory]
 ) -> Iterator[Deduplicator]:
-    """LatestWins over all ``workers``, for those that are ``numbered`` by their searchers."""
+    """LatestWins over all ``workers``, for the workers ``numbered`` by their searchers."""
     with ExitStack() as stack:
         readers = [stack.enter_context(worker.frontier()) for worker in workers]
         yield LatestWins(workers, readers, [workers.index(worker) for worker in numbered])
 
 
 class LatestWins(Deduplicator):
-    """Of several workers' records of a page the latest that was committed counts. ``readers`` are
-    the frontiers of ``workers``, None where one has none; ``positions`` those of the numbered
-    workers among all."""
+    """If several workers have records of a page, the latest committed one counts. ``readers`` are
+    the frontiers of ``workers``, None for a worker without; ``positions`` are the places of the
+    numbered workers among all."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Beside the crawl, in its process: preflight, checkpoint, stop, progress, PageRank, tuning.
+"""Helpers of the crawl in its process: preflight, checkpoint, stop, progress, PageRank, tuning.
 
-What an operator does is control/, how the crawl is doing status/, the pages web/.
+An operator's actions are in control/, the state of the crawl in status/, the pages in web/.
 """

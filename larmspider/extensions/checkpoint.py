@@ -1,7 +1,7 @@
 """The checkpoint: every LARM_CHECKPOINT_SECS stores and frontier are made durable at one moment.
 
     1. each store hands over its buffers and names its position; the frontier ends its batch
-    2. files are synced and the index commits, while the crawl goes on
+    2. files are synced and the index commits, while the crawl continues
     3. the frontier commits its batch and the positions in one transaction
 
 After a crash the stores go back to the positions of 3, and URLs that were not acknowledged by then
@@ -42,7 +42,7 @@ class CheckpointExtension:
         self.interval = interval
         self._failure = ""
         self._tasks: list[asyncio.Task[None]] = []
-        self._closing: asyncio.Task[None] | None = None  # not among those that the end cancels
+        self._closing: asyncio.Task[None] | None = None  # the end does not cancel this one
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

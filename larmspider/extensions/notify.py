@@ -1,12 +1,12 @@
-"""Approvals of deletes are taken up, and LARM_NOTIFY is told what waits for somebody.
+"""Takes up approvals of deletes, and reports to LARM_NOTIFY what waits for an operator.
 
     LARM_NOTIFY = "mail -s larmspider me@example"      # a command: the message is its input
     LARM_NOTIFY = "https://chat.example/hooks/larm"    # a webhook: {"what": ..., "host": ..., ...}
 
-Looked for at each checkpoint. An approval lasts until a run begins that finds its pages gone or
-back, whatever becomes of the runs before. Each thing is told once, in however many runs, and by
-however many workers that share LARM_DIR, it is found: the brake holds deletes of a host, a login
-has expired, a host is dead. It is told again if a run in between has found that it was over.
+Both happen at each checkpoint. An approval lasts until a run begins that finds its pages gone or
+back, whatever happened in the runs before. Each event is reported once, by however many runs and
+workers in LARM_DIR it is found: the brake holds deletes of a host, a login has expired, a host is
+dead. It is reported again if a run in between has found that it was over.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TIMEOUT_SECS = 30.0
-"""For the command or the webhook."""
+"""Seconds for the command or the webhook."""
 TOLD = "deletes-told.json"
-"""In LARM_DIR, for all workers: what was told, and when."""
+"""A file in LARM_DIR, for all workers: the reported events and their times."""
 
 
 class NotifyExtension:
-    """``target`` is LARM_NOTIFY, "" for nobody; ``root`` is LARM_DIR."""
+    """``target`` is LARM_NOTIFY, "" for no reports; ``root`` is LARM_DIR."""
 
     def __init__(self, crawler: Crawler, target: str, root: Path) -> None:
         self.crawler, self.target, self.root = crawler, target, root
         self._approved: dict[str, dict[bytes, float]] = {}
         self._read = -1.0
         self._taken_up: set[str] = set()  # hosts with approvals; with workers some come later
-        self._found: set[str] = set()  # in this run
+        self._found: set[str] = set()  # events of this run
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -92,7 +92,7 @@ class NotifyExtension:
         self._keep_rights(scheduler)
 
     def look(self) -> None:
-        """At a checkpoint."""
+        """Look for approvals and events, at a checkpoint."""
         scheduler = self._scheduler
         if scheduler is None or scheduler.closed:
             return
@@ -133,7 +133,7 @@ class NotifyExtension:
         return found is not None and pages > 0 and is_same_silence(found.record.silent_since, since)
 
     def _take_out(self, host: str, since: float) -> None:
-        """The host does not answer still: its pages leave, beside the crawl."""
+        """The host still does not answer: its pages leave, beside the crawl."""
         task = asyncio.get_running_loop().create_task(self._take_out_all(host, since))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
@@ -203,7 +203,7 @@ class NotifyExtension:
             task.add_done_callback(self._tasks.discard)
 
     def _forget_over(self, scheduler: FrontierScheduler) -> None:
-        """Of the hosts of this worker."""
+        """Forget events that are over, on the hosts of this worker."""
         gate, hosts = scheduler.frontier.gate, scheduler.frontier.hosts
         if not (path := self.root / TOLD).exists():
             return
@@ -216,7 +216,7 @@ class NotifyExtension:
                     del told[name]
 
     async def _send(self, notice: Notice) -> None:
-        """The crawl goes on whatever becomes of it."""
+        """Send a notice; the crawl continues even if this fails."""
         try:
             async with asyncio.timeout(TIMEOUT_SECS):
                 await plugin.load("notify.send").send(self.target, notice)
@@ -277,8 +277,8 @@ class NotifyExtension:
 
 @contextmanager
 def _told(path: Path) -> Iterator[dict[str, float]]:
-    """What the file has, which nobody else changes meanwhile; a change is kept. Where there can be
-    no file, or it is damaged, nothing was told."""
+    """The content of the file, locked meanwhile; changes are written back. It is empty if the file
+    is damaged or cannot be opened."""
     told: dict[str, float] = {}
     try:
         file = path.open("a+b", buffering=0)

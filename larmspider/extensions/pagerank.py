@@ -2,7 +2,7 @@
 
 Off unless LARM_STRATEGY is pagerank. Ranks are computed in a thread; queued URLs are then
 reprioritized a part at a time, so that the crawl continues meanwhile. Links are kept in memory:
-after a restart they are gathered anew, and queued URLs keep their priorities.
+after a restart they are gathered again, and queued URLs keep their priorities.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from larmspider import __version__, options, plugin
+from larmspider import __version__, options, plugin, program
 from larmspider.cluster.membership import cluster_settings
 from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.state import FINISHED
@@ -68,7 +68,7 @@ logger = logging.getLogger(__name__)
 
 
 def check_pair(settings: BaseSettings) -> None:
-    """Raise ConfigError where one of SCHEDULER and DOWNLOADER is ours and the other is not."""
+    """Raise ConfigError if only one of SCHEDULER and DOWNLOADER is larmspider's."""
     scheduler, downloader = load_object(settings["SCHEDULER"]), load_object(settings["DOWNLOADER"])
     ours = (_is_a(scheduler, FrontierScheduler), _is_a(downloader, LarmDownloader))
     if ours == (True, False):
@@ -102,7 +102,7 @@ SCRAPY_REDIS = {
     "REDIS_DECODE_RESPONSES": "answers stay bytes",
     "REDIS_START_URLS_BATCH_SIZE": "up to 20,000 seeds are read at once",
 }
-"""Settings of scrapy-redis that mean nothing here, and what does it instead."""
+"""Settings of scrapy-redis without a meaning here, and their replacements."""
 
 
 def name_unused(settings: BaseSettings) -> None:
@@ -188,16 +188,16 @@ def _components(settings: BaseSettings, name: str) -> list[Any]:
 
 
 def settle_canonical_rules(settings: BaseSettings) -> None:
-    """With -a resume=anyway a crawl goes on by the rules that made its keys."""
+    """With -a resume=anyway a crawl continues by the rules that made its keys."""
     if asked_fresh(settings) or settings.get("LARM_RESUME") != "anyway":
         return
-    with suppress(CrawlDirError, OSError):  # none, or whoever opens it says what is wrong
+    with suppress(CrawlDirError, OSError):  # no crawl, or its next reader reports the error
         manifest = read_manifest(options.crawl_root(settings))
         _keep_canonical_rules(settings, manifest.get("settings", {}))
 
 
 def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any]) -> None:
-    """Keep the settings that make keys: with others the frontier would know no URL any more."""
+    """Keep the settings that make keys: with others the frontier would know none of its URLs."""
     for name in EXACT_FORM:
         if name in began_with and options.typed(settings, name) != began_with[name]:
             logger.warning(
@@ -209,7 +209,8 @@ def _keep_canonical_rules(settings: BaseSettings, began_with: Mapping[str, Any])
 
 
 def _say_where(crawler: Crawler, directory: CrawlDirectory) -> None:
-    """For jobs of scrapyd, whose working directory the reader of a log does not know."""
+    """Log the directory for jobs of scrapyd: a log's reader does not know their working
+    directory."""
     if getattr(crawler.spider, "_job", None) is None:  # scrapyd passes it
         return
     logger.info("larmspider %s from %s; LARM_DIR is %s", __version__, origin(), directory.path)
@@ -293,9 +294,9 @@ def check_files(path: Path) -> None:
 
 
 def check_receivers(settings: BaseSettings, directory: CrawlDirectory) -> None:
-    """Connect to each receiver once. Raises ConfigError for one that does not let us in, and
-    TemporaryError for one that cannot be reached, unless this crawl has sent to it before: then
-    pages wait for it. One that refuses comes first: waiting does not help there."""
+    """Connect to each receiver once. Raises ConfigError for a receiver that refuses; it comes
+    first, because waiting does not help there. Raises TemporaryError for a receiver that cannot be
+    reached, unless this crawl has sent to it before: then pages wait for it."""
     away = ""
     for path in _components(settings, "ITEM_PIPELINES"):
         component = load_object(path)
@@ -325,7 +326,9 @@ def asked_refresh(settings: BaseSettings) -> tuple[str, Pattern | None]:
     """LARM_REFRESH, and the pattern that it is, if it is one. Raises ConfigError."""
     asked = options.text(settings, "LARM_REFRESH").strip()
     if asked == INDEX:
-        raise ConfigError(f"refresh={INDEX}: expected the command scrapy crawl, or scrapy reindex")
+        raise ConfigError(
+            f"refresh={INDEX}: expected the command {program.NAME} crawl, or {program.NAME} reindex"
+        )
     pattern = None if not asked or asked in REFRESH_WORDS else refresh_pattern(asked)
     if asked and (fresh := asked_fresh(settings)):
         raise ConfigError(f"refresh={asked} and fresh={fresh}: expected one of them")
@@ -372,7 +375,7 @@ def _refuse_unmatched(asked: str, pattern: Pattern, known: Iterable[Forms], wher
 
 
 def check_refresh(settings: BaseSettings, path: Path) -> None:
-    """Raise ConfigError where LARM_REFRESH asks for what cannot be visited again."""
+    """Raise ConfigError if LARM_REFRESH wants pages that cannot be visited again."""
     asked, pattern = asked_refresh(settings)
     if not asked:
         return
@@ -393,7 +396,7 @@ def check_refresh(settings: BaseSettings, path: Path) -> None:
 
 
 def _refuse_without_files(asked: str, path: Path, positions: Mapping[str, bytes]) -> None:
-    """The files that the stores go on with."""
+    """The files that the stores continue must exist."""
     at = (positions.get("PageFilesPipeline") or b"0 0 0").split()
     sizes = {page_file_name(int(at[0])): at[1], "store.log": at[-1]}
     sizes["links.log"] = positions.get("LinkLogPipeline") or b"0"
@@ -401,7 +404,7 @@ def _refuse_without_files(asked: str, path: Path, positions: Mapping[str, bytes]
         if int(size) and not present(path / name).exists():
             raise ConfigError(
                 f"refresh={asked}: {path / name} is gone: expected the files of the crawl; put"
-                " them back, or scrapy verify --repair has their pages fetched again"
+                f" them back, or {program.NAME} verify --repair has their pages fetched again"
             )
 
 
@@ -410,10 +413,10 @@ _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "ITEM_PIPELINES", "EXT
 
 def check_components(crawler: Crawler) -> None:
     """Build the filters, stores and other components of larmspider once and throw them away, so
-    that what they refuse is refused before anything is deleted or started. Raises ConfigError.
+    that their refusals come before anything is deleted or started. Raises ConfigError.
 
     Foreign components are not built: that may have side effects. ``crawler`` has its spider and
-    stats, and is not to run afterwards.
+    stats, and must not run afterwards.
     """
     asyncio.run(_build_all(crawler))  # as in a crawl, an event loop is running
 

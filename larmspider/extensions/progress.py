@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from larmspider.extensions.progress_view import Progress
 
 SHARE = 0.004
-"""Of a processor, for drawing; as much again for reading hosts and forecast."""
+"""Share of a processor for drawing, and once more for reading hosts and forecast."""
 LEAST_SECS = 1.0
-"""Between two pictures."""
+"""Seconds between two pictures."""
 RATE_SECS = 10.0
-"""Rates are averages over so many seconds."""
+"""Seconds over which rates are averaged."""
 MAX_PARKED = 5
 LOOK_SECS = 5.0
-"""Between two readings of hosts and forecast, at least."""
+"""Least seconds between two readings of hosts and forecast."""
 
 
 def next_after(spent: float, least: float) -> float:
@@ -125,7 +125,7 @@ class ProgressExtension:
 
     def _timed_look(self, crawl_status: CrawlStatus, gauges: Gauges | None) -> float:
         began = time.thread_time()
-        status = crawl_status.status(gauges, wait=True)  # in a thread of its own
+        status = crawl_status.status(gauges, wait=True)  # this runs in a thread of its own
         rows = [row for row in crawl_status.source.hosts().values() if row.state == "parked"]
         rows.sort(key=lambda row: -row.counts.queued)
         self._found = (

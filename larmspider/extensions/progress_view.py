@@ -33,8 +33,8 @@ class Region:
         log_handler.setStream(region)                    # log lines appear above the picture
         region.show(["12.3 pages/s", "4,500 queued"])    # again and again
 
-    ``size`` returns columns and lines. Not rich.live.Live, which draws anew for each log line, 10
-    ms, and does not reach log handlers that exist already.
+    ``size`` returns columns and lines. Not rich.live.Live, which draws again for each log line, 10
+    ms, and does not reach existing log handlers.
     """
 
     def __init__(self, stream: TextIO, size: Callable[[], tuple[int, int]] | None = None) -> None:
@@ -98,7 +98,7 @@ def terminal_size(stream: TextIO) -> tuple[int, int]:
 
 
 NARROW, LOW = 60, 12
-"""With fewer columns, or lines, a single line is shown."""
+"""Columns and lines below which a single line is shown."""
 TOO_NARROW = 20
 MAX_HOSTS = 5
 _URLS = (("stored", "green"), ("queued", ""), ("in flight", ""), ("failed", "red"), ("refused", ""))
@@ -109,9 +109,9 @@ class Progress:
     """``seconds`` since this run began; ``pages`` and ``bytes`` a second of late; ``memory`` in
     bytes; ``urls`` of the whole crawl by state; ``hosts`` numbers of hosts by state.
 
-    ``end``: seconds until then, None where unknown; ``reasons`` are sentences.
-    ``parked``: name, and for what and how long it waits. ``state``: running, paused, or what it
-    waits for.
+    ``end``: seconds until the end, None if unknown; ``reasons`` are sentences.
+    ``parked``: name, reason and duration of the wait. ``state``: running, paused, or the reason for
+    waiting.
     """
 
     seconds: float

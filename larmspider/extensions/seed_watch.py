@@ -1,10 +1,10 @@
-"""Says in words which seeds cannot be had, and ends a crawl none of whose seeds can be.
+"""Reports seeds that cannot be fetched, and ends a crawl if no seed can be fetched.
 
     Seed http://wiki.nosuch.example/: no such host: wiki.nosuch.example
     Seed http://wiki.example/Start: not found (HTTP 404)
 
-Hosts are otherwise tried again for hours, as a server that is down comes back. At the start the
-reason is rather a slip of the pen, or a network that is not there, and who waits is told so.
+Failed hosts are otherwise retried for hours, because a server may come back. At the start the
+reason is more likely a typing error or a missing network, so a message tells the operator.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ SAY_SECS = 25.0
 MAX_SEEDS = 1_000
 """Seeds of a crawl that are looked at one by one; of further ones only their hosts are."""
 MAX_NAMED = 5
-"""Seeds that cannot be had and are named at the end of the crawl."""
+"""Failed seeds that are listed at the end of the crawl."""
 _TICK_SECS = 1.0
 _MOST_SECS = 2 * _TICK_SECS
-"""Between two looks, as far as they count: what is longer is a machine that slept, or is busy."""
+"""Most seconds between two looks that count: a longer gap is a machine that slept, or is busy."""
 
 
 def is_status(kind: str) -> bool:
@@ -74,7 +74,7 @@ class SeedWatchExtension:
         patience = options.seconds(crawler.settings, "LARM_SEED_PATIENCE_SECS", minimum=0)
         seeds = [str(seed) for seed in getattr(crawler.spider, "start_urls", ())]
         if not seeds:
-            raise NotConfigured  # those of Redis may come at any time
+            raise NotConfigured  # seeds in Redis may come at any time
         extension = cls(crawler, seeds, patience)
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.spider_idle, signal=signals.spider_idle)
@@ -103,7 +103,7 @@ class SeedWatchExtension:
         if scheduler is None or scheduler.closed:
             return
         now, worker = time.monotonic(), scheduler.worker
-        if worker is None or worker.may_fetch:  # while its lease is over it asks nobody
+        if worker is None or worker.may_fetch:  # without its lease a worker fetches nothing
             self._passed += min(now - self._last, _MOST_SECS)
         self._last = now
         self._name_pages(scheduler)
@@ -116,7 +116,7 @@ class SeedWatchExtension:
             self._loop.stop()
 
     def _name_pages(self, scheduler: FrontierScheduler) -> None:
-        """Name seeds whose host has answered, and that failed all the same."""
+        """Report seeds that failed although their host has answered."""
         frontier = scheduler.frontier
         for seed in list(self._seeds):
             normalized, exact = self._forms(seed)
@@ -152,7 +152,7 @@ class SeedWatchExtension:
         return bool(record.failures or record.parks) and record.last_failure >= self._began
 
     def _is_of_pages(self, scheduler: FrontierScheduler, host: Host, seeds: list[str]) -> bool:
-        """Whether an error status of some page says nothing of the seeds, which are stored."""
+        """Whether an error status of some page says nothing about the seeds, which are stored."""
         if self._anew or host.record.waits_for_login or not is_status(host.record.last_kind):
             return False
         entry, backend = scheduler.frontier.entry, scheduler.frontier.backend
@@ -190,7 +190,7 @@ class SeedWatchExtension:
         return any(key.startswith(start) for key in self.crawler.stats.get_stats())
 
     def _in_vain(self, scheduler: FrontierScheduler) -> bool:
-        """Whether all hosts that have URLs left have failed, or been asked in vain for long."""
+        """Whether all hosts with URLs left have failed, or have not answered for long."""
         frontier = scheduler.frontier
         if frontier.control.paused or frontier.control.waiting_hosts or scheduler.searching:
             return False
@@ -210,7 +210,7 @@ class SeedWatchExtension:
                 yield host
 
     async def _end(self, worker: ClusterWorker | None) -> None:
-        """Not where another worker has stored a page, or Redis cannot be asked."""
+        """End the crawl, unless another worker has stored a page, or Redis does not answer."""
         if worker is not None and (stored := await asyncio.to_thread(worker.stored_in_all)) != 0:
             self._anew, self._closing = stored is None, None
             return

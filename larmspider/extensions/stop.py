@@ -1,9 +1,9 @@
 """Stops a crawl soon after SIGTERM or Ctrl-C, with everything committed.
 
-Scrapy waits for fetches under way as long as they take; here hanging fetches and long extractions
-are abandoned after STOP_SECS. Scrapy also ends the process while a spider is still being opened or
-closed; here that is waited for, or the last checkpoint would be missing. A second signal ends the
-process at once.
+Scrapy waits for fetches under way without a limit; here hanging fetches and long extractions are
+abandoned after STOP_SECS. Scrapy also ends the process while a spider is still being opened or
+closed; this extension waits for it, or the last checkpoint would be missing. A second signal ends
+the process at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STOP_SECS = 2.0
 """How long fetches under way may take once the crawl is stopping."""
 OPENING_SECS = 10.0
-"""How long a crawl that is told to stop may take to open."""
+"""Seconds that a crawl may take to open once it has to stop."""
 _TICK_SECS = 0.1
 _OPENING_TICK_SECS = 0.01
 
@@ -85,7 +85,7 @@ class StopExtension:
         return deferred_from_coro(self._stop_once_it_runs())
 
     def let_go(self) -> None:
-        """Also at a second signal, or the process would wait for busy threads."""
+        """Also called at a second signal, or the process would wait for busy threads."""
         self.crawler.signals.send_catch_log(larm_signals.let_go)
 
     async def _stop_once_it_runs(self) -> None:

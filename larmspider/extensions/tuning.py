@@ -1,5 +1,5 @@
-"""Less CPU and memory a page: tasks, garbage collection, malloc, log lines, stats; what a log
-shows."""
+"""Less CPU and memory a page: tasks, garbage collection, malloc, log lines, stats; visible escapes
+in logs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class LarmLogFormatter(LogFormatter):
 
     Scrapy formats "Crawled (200)" and "Scraped from" for each page at level DEBUG, and the handler
     drops them, as the root logger takes every level: 30 us a page for nothing at LOG_LEVEL INFO.
-    The process log shows invisible characters and terminal controls as escapes, whoever logs.
+    The process log shows invisible characters and terminal controls as escapes, from any logger.
     """
 
     def __init__(self, each_page: bool = True) -> None:
@@ -112,15 +112,16 @@ class _VisibleFormatter(logging.Formatter):
 
 
 def show_invisible_in_logs() -> None:
-    """From now on, in each handler of the root logger: in worker.log, LOG_FILE and on stderr."""
+    """Show invisible characters from now on, in each handler of the root logger: in worker.log,
+    LOG_FILE and on stderr."""
     for handler in logging.root.handlers:
         if handler.formatter is not None and not isinstance(handler.formatter, _VisibleFormatter):
             handler.setFormatter(_VisibleFormatter(handler.formatter))
 
 
 class LarmStats(MemoryStatsCollector):
-    """STATS_CLASS: Scrapy's stats without the interception of every attribute access, by which
-    Scrapy 2.19 warns callers that still pass a spider: 1.5 us for each of some 15 counts a page."""
+    """STATS_CLASS: Scrapy's stats without the interception of every attribute access. Scrapy 2.19
+    uses it to warn callers that still pass a spider: 1.5 us for each of some 15 counts a page."""
 
     __getattribute__ = object.__getattribute__
 
@@ -146,9 +147,9 @@ class LarmSignals(SignalManager):
 
 
 class TasksExtension:
-    """Fewer tasks of asyncio a page: signals are sent by `LarmSignals`, what a page gives is stored
-    by `store_in_turn`. And the event loop keeps no list of asynchronous generators, of which a page
-    has 24; it would close those that are left at its end."""
+    """Fewer tasks of asyncio a page: `LarmSignals` sends signals, `store_in_turn` stores items. The
+    event loop also keeps no list of asynchronous generators, of which a page has 24; it would only
+    close the remaining ones at its end."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -165,7 +166,7 @@ class TasksExtension:
         if scraper.concurrent_items == 1:
             in_turn = partial(store_in_turn, scraper)
             scraper.handle_spider_output_async = in_turn  # type: ignore[method-assign]
-        sys.set_asyncgen_hooks(firstiter=None)  # those that are dropped are closed as before
+        sys.set_asyncgen_hooks(firstiter=None)  # dropped generators are still closed
 
 
 async def store_in_turn(

@@ -5,11 +5,11 @@
     backlog.begin(waiting)               # a reader has it
     backlog.leave(waiting)
 
-Documents may wait for minutes. If their bodies counted as those of other pages do
-(SCRAPER_SLOT_MAX_ACTIVE_SIZE), two large ones would stop every fetch of the crawl. So they have
-room of their own, and whoever fills it is not asked for more: ``hold(host, True)`` is told that no
-URL of a host is to be fetched, ``hold(host, False)`` that they may be fetched again. A body for
-which there is no room is given back to the frontier, which fetches it again later.
+Documents may wait for minutes. If their bodies counted like the bodies of other pages
+(SCRAPER_SLOT_MAX_ACTIVE_SIZE), two large documents would stop every fetch of the crawl. Documents
+therefore have room of their own. A host that fills this room is held: ``hold(host, True)`` stops
+fetches of the host, ``hold(host, False)`` allows them again. A body without room goes back to the
+frontier, which fetches it again later.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Waiting:
 
 
 class _Host:
-    """Its bodies that wait, oldest first."""
+    """The waiting bodies of a host, oldest first."""
 
     def __init__(self) -> None:
         self.bodies: dict[Waiting, None] = {}
@@ -63,8 +63,8 @@ class Backlog:
         *,
         begun: bool = False,
     ) -> Waiting:
-        """``begun``: a reader has it already. Else ``give_back`` may be called, at once or until
-        `begin`. ``debt``: what the host has used more than others, as FairQueue has it."""
+        """``begun``: a reader has it already. Otherwise ``give_back`` may be called, at once or
+        until `begin`. ``debt``: the host's excess of used time, as in FairQueue."""
         waiting = Waiting(host, max(size, LEAST_BYTES), give_back, debt, begun)
         self._inside += 1
         if not begun:
@@ -94,8 +94,8 @@ class Backlog:
         return len(self._hosts) == 1 and list(self._hosts[waiting.host].bodies) == [waiting]
 
     def _make_room(self) -> None:
-        """Give back the newest body of the host that has used most, and of several such hosts of
-        the one that has most bytes."""
+        """Give back the newest body of the host that has used most time; among several such hosts,
+        of the one with most bytes."""
 
         def rank(name: str) -> tuple[float, int]:
             waiting = next(reversed(self._hosts[name].bodies))

@@ -5,7 +5,7 @@
     media_type("video/mp4", b"\\0\\0\\0\\x18ftypmp42...")                       # "video/mp4"
 
 The order: content that cannot be mistaken; a declared type that has a reader; the start of HTML;
-the file name; text, if it is text. A declared type that nobody knows hides nothing. Pictures,
+the file name; text, if it is text. An unknown declared type hides nothing. Pictures,
 sound, films, fonts and programs stay closed (``is_closed`` of urls/media_types.py).
 
 The crawl's own thread looks at 64 KB at each end and at 1,000 names, and opens nothing. Where
@@ -19,6 +19,7 @@ import struct
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from larmspider.extraction.charset import wide_without_mark
 from larmspider.extraction.xml_root import root_of
 from larmspider.urls.media_types import (
     DOWNLOADS,
@@ -35,7 +36,7 @@ from larmspider.urls.media_types import (
 
 ZIP, OLE, XML = "application/zip", "application/x-ole-storage", "application/xml"
 XHTML, MAIL, MBOX = "application/xhtml+xml", "message/rfc822", "application/mbox"
-UNKNOWN = "application/octet-stream"
+UNKNOWN, _CMS = "application/octet-stream", "application/pkcs7-mime"
 END_BYTES = 1 << 16
 """`media_type` looks at 64 KB at each end."""
 MAX_NAMES = 1_000
@@ -43,6 +44,7 @@ MAX_NAMES = 1_000
 
 _TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_WIDEST = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32"}
 _SPACE = b"\t\n\f\r "
 _HTML = re.compile(
     rb"[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body"
@@ -73,6 +75,8 @@ _SIGNATURES = (
     (b"\x78\x9f\x3e\x22", "application/ms-tnef"),
     (b"ITSF\x03\0", "application/vnd.ms-htmlhelp"),
     (b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3", "application/onenote"),
+    (b"-----BEGIN PKCS7-----", _CMS),
+    (b"-----BEGIN CMS-----", _CMS),
     (b"AT&TFORM", "image/vnd.djvu"),
     (b"\x09\x00\x04\x00", "application/vnd.ms-excel"),  # BOF of Excel 2, 3 and 4 (MS-XLS 2.4.21)
     (b"\x09\x02\x06\x00", "application/vnd.ms-excel"),
@@ -110,6 +114,14 @@ _SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _BZIP2 = re.compile(rb"BZh[1-9](?:1AY&SY|\x17\x72\x45\x38\x50\x90)")
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06", b"PK00PK\x03\x04", b"PK\x07\x08PK\x03\x04")
 _OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLD_TAR = re.compile(rb"[^\0].{98}\0[ 0-7]{6,7}[ \0].{40} *([0-7]{4,7})[ \0]+[\x000-7]", re.DOTALL)
+"""Name, mode, then checksum and kind of a member."""
+_CMS_BEGINS = re.compile(
+    rb"\x30(?:[\x00-\x80]|\x81.|\x82..|\x83.{3}|\x84.{4})"
+    rb"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07[\x02\x03]",
+    re.DOTALL,
+)
+"""Signed or encrypted data (RFC 5652)."""
 _RTF = re.compile(rb"\{\s*\\rtf\d?(?![a-z])")
 
 _PDF_AT = re.compile(rb"%PDF-\d\.\d")
@@ -127,7 +139,7 @@ _NOT_READ = dict.fromkeys(WRAPPED, ZIP)
 _OFFICE = frozenset(("office", "spreadsheet", "ole", "rtf"))
 """Readers of what Office writes. Exports of tables and texts are called so, for a browser opens
 Office then."""
-_SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "tnef", "unknown"}
+_SIGNED = _OFFICE | {"archives", "epub", "msg", "pdf", "sevenzip", "tnef", "unknown"}
 """Readers of formats that are no text: a text under their type is something else."""
 _TEXTUAL = frozenset(
     ("text", "delimited", "markdown", "xml", "mail", "html", "xhtml", "plain_text", "content_lines")
@@ -153,6 +165,8 @@ _MIME_VERSION = re.compile(rb"^MIME-Version[ \t]*:", re.IGNORECASE | re.MULTILIN
 _MBOX = re.compile(rb"From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [^\n]{10,60}\r?\n[!-9;-~]+:")
 _MAIL_HEAD_BYTES = 16_384
 _TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\v\f\r\x1b")
+_CONTROLS = re.compile("[\0-\x08\x0e-\x1a]")
+_WORDS = 8  # bytes of a text that begins or ends in zeros, at least
 _FEW, _SOME = 200, 50
 """A text has one control character in 200 bytes at most, and one in 50 beyond its beginning."""
 
@@ -177,13 +191,13 @@ def media_type(content_type: str, body: bytes, name: str = "", look: Look | None
         media_type("text/html", b"%PDF-1.7\\n...")      # "application/pdf"
         media_type("", b"a;b\\n", "/lists/all.csv")     # "text/csv"
 
-    ``content_type`` is the header's value, "" without one; of several types the first counts.
+    ``content_type`` is the header's value, "" without a header; the first of several types counts.
     ``name`` is a URL or file name, "" for none. ``look``: `type_outside` unless the process may
     open files. As in browsers (WHATWG MIME Sniffing 7) text/plain is not read as HTML.
     """
     mime = declared_type(content_type)
     if mime == "text/html" and _ORDINARY_PAGE.match(body):
-        return mime  # in 1 us: of most crawls that is nearly every body
+        return mime  # in 1 us: this is nearly every body of most crawls
     said = bool(_TYPE.fullmatch(mime)) and mime not in NO_TYPES
     found = _found(body, look or type_outside)
     if found.mime == MAIL and said and _is_head_twice(mime, body):
@@ -215,13 +229,13 @@ def _decided(mime: str, found: _Found, name: str, *, said: bool) -> str:
         return _container(mime, found, name, said=said)
     if kind in (XML, XHTML):
         return _markup(mime, found, name, said=said)
-    if not reader_of(kind):  # a picture, a program
+    if not reader_of(kind) or kind == _CMS:  # a picture, a program, a signature
         return mime if said and not reader_of(mime) else kind
     return kind
 
 
 def _container(mime: str, found: _Found, name: str, *, said: bool) -> str:
-    """A zip or OLE file that is none of the known documents, as far as was looked."""
+    """The type of a zip or OLE file that looked like none of the known documents."""
     if said and is_closed(mime):
         return mime
     if said and reader_of(mime) and module_of(mime) != "archives":
@@ -261,8 +275,10 @@ def is_signed(mime: str) -> bool:
 def _believed(mime: str, body: bytes, name: str) -> str:
     """A declared type that has a reader, of a body without a signature."""
     if mime == "text/plain":
-        return _plain(name)
+        return _plain(name, body)
     module = module_of(mime)
+    if body and module == "xml" and not _begins_as_xml(body):
+        return _text("" if module_of(type_by_name(name)) == module else name, body)
     if not body or module not in _SIGNED:
         return mime
     if _HTML.match(_plain_start(body)):
@@ -302,6 +318,23 @@ def _text(name: str, body: bytes) -> str:
     return MAIL if _MAIL.match(body, 0, _MAIL_HEAD_BYTES) else "text/plain"
 
 
+def _is_padded_text(head: bytes, tail: bytes) -> bool:
+    """Whether a text begins or ends in zeros: a log that was emptied while it was written, or that
+    a full disk cut off."""
+    if len(tail) < _WORDS or len(head) < _WORDS:
+        return False
+    shown = head.rstrip(b"\0") + tail.lstrip(b"\0")
+    return not shown.translate(None, _TEXT_BYTES) and "\ufffd" not in shown.decode(
+        "utf-8", "replace"
+    )
+
+
+def _begins_as_xml(body: bytes) -> bool:
+    """Whether a body that is called XML may be so, be it behind a warning. Apache calls source code
+    in Rust application/rls-services+xml."""
+    return b"<" in _plain_start(body) or not is_text(body)
+
+
 def _table(body: bytes) -> str:
     """The type of a text that is called a spreadsheet."""
     is_wide = body.startswith(_MARKS[1:])
@@ -309,10 +342,11 @@ def _table(body: bytes) -> str:
     return "text/tab-separated-values" if has_tabs else "text/csv"
 
 
-def _plain(name: str) -> str:
+def _plain(name: str, body: bytes) -> str:
     """The type of a text that is declared as text/plain."""
     named = type_by_name(name)
-    return named if named in _PLAIN_NAMES else "text/plain"
+    is_named = named in _PLAIN_NAMES and (named != XML or _begins_as_xml(body))
+    return named if is_named else "text/plain"
 
 
 def _without_packing(name: str) -> str:
@@ -325,9 +359,18 @@ def _without_packing(name: str) -> str:
 def _plain_start(body: bytes) -> bytes:
     """The first bytes as ASCII has them, without a byte order mark."""
     head = body[:_HEAD_BYTES]
-    if head.startswith(_MARKS[1:]):
-        return head[: _HEAD_BYTES & ~1].decode("utf-16", "replace").encode("ascii", "replace")
+    if (wide := _wide_charset(head)) is not None:
+        text = head[: len(head) & ~3].decode(wide, "replace")
+        return text.encode("ascii", "replace")
     return head.removeprefix(_MARKS[0])
+
+
+def _wide_charset(head: bytes) -> str | None:
+    """Python's name for the charset of a text with two or four bytes a character; None for others.
+    Without a mark the first 16 bytes show it."""
+    if head.startswith(_MARKS[1:]):
+        return _WIDEST.get(head[:4], "utf-16")
+    return _WIDEST.get(head[:4]) or wide_without_mark(head)
 
 
 def is_text(body: bytes) -> bool:
@@ -337,9 +380,12 @@ def is_text(body: bytes) -> bool:
         return True
     if b"\x08" in head:
         head = _OVERSTRUCK.sub(b"", head)
-    if head.startswith(_MARKS[1:]):
-        return "\0" not in head[: len(head) & ~1].decode("utf-16", "replace")[:_HEAD_BYTES]
+    if (wide := _wide_charset(head)) is not None:
+        shown = head[: len(head) & ~3].decode(wide, "replace")[:_HEAD_BYTES]
+        return not _CONTROLS.search(shown)
     tail = body[-END_BYTES:].rstrip(b"\x1a")  # the end of a text for DOS
+    if tail.endswith(b"\0") or head.startswith(b"\0"):
+        return _is_padded_text(head.lstrip(b"\0"), tail.rstrip(b"\0"))
     if b"\x08" in tail:
         tail = _OVERSTRUCK.sub(b"", tail)
     if len(body) <= END_BYTES:
@@ -379,9 +425,11 @@ def _found(body: bytes, look: Look) -> _Found:
         return _in_container(body, look) if _is_zip_behind_junk(body) else found
     if _RTF.match(body, at):
         return _Found("application/rtf")
+    if _CMS_BEGINS.match(body):
+        return _Found(_CMS)
     if _BZIP2.match(body):
         return _Found("application/x-bzip2")
-    if body[257:262] == b"ustar":
+    if body[257:262] == b"ustar" or _is_old_tar(body[:512]):
         return _Found("application/x-tar")
     if body.startswith(b"RIFF") and body[8:12] in _RIFF:
         return _Found(_RIFF[body[8:12]])
@@ -402,7 +450,7 @@ def _found(body: bytes, look: Look) -> _Found:
 
 def _is_pdf(body: bytes) -> bool:
     """Whether a PDF begins behind a few other bytes: a byte order mark, a head of HTTP, a warning
-    of PHP. A text or a page that shows one is none."""
+    of PHP. A text or a page that shows the first bytes of a PDF is no PDF."""
     if body.find(b"%PDF-", 0, _PDF_JUNK) < 0 or not (found := _PDF_AT.search(body, 0, _PDF_JUNK)):
         return False
     if _PDF_ENDS.search(body[-_PDF_JUNK:]):
@@ -420,6 +468,13 @@ def _is_zip_behind_junk(body: bytes) -> bool:
     return start > 0 and is_text(body[:start]) and b"PK\x05\x06" in body[-END_BYTES:]
 
 
+def _is_old_tar(head: bytes) -> bool:
+    """Whether a tar file begins of before POSIX, which has a checksum alone."""
+    if len(head) < 512 or not (found := _OLD_TAR.match(head)):
+        return False
+    return int(found[1], 8) == sum(head) - sum(head[148:156]) + 8 * 0x20  # as if it were spaces
+
+
 def _is_mime(body: bytes, at: int) -> bool:
     """Whether a mail begins at ``at`` (RFC 2045 4): MHTML is one, whatever it is called."""
     head = body[at : at + _MAIL_HEAD_BYTES]
@@ -431,7 +486,7 @@ def _is_mime(body: bytes, at: int) -> bool:
 
 _ROOTS = {"html": XHTML, "svg": "image/svg+xml"}
 _FEEDS = frozenset(("rss", "feed", "RDF", "urlset", "sitemapindex"))
-"""Roots of what is no page and no source, whatever it is called."""
+"""Root elements of feeds and sitemaps, under any type or name."""
 _ODF_NAMESPACE = b"urn:oasis:names:tc:opendocument"
 _NAMESPACES = {
     "feed": b"http://www.w3.org/2005/Atom",
@@ -459,7 +514,7 @@ def _in_container(body: bytes, look: Look) -> _Found:
     return _Found(mime or container, bool(mime))
 
 
-# What a zip or OLE file is, by what can be seen from outside.
+# The type of a zip or OLE file, as far as its bytes show it without opening it.
 
 
 _LENGTHS = struct.Struct("<HHH")
@@ -498,7 +553,7 @@ _MIMETYPE = re.compile(
 
 
 def is_container(body: bytes) -> bool:
-    """Whether the type depends on what lies in the body."""
+    """Whether the type depends on the content of the body."""
     return body.lstrip(_SPACE + _MARKS[0]).startswith((*_ZIP_STARTS, _OLE_START, b"<"))
 
 

@@ -1,11 +1,11 @@
-"""Sitemaps and feeds that are no XML: what stands before and behind a broken place.
+"""Sitemaps and feeds that are no XML: the entries before and behind a broken place.
 
     text = text_of(b"<b>Warning</b>: x<?xml ...?><urlset><url><loc>/a?x=1&y=2</loc></url></urlset>")
     root_of(text)                        # "urlset"
     [one.url for one in items(text, "url")]    # ["/a?x=1&y=2"]
 
 An XML parser ends at a bare ``&``, a bad byte or a missing tag, and libxml2's recovery drops the
-``&`` of a URL. The tags that count are few and flat, so a search for them is enough. Its time is
+``&`` of a URL. The important tags are few and flat, so a search for them is enough. Its time is
 linear in the text.
 """
 
@@ -118,7 +118,7 @@ def _plain(text: str) -> str:
 
 
 def _without_sections(text: str) -> str:
-    """The text without comments; what stands in CDATA is escaped."""
+    """The text without comments; the content of CDATA is escaped."""
     text = _replaced(text, "<!--", "-->", lambda _: "")
     return _replaced(text, "<![CDATA[", "]]>", html.escape)
 

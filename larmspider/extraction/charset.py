@@ -1,14 +1,15 @@
 """Which charset a body is in: ``<meta charset=iso-8859-2>`` is found before anything is parsed.
 
 The order is the WHATWG HTML Standard's (13.2.3.2, "determining the character encoding"): byte
-order mark, HTTP header, then ``<meta>`` and the XML declaration in the first bytes. What declares
-nothing is UTF-8 where it is valid UTF-8, else guessed. So is a body whose own bytes prove that its
-declaration is false: UTF-8 that is called Latin-1, Latin-1 that is called UTF-8::
+order mark, HTTP header, then ``<meta>`` and the XML declaration in the first bytes. A body without
+a declaration is UTF-8 if it is valid UTF-8; otherwise the charset is guessed. A guess also replaces
+a declaration that the body's own bytes disprove: UTF-8 called Latin-1, Latin-1 called UTF-8::
 
     declared_charset(b'<meta charset="latin1">', None)  # windows-1252: what browsers mean by it
     decode(b"caf\\xc3\\xa9", "text/html")                # ("caf\u00e9", "utf-8")
 
-Names are those of the WHATWG Encoding Standard in lower case (``utf-16le``, ``windows-1252``).
+Names are WHATWG Encoding Standard names in lower case (``utf-16le``, ``windows-1252``),
+``cp850`` and ``cp437`` of DOS (old_charsets.py), and ``utf-32le`` and ``utf-32be``.
 """
 
 from __future__ import annotations
@@ -22,21 +23,25 @@ import webencodings
 from w3lib.html import strip_html5_whitespace
 from webencodings.labels import LABELS
 
+from larmspider.extraction import old_charsets
+
 _BROWSERS_BYTES, PRESCAN_BYTES = 1_024, 16_384
-"""How far to look for a declaration. Browsers scan 1,024 bytes and start anew when the parser meets
-a later one; a second, longer scan also finds a declaration behind a long comment."""
+"""How far to look for a declaration. Browsers scan 1,024 bytes and restart when the parser meets a
+later declaration; a second, longer scan also finds a declaration behind a long comment."""
 SAMPLE_BYTES = 20_480
 """Size of the sample for a guess; detectors read 5 to 11 MB a second."""
 _BEFORE = 1_024  # bytes of the sample before the first that is not UTF-8
 FALLBACK = "windows-1252"
-"""Without a guess: the default of browsers in the West, in which every byte has a meaning."""
+"""The charset without a guess: browsers in the West use it, and every byte has a meaning in it."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32le"),  # no browser knows these two
+    (codecs.BOM_UTF32_BE, "utf-32be"),
     (codecs.BOM_UTF16_LE, "utf-16le"),
     (codecs.BOM_UTF16_BE, "utf-16be"),
 )
-_BOMS_OF_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WIDE_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _WIDE_BYTES = 16  # of UTF-16 whose characters are all ASCII
 _STRETCHES, _STRETCH_BYTES = 4, 512  # of a body called UTF-8 that are decoded
 _LONGEST_CHARACTER = 4  # bytes in UTF-8
@@ -55,6 +60,10 @@ _JIS = re.compile(rb"\x1b\$[@B]")
 """Japanese begins in ISO-2022-JP, whose bytes are all ASCII; browsers look for it too."""
 _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
 """Controls that no page has: what a single-byte charset makes of the bytes of another one."""
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
+"""Two-byte codecs decode bytes without a character in the charset as these."""
+_CYRILLIC = frozenset(("koi8-r", "koi8-u", "windows-1251", "x-mac-cyrillic"))
+_CYRILLIC_WORD = re.compile("[\u0400-\u04ff]{3,}")
 _SIBLINGS = {
     "iso-8859-2": "windows-1250",
     "iso-8859-4": "windows-1257",
@@ -67,7 +76,7 @@ _SIBLINGS = {
     "iso-8859-15": "windows-1252",
     "iso-8859-16": "windows-1250",
 }
-_UTF_8_QUERIES = frozenset(("utf-8", "utf-16le", "utf-16be", "replacement"))
+_UTF_8_QUERIES = frozenset(("utf-8", "utf-16le", "utf-16be", "utf-32le", "utf-32be", "replacement"))
 """Encoding Standard 4.3, "get an output encoding"."""
 _HTTP_CHARSET = re.compile(r";\s*charset\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;]+))", re.IGNORECASE)
 _TAG = re.compile(
@@ -130,9 +139,9 @@ def to_utf8(body: bytes, content_type: str | None) -> tuple[bytes, str]:
 def charset_of(body: bytes, content_type: str | None) -> str:
     """The declared charset, unless the bytes prove another one; 0.01 ms for a page in UTF-8."""
     charset = declared_charset(body, content_type)
-    if body.startswith(_BOMS_OF_UTF_16) and charset is not None:
+    if body.startswith(_WIDE_BOMS) and charset is not None:
         return charset
-    if (wide := _without_mark(body)) is not None:
+    if (wide := wide_without_mark(body)) is not None:
         return wide
     if charset == "utf-8":
         return charset if _seems_utf_8(body) else _instead_of_utf_8(body)
@@ -145,14 +154,14 @@ def charset_of(body: bytes, content_type: str | None) -> str:
         if not is_cut:
             return _instead_of(charset, body, error)
     if charset in _WIDE and _CONTROL.search(body, 0, PRESCAN_BYTES):
-        return charset  # of Cyrillic and Greek each byte is ASCII
+        return charset  # in Cyrillic and Greek text each byte is ASCII
     if charset is None and _JIS.search(body, 0, PRESCAN_BYTES):
         return "iso-2022-jp"
     least = _LEAST_SEQUENCES.get(charset or "", 1)
     return "utf-8" if charset is None or _sequences(body) >= least else charset
 
 
-def _without_mark(body: bytes) -> str | None:
+def wide_without_mark(body: bytes) -> str | None:
     """UTF-16 without a byte order mark, by the zeros of its first, ASCII characters."""
     if b"\0" not in body[:2] or len(body) < _WIDE_BYTES:
         return None
@@ -176,7 +185,7 @@ def _seems_utf_8(body: bytes) -> bool:
         else:
             break
         try:
-            at += codecs.utf_8_decode(view[at : at + _STRETCH_BYTES])[1]  # up to a character cut
+            at += codecs.utf_8_decode(view[at : at + _STRETCH_BYTES])[1]  # drops a cut character
         except UnicodeDecodeError:
             return False
     return True
@@ -198,18 +207,37 @@ def _instead_of_utf_8(body: bytes) -> str:
 def _instead_of(charset: str, body: bytes, error: UnicodeDecodeError) -> str:
     """The charset of a body that is no UTF-8 and is called ``charset``. It is ``charset`` unless
     one in 20 of its characters, one in 5 with two bytes a character, is none there, or it is in the
-    Windows code page of the same letters."""
+    Windows code page of the same letters. One in 20 is enough where a guess reads all of it."""
     start = max(0, error.start - _BEFORE)
     sample = body[start : start + SAMPLE_BYTES]
     text = _decode_as(sample, charset)
     bad = text.count("\ufffd") + len(_NO_CHARACTER.findall(text))
+    if charset in _LEAST_SEQUENCES:
+        bad += len(_PRIVATE.findall(text))
+    elif charset in _CYRILLIC and _is_inverted(text):
+        return guess(body, error)
     if not bad:
         return charset
     sibling = _SIBLINGS.get(charset)
     if sibling is not None and _letters(_decode_as(sample, sibling)) > _letters(text):
         return sibling
-    least = 5 if charset in _LEAST_SEQUENCES else 20
-    return guess(body, error) if least * bad > _others(text) else charset
+    if 20 * bad <= _others(text):
+        return charset
+    guessed = guess(body, error)
+    if charset not in _LEAST_SEQUENCES or 5 * bad > _others(text):
+        return guessed
+    other = _decode_as(sample, guessed)[:-_LONGEST_CHARACTER]
+    is_part = "\ufffd" in other or _PRIVATE.search(other)
+    return charset if is_part or guessed not in _LEAST_SEQUENCES else guessed
+
+
+def _is_inverted(text: str) -> bool:
+    """Whether most words have small letters where capitals belong: KOI8-R and Windows-1251 have
+    them in each other's places."""
+    words = _CYRILLIC_WORD.findall(text)
+    inverted = [word for word in words if word[0].islower() and word[1:].isupper()]
+    others = [word for word in words if not word.islower()]
+    return len(inverted) > max(1, len(others) // 2)
 
 
 def _sequences(body: bytes) -> int:
@@ -226,12 +254,12 @@ def _letters(text: str) -> int:
 
 
 def query_encoder(charset: str | None) -> Callable[[str], bytes] | None:
-    """What turns the query of a link on a page in ``charset`` into bytes (WHATWG URL 4.4, "query
-    state"); None where that is UTF-8, as for pages in UTF-16 too. A character that the charset
-    lacks becomes its escaped number, as browsers send it: ``%26%239731%3B``."""
+    """The encoder of queries in links on a page in ``charset`` (WHATWG URL 4.4, "query state").
+    None for UTF-8, which pages in UTF-16 also use. A character that the charset lacks becomes its
+    escaped number, as browsers send it: ``%26%239731%3B``."""
     if charset is None or charset in _UTF_8_QUERIES:
         return None
-    encode = webencodings.lookup(charset).codec_info.encode
+    encode = codec_of(charset).encode
     return lambda query: encode(query, _BY_NUMBER)[0]
 
 
@@ -254,8 +282,14 @@ def _decode_as(body: bytes, charset: str) -> str:
     if charset == "gbk":  # Encoding Standard 10.1.1: both have one decoder
         return body.decode("gb18030", "replace")
     errors = _BY_JIS if charset in ("iso-2022-jp", "euc-jp") else "replace"
-    text: str = webencodings.lookup(charset).codec_info.decode(body, errors)[0]
-    return text
+    return codec_of(charset).decode(body, errors)[0]
+
+
+def codec_of(charset: str) -> codecs.CodecInfo:
+    """The codec of a charset that this module names; browsers know all but the DOS charsets."""
+    encoding = webencodings.lookup(charset)
+    info: codecs.CodecInfo = codecs.lookup(charset) if encoding is None else encoding.codec_info
+    return info
 
 
 def _by_jis(error: UnicodeError) -> tuple[str, int]:
@@ -285,7 +319,7 @@ def _lookup(label: str) -> str | None:
 
 
 def _lookup_in_markup(label: bytes) -> str | None:
-    """The name for a label in markup, which cannot be in UTF-16, for it was readable."""
+    """The charset of a label in markup. It cannot be UTF-16, because the label was readable."""
     name = _lookup(label.decode("latin-1"))
     if name in ("utf-16le", "utf-16be"):
         return "utf-8"
@@ -380,9 +414,11 @@ def guess(body: bytes, error: UnicodeDecodeError) -> str:
     if error.reason == _CUT_OFF:
         return "utf-8"
     start = max(0, error.start - _BEFORE)
-    found = _detect(body[start : start + SAMPLE_BYTES]) or FALLBACK
+    sample = body[start : start + SAMPLE_BYTES]
+    found = _detect(sample) or FALLBACK
     encoding = webencodings.lookup(found)
-    return _by_codec().get(_codec(found), FALLBACK) if encoding is None else encoding.name
+    name = _by_codec().get(_codec(found), FALLBACK) if encoding is None else encoding.name
+    return old_charsets.instead_of(name, _decode_as(sample, name), sample)
 
 
 @cache

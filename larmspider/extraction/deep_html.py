@@ -1,10 +1,10 @@
 """A second HTML parser, for markup nested so deep that lexbor turns quadratic.
 
-``<div>`` 100,000 times: lxml's parser reports start and end tags as they come and builds no tree
-(its tree drops what lies deeper than 2,048), so links and text arrive in linear time: 0.1 s, where
-lexbor takes 27. It knows less of HTML (no repair of misnested formatting, no svg), which is why
-html.py comes first. On ordinary pages both give equal results (a test), but for sections, which
-this one does not find.
+For ``<div>`` 100,000 times, lxml's parser reports start and end tags as they come and builds no
+tree (its tree drops elements deeper than 2,048). Links and text arrive in linear time: 0.1 s, where
+lexbor takes 27 s. lxml knows less of HTML (no repair of misnested formatting, no svg), so html.py
+comes first. On ordinary pages both give equal results (a test), except for sections, which this
+parser does not find.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read(markup: bytes) -> PageBuilder:
                 break
         parser.close()
     except (etree.LxmlError, ValueError, AssertionError):
-        pass  # an empty document; what was read counts
+        pass  # an empty document; the content until here counts
     target.close()
     return target.builder
 

@@ -1,4 +1,4 @@
-"""Hosts share the readers' time: the job that begins next is of the host that has used least.
+"""Hosts share the readers' time: the next job belongs to the host that has used least.
 
     queue = FairQueue[str](places=2, each=1)
     queue.push("wiki:80", "a.pdf")
@@ -8,12 +8,12 @@
 First come, first served lets one host with 30 slow documents hold up the documents of all others.
 Here each host has an account (start-time fair queueing, Goyal and others, 1996). A host that comes
 back begins at the account of the host that was served last: it neither saves up time nor pays for
-ever. What it used beyond that counts against it, half of it after `HALF_LIFE` seconds.
+ever. Usage beyond that counts against the host, half of it after `HALF_LIFE` seconds.
 
 At most ``each`` of the ``places`` are held by one host. Hosts whose jobs failed lately hold at most
 ``each`` places together, and so do hosts without a good job behind them while any host is failing.
 
-Nothing here knows processes or the network. Turns is the same for coroutines.
+This module knows neither processes nor the network. Turns is the same for coroutines.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 HALF_LIFE = 600.0
-"""Seconds after which half of what a host has used too much is forgotten."""
+"""Seconds after which half of a host's excess is forgotten."""
 PROBATION = 600.0
 """Seconds after a failed job in which its host shares places with other failing hosts."""
 MOST_HOSTS = 10_000
@@ -56,7 +56,7 @@ class _Ledger:
     def __init__(self) -> None:
         self.accounts: dict[str, Account] = {}
         self.start = 0.0
-        """The account of the one that was served last, when its job began."""
+        """The account of the host that was served last, when its job began."""
 
     def of(self, name: str) -> Account:
         account = self.accounts.get(name)
@@ -169,8 +169,8 @@ class FairQueue(Generic[T]):
         self._judge(self._find(host, group or host)[1], failed)
 
     def debt(self, turn: Turn[T]) -> float:
-        """The seconds that the host of a job, or its group, has used more than the one that was
-        served last, and one for each job of it that has begun."""
+        """The seconds that the host of a job, or its group, has used more than the last served
+        host, plus one for each of its running jobs."""
         group = max(0.0, turn.group.used - self._all.start) + turn.group.running
         start = self._groups[turn.group.name].hosts.start
         return group + max(0.0, turn.host.used - start) + turn.host.running
@@ -216,7 +216,7 @@ class FairQueue(Generic[T]):
             del self._waiting[turn.host]
 
     def _forget(self) -> None:
-        """Half of the accounts: those without jobs that have failed least and used least."""
+        """Forget half of the accounts: idle ones with the fewest failures and the least usage."""
         idle = [
             (one.failures, one.used - group.hosts.start, name, one.name)
             for name, group in self._groups.items()

@@ -5,25 +5,25 @@
     mine.differing(other)                     # the numbers that differ; None: more differs
 
     volatile.learn(first, second)             # two fetches of one page in a row
-    same_page(stored, page, volatile)         # whether a page is as its stored body is
-    signature(page, volatile)                 # 8 bytes: without what changes from fetch to fetch
-    link_signature(page, volatile)            # the same of its links, and what else it is found by
+    same_page(stored, page, volatile)         # whether a page equals its stored body
+    signature(page, volatile)                 # 8 bytes: without changes from fetch to fetch
+    link_signature(page, volatile)            # the same of its links and indexed fields
 
     simhash(text)                             # 64 bits; texts that are nearly equal differ in few
 
-What is compared is title and text. A page with little text (a frame set, a menu) is compared by its
+A comparison covers title and text. A page with little text (a frame set, a menu) is compared by its
 links, too, and a document without either by its bytes. Markup never counts: forms have tokens, and
 scripts have times. Numbers are dates, counters and ids: words with a digit in them.
 
-A clock, a count of users, or a token in a page's text makes each fetch of it another text. What is
-volatile is learned per host, from pages that are fetched twice in a row: a word with a digit, or a
-long one of letters in both cases, that differed then, by two words beside it and the number of such
-words between. It does not count where these words stand before it, or behind it, again. All others
-do: a price or a telephone number is news.
+A clock, a count of users, or a token changes a page's text with each fetch. Volatile words are
+learned per host, from pages that are fetched twice in a row: a word with a digit, or a long word of
+letters in both cases, that differed between the two fetches. A volatile word is known by two words
+beside it and the number of such words between. It does not count where these words stand before or
+behind it again. All other words count: a price or a telephone number is news.
 
-Words may alternate, too (A/B tests, teasers): words that a fetch has in place of the stored ones,
-and that the next fetch, 2 s later, has no more. Both do not count from then on between the same
-words.
+Words may alternate, too (A/B tests, teasers): a fetch has new words in place of the stored ones,
+and the next fetch, 2 s later, does not have them any more. Neither counts from then on between the
+same words.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ LONG_WORD = 48
 """Bytes of a word on average, beyond which a text has no spaces between words: 16 characters of
 Chinese, and names such as pandas.tseries.offsets.YearEnd.apply are words."""
 SLOT_BITS = 16
-"""Of rows that have their first bits in common the last one votes: so each row votes once. Of 1,000
-different ones 8 do not vote, of 20,000 2,800; nearly the same ones in texts that are nearly equal.
+"""Each row votes once: the last row votes of all that have these first bits in common. 8 of 1,000
+different rows do not vote, and 2,800 of 20,000. In nearly equal texts nearly the same rows do not
+vote.
 """
 WORD, SEPARATOR, ROW = 8, 0x20, 3
 """Bytes of a word's beginning, end and, if it is longer, middle that tell it from others; the
@@ -93,7 +94,7 @@ PLACES = (
 )
 """Factors of the words of a row."""
 SHIFTS, MIXED = (32, 29), (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-"""By which a number's bits are mixed, as in MurmurHash3 and SplitMix64."""
+"""Constants that mix a number's bits, as in MurmurHash3 and SplitMix64."""
 _SPACED = bytes([0x20] * (SEPARATOR + 1)) + bytes(range(SEPARATOR + 1, 256))
 _64_BITS = (1 << 64) - 1
 _MAX_WORDS = 20_000
@@ -114,7 +115,7 @@ _MORE_COMPARED = 50
 _MINUTES = re.compile(r"(?<![\d:])\d{1,2}:\d\d(?![:\d])")
 _MIXED = r"(?=\S*[a-z])(?=\S*[A-Z])[\w+/=.~-]{16,}"
 _VARIABLE_WORD = re.compile(rf"\S*\d\S*|{_MIXED}")
-# linear: the second branch takes a word that the first one has gone through in vain
+# linear: the second branch takes a word in which the first one has found no digit
 _LIKELY = re.compile(r"(?<!\S)(?:[^\s\d]*+\d\S*+|\S{16,}+)")
 _DATE_NAME = re.compile(rf"\W*(?:{_NAMES})\W*")
 _CLOCK = re.compile(r"\d:\d\d")
@@ -136,7 +137,7 @@ def _text(page: Page, volatile: Volatile | None = None) -> str | None:
     """None for a document that has neither text nor links, or holds other documents."""
     if page.parts:
         return None
-    if page.unread and not page.body:  # nobody knows what it says
+    if page.unread and not page.body:  # its content is unknown
         return page.digest if page.file_bytes else page.url
     text = f"{page.title}\n{page.text}"
     if len(text) < LITTLE_TEXT:
@@ -155,8 +156,8 @@ def _content(page: Page) -> bytes:
 
 
 def fingerprint(page: Page, changing: Collection[bytes] = ()) -> bytes:
-    """8 bytes. 12 us for 10 KB of text. ``changing``: what stands before numbers that do not count,
-    as Details.differing() has it, of the first MAX_NUMBERS; 3 us for each number."""
+    """8 bytes. Takes 12 us for 10 KB of text. ``changing``: contexts of numbers that do not count,
+    from Details.differing(), for the first MAX_NUMBERS; 3 us for each number."""
     content = _content(page)
     if changing and len(content) <= MAX_BYTES:
         content = _NUMBER.sub(
@@ -166,7 +167,7 @@ def fingerprint(page: Page, changing: Collection[bytes] = ()) -> bytes:
 
 
 def _before(number: re.Match[bytes]) -> bytes:
-    """A hash of what stands before a number, without other numbers, however long these are."""
+    """A hash of the text before a number, without other numbers, whatever their length."""
     at = number.start()
     words = _NUMBER.sub(b"", number.string[max(0, at - 4 * _CONTEXT) : at])
     return blake2b(words[-_CONTEXT:], digest_size=4).digest()
@@ -175,7 +176,7 @@ def _before(number: re.Match[bytes]) -> bytes:
 @dataclass(frozen=True, slots=True)
 class Details:
     """``rest``: a hash of the content without its numbers; ``numbers`` in their order, each with a
-    hash of what stands before it."""
+    hash of the text before it."""
 
     rest: bytes
     numbers: tuple[tuple[bytes, bytes], ...]
@@ -194,8 +195,8 @@ class Details:
         return cls(rest, tuple(found))
 
     def differing(self, other: Details) -> set[bytes] | None:
-        """What stands before the numbers in which two pages differ; None where more than numbers
-        differs."""
+        """The contexts of the numbers that differ between two pages; None if they differ in more
+        than numbers."""
         if self.rest != other.rest:
             return None
         pairs = zip(self.numbers, other.numbers, strict=True)
@@ -223,7 +224,7 @@ class RecentPages:
             self._drop(next(iter(self._pages)))
 
     def stand_in(self, key: bytes, fetched: bytes) -> None:
-        """Take the page under ``fetched``, another fetch, for one that is no longer known."""
+        """Use the page under ``fetched``, another fetch, in place of an unknown one."""
         if key not in self._pages and (page := self._pages.get(fetched)) is not None:
             self._pages[key] = page
             self._room -= _size(page)
@@ -239,7 +240,7 @@ class RecentPages:
         if mine is None or its is None:
             return None
         links = [[link.normalized or link.url for link in page.links] for page in (mine, its)]
-        if links[0] != links[1]:  # of pages with little text
+        if links[0] != links[1]:  # a page with little text
             return None
         return differing_places(*(f"{page.title}\n{page.text}" for page in (mine, its)))
 
@@ -266,7 +267,7 @@ def _size(page: _Text) -> int:
 
 
 class Volatile:
-    """What changes from fetch to fetch in the pages of one host, as far as is known.
+    """The known changes from fetch to fetch in the pages of one host.
 
     ``pairs`` counts the pages that were fetched twice in a row, by class of URLs. ``variants`` are
     texts that come and go, each with the words before and behind it. ``exchanged``: hashes of words
@@ -287,7 +288,7 @@ class Volatile:
         self._variants = dict.fromkeys(_Variant(*one) for one in variants)
         self._exchanged = dict.fromkeys(exchanged)
         self._restless = restless or {}
-        self._changes: set[bytes] = set()  # of words, that pages of this run had
+        self._changes: set[bytes] = set()  # changed words in pages of this run
         self._compared = self._more = 0
 
     def __repr__(self) -> str:
@@ -380,19 +381,19 @@ class Volatile:
         return times >= RESTLESS
 
     def is_restless(self, key: bytes) -> bool:
-        """Whether a page has changed so often without a new word that it says nothing."""
+        """Whether a page has changed so often without a new word that a change says nothing."""
         return self._restless.get(key, 0) >= RESTLESS
 
     def saw_none(self, key: bytes) -> bool:
-        """A page is as it is stored. True: what is known of it has changed."""
+        """Note that a page is unchanged. True: the known facts about it have changed."""
         times = self._restless.pop(key, 0)
         if times > 1:
             self._restless[key] = times - 1
         return times > 0
 
     def without(self, text: str) -> str:
-        """A text without texts that come and go, with ``#`` in place of each volatile word, and of
-        the date beside a volatile clock. 5 us for each number in it."""
+        """A text without alternating texts, with ``#`` in place of each volatile word, and of the
+        date beside a volatile clock. Takes 5 us for each number in the text."""
         text = self._without_numbers(text)
         if not self._variants:
             return text
@@ -503,7 +504,7 @@ def _gaps(one: Sequence[str], other: Sequence[str]) -> Iterator[_Gap]:
     """The places where two texts differ: two words before, the words of each text, two words
     behind."""
     at = [0, 0]  # behind what both have
-    run = list[str]()  # which ends there
+    run = list[str]()  # the run that ends there
     places = [*_aligned([[*one], [*other]]), (len(one), len(other))]
     for number, (mine, its) in enumerate(places):
         if mine > at[0] or its > at[1]:
@@ -552,7 +553,7 @@ def has_minutes(one: Page, other: Page) -> bool:
 
 
 def same_page(stored: Page, page: Page, volatile: Volatile) -> bool:
-    """Whether a page is as it is stored but for what is volatile, in text and links."""
+    """Whether a page equals its stored body except for volatile words, in text and links."""
     texts = {signature(one, volatile) for one in (stored, page)}
     if len(texts) > 1 and fingerprint(stored) != fingerprint(page):
         return False
@@ -565,17 +566,16 @@ def same_page(stored: Page, page: Page, volatile: Volatile) -> bool:
 
 
 def signature(page: Page, volatile: Volatile | None = None) -> bytes:
-    """8 bytes of what the page says; fingerprint() where nothing is volatile."""
+    """8 bytes of the page's content; fingerprint() if nothing is volatile."""
     if not volatile or (text := _text(page, volatile)) is None:
         return page.fingerprint or fingerprint(page)
     return _hash(volatile.without(text), 8)
 
 
 def link_signature(page: Page, volatile: Volatile | None = None) -> bytes:
-    """8 bytes of all but the text by which a page is found: where its links lead, of which type
-    they are and what they say, its description, author and own fields, and which words are its
-    main text. The last two bits say whether it asks for a password, and whether it is not to be
-    indexed."""
+    """8 bytes of all other fields by which a page is found: the targets, types and texts of its
+    links, its description, author and own fields, and which words are its main text. The last two
+    bits say whether it asks for a password, and whether it must not be indexed."""
     links = page.links
     urls = [
         f"0 {link.url}"  # nine of ten
@@ -623,7 +623,7 @@ def _is_field(markup: bytes, at: int) -> bool:
 
 
 def asked_password(link_signature: bytes) -> bool:
-    """Whether the page did that this link_signature() is of; True where there is none."""
+    """Whether the page of this link_signature() asked for a password; True without a signature."""
     return not link_signature or bool(link_signature[-1] & 1)
 
 
@@ -635,23 +635,27 @@ def was_noindex(link_signature: bytes) -> bool:
 def error_signature(page: Page, *, numbers: bool = False) -> bytes:
     """8 bytes that are the same for all pages that say one thing about any URL, as error pages do:
     without the URL and its parts, and without numbers, unless with ``numbers``."""
+    return _hash(" ".join(error_words(page, numbers=numbers)), 8)
+
+
+def error_words(page: Page, *, numbers: bool = False) -> Iterator[str]:
+    """The words of title and text that error_signature() is made of."""
     path = urlsplit(page.url).path
     last = unquote(path).rpartition("/")[2]
     parts = [part for part in {path, unquote(path), last if len(last) > 3 else ""} if len(part) > 1]
     text = f"{page.title}\n{page.text}"[:MAX_BYTES]
-    words = (
+    return (
         word
         for word in text.split()
         if not any(part in word for part in parts)
         and (numbers or not _is_variable(word))
-        and (_LETTER.search(word) or (numbers and word != "/"))  # of "/" nothing else is left
+        and (_LETTER.search(word) or (numbers and word != "/"))  # "/" is the rest of a number
     )
-    return _hash(" ".join(words), 8)
 
 
 class _Numbers(dict[bytes, int]):
-    """Of a word in lower case its number of 64 bits, by its first and its last eight bytes; of one
-    that is longer by eight in its middle and its length, too."""
+    """The 64-bit number of a word in lower case, by its first and its last eight bytes. A longer
+    word's number also depends on eight bytes in its middle and its length."""
 
     def __missing__(self, word: bytes) -> int:
         if len(self) >= _MAX_WORDS:
@@ -678,9 +682,9 @@ def _mixed(number: int) -> int:
 
 def simhash(text: str) -> int:
     """64 bits, as a signed number, after Charikar (2002): each row of three words votes on each
-    bit, once, however often it is there. Texts of which 1 row in 20 differs are about 6 bits
-    apart. Of a text in a script without spaces each character is a word; of a long text the first
-    megabyte counts. 2 ms for 10 KB; words.py has the same in 0.1."""
+    bit, once, whatever its frequency. Texts that differ in 1 row of 20 are about 6 bits apart. In a
+    script without spaces each character is a word. Only the first megabyte of a text counts. 10 KB
+    take 2 ms, and 0.1 ms in words.py, which gives the same result."""
     text = text[:MAX_BYTES]
     data = text.encode("utf-8", "surrogatepass")
     words = data.lower().translate(_SPACED).split()
@@ -719,8 +723,8 @@ def _hash(text: str, size: int) -> bytes:
 
 
 def _name(link: Link) -> str:
-    """The URL that the page has, for another one may stand for it by now; without session id, of
-    which each visit has another one."""
+    """The URL as the page has it, because another one may stand for it by now; without session id,
+    which differs in each visit."""
     url, normalized = link.url, link.normalized
     if "=" in url and normalized and url.count("=") != normalized.count("="):
         return normalized
@@ -738,8 +742,8 @@ def _masked(word: str) -> str:
 
 
 def _contexts(text: str, start: int, end: int) -> Iterator[bytes]:
-    """A word by what stands before it, and by what stands behind it: each as far as the second
-    word that is no number, or the end of the text with one such word."""
+    """The contexts of a word: the text before it, and the text behind it. Each reaches to the
+    second word that is no number, or to the end of the text with one such word."""
     before = text[max(0, start - _REACH) : start].split()
     if start > _REACH:
         before = before[1:]  # its beginning may be cut off

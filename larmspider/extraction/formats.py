@@ -29,7 +29,7 @@ __all__ = [
 NO_TEXT = f"{Outcome.NO_TEXT}: it was read, and has no text"
 
 Extractor = Callable[[bytes, str, str | None], Page]
-"""Makes a Page of a body, its URL and the whole Content-Type, None without one. Pure; those in
+"""Makes a Page of a body, its URL and the whole Content-Type, None without one. Pure. Extractors in
 documents/ may raise Unread, others raise nothing."""
 ColumnExtractor = Callable[[bytes, str, str | None], tuple[Page, Any]]
 """The same, with the links as columns (page_builder.py), for another process."""
@@ -50,7 +50,7 @@ def column_extractor_for(mime: str) -> ColumnExtractor | None:
 
 
 def members_of(mime: str) -> Members | None:
-    """What finds the documents inside of one of type ``mime``; None where there are none."""
+    """The function that finds the documents inside of a document of type ``mime``, or None."""
     members: Members | None = _function(mime, "members")
     return members
 

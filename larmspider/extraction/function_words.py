@@ -1,16 +1,17 @@
-"""English, German, French: in which of them a text is, by the words that hold sentences together.
+"""Tells English, German and French texts apart by their function words.
 
     language_of("The report has to be handed in by the end of the month, and by ...")  # "en"
     language_of("Reisekosten, Abrechnung, Formular R-17")                              # None
 
-It answers where it is certain and says None otherwise: enough of the words in small letters belong
-to one language, in each quarter of the text, and next to none to another one. So a text with a
-paragraph in another language has no answer, nor has a list of names, code or a short text. Words
-that other languages write as often are in no list ("de", "la", "in").
+It answers only where it is certain, and else says None: at least `_SHARE` of the words in small
+letters belong to one language, at least `_SHARE_OF_QUARTER` in each quarter of the text, and next
+to none to another language. A text with a paragraph in another language has no answer, nor has a
+list of names, code or a short text. Words that are as frequent in other languages are in no list
+("de", "la", "in").
 
-Of 7,610 pages of Debian's documentation and 4,035 pieces of manual pages in 25 languages it answers
-for 5,356, in 30 us each. Two answers are other ones than language.py's guess (0.4 ms): a manual
-page in Italian and one in Dutch of which half is English (``python -m benchmarks.languages --words
+It answers for 5,356 of 7,610 pages of Debian's documentation and 4,035 pieces of manual pages in
+25 languages, in 30 us each. Two answers differ from language.py's guess (0.4 ms): a manual page in
+Italian, and one in Dutch that is half English (``python -m benchmarks.languages --words
 /usr/share/doc /usr/share/man``).
 """
 
@@ -43,26 +44,27 @@ _SMALL = bytes(
     code if chr(code) in ascii_lowercase else ord(" ") if chr(code).isspace() else ord("A")
     for code in range(256)
 )
-"""For bytes.translate(): small letters, spaces, and a capital for all else."""
+"""A table for bytes.translate(): small letters, spaces, and a capital for everything else."""
 _FEWEST = 8
-"""Words of its language in a text."""
+"""Function words of its language in a text, at least."""
 _DIFFERENT = 5
-"""Of them; code has "for" and "if"."""
+"""Different words of its language in a text; code has "for" and "if"."""
 _DIFFERENT_OF_USUAL, _SHORT = 3, 40
-"""In a text of less than so many words in small letters; Dutch has "is", too."""
+"""The same for the usual language, in a text of less than 40 words in small letters; Dutch has
+"is", too."""
 _SHARE = 0.2
-"""Of the words in small letters, without punctuation; English prose has 0.4, German 0.5."""
+"""Share of the words in small letters, without punctuation; English prose has 0.4, German 0.5."""
 _SHARE_OF_QUARTER = 0.1
 _FOREIGN = 0.2
-"""Words of another language, for each of its language."""
+"""Words of another language for each word of its language, at most."""
 _BEYOND_ASCII = 1.1
-"""Bytes in UTF-8 for each character; of French 1.04."""
+"""Bytes in UTF-8 for each character; French has 1.04."""
 
 
 def language_of(text: str, usual: str | None = None) -> str | None:
-    """The language of which the text has function words enough, as an ISO 639 code. Of one that is
-    ``usual`` where the text is from, fewer will do in a short text, if it has none of another
-    language."""
+    """The language with enough function words in the text, as an ISO 639 code. ``usual`` is the
+    usual language of the text's host: fewer words suffice for it in a short text that has none of
+    another language."""
     if not text.isascii() and len(text.encode("utf-8", "replace")) > _BEYOND_ASCII * len(text):
         return None
     words = _words(text)
@@ -87,8 +89,8 @@ def language_of(text: str, usual: str | None = None) -> str | None:
 
 
 def _words(text: str) -> Sequence[str | bytes]:
-    """Its words in small letters: no names, no code. As bytes where all is ASCII, which takes two
-    thirds of the time."""
+    """Its words in small letters: no names, no code. ASCII gives bytes, which takes two thirds of
+    the time."""
     if text.isascii():
         return [word for word in text.encode().translate(_SMALL).split() if word.islower()]
     return [word for word in text.split() if word.islower() and word.isalpha()]

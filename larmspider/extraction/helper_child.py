@@ -1,5 +1,5 @@
-"""The other side of helper_process.py: the messages, and what the processes of language.py and
-simhasher.py run. A process loads no more than it needs: asyncio alone takes 0.06 s.
+"""The other side of helper_process.py: the messages, and the programs of the processes of
+language.py and simhasher.py. A process loads no more than it needs: asyncio alone takes 0.06 s.
 
 Standard input has messages, standard output the answers: length (4 bytes, big endian) and msgpack.
 A process ends with its input, so it does not outlive the crawl.
@@ -18,11 +18,11 @@ import msgpack
 
 LENGTH = struct.Struct(">I")
 PASS = 300_000
-"""Characters that numpy takes at once, of which its numbers are 15 MB."""
+"""Characters that numpy takes at once; their numbers take 15 MB."""
 KEPT_BYTES = 16 << 20
 """Free memory that stays with a process, for the next page."""
 _BUFFER = 16_384
-"""Bytes of msgpack's, in place of 256 KB that malloc gives back to the system: 41 us for 62."""
+"""Bytes of msgpack's buffer, in place of 256 KB that malloc returns each time: 41 us for 62."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _NICE = 10
 _LIKELY = 0.05  # among all languages: a Polish page gives 0.9 to German, of German, English, French
@@ -45,8 +45,8 @@ def packed(message: Any) -> bytes:
 
 
 def unpacked(received: bytearray, at: int = 0) -> tuple[Any, int] | None:
-    """The first message of what was ``received`` from ``at`` on, and its bytes; None where not all
-    is there."""
+    """The first message in ``received`` from ``at`` on, and its bytes; None if it is
+    incomplete."""
     begin = at + LENGTH.size
     if len(received) < begin:
         return None
@@ -58,7 +58,7 @@ def unpacked(received: bytearray, at: int = 0) -> tuple[Any, int] | None:
 
 
 def receive(pipe: IO[bytes]) -> Any:
-    """The next message. Raises EOFError where there is none, or only a part."""
+    """The next message. Raises EOFError if none follows, or only a part."""
     head = pipe.read(LENGTH.size)
     size = LENGTH.unpack(head)[0] if len(head) == LENGTH.size else 0
     data = pipe.read(size)
@@ -68,8 +68,8 @@ def receive(pipe: IO[bytes]) -> Any:
 
 
 def keep_memory() -> bool:
-    """Whether the C library accepted it; glibc's alone does. It gave back what a page had needed,
-    and the next one asked for it again: 64 page faults for 20 KB, a tenth of the time."""
+    """Whether the C library accepted it; only glibc does. Otherwise it returned the memory of a
+    page, and the next page asked for it again: 64 page faults for 20 KB, a tenth of the time."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes
@@ -87,7 +87,7 @@ def guess_languages(languages: Sequence[str]) -> None:
     identifier: Any = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     with suppress(EOFError, BrokenPipeError):
         while True:
-            # of all languages, and then restricted: what is like none of these is not guessed
+            # rank all languages, then restrict: a text that is like none of them gets no guess
             ranked = identifier.rank(receive(sys.stdin.buffer))
             asked = [(language, share) for language, share in ranked if language in languages]
             language, share = asked[0]
@@ -97,7 +97,7 @@ def guess_languages(languages: Sequence[str]) -> None:
 
 
 def compare_texts() -> None:
-    """Answer each message with what `Simhasher.submit` promises."""
+    """Answer each message as `Simhasher.submit` promises."""
     from larmspider.extraction.navigation import Navigation
     from larmspider.extraction.words import Words
 

@@ -5,7 +5,7 @@
     answers = await Answers.of(helper.started())     # or on the event loop
     await answers.ask([("", "a text")])
 
-What such a process reads and writes is helper_child.py's.
+helper_child.py reads and writes the messages in the process.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def origin() -> Path:
 
 
 def shadowed() -> str | None:
-    """An egg on sys.path that does not run, because this package is installed besides."""
+    """An egg on sys.path that is not used, because this package is installed, too."""
     eggs = [entry for entry in sys.path if entry.endswith(".egg")]
     return eggs[0] if eggs and archive() is None else None
 
@@ -101,9 +101,9 @@ class ExtractionPostponed(ExtractionStopped):
 
 
 class ExtractionRefused(LarmspiderError):  # noqa: N818 - a decision, not a fault
-    """A document needs more time or memory than allowed, as the message says: as in
-    ``Page.unread``. ``is_costly``: it took all the time or memory, or ended its process. ``kept``
-    is what was read until then, with that message; None for nothing."""
+    """A document needs more time or memory than allowed; the message is as in ``Page.unread``.
+    ``is_costly``: it took all the time or memory, or ended its process. ``kept``: the Page so far,
+    with this message, or None."""
 
     kept: Page | None = None
 
@@ -117,16 +117,16 @@ class HelperProcess:
     may wait (`pool`). It is started for the first message."""
 
     def __init__(self, program: str, name: str, fds: tuple[int, ...] = ()) -> None:
-        """``program`` is what Python runs there, ``name`` that of the thread. ``fds``: open files
-        that the process has too, under the same numbers."""
+        """``program`` is the Python code of the process, ``name`` the name of the thread. ``fds``:
+        open files that the process also has, under the same numbers."""
         self._program, self._fds = program, fds
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._path = ChildPath()
         self._child: subprocess.Popen[bytes] | None = None
         self.status: int | None = None
-        """That of the last process which ended before it had answered."""
+        """The exit status of the last process that ended before it had answered."""
         self.cpu_secs = 0.0
-        """CPU seconds of the process that ended last, and of those that it waited for."""
+        """CPU seconds of the last ended process, and of the processes that it waited for."""
         self.closed = False
 
     def ask(self, message: Any, body: bytes = b"") -> Any:
@@ -154,7 +154,7 @@ class HelperProcess:
         self._path.close()
 
     def kill(self) -> None:
-        """For another thread: `ask` raises."""
+        """Kill the process, from another thread: `ask` raises."""
         if (child := self._child) is not None:
             child.kill()
 
@@ -182,7 +182,7 @@ class HelperProcess:
         child, self._child = self._child, None
         if child is None:
             return None
-        if child.returncode is None and hasattr(os, "killpg"):  # with what it has started
+        if child.returncode is None and hasattr(os, "killpg"):  # with its own children
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
         child.kill()
@@ -200,7 +200,7 @@ class HelperProcess:
 
 
 def _environment() -> dict[str, str]:
-    """What the user has set for glibc counts, as the last value does."""
+    """The environment for the process. The user's GLIBC_TUNABLES come last, and win."""
     tunables = f"{_HUGE_PAGES}:{os.environ.get('GLIBC_TUNABLES', '')}"
     return os.environ | _ONE_THREAD | {"GLIBC_TUNABLES": tunables.rstrip(":")}
 
@@ -218,7 +218,8 @@ class Answers(asyncio.Protocol):
 
     @classmethod
     async def of(cls, child: subprocess.Popen[bytes]) -> Self:
-        """Its pipes are closed here. Raises ExtractionStopped where they were closed meanwhile."""
+        """The Answers of a process; closes its pipes here. Raises ExtractionStopped if they were
+        closed meanwhile."""
         loop, answers = asyncio.get_running_loop(), cls()
         assert child.stdin is not None
         assert child.stdout is not None
@@ -274,8 +275,8 @@ class Answers(asyncio.Protocol):
             self._look_at(first)
 
     def close(self) -> None:
-        """Whoever waits is told soon; what is not written yet is dropped, for the pipe may be
-        closed, and its number another file's, before it could be. May be called twice."""
+        """Waiting callers get an error soon. Unwritten data is dropped: the pipe might be closed,
+        and its number be another file's, before it could be written. May be called twice."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

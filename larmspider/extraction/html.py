@@ -9,10 +9,10 @@
 Measured with ``python -m benchmarks.extraction`` (530 pages of Python's documentation, 93 KB and
 312 links on average): 1.5 ms of CPU a page in the median, 3.2 in the mean, 1.4 for 40 KB.
 One walk over every node beats a CSS query for the links and a call for the text, which walk the
-tree as well, and only it can separate words: "ab" is one word in
-``<b>a</b>b`` and two in ``<p>a</p>b``.
+tree as well. Only the walk can separate words: "ab" is one word in ``<b>a</b>b`` and two in
+``<p>a</p>b``.
 
-Links inside ``template`` are absent, unless it is a declarative shadow root. Those inside
+Links inside ``template`` are absent, unless it is a declarative shadow root. Links inside
 ``noscript`` are present, and so are text and links of an iframe's ``srcdoc``. A page whose markup
 would make lexbor slow or fat (markup_guard.py) is read by deep_html.py.
 """
@@ -146,9 +146,9 @@ _NAMED = frozenset(map(_tag_id, ("a", "span")))
 _A_ID = _tag_id("a")
 _PILCROWS = " \n\xb6\u21a9\U0001f517\uf0c1"
 _SIGNS = "#\xa7"
-"""By which headings link to themselves, and which may be of their text."""
+"""Signs with which headings link to themselves; they may also be part of the heading's text."""
 _ABOVE = 4
-"""Elements around a heading that may have its name."""
+"""Ancestors of a heading that may have its name."""
 _INLINE_AROUND, _PIECES_BEFORE = 8, 3
 _SRCDOC_DEPTH = 3
 """Frames within each other whose markup is read."""
@@ -184,8 +184,8 @@ def _begun(body: bytes, url: str, content_type: str | None) -> tuple[Page, PageB
 
 
 def begun(markup: bytes, charset: str, body: bytes, url: str) -> tuple[Page, PageBuilder]:
-    """The Page of ``body`` without what the builder has: ``markup``, which is ``body`` in UTF-8, is
-    read."""
+    """The Page of ``body``, without the builder's fields, and the builder after reading
+    ``markup``, which is ``body`` in UTF-8."""
     page = Page(url, body=body, charset=charset)
     return page, _read_all(markup, [MAX_TAGS])
 
@@ -270,8 +270,8 @@ def _may_hide(markup: bytes) -> bool:
 
 
 def _landmarks_in(markup: bytes) -> str:
-    """What to ask the tree for elements that are regions by role or class, not by their name; ""
-    for a page that does not begin with one."""
+    """The expression that finds elements which are regions by role or class, not by their name; ""
+    for a page that does not begin with such an element."""
     beginning = markup[:BEGINNING]
     found = [_TEXINFO] if has_texinfo_header(beginning) else []
     if _MAY_HAVE_CLASS.may_find(beginning):
@@ -359,7 +359,7 @@ def _walk(root: LexborNode, builder: PageBuilder) -> None:
         elif role == _REGION:
             start, end = _MARKS[node.tag_id]
             add(start)
-            node.insert_after(end)  # where the walk meets it
+            node.insert_after(end)  # the walk will meet it
         else:
             if role >= _OBJECT:
                 add(" ")
@@ -382,7 +382,7 @@ def _part_note(raised: LexborNode, pieces: list[str]) -> None:
     if before[-1:].isalnum():
         if is_linked or (text.replace(",", "").isdecimal() and is_note_behind(before)):
             pieces.append(" ")
-            raised.insert_before(b" ")  # for the title
+            raised.insert_before(b" ")  # used for the title
     elif (is_linked or text.isdecimal()) and is_note_before(_text_behind(raised)):
         raised.insert_after(b" ")
 
@@ -402,8 +402,8 @@ def _is_link_to_place(node: LexborNode | None) -> bool:
 
 
 def _set_reading_apart(ruby: LexborNode) -> None:
-    """Move the reading of a ruby (HTML 4.5.10) to the end of the block that it is in: a word that
-    has one is one word, and so is its reading."""
+    """Move the reading of a ruby (HTML 4.5.10) to the end of its block, so that the word stays one
+    word, and so does its reading."""
     reading = []
     for node in ruby.css("rt, rp"):
         if node.tag == "rt":
@@ -435,8 +435,8 @@ def _add_short(link: LexborNode, attributes: Attributes, text: str, pieces: list
 
 
 def _section_of(heading: LexborNode) -> str:
-    """By what a link leads to a heading: its own id or the name of an ``a`` in it or right before
-    it, else the id of an element that begins with it; "" for none."""
+    """The anchor of a heading: its own id or the name of an ``a`` in it or right before it, else
+    the id of an element that begins with it; "" for none."""
     if name := heading.id:
         return name
     first = heading.first_child
@@ -462,7 +462,7 @@ def _section_of(heading: LexborNode) -> str:
 
 
 def _heading_text(heading: LexborNode) -> str:
-    """Without the sign by which it links to itself."""
+    """The text of a heading without the sign that links to itself."""
     text: str = heading.text().strip(_PILCROWS)
     if text[-1:] in _SIGNS and _is_sign(heading.last_child, text[-1:]):
         text = text[:-1].rstrip()

@@ -1,16 +1,16 @@
-"""In which language a page is: what it says, or what its text is like.
+"""Finds the language of a page: the declared one, or a guess from its text.
 
     languages = Languages(["de", "en", "fr"])
     await languages.of(page)          # "de"
     languages.close()
 
-A page that says no language is guessed (py3langid, restricted to these languages). So is one page
-in 20 of a host where pages say one; after two that say another language than their text is in, all
-pages of that host are guessed. A text of less than 60 characters is not, nor one that is like none
-of the languages; Korean is known by its letters, however short. Guessed is in a process of its own,
-whose model takes a second to load and 130 MB; 0.4 ms a page there, 0.05 ms here. So where the last
-pages of a host were all guessed to be in one language, a page whose function words are that
-language's (function_words.py) is taken for it without a guess.
+The language of a page that declares none is guessed (py3langid, restricted to these languages). One
+page in 20 of a host that declares languages is guessed, too; after two false declarations all pages
+of the host are guessed. No guess is made for a text of less than 60 characters, or a text that is
+like none of the languages; Korean is known by its letters, in any length. A process of its own
+guesses: its model takes 1 s to load and 130 MB; a page takes 0.4 ms there, and 0.05 ms here. If the
+last pages of a host were all in one language, and a page's function words belong to that language
+(function_words.py), the page needs no guess.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ KNOWN = tuple(_KNOWN.split())
 SHORTEST = 60
 """Characters of a text that is guessed, and that a filter judges by its language."""
 LOOKED_AT = 2_000
-"""Characters that are looked at, of a longer text its beginning, middle and end."""
+"""Characters that are looked at: of a longer text, its beginning, middle and end."""
 SAMPLE = 20
-"""Of so many pages of a host that say their language one is guessed all the same."""
+"""One page in this number is guessed, on a host whose pages declare their language."""
 CONTRADICTIONS = 2
-"""Pages that say another language than theirs, after which a host is not believed."""
+"""Pages that declare a false language, after which a host is not believed."""
 USUAL = 5
 """Pages of a host in a row that are guessed to be in one language, after which it is its usual
 one."""
 _CERTAIN = 0.9
 _SURE = 0.5  # among the languages asked for
-_SURE_OTHERWISE = 0.9  # than what the page says
+_SURE_OTHERWISE = 0.9  # for another language than the declared one
 _MAX_HOSTS = 100_000
 _TRIED = 3  # processes that end without an answer
 _KOREAN = "ko"
 _HANGUL = re.compile("[\u1100-\u11ff\uac00-\ud7a3]")
-_HANGUL_SHARE = 0.3  # of the letters: the rest of a text may be names and code
+_HANGUL_SHARE = 0.3  # of the letters: the rest may be names and code
 _SAME = {"nb": "no", "nn": "no", "iw": "he", "in": "id"}
 _PROGRAM = (
     "from larmspider.extraction.helper_child import guess_languages; guess_languages({languages!r})"
@@ -69,7 +69,7 @@ _PROGRAM = (
 
 
 class Languages:
-    """Of one crawl; it remembers which hosts are not believed."""
+    """Finds the languages of one crawl's pages, and remembers which hosts are not believed."""
 
     def __init__(self, languages: Sequence[str]) -> None:
         """No ``languages``: none is guessed, all pages are believed."""
@@ -94,7 +94,7 @@ class Languages:
             self._guesser.start()
 
     async def of(self, page: Page) -> str | None:
-        """The language of ``page``, a tag, or None; that of its parts is noted in them. Raises
+        """The language of ``page``, a tag, or None. Notes the language of its parts in them. Raises
         ExtractionStopped."""
         if usual := self._usual(page):
             return usual
@@ -130,14 +130,14 @@ class Languages:
         return usual if language_of(_sample_of(page), usual) == usual else None
 
     def _spell(self, page: Page) -> None:
-        """Note the language of what is written in letters of one language, however short."""
+        """Note the language of texts in the letters of one language, of any length."""
         texts: list[Page | Part] = [page, *page.parts]
         for text in texts if _KOREAN in self._likely else ():
             if text.language is None and is_korean(text.text):
                 text.language = _KOREAN
 
     def _doubtful(self, page: Page) -> str | None:
-        """The text by which the language is to be guessed; None: it is as the page says."""
+        """The text for a guess; None: the declared language counts."""
         if self._guesser is None or len(page.text) < SHORTEST or _is_list_of_parts(page):
             return None
         if not self._is_doubtful(page.url.split("/", 3)[2], page.language):
@@ -187,7 +187,7 @@ class Guesser:
         self._opening = asyncio.Lock()
 
     def start(self) -> None:
-        """What goes wrong here goes wrong again, and is said, at the first text."""
+        """Start the process. An error here comes again at the first text, and is reported then."""
         self._process.pool.submit(self._process.started)
 
     async def guess(self, text: str) -> tuple[str, float]:
@@ -202,10 +202,10 @@ class Guesser:
                 language, sure = await answers.ask(text)
                 self._failed = 0
                 return primary(language), sure
-            if self._answers is answers:  # the first of those that waited
+            if self._answers is answers:  # the first of the waiting callers
                 self._answers = None
                 self._note_failure()
-                if not self._process.closed:  # in its thread, where the next one is started
+                if not self._process.closed:  # in its thread, which also starts the next process
                     loop = asyncio.get_running_loop()
                     await loop.run_in_executor(self._process.pool, self._process.end)
         return "", 0.0
@@ -244,7 +244,7 @@ class Guesser:
 
 
 def _silent(page: Page) -> list[Part]:
-    """The parts of a document that say no language, and have a text by which to guess."""
+    """The parts of a document without a declared language whose text suffices for a guess."""
     return [part for part in page.parts if not part.language and len(part.text) >= SHORTEST]
 
 

@@ -27,9 +27,9 @@ except ImportError:  # there is no wheel for musl
 MAX_BYTES = 524_288
 """A larger document is read in another process; 10 MB take up to 1.2 s, if they are all NUL."""
 MAX_TAGS = 10_000
-"""A document with more tags likewise; so many links take 0.06 s, so many nested elements 0.1 s."""
+"""A document with more tags likewise: 10,000 links take 0.06 s, 10,000 nested elements 0.1 s."""
 _LEAST_TAG = 3
-"""Bytes of a tag: to count "<" in 20 KB takes as long as a tenth of their parse."""
+"""Least bytes of a tag. Counting "<" in 20 KB takes a tenth of the time of parsing them."""
 
 
 def is_large(body: bytes) -> bool:
@@ -47,8 +47,8 @@ def _has_more_tags(markup: bytes, most: int) -> bool:
 
 
 MAX_DEPTH = 256
-"""Open elements, without those whose end tags are optional (li, p, td, ...); the true depth can be
-a few times that."""
+"""Open elements, without elements whose end tags are optional (li, p, td, ...). The true depth may
+be a few times larger."""
 MAX_FORMATS = 100
 """Formatting elements left open in a large page."""
 MAX_FORMAT_COPIES = 1_000_000
@@ -56,8 +56,8 @@ MAX_FORMAT_COPIES = 1_000_000
 what reopening them can add (three times that, HTML 13.2.4.3), at 0.1 us and 120 bytes each; real
 pages stay below 400,000."""
 MAX_TAG_BYTES = 16_384
-"""Largest tag; several count by their squares, as 4 tags of 8 KB, for each of up to 2,300
-attributes is compared with each (0.1 s in all)."""
+"""Bytes of the largest tag. Several tags count by their squares, like 4 tags of 8 KB, because each
+of up to 2,300 attributes is compared with each (0.1 s in all)."""
 _LONG_TAG_BYTES = 2_048
 """Shorter tags do not count: 512 KB of them take 0.12 s."""
 MAX_ROOT_TAGS = 100
@@ -66,11 +66,11 @@ MAX_ATTRIBUTES, _FEW_ATTRIBUTES = 2_000, 50
 up to 50 attributes does not count."""
 
 TINY_BYTES = 4_096
-"""With fewer there can be no more than a million copies."""
+"""With fewer bytes no more than a million copies are possible."""
 SMALL_BYTES = 65_536
 """With fewer bytes a tag has 13,000 attributes at worst (0.4 s)."""
 LARGE_TAGS = 15_000
-"""With more tags a page is read tag by tag; as many nested elements cost lexbor 0.2 s."""
+"""With more tags a page is read tag by tag; lexbor takes 0.2 s for 15,000 nested elements."""
 LARGE_BYTES = 262_144
 """With more bytes a page is read tag by tag, with fewer only if it seems to have long tags."""
 
@@ -83,7 +83,7 @@ _OPTIONAL_END = frozenset(
     b"head".split()
 )
 _UNCOUNTED = {b""}.union(slash + name for name in _VOID | _OPTIONAL_END for slash in (b"", b"/"))
-"""Of start and end tags, and of what is no tag."""
+"""Names of start and end tags, and the empty name of text that is no tag."""
 _ROOTS = frozenset((b"html", b"body"))
 _FOREIGN = frozenset((b"svg", b"math"))
 _FORMATS = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
@@ -109,9 +109,9 @@ _LONG = (
 
 
 class Screen:
-    """A first look: might an expression find anything? RE2 goes through 30 KB in 20 to 35 us,
-    Python's ``re`` in 60 to 120, if each match begins with the same byte. What few pages have is
-    looked for here, and found by ``re``."""
+    """A first look: might an expression find anything? RE2 goes through 30 KB in 20 to 35 us.
+    Python's ``re`` takes 60 to 120 us, if each match begins with the same byte. The screen looks
+    for rare things, and ``re`` finds them."""
 
     def __init__(self, pattern: bytes) -> None:
         """``pattern`` is one of RE2, of bytes; ``(?i)`` is any case of ASCII."""
@@ -132,11 +132,11 @@ _MAY_COPY = Screen(
     rb"<(?i:(?:[bisu]|big|code|em|font|nobr|small|strike|strong|tt)[\s\v/]|%s)" % _LONG
 )
 _MAY_HAVE_QUOTED_END = Screen(rb"=[\s\v]*(?:\"[^\">]*>|'[^'>]*>)")
-# Of a tag; its name is one too.
+# An attribute of a tag; the tag's name looks the same.
 _ATTRIBUTE = re.compile(rb"[^\s/=]++(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s]*+))?+")
-# A start tag; what looks like one inside a script or comment too.
+# A start tag; also a look-alike inside a script or comment.
 _START_TAG = re.compile(rb"<[A-Za-z][^>=]*+(?:=\s*+(?:\"[^\"]*\"|'[^']*'|[^\s>]*+)[^>=]*+)*+")
-# A quoted value, or what looks like one, that holds ">", so that a tag does not end at its first.
+# A quoted value, or a look-alike, that holds ">", so that a tag does not end at its first.
 _QUOTED_END = re.compile(rb"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")
 # An element whose content is not markup; a comment; an element that holds text alone.
 _RAW = b"|".join(
@@ -203,8 +203,8 @@ def _has_long_tags(markup: bytes) -> bool:
 def _may_have_long_tags(markup: bytes) -> bool:
     """False: no tag has _LONG_TAG_BYTES, and each ends at its first ">".
 
-    A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">", and so half as many
-    bytes from a multiple of that."""
+    A long tag has ">" in a value, or a stretch of _LONG_TAG_BYTES without ">". The stretch covers
+    a block of half its length that begins at a multiple of this half."""
     stretch = _LONG_TAG_BYTES // 2
     if _MAY_HAVE_QUOTED_END.may_find(markup) and _QUOTED_END.search(markup):
         return True
@@ -271,7 +271,7 @@ def _close(open_names: list[bytes], name: bytes) -> None:
     at = len(open_names) - 1 - open_names[::-1].index(name)
     above = open_names[at + 1 :]
     if name in _FORMATS:
-        del open_names[at]  # what it holds stays open, as the "adoption agency" has it
+        del open_names[at]  # its content stays open, by the "adoption agency algorithm"
         return
     stops = _BARRIERS if name in _SPECIAL else _SPECIAL
     if name in (b"table", b"template") or stops.isdisjoint(above):

@@ -21,15 +21,15 @@ from typing import TypeAlias
 from larmspider.extraction.words import Words
 
 SHARE = 0.15
-"""Of a host's pages, from which on a row is navigation;"""
+"""Share of a host's pages from which on a row is navigation."""
 LEAST_PAGES = 40
-"""of a host with so many."""
+"""Pages of a host before any row is navigation."""
 MANY_PAGES, ONE_OF = 1_000, 4
-"""Behind so many pages of a host one of four is learned from."""
+"""Beyond 1,000 pages of a host it learns from 1 page in 4."""
 MAX_ROWS = 2_048
-"""Rows that are remembered of a host: 0.2 MB;"""
+"""Rows that are remembered of a host: 0.2 MB."""
 MAX_HOSTS = 300
-"""of those that gave a page last."""
+"""Hosts that are remembered: the hosts of the latest pages."""
 _ROW = 5
 Spans: TypeAlias = list[tuple[int, int]]
 _SAMPLE = 8
@@ -68,14 +68,14 @@ class _Host:
 
 
 class Navigation:
-    """Of one crawl, as far as this process has seen it."""
+    """The navigation of one crawl's hosts, from the pages of this process."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
 
     def spans(self, texts: Sequence[tuple[str, str]], known: Words | None = None) -> list[Spans]:
-        """What of the text of each host's page is navigation, in order; and learn from it. 0.1 ms
-        for 10 KB, less if the words of all texts are ``known``."""
+        """The spans of navigation in the text of each host's page, in order; learns from the pages.
+        Takes 0.1 ms for 10 KB, less if the words of all texts are ``known``."""
         known = known or Words([text for _, text in texts])
         rows = known.rows(_ROW, _SAMPLE)
         return [
@@ -102,7 +102,7 @@ class Navigation:
 
 
 def _apart(blocks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Blocks of words, those that overlap as one behind the other."""
+    """Blocks of words; of overlapping blocks the second begins behind the first."""
     last = 0
     for start, end in blocks:
         start = max(start, last)

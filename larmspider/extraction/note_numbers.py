@@ -1,10 +1,10 @@
-"""Numbers of notes that stand raised beside a word: ``word<sup>3</sup>`` is "word 3", not "word3".
+"""Raised numbers of notes behind a word: ``word<sup>3</sup>`` is "word 3", not "word3".
 
     is_note_behind("word")              # True
     is_note_behind("x")                 # False: "x2", a power
 
 A raised number is a note's if it follows three letters or more, or a digit ("1998", note 3). Behind
-one or two letters it is a power: cm2, mc2. A link to a place of the page is a note's in any case.
+one or two letters it is a power: cm2, mc2. A link to a place of the page always means a note.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_note_before(behind: str) -> bool:
 
 
 def is_note_link(attributes: Mapping[str, str | None], text: str) -> bool:
-    """Whether a link with this text is that to a note, or back from it."""
+    """Whether a link with this text leads to a note, or back from it."""
     return _NOTE.fullmatch(text) is not None and leads_to_place(attributes)
 
 

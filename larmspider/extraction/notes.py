@@ -1,4 +1,4 @@
-"""The notes that a reader process made of a document (progress.py), and the Page that they give.
+"""The notes that a reader process made of a document (progress.py), and the Page from them.
 
 notes = Notes()                            # its number goes to the reader
 notes.so_far("http://wiki/a.pdf", why)     # once the reader has ended without an answer
@@ -22,8 +22,8 @@ _KEPT_BYTES = 1 << 20
 
 
 class Notes:
-    """The notes of one reader process, in a file without a name in memory; where the system has
-    none (Linux does) nothing is kept."""
+    """The notes of one reader process, in an unnamed file in memory. Systems without such files
+    keep no notes (Linux has them)."""
 
     def __init__(self) -> None:
         self.fd = -1
@@ -69,7 +69,7 @@ def _notes(data: bytearray) -> Iterator[list[Any]]:
 
 
 def _page(notes: Iterator[list[Any]], url: str, unread: str) -> Page | None:
-    """The notes as a Page, with the parts that were read and the one that was begun."""
+    """The notes as a Page, with the finished parts and the one under way."""
     document, parts, links_ = _Begun(""), list[Part](), list[Link]()
     begun, mime = document, ""
     for kind, *values in notes:
@@ -99,7 +99,7 @@ def _page(notes: Iterator[list[Any]], url: str, unread: str) -> Page | None:
 
 
 class _Begun:
-    """The document, or a part, of which not all is known."""
+    """The document, or a part, that is still being read."""
 
     def __init__(self, name: str, mime: str = "", size: int = 0, digest: str = "") -> None:
         self.name, self.mime, self.size, self.digest = name, mime, size, digest

@@ -1,21 +1,21 @@
-"""How much a page says that its host has not said before.
+"""Measures the share of a page's text that is new to its host.
 
     shown = Sketch()
     shown.share(rows_of(page))        # 1.0; they are remembered
     shown.share(rows_of(page))        # 0.0: the same page once more
 
-Compared are rows of three words, of a sample that goes by the words themselves, so that two pages
-with one paragraph have the same rows of it. Words and numbers of the page's own URL do not count,
-nor hashes: what a calendar or an error page repeats of what it was asked for, and ids. A page with
-the words of another one in another order, as a table that is sorted anew, says nothing either.
+A comparison covers rows of three words, from a sample that depends on the words themselves: two
+pages with the same paragraph have the same rows of it. Words and numbers of the page's own URL do
+not count, as a calendar or an error page repeats them; hashes and ids do not count either. A page
+with the same words in another order, such as a sorted table, says nothing new.
 
-What a page repeats of one that is several times as long counts as new: a mail is not a copy of
-its thread, nor a file one of the commit that has added it.
+Words repeated from a page several times as long count as new: a mail is not a copy of its thread,
+nor a file a copy of the commit that has added it.
 
-A menu in a plain ``div`` drowns the few words of a page's own, so a page that is mostly links
-(index/outside_links.py) may be new by what it says outside of them, too. There a list whose links
-come in another order, or of which some are shown, says nothing; and so that no list does whose
-lines are plain text, some of the words, too, have to be new.
+A menu in a plain ``div`` drowns the few words of a page's own. A page that is mostly links
+(index/outside_links.py) may therefore also be new by its text outside of links. For such a page, a
+list whose links come in another order, or which shows only some of them, says nothing. Some of the
+words have to be new, too: otherwise lists with lines of plain text would be new.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ ROW = 3
 MAX_TEXT = 20_000
 """Characters that are looked at."""
 _SHORT, _LONG = 100, 1_000
-"""Words of a page of which all rows count, and one in four or fewer."""
+"""Words of a page: in a shorter page all rows count, then 1 in 4, in a longer page 1 in 16."""
 _LEAST = 12
 """Rows that are enough to judge a page by."""
 _SMALLEST = 5
 """Pages of up to 31 words are of one size."""
 _NEW_WORDS = 3
-"""Outside of links, of a page that is new by what it says there."""
+"""New words outside of links that make a page new that is mostly links."""
 _MAX_WORDS = 20_000
 _SMALL_BYTES, _FIRST_BYTES, _MAX_BYTES = 256, 2_048, 65_536
 _BITS = 16
-"""Of a filter, for each number: 1 in 70 that are new looks known."""
+"""Bits of a filter for each number: 1 new number in 70 looks known."""
 _SIZES, _TIMES, _32_BITS = 0x9E3779B1, 0x85EBCA6B, 0xFFFFFFFF
 _WORD = re.compile(r"\w{2,}")
 _UTF_8 = ("utf-8", "surrogatepass")
@@ -53,8 +53,8 @@ _HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}$")
 
 
 class Rows(NamedTuple):
-    """``rows`` are hashes, ``words`` one of all words in no order; ``judged`` are those rows that
-    the sample of a longer page has, too. ``size`` is the binary logarithm of the words' number."""
+    """``rows`` are hashes; ``words`` is a hash of all words in no order; ``judged`` are the rows
+    that the sample of a longer page has, too. ``size``: binary logarithm of the number of words."""
 
     rows: set[int]
     words: int
@@ -63,8 +63,8 @@ class Rows(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """What a page says outside of links: the hashes of its rows, by that of their first word, and
-    of its words."""
+    """The text of a page outside of links: its rows as (hash of the first word, hash of the row),
+    and the hashes of its words."""
 
     rows: list[tuple[int, int]]
     words: set[int]
@@ -103,8 +103,8 @@ def rows_of(page: Page) -> Rows:
 
 
 def apart_of(page: Page) -> Apart | None:
-    """Of a page that is mostly links. Rows do not go over a link, nor have they numbers: a row of
-    prices, hours, or pages that were found is no text. 0.6 ms with 400 links."""
+    """The text outside of links, for a page that is mostly links; else None. Rows end at a link and
+    have no numbers: a row of prices, hours or found pages is no text. 400 links take 0.6 ms."""
     url = unquote(page.url).lower()
     own = set(_WORD.findall(url))
     left, found = MAX_TEXT, list[list[str]]()
@@ -125,12 +125,12 @@ def apart_of(page: Page) -> Apart | None:
 
 
 def _step(words: int) -> int:
-    """Of so many words the rows that begin with one in so many are looked at."""
+    """The number N for a text of this length: 1 word in N begins a row that is looked at."""
     return 1 if words < _SHORT else 4 if words < _LONG else 16
 
 
 def _words(text: str, url: str, own: Container[str]) -> list[str]:
-    """Those that are counted."""
+    """The words that count."""
     return [
         word
         for word in _WORD.findall(text[:MAX_TEXT].lower())
@@ -146,7 +146,7 @@ class Bloom:
         self._parts: list[bytearray] = [bytearray(first)]
         self._last = 0  # numbers in the last part
         self.size = 0
-        """What was added in all."""
+        """The number of all added numbers."""
 
     def __len__(self) -> int:
         """Bytes."""
@@ -223,9 +223,9 @@ class Sketch(Bloom):
         return sum(one in page.judged for one in new) / len(page.judged) if page.judged else 0.0
 
     def share_apart(self, apart: Apart, size: int, *, of_any: bool = False) -> float:
-        """The same for what the last page that was asked about, of this ``size``, says outside of
-        links. It is the least share of all rows and of the samples that longer pages have, so that
-        a part of one is not new; 0 if the words are known."""
+        """The same for the text outside of links of the last judged page, which had this ``size``.
+        The least of the shares of all rows and of longer pages' samples, so that a part of a longer
+        page is not new; 0 if the words are known."""
         every = {row for _, row in apart.rows}
         known = {row for row in every - self._news if of_any and self._has(row)}
         news = self._news & every
@@ -241,8 +241,8 @@ class Sketch(Bloom):
         return min(sum(row in news for row in rows) / len(rows) for rows in samples if rows)
 
     def times_said(self, page: Rows, least: float, most: int) -> int:
-        """How many pages that were asked about have said what a page says, but for this share of
-        it; at most ``most``. It is one of them from now on."""
+        """The number of judged pages with the same text as this page, except for the share
+        ``least``; at most ``most``. From now on the page counts as one of them."""
         for times in range(1, most + 1):
             of_so_many = {one ^ _TIMES * times & _32_BITS for one in page.judged}
             more = [one for one in of_so_many if not self._has(one)]
@@ -254,7 +254,8 @@ class Sketch(Bloom):
         return most
 
     def _add(self, hashes: Iterable[int], size: int) -> list[int]:
-        """Returns those that no page has that is smaller, as large, or about twice as large."""
+        """Returns the hashes that no page has that is smaller, equally large, or about twice as
+        large."""
         sizes = [_SIZES * at for at in (size, size + 1, *range(size - 1, _SMALLEST - 1, -1))]
         new = []
         for one in hashes:

@@ -1,10 +1,9 @@
-"""Own fields: what CSS selectors and XPaths find on the pages of some hosts (LARM_FIELDS).
+"""Own fields: values that CSS selectors and XPaths find on the pages of some hosts (LARM_FIELDS).
 
     own = OwnFields.parse({"shop*.example": {"price": ".price", "room": "//td[@id='room']"}})
     own.of_page(b"<b class=price>12</b>", "http://shop.example/1", "")      # {"price": ["12"]}
 
-They are looked for in the process that reads large pages (process.py), for a selector may take
-seconds.
+The process that reads large pages (process.py) looks for them, because a selector may take seconds.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ MAX_CHARS = 50_000
 MAX_VALUES = 20
 """Values of one field on one page."""
 MAX_VALUE = 200
-"""Characters of a value; the others are cut off."""
+"""Characters of a value; the rest is cut off."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _RESERVED = frozenset(("title", "url", "host", "lang", "mime", "author"))
-"""What a query says by these is another thing (search/query.py)."""
+"""Names that have another meaning in a query (search/query.py)."""
 _PATTERN = re.compile(r"[^\x00-\x20\x7f-\U0010ffff/\\@#%]+")
 _XPATH = re.compile(r"\s*(?:\.{0,2}/|\(|[a-z-]+\()")
 """How no CSS selector begins."""

@@ -1,7 +1,7 @@
 """Collects links, metadata and text of a page in document order, until they become a Page.
 
-``<a href=x>`` cannot be resolved at once: ``<base href=/docs/>`` may follow. So both parsers
-(html.py, deep_html.py) hand each element's attributes to a PageBuilder and call ``fill`` at the
+``<a href=x>`` cannot be resolved at once: ``<base href=/docs/>`` may follow. Both parsers (html.py,
+deep_html.py) therefore hand each element's attributes to a PageBuilder and call ``fill`` at the
 end::
 
     builder = PageBuilder()
@@ -38,8 +38,8 @@ LinkColumns: TypeAlias = tuple[Sequence[str], Sequence[int], Sequence[str], Sequ
 MAX_LINKS = 100_000
 """Links kept of one page, in document order; later ones are dropped."""
 MAX_LINK_CHARS = 10_000_000
-"""Characters of their URLs: 100,000 of 100. Those of a page of 512 KB may make 600 MB, if its base
-element has a long path."""
+"""Characters of the URLs of all links: 100,000 URLs of 100. The URLs of a page of 512 KB may take
+600 MB, if its base element has a long path."""
 MAX_TEXT = 4 * 1024 * 1024
 """Characters kept of a page's text."""
 MAX_TITLE = 1024
@@ -51,13 +51,13 @@ MAX_HEADING = 120
 MAX_ANCHOR = 512
 """Characters kept of an anchor or ALT text."""
 LEAST_MAIN = 200
-"""Characters of a main text,"""
+"""Characters of main text at least, without which all text is main text."""
 LEAST_IN_MAIN = 30
-"""and of what is in ``main``, where nothing else is but navigation and the like."""
+"""The same for text in ``main``, if the rest is navigation and the like."""
 LONGEST_LABEL = 200
 """Characters of a button's label; one with more was not closed."""
 MOVED_SECS = 1
-"""A page whose meta refresh comes within this time is one that nobody can read."""
+"""Seconds: a page whose meta refresh comes within this time is too short to read."""
 
 _BLOCKS = """
     address blockquote body caption center dd details dialog dir div dl dt fieldset figcaption
@@ -74,8 +74,8 @@ BREAKS = frozenset(("br", "hr", "img", "input", "embed", "frame"))
 ASIDE, MAIN, CONTROL, UNSEEN, END = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3", "\ufdd4"
 ARTICLE, FORM = "\ufdd7", "\ufdd8"  # one article of several; a search box, or the whole page
 CONTENTS = "\ufdd9"
-"""Marks among the pieces of a page's text, where a region begins and ends; no text has these
-characters (Unicode 23.7), and those that a page has are left out."""
+"""Marks among the pieces of a page's text, where a region begins and ends. No text should have
+these characters (Unicode 23.7); a page's own ones are removed."""
 SECTION, HEADING = "\ufdd5", "\ufdd6"
 """Around the number of a section that begins here."""
 REGIONS = MappingProxyType(
@@ -83,24 +83,24 @@ REGIONS = MappingProxyType(
     | {"main": MAIN, "article": ARTICLE, "form": FORM}
     | dict.fromkeys(("button", "select", "datalist", "option"), CONTROL)
 )
-"""Elements around the main text, those that hold it, and those whose labels are no text, each
-option by itself."""
+"""Elements around the main text, elements that hold the main text, and elements whose labels are no
+text (each option by itself)."""
 
 LANDMARKS = MappingProxyType(
     dict.fromkeys(("navigation", "banner", "contentinfo", "complementary", "search"), ASIDE)
     | {"main": MAIN}
 )
-"""What an element of another name is where its ``role`` says so (WAI-ARIA 1.2, 5.3.4)."""
+"""The region of an element by its ``role`` (WAI-ARIA 1.2, 5.3.4)."""
 NAVIGATION = frozenset(
     ("navheader", "navfooter", "nav-panel", "navpath", "navigation", "breadcrumb", "breadcrumbs")
 )
-"""And by its class, as DocBook, Texinfo, Doxygen, GTK-Doc and Bootstrap write it."""
+"""The same by class, as in DocBook, Texinfo, Doxygen, GTK-Doc and Bootstrap."""
 TOC = frozenset(("toc", "toc2"))
 """Classes of a table of contents, in DocBook, MediaWiki, Doxygen, Asciidoctor, Python-Markdown."""
 BEGINNING = 20_000
-"""Bytes of a page that are looked through for landmarks: 0.02 ms;"""
+"""Bytes of a page that are looked through for landmarks: 0.02 ms."""
 LONG_BEGINNING = 200_000
-"""so many where a ``nav`` or the like among these has a role: others stand behind a long menu."""
+"""The same if a ``nav`` or the like among the first bytes has a role: others follow a long menu."""
 TEXINFO = frozenset(("header", "contents", "shortcontents"))
 """Classes of navigation in Texinfo up to version 6.8, which others give to anything."""
 _TEXINFO_BEGINS = b'<div class="header">'
@@ -134,8 +134,8 @@ _MARKS = (ASIDE, MAIN, ARTICLE, FORM, CONTROL, UNSEEN, CONTENTS, END)
 _MARK = re.compile(f"[{''.join(_MARKS)}]")
 _SECTION = re.compile(f"{SECTION}([0-9]*){HEADING}? ?")
 _PERMALINKS = frozenset("\xb6#\xa7\u21a9\U0001f517\uf0c1")
-_LONGEST_PERMALINK = 3  # with spaces around it
-_PRIVATE = re.compile("[\ue000-\uf8ff]+")  # icons of fonts, which nobody else has
+_LONGEST_PERMALINK = 3  # characters, including spaces around it
+_PRIVATE = re.compile("[\ue000-\uf8ff]+")  # icons of fonts, meaningless elsewhere
 _WITH_MAIN = (MAIN, ARTICLE)
 _NESTED = 8  # regions with main text that are looked at, one in the other
 _SLACK = 4
@@ -188,8 +188,8 @@ class PageBuilder:
         self.links.append((href or "", ORDINARY, text, nofollow))
 
     def section(self, anchor: str, heading: str) -> None:
-        """What follows can be linked to as ``#anchor``; a heading without is noted if it is not
-        blank, and takes no place from those with one."""
+        """The text behind this can be linked to as ``#anchor``. A heading without an anchor is
+        noted if it is not blank, and takes no place from headings with an anchor."""
         count = self._linked if anchor else len(self.sections)
         if count < MAX_SECTIONS and len(anchor) <= MAX_ANCHOR:
             said = one_line(without_icons(heading), MAX_HEADING)
@@ -236,7 +236,7 @@ class PageBuilder:
             self.anchor(attributes, "")
 
     def meta(self, attributes: Attributes, noscript: bool = False) -> None:
-        """A meta element, with ``noscript`` one that counts only for clients without scripts."""
+        """A meta element; ``noscript``: it counts only for clients without scripts."""
         content = attributes.get("content")
         if not content:
             return
@@ -268,7 +268,7 @@ class PageBuilder:
         self.moved |= not noscript and seconds <= MOVED_SECS
 
     def html(self, attributes: Attributes) -> None:
-        """The html element, whose language outranks that of a meta."""
+        """The html element, whose language outranks a meta element's."""
         lang = attributes.get("lang") or attributes.get("xml:lang")
         self.language = language_tag(lang or "") or self.language
 
@@ -307,7 +307,7 @@ def _names(attributes: Attributes) -> dict[str, str | None]:
 
 
 def is_permalink(attributes: Attributes, text: str) -> bool:
-    """Whether a link with this text is the sign by which a heading links to itself: no text."""
+    """Whether a link with this text is a heading's link to itself, which is no text."""
     return (
         len(text) <= _LONGEST_PERMALINK
         and text.strip() in _PERMALINKS
@@ -396,16 +396,16 @@ def one_line(text: str, limit: int) -> str:
 
 
 def regions(marked: str) -> tuple[str, list[tuple[int, int]], list[int], str]:
-    """A text without its marks; what of it is not the main text, as (start, end) in order; which of
-    these are tables of contents; and the text's core, where the main text is too short to be one.
+    """A text without its marks; the spans of it outside of the main text, as (start, end) in order;
+    the spans of them that are tables of contents; and the text's core, if the main text is short.
 
-    The main text is that of ``main`` or ``article``, of one alone that has more than half of it;
-    else all. It is without nav, header, footer, aside (REGIONS), and form unless half of it is in
-    forms. Where that leaves less than `LEAST_MAIN` characters, and less than `LEAST_IN_MAIN` of
-    them in a ``main``, all is main text, and they are its core. A table of contents counts there
-    and is left out then; beside less than `LEAST_IN_MAIN` characters it is main text, and they are
-    the core. Labels of controls are left out, and what is not seen, unless that is most of the
-    page: a script shows it then.
+    The main text is the text of ``main``, of ``article``, or of a single element with more than
+    half of it; else all text. It is without nav, header, footer and aside (REGIONS), and without
+    forms unless half of it is in forms. If fewer than `LEAST_MAIN` characters are left, and fewer
+    than `LEAST_IN_MAIN` of them in a ``main``, all is main text, and these characters are its core.
+    A table of contents counts there and is left out then. Beside less than `LEAST_IN_MAIN`
+    characters the table is main text, and the characters are the core. Labels of controls and
+    unseen text are left out, unless they are most of the page: a script shows it then.
     """
     pieces = _parted(marked)
     if len(pieces) == 1:
@@ -460,9 +460,9 @@ def sections_in(
 
 
 def _parting(text: str, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """``spans`` of a text, as far as it goes, without the space that parts what stands before and
-    behind them."""
-    lasts = [stop for _, stop in spans]  # where those end that go on right behind it
+    """``spans`` of a text, clipped to its end, without the space between the text before and behind
+    them."""
+    lasts = [stop for _, stop in spans]  # the end of each run of adjacent spans
     for number in range(len(spans) - 2, -1, -1):
         if spans[number + 1][0] <= spans[number][1]:
             lasts[number] = lasts[number + 1]
@@ -537,7 +537,7 @@ def _stretches(pieces: Sequence[str]) -> Iterator[_Stretch]:
 
 
 def _main(text: str, stretches: Sequence[_Stretch]) -> tuple[list[tuple[int, int]], list[int], str]:
-    """What is not the main text, which of it are tables of contents, and the core."""
+    """The spans outside of the main text, the tables of contents among them, and the core."""
     wanted = [stretch for stretch in stretches if not stretch.aside]
     outside = [stretch for stretch in wanted if not stretch.form]
     if 2 * sum(s.size for s in outside) > sum(s.size for s in wanted):

@@ -1,14 +1,13 @@
-"""Extracts pages of ordinary size in a process beside the crawl, which so uses a second core.
+"""Extracts pages of ordinary size in a process beside the crawl, and so uses a second core.
 
     beside = PageProcess(10.0, 1 << 30, AUTO)
     if beside.takes(body):
         page = await beside.read("text/html", body, "http://wiki.example/", "text/html")
 
-A third of the time that a page costs the crawl's own thread is extraction; to hand a page over and
-to take the answer costs a fifth of that, of a page of 2,000 bytes two fifths. At most `WAITING`
-pages are handed over at a time. The crawl's own thread extracts what comes then, so neither waits
-for the other, and where other programs have the cores the crawl's thread does most of it as if
-there were no such process.
+Extraction is a third of a page's time in the crawl's own thread. Handing a page over and taking the
+answer costs a fifth of that, and two fifths for a page of 2,000 bytes. At most `WAITING` pages are
+handed over at a time; the crawl's own thread extracts further ones, so neither waits for the other.
+If other programs have the cores, the crawl's thread does most of the work itself.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ logger = logging.getLogger(__name__)
 
 AUTO, ON, OFF = MODES = ("auto", "on", "off")
 LEAST_BYTES = 2_000
-"""Of a body that is handed over; a smaller one takes 0.1 ms less here, and 0.2 more in all."""
+"""Bytes of a body that is handed over. A smaller body would save 0.1 ms here and cost 0.2 more."""
 WAITING = 32
 """Pages that are handed over and not answered yet. Fetches end in bunches: with 8 the crawl's own
 thread had three of five pages to extract, and then the process ran dry."""
 SAMPLE = 200
-"""Pages over which the load of the crawl's thread is measured,"""
+"""Pages over which the load of the crawl's thread is measured."""
 BUSY = 0.5
-"""and the share of one core that it then needs at least: a polite crawl has time for its pages."""
+"""Share of one core from which on the thread hands over pages: a polite crawl has time for them."""
 _TRIED = 3  # processes in a row that end without an answer
 _PIPE_BYTES = 1 << 20
 _PROGRAM = "from larmspider.extraction.process_child import main; main({memory_bytes})"
@@ -76,7 +75,7 @@ class PageProcess(HelperProcess):
         self._waiting = self._failed = 0
 
     def takes(self, body: bytes) -> bool:
-        """Whether a page is to be handed over now."""
+        """Whether to hand over a page now."""
         if not self._is_wanted or len(body) < LEAST_BYTES:
             return False
         if not self._is_due:
@@ -96,8 +95,8 @@ class PageProcess(HelperProcess):
         self._pages += 1
 
     async def read(self, mime: str, body: bytes, url: str, content_type: str) -> Page | None:
-        """The Page of a body that was taken. None where the process ended, or gave no answer in
-        time, for whatever page. Raises ExtractionStopped, and what the extractor raises."""
+        """The Page of a body that `takes` accepted. None if the process ended, or gave no answer in
+        time, for any page. Raises ExtractionStopped, and the errors of the extractor."""
         opening = self._opening
         assert opening is not None
         self._waiting += 1
@@ -137,7 +136,7 @@ class PageProcess(HelperProcess):
 
     async def _ended(self, opening: asyncio.Task[Answers | None]) -> None:
         """Raises ExtractionStopped where the crawl ends."""
-        if self._opening is opening:  # the first of those that waited
+        if self._opening is opening:  # the first of the waiting callers
             self._opening = None
             self._failed += 1
             if self._failed == _TRIED:
@@ -145,7 +144,7 @@ class PageProcess(HelperProcess):
             if self._answers is not None:
                 self._answers.close()
                 self._answers = None
-            if not self.closed:  # in its thread, where another one is started behind it
+            if not self.closed:  # in its thread, which then starts another process
                 await asyncio.get_running_loop().run_in_executor(self.pool, self.end)
         if self.closed:
             raise ExtractionStopped("the crawl is being stopped")

@@ -1,8 +1,8 @@
 """Plain text: the body is the text, its first line the title. The Page has no links.
 
-What is for a printer or a terminal is no text: letters that are struck twice, as in manual pages,
-and the codes of colours, as in logs (ECMA-48 5.4). In the source of a manual page neither are the
-changes of font within a line: ``\\fBword\\fP`` is "word" (groff(7)).
+Codes for a printer or a terminal are no text: letters that are struck twice, as in manual pages,
+and the codes of colours, as in logs (ECMA-48 5.4). In the source of a manual page, changes of font
+within a line are no text: ``\\fBword\\fP`` is "word" (groff(7)).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads documents in other processes, so that they neither hold up nor harm the crawl.
+"""Reads documents in other processes, so that they neither delay nor harm the crawl.
 
     readers = Readers.from_settings(settings)
     page = await readers.read("text/html", body, "http://wiki.example/all", "text/html")
@@ -6,10 +6,10 @@
 
 Some processes read large pages: 100,000 links take 0.6 s, hostile markup may take seconds or end a
 parser by a signal. Others read PDF, Office and the like (formats.py), which may take longer, have
-no network and are replaced from time to time. Each is started when it is needed and kept. A
-document that takes longer or more memory than allowed is refused, and the process replaced. Hosts
-share the processes (reader_pool.py). All other pages are extracted by the crawl's own thread, and
-by another process beside it where that has a core to itself (page_process.py).
+no network and are replaced from time to time. Each starts on demand and is kept. A document that
+needs more time or memory than allowed is refused, and the process replaced. Hosts share the
+processes (reader_pool.py). All other pages are extracted by the crawl's own thread, and by another
+process beside it if that has a core to itself (page_process.py).
 """
 
 from __future__ import annotations
@@ -105,9 +105,8 @@ class ExtractionProcess(HelperProcess):
     def read_now(
         self, mime: str, body: bytes, url: str, content_type: str, seconds: float | None = None
     ) -> Page:
-        """`read` for a thread that may wait, one at a time. ``seconds``: in place of the usual
-        limit. ``Page.mime`` is set where what a container holds says that it is another than
-        ``mime``."""
+        """`read` for a thread that may wait, one at a time. ``seconds`` replaces the usual limit.
+        ``Page.mime`` is set if the content of a container shows another type than ``mime``."""
         limit = self.seconds if seconds is None else seconds
         if self._notes:
             self._notes.clear()
@@ -170,7 +169,7 @@ class ExtractionProcess(HelperProcess):
         if self.closed:
             return ExtractionStopped("the crawl is being stopped")
         if was_late or self.status == -_SIGPROF:
-            self.used = max(self.used, seconds)  # by the clock, if it did not take them of CPU
+            self.used = max(self.used, seconds)  # by the clock, even with less CPU time
             why = f"{Outcome.TOO_LONG}: takes longer than {seconds:g} s"
         else:
             why = f"{Outcome.READER_DIED}: ended the extraction process with status {self.status}"
@@ -178,7 +177,7 @@ class ExtractionProcess(HelperProcess):
 
 
 def _better(page: Page, refused: ExtractionRefused) -> Page:
-    """The Page with more text: ``page``, or that of the reader of scans until it was refused."""
+    """The Page with more text: ``page``, or the Page of the reader of scans before its refusal."""
     kept = refused.kept
     if kept is not None and _size(kept) > _size(page):
         return kept
@@ -191,7 +190,7 @@ def _size(page: Page) -> int:
 
 
 def helpers_from_settings(settings: Settings) -> Helpers:
-    """LARM_SECOND_READER, LARM_OCR and LARM_OCR_SECS. Raises ConfigError for what is not there."""
+    """LARM_SECOND_READER, LARM_OCR and LARM_OCR_SECS. Raises ConfigError for missing programs."""
     second = options.choice(settings, "LARM_SECOND_READER", ("", "auto", "tika"))
     is_installed = find_spec("iscc_tika") is not None
     if second == "tika" and not is_installed:
@@ -221,8 +220,8 @@ class Readers:
         places: int = 0,
         room: float = inf,
     ) -> None:
-        """``beside``: as in PageProcess. ``places``: documents that are read at a time; 0: two
-        where there are two cores, else one. ``room``: bytes of bodies that may wait (`backlog`)."""
+        """``beside``: as in PageProcess. ``places``: documents that are read at a time; 0: two on
+        a machine with two cores, else one. ``room``: bytes of bodies that may wait (`backlog`)."""
         self.fields = fields
         self.beside = PageProcess(page_secs, page_bytes, beside)
         places = places or min(2, cores())
@@ -292,9 +291,9 @@ class Readers:
         return page
 
     async def read_beside(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        """The Page of a body that ``beside`` takes; where its process ends, by the process of large
-        pages and its rules. Raises ExtractionRefused, ExtractionStopped, and what an extractor
-        raises."""
+        """The Page of a body that ``beside`` accepts. If its process ends, the process of large
+        pages reads it by its own rules. Raises ExtractionRefused, ExtractionStopped, and the errors
+        of an extractor."""
         page = await self.beside.read(mime, body, url, content_type)
         return page or await self.pages.read(mime, body, url, content_type)
 
@@ -318,10 +317,10 @@ class Readers:
         return any(map(plugin.load("ocr.tesseract").is_wanted, pdfs))
 
     def read_again(self, mime: str, body: bytes, url: str, charset: str = "") -> Page:
-        """The Page of any stored body, in a thread that may wait; without text and links where it
-        cannot be read. ``charset``: that of the Content-Type header, if known."""
+        """The Page of any stored body, in a thread that may wait. It has no text and links if the
+        body cannot be read. ``charset``: from the Content-Type header, if known."""
         header = f"{mime}; charset={charset}" if charset else mime
-        kind = media_type(mime, body, url)  # by the rules of today
+        kind = media_type(mime, body, url)  # by the present rules
         page = self._read_again(kind, body, url, header)
         page.mime = page.mime or kind
         return page

@@ -44,7 +44,7 @@ PDF = "application/pdf"
 
 
 class Helpers(NamedTuple):
-    """What is asked where the first reader finds no text, as the settings of these names say."""
+    """Readers to try where the first reader finds no text, from the settings of these names."""
 
     second_reader: str = ""
     ocr: str = ""
@@ -55,9 +55,8 @@ NONE = Helpers()
 
 
 def answer_of(page: Page, columns: Sequence[Sequence[Any]] | None = None) -> list[Any]:
-    """What extraction found in ``page``, for `page_of`. Links are columns, of the page's where none
-    are given: the crawl's thread makes them from four lists in less time than from one list
-    each."""
+    """The extracted fields of ``page``, for `page_of`. Links are ``columns``, by default the page's
+    own links: the crawl's thread creates them faster from four lists than from one list each."""
     links = page.links
     return [
         *(getattr(page, name) for name in FIELDS),
@@ -69,7 +68,7 @@ def answer_of(page: Page, columns: Sequence[Sequence[Any]] | None = None) -> lis
 
 
 def page_of(answer: list[Any], url: str, body: bytes) -> Page:
-    """The Page that `answer_of` was asked for."""
+    """The Page that an answer of `answer_of` describes."""
     page = Page(url, body=body)
     for name, value in zip(FIELDS, answer, strict=False):
         setattr(page, name, value)
@@ -142,8 +141,8 @@ def _by(read: Callable[[], Page], url: str, mime: str) -> Page:
 
 
 def _helped(mime: str, body: bytes, page: Page, helpers: Helpers, ends: float) -> Page:
-    """``page``, or that of the second reader, with the text of scans that were read until ``ends``
-    by time.monotonic()."""
+    """``page``, or the second reader's Page, with the text of scans that were read until ``ends``,
+    a time of time.monotonic()."""
     if helpers.second_reader:
         from larmspider.extraction.documents import tika
 
@@ -177,8 +176,8 @@ def main(
 ) -> None:
     """Read documents until the input ends; more than ``memory_bytes`` for one is an error.
 
-    ``most``: end after so many documents, and have no network; 0: neither. ``fields``: as in
-    OwnFields. ``notes``: the file for what is read so far (progress.py), -1 for none."""
+    ``most``: end after this number of documents, and have no network; 0: neither. ``fields``: as in
+    OwnFields. ``notes``: the file for the text read so far (progress.py), -1 for none."""
     _ignore_signals()
     if most:
         _leave_network()
@@ -211,12 +210,12 @@ def main(
                 # the body may not have been read whole, and not all memory is given back
                 why = f"{Outcome.TOO_LARGE}: needs more than {memory_bytes} bytes of memory"
                 answer = {"refused": why, "ended": 1, "exhausted": 1}
-            except Exception as error:  # noqa: BLE001 - the crawl says so in its log
+            except Exception as error:  # noqa: BLE001 - the crawl logs it
                 answer = {"refused": f"{Outcome.READER_DIED}: raised {error!r}"[:500]}
             done += 1
             if done == most or _is_heavy(helpers):
                 answer["ended"] = 1
-            answer["cpu"] = sum(os.times()[:4])  # with the processes that it has started
+            answer["cpu"] = sum(os.times()[:4])  # including its child processes
             send(sink, answer)
             sink.flush()
 

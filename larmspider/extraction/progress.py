@@ -1,10 +1,10 @@
-"""A reader process notes what it has read so far of a document, in case it does not reach the end.
+"""A reader process notes its progress in a document, in case it does not reach the end.
 
     begin(fd)              # for each document: the file of its Notes (notes.py)
     text("chapter 1")
 
-The limit of CPU, a lack of memory or a parser's fault ends a reader by a signal, so it cannot say
-anything then. Each note is written, when it is made, to memory that both processes share.
+The limit of CPU, a lack of memory or a parser's fault ends a reader by a signal, so it cannot send
+anything then. Each note goes at once to memory that both processes share.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def page(text: str) -> None:
 
 
 def pages(texts: Sequence[str]) -> None:
-    """All pages of a PDF, in place of those that are known."""
+    """All pages of a PDF; they replace the known ones."""
     if is_kept():
         _writer.write(PAGES, texts)
 

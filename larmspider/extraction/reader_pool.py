@@ -3,10 +3,10 @@
     pool = ReaderPool(lambda: ExtractionProcess(30, 1 << 30), 2, "LARM_DOCUMENT_SECS")
     page = await pool.read("application/pdf", body, "http://wiki.example/a.pdf", "")
 
-With two processes or more one host never holds all of them. The second one is started once a
-document of another host waits. After `PATIENCE` documents in a row that took all their time or
-memory, or ended their reader, the limit of their host is halved with each further one, down to
-1/`SHORTEST` of the setting; one that is read well gives it back.
+With two processes or more one host never holds all of them. The second one starts when a document
+of another host waits. A document is bad if it takes all its time or memory, or ends its reader.
+After `PATIENCE` bad documents in a row, each further one halves the limit of their host, down to
+1/`SHORTEST` of the setting; a good document restores the limit.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def limit_of(seconds: float, failures: int) -> float:
 
 
 class ReaderPool(Generic[R]):
-    """``places``: processes at most; ``setting``: the one that limits their seconds."""
+    """``places``: processes at most; ``setting``: the name of the setting for their seconds."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class ReaderPool(Generic[R]):
             backlog.leave(waiting)
 
     def read_now(self, mime: str, body: bytes, url: str, content_type: str) -> Page:
-        """`read` for a thread that may wait, one at a time, and nothing waits beside it."""
+        """`read` for a thread that may wait, one at a time, while no other call waits."""
         host = self.sharing.host_of(url)
         limit, failures = self._limit(host)
         queue = self.turns.queue
@@ -222,7 +222,8 @@ class ReaderPool(Generic[R]):
 
 
 def _is_failed(page: Page) -> bool | None:
-    """None: it says nothing of its host, as it was cheap to refuse, or some of it was read."""
+    """Whether a document counts as bad. None: it says nothing about its host, because it was cheap
+    to refuse, or was read in part."""
     if not page.unread:
         return False
     is_late = page.unread.startswith(Outcome.TOO_LONG)

@@ -1,10 +1,10 @@
-"""What a page needs to be shown: the images, styles and scripts that it names (LARM_REQUISITES).
+"""Requisites of a page: the images, styles and scripts that it names (LARM_REQUISITES).
 
     requisites_of_page(body, url, "utf-8")    # ["http://wiki.example/logo.png", "http://wiki.example/site.css"]
 
-Not taken are films, sounds and frames (frames are links), what a script loads, and what the
-elements of a page within a page name. A parse of its own, which a crawl without requisites does not
-pay for: 0.5 ms for 40 KB.
+Not taken are films, sounds and frames (frames are links), files that a script loads, and files that
+a page within the page names. This is a separate parse, 0.5 ms for 40 KB, which only crawls with
+LARM_REQUISITES pay for.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from larmspider.extraction.markup_guard import is_costly, is_large
 from larmspider.urls.resolve import LinkResolver
 
 MAX_REQUISITES = 1_000
-"""Of one page or style, in document order."""
+"""Requisites of one page or style, in document order."""
 _MAX_CHARS = 1_000_000
-"""Of their URLs together."""
+"""Characters of their URLs together."""
 _CSS_CHARS = 2_000_000
 _ELEMENTS = (
     "img, source, image, link[rel], script[src], input[src], video[poster], style, [style],"
@@ -62,7 +62,7 @@ def requisites_of_page(body: bytes, url: str, charset: str | None) -> list[str]:
 
 
 def requisites_of_style(body: bytes, url: str, content_type: str) -> list[str]:
-    """What a style sheet imports and shows: other sheets, images, fonts."""
+    """The sheets, images and fonts that a style sheet imports and shows."""
     text, charset = decode(body[:_CSS_CHARS], content_type)
     return _resolved(_in_css(text), url, "", charset)
 

@@ -1,12 +1,12 @@
-"""Takes simhashes (fingerprint.py, words.py) of a crawl's texts, and finds navigation in them,
+"""Computes simhashes (fingerprint.py, words.py) of a crawl's texts, and finds navigation in them,
 beside the crawl, at low priority.
 
     with Simhasher() as simhasher:
         future = simhasher.submit([("wiki.example", "the text of a page"), ("", "and another")])
         future.result()        # [(-6214087253..., []), (4387112..., [])]
 
-The first texts are done in a thread, so that a small crawl starts no process; of these, and where
-no host is named, no navigation is learned (navigation.py).
+A thread does the first texts, so that a small crawl starts no process. No navigation is learned
+from these texts, nor from texts without a host (navigation.py).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Simhasher:
         self._done = self._failed = 0
 
     def submit(self, texts: Sequence[tuple[str, str]]) -> Future[list[Compared]]:
-        """Of each host and text the simhash, and where navigation begins and ends; never fails."""
+        """The simhash of each text, and the spans of navigation in it; never fails."""
         first = [(host, text[:MAX_BYTES]) for host, text in texts]
         return self._process.pool.submit(self._of, first)
 

@@ -1,4 +1,4 @@
-"""Sitemaps, feeds and directory listings: which URLs a site names, and when it says they changed.
+"""Sitemaps, feeds and directory listings: the URLs that a site names, and their times of change.
 
     found = read(body, "http://wiki/sitemap.xml", now=time.time())
     found.kind                 # "sitemap", "index", "feed"; "" for anything else
@@ -6,10 +6,10 @@
     found.trouble              # "", or why some of it was not read
     listed(page, now)          # the rows of Apache's, nginx's and lighttpd's "Index of /docs"
 
-Read are sitemaps.org's format (urlset, sitemapindex, text), RSS 0.9 to 2.0 and Atom, each as gzip
-too, by expat, which resolves no entity: a document that declares one is refused. A document that is
-no XML is searched for its URLs (broken_sitemap.py). All that a server can make large is bounded,
-and what was read until then counts.
+It reads sitemaps.org's format (urlset, sitemapindex, text), RSS 0.9 to 2.0 and Atom, also in gzip,
+by expat, which resolves no entity: a document that declares one is refused. A document that is no
+XML is searched for its URLs (broken_sitemap.py). Everything that a server can make large is
+bounded, and the entries before a limit count.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from larmspider.items import Page
 from larmspider.urls.resolve import LinkResolver
 
 MAX_BYTES = 50 * 1024 * 1024
-"""Of a sitemap, unpacked (sitemaps.org)."""
+"""Bytes of a sitemap, unpacked (sitemaps.org)."""
 MAX_URLS = 50_000
 MAX_URL = 2_048
-"""Characters."""
+"""Characters of a URL."""
 MAX_DEPTH = 64
 """Elements inside each other."""
 MAX_TAG_BYTES = 1 << 18
@@ -44,15 +44,15 @@ _MAX_MEMBERS = 10_000
 _MAX_ODD_LINES = 1_000
 """Lines without a URL, such as warnings, after which the rest of a text is skipped."""
 MAX_ROWS = 20_000
-"""Of a directory listing."""
+"""Rows of a directory listing."""
 MAX_SEARCHED = 20_000_000
 """Characters of a listing's text that are searched for names, 10 ms in all: each name that is not
 there costs the whole text."""
 LARGE_BYTES = 64 * 1024
 """A longer document is read in a thread."""
 AHEAD_SECS = 3 * 86_400.0
-"""A time further in the future is none: a server's clock may be a day ahead, and time_of() another
-day and 14 hours."""
+"""Seconds. A time further in the future does not count: a server's clock may be a day ahead, and
+time_of() another day and 14 hours."""
 _ANYWHERE = timedelta(hours=14)
 """A time without a zone may be so much later than UTC."""
 _DAY = timedelta(days=1)
@@ -75,9 +75,9 @@ _ROW_DATES = ("%Y-%m-%d %H:%M", "%d-%b-%Y %H:%M", "%Y-%b-%d %H:%M")
 
 
 class Entry(NamedTuple):
-    """``changed``: the last moment at which the page may have changed last, in seconds since the
-    epoch; None where nothing usable is said. A day counts as far as its end, a time without a zone
-    as the latest one on Earth."""
+    """``changed``: the latest possible time of the page's last change, in seconds since the epoch;
+    None without a usable time. A day counts to its end, a time without a zone as the latest zone on
+    Earth."""
 
     url: str
     changed: float | None = None
@@ -85,8 +85,9 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Signals:
-    """What a sitemap or feed says. ``kind`` is "" for other documents; the entries of an index are
-    sitemaps. ``future``: times that were ignored, as they are still to come."""
+    """The content of a sitemap or feed. ``kind`` is "" for other documents; the entries of an index
+    are sitemaps. ``future``: the number of times that were ignored because they are still to
+    come."""
 
     kind: str = ""
     entries: list[Entry] = field(default_factory=list)
@@ -103,7 +104,7 @@ class _NotXml(Exception):  # noqa: N818 - ends a parse
 
 
 def read(body: bytes, url: str, *, now: float) -> Signals:
-    """Never raises. A broken document gives what stands before and behind the broken place."""
+    """Never raises. A broken document gives its entries before and behind the broken place."""
     found = Signals()
     body, found.trouble = _unpacked(body)
     if len(body) > MAX_BYTES:
@@ -115,7 +116,7 @@ def read(body: bytes, url: str, *, now: float) -> Signals:
     try:
         try:
             reader.parse(body)
-        except (_NotXml, expat.ExpatError, LookupError, ValueError):  # or of an odd encoding
+        except (_NotXml, expat.ExpatError, LookupError, ValueError):  # or an odd encoding
             reader.recover(body)
     except _StopReading as stop:
         found.trouble = found.trouble or str(stop)
@@ -132,7 +133,7 @@ async def read_aside(body: bytes, url: str, *, now: float) -> Signals:
 
 
 def _unpacked(body: bytes) -> tuple[bytes, str]:
-    """The document, as far as it can be unpacked, and "broken" where that is not its end."""
+    """The document, as far as it can be unpacked, and "broken" if it is incomplete."""
     if not body.startswith(_GZIP):
         return body, ""
     pieces: list[bytes] = []

@@ -33,7 +33,7 @@ _MOUNT = re.compile(
        | <(?P<own>app-root|[a-z]{1,40}-app|app-[a-z]{1,40})\b[^<>]*+>\s*+</(?P=own)""",
     _FLAGS | re.VERBOSE,
 )
-"""An empty element for what a framework makes."""
+"""An empty element that a framework fills."""
 _SCRIPTED = re.compile(
     rb"""\bhref\s*+=\s*+["']?+\s*+(?:javascript:\s*+[^v\s]|\#!?/)
        | \bonclick\s*+=\s*+["'][^"']*?(?:location|navigate|window\.open)""",
@@ -75,7 +75,7 @@ def instead_of_links(page: Page) -> Instead | None:
 
 
 def is_shell(page: Page, *, has_links: bool) -> bool:
-    """Whether scripts make the page; one with links has an empty element for what they make."""
+    """Whether scripts make the page; a page with links also needs an empty element for scripts."""
     body = page.body[:LOOKED_AT]
     if "html" not in page.mime or b"<script" not in body.lower():
         return False
@@ -120,7 +120,7 @@ def leads_to_logins(page: Page) -> bool:
 
 
 def _path(url: str, host: str) -> str:
-    """The path of a URL of this host, "" for others and what is no URL."""
+    """The path of a URL of this host; "" for other hosts and texts that are no URL."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,9 +1,8 @@
-"""The words of texts as numbers, all at once: simhashes (fingerprint.py) and rows of words that
-many pages have (navigation.py) are made of them. numpy takes 0.15 ms for 10 KB, with many texts in
-one pass, a loop over the words ten times as long; it is loaded by the process that compares all
-texts of a crawl.
+"""The words of texts as numbers, all at once, for simhashes (fingerprint.py) and rows of words that
+many pages have (navigation.py). numpy takes 0.15 ms for 10 KB, with many texts in one pass; a loop
+over the words takes ten times as long. The process that compares all texts of a crawl loads numpy.
 
-    texts = Words(["What people call a page", "and another"])
+    texts = Words(["Many people call a page", "and another"])
     texts.simhashes()                 # as fingerprint.simhash() has them
     texts.rows(5, sample=8)           # [([3], [8133...]), ([], [])]: of five words from the 4th on
     texts.places(0, [(1, 3)])         # [(5, 16)]: characters of the first text
@@ -30,14 +29,14 @@ from larmspider.extraction.fingerprint import (
 
 _Numbers = NDArray[np.uint64]
 _BITS = np.arange(8, dtype=np.uint64)[:, np.newaxis]
-_ONE_OF_EACH = np.uint64(0x0101010101010101)  # of each byte its last bit
+_ONE_OF_EACH = np.uint64(0x0101010101010101)  # the last bit of each byte
 _ROW_BITS = np.uint64(34)
-"""Left are 30 bits of a row, which are one digit of an int: hashed and compared at once."""
+"""30 bits of a row are left, which are one digit of an int: hashed and compared at once."""
 _LANE = 255  # rows whose votes on a bit fit a byte
 
 
 class Words:
-    """Of some texts, with numbers as fingerprint.py has them."""
+    """The words of some texts, with numbers as in fingerprint.py."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -100,8 +99,8 @@ class Words:
         return np.append(numbers, np.zeros(missing, np.uint64)) if missing > 0 else numbers
 
     def rows(self, size: int, sample: int) -> list[tuple[list[int], list[int]]]:
-        """Of each text the places of words that begin a row of so many, and these rows. Which words
-        begin one, one in ``sample`` (a power of two), depends on the words alone."""
+        """For each text, the places of words that begin a row of ``size`` words, and these rows. 1
+        word in ``sample`` (a power of two) begins a row; which one depends on the words alone."""
         starts = np.flatnonzero(self._numbers & np.uint64(sample - 1) == 0)
         padded = np.append(self._numbers, np.zeros(size - 1, np.uint64))
         sums = _sum(padded[starts + place] for place in range(size)) >> _ROW_BITS
@@ -142,28 +141,28 @@ def _factor(place: int) -> np.uint64:
 
 
 def _rows(numbers: _Numbers, size: int) -> _Numbers:
-    """Of each number and those behind it."""
+    """The row of each number and the ``size`` - 1 numbers behind it."""
     rows = len(numbers) - size + 1
     return _sum(numbers[place : place + rows] for place in range(size))
 
 
 def _each_once(rows: _Numbers, sizes: Iterable[int]) -> list[_Numbers]:
-    """Those of each text; ``sizes`` are the words of each. To sort them takes as long with AVX-512,
-    and without AVX2 0.05 ms more for 6 KB."""
+    """The different rows of each text. ``sizes`` are the numbers of words. Sorting the rows would
+    take as long with AVX-512, and 0.05 ms more for 6 KB without AVX2."""
     slots = (rows >> np.uint64(64 - SLOT_BITS)).view(np.int64)
     places = np.arange(len(rows), dtype=np.uint32)
     last = np.empty(1 << SLOT_BITS, np.uint32)  # nothing is read that was not written before
     found = []
     for begin, behind in pairwise([0, *accumulate(sizes)]):
-        one = slice(begin, behind - ROW + 1)  # those behind it are of two texts
+        one = slice(begin, behind - ROW + 1)  # later rows reach into the next text
         mine, there = places[one], slots[one]
-        last[there] = mine  # of equal slots the last place stays
+        last[there] = mine  # among equal slots the last place wins
         found.append(rows[one][last[there] == mine])
     return found
 
 
 def _sum(words: Iterable[_Numbers]) -> _Numbers:
-    """Of the words at each place of all rows."""
+    """The sums of the words at each place of all rows."""
     first, *others = words
     found = first * _factor(0)
     for place, numbers in enumerate(others, 1):

@@ -1,12 +1,12 @@
 """XHTML, which is XML: pages of application/xhtml+xml, and the chapters of books.
 
     page = extract(b'<html xmlns="http://www.w3.org/1999/xhtml"><title/>See</html>', url, None)
-    page.text                          # "See": to HTML all that follows <title/> is the title
+    page.text                          # "See": in HTML the text behind <title/> would be the title
 
-The markup is written as HTML has it, then html.py reads it. An element that XML closes at once has
-an end tag then, CDATA is text, and a prefix of XHTML's names is left out (HTML 14, XHTML 1.0
-appendix C). Attributes without quotes, and what a script or a style sheet holds, stay as they are:
-many pages of this type are no XML, and are read by the rules of HTML.
+The markup is rewritten as HTML, then html.py reads it. An element that XML closes at once gets an
+end tag, CDATA becomes text, and a prefix of XHTML's names is left out (HTML 14, XHTML 1.0 appendix
+C). Attributes without quotes, and the content of scripts and style sheets, stay as they are: many
+pages of this type are no XML, and are read by the rules of HTML.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ENDS = {
     "script": re.compile(rb"</script\s*>", re.IGNORECASE),
     "style": re.compile(rb"</style\s*>", re.IGNORECASE),
 }
-"""Where what begins so ends. What it holds is no markup."""
+"""The ends of constructs whose content is no markup."""
 _PREFIX = re.compile(rb"""xmlns:([\w.-]+)\s*=\s*["']http://www\.w3\.org/1999/xhtml["']""")
 _HEAD_BYTES = 16_384
 
@@ -72,7 +72,7 @@ def as_html(markup: bytes) -> bytes:
                 continue
             new = b"<%s%s></%s>" % (name, token["attributes"], name)
         elif (end := _ENDS[kind].search(markup, at)) is None:
-            endless.add(kind)  # nor has one that comes later an end
+            endless.add(kind)  # a later one has no end either
             continue
         else:
             inside, at = markup[at : end.start()], end.end()

@@ -23,7 +23,7 @@ class Root(NamedTuple):
 
 
 def root_of(head: bytes) -> Root:
-    """Its name is "" where ``head``, the first bytes of a file, has no element."""
+    """The root element. Its name is "" if ``head``, the first bytes of a file, has no element."""
     head = _narrow(head).removeprefix(b"\xef\xbb\xbf")
     at, is_declared = _past_space(head, 0), False
     while head.startswith((b"<?", b"<!"), at):
@@ -42,7 +42,7 @@ def root_of(head: bytes) -> Root:
 
 
 def _past_doctype(head: bytes, at: int) -> int:
-    """Behind a document type with all that it declares; -1 if the end is not there."""
+    """The place behind a document type with its declarations; -1 if its end is not there."""
     begun = _DOCTYPE.match(head, at)
     if begun is None:
         return -1

@@ -4,7 +4,7 @@
     LARM_DIR/blobs/17-2fd4e1c6...      the body with number 17, named for its SHA-1, as
                                        PageFilesPipeline keeps it
 
-Only the Request of a page may have such a body, with LARM_BLOB_BYTES: its Response has none, and
+Only a page's Request may have such a body, with LARM_BLOB_BYTES: its Response has no body, and
 ``Request.meta[BLOB]`` is the Blob.
 """
 
@@ -32,11 +32,12 @@ PART = ".part"
 
 
 class Blob:
-    """A body on disk, to be written and then `finish`-ed. Its file goes when nobody holds the
-    object any more, however the fetch has ended; a store that wants to keep it renames it before.
+    """A body on disk, to be written and then `finish`-ed. Its file is deleted with the last
+    reference to the object, however the fetch has ended. A store that keeps the file renames it
+    before.
 
-    ``digest`` is the SHA-1 in hex, as of other bodies. Raises CrawlDirError where the disk
-    refuses: nothing is wrong with the page then, and the crawl breaks off.
+    ``digest`` is the SHA-1 in hex, as of other bodies. Raises CrawlDirError if the disk refuses:
+    the page has no fault then, and the crawl stops.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,7 +78,7 @@ def _forget(file: IO[bytes], path: Path) -> None:
     try:
         file.close()
     except OSError:
-        pass  # what was buffered does not fit; it is not wanted any more
+        pass  # the disk lacks room for buffered bytes; they are not needed any more
     path.unlink(missing_ok=True)
 
 
@@ -117,7 +118,7 @@ class Room(NamedTuple):
 
 
 def digest_of(path: Path) -> str:
-    """Of the body that a file was kept for, as its name says."""
+    """The digest of a kept body, from the name of its file."""
     return path.name.partition("-")[2]
 
 

@@ -6,10 +6,10 @@
     }
 
 One crawl has one handler, for both schemes, with one multi handle (curl_loop.py). It follows no
-redirect and keeps no cookies: that is for middlewares and the frontier. Of a Request it obeys
-method, body, headers and meta proxy, bindaddress, download_timeout, download_maxsize,
-download_warnsize, download_fail_on_dataloss; larm_cut_bytes ends the body after so many bytes as if
-it were whole. Response.certificate is None. What may fail is in errors.py.
+redirect and keeps no cookies: middlewares and the frontier do that. It obeys a Request's method,
+body, headers and meta: proxy, bindaddress, download_timeout, download_maxsize,
+download_warnsize, download_fail_on_dataloss. larm_cut_bytes ends the body after this number of
+bytes as if it were whole. Response.certificate is None. errors.py has the possible errors.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class CurlHandler:
 
     def _take(self, site: Site | None) -> Transfer:
         """An idle handle, preferably one that served this site before (it may know the server's
-        nonce), or a new one."""
+        nonce), or a new handle."""
         idle = self._idle
         for index in range(len(idle) - 1, -1, -1):
             if idle[index].site is site:
@@ -258,13 +258,13 @@ class CurlHandler:
         max_bytes = int(meta.get("download_maxsize", limits.max_bytes) or 0)
         document_bytes = max_bytes if "download_maxsize" in meta else limits.document_bytes
         blobs = self._blobs if is_of_page(request) else None
-        # a proxy of the environment gives way to the site's, one that the request names does not
+        # the site's proxy replaces a proxy of the environment, but not the request's own
         own_proxy = _has_own_proxy(request)
         if own_proxy:
             transfer.dirty = True  # the handle may know the site's proxy, and its password
         transfer.begin(request, max_bytes, document_bytes, *self._listeners.now(), blobs)
         apply_request(transfer, request)
-        if addresses:  # for each fetch: libcurl forgets them after a while
+        if addresses:  # for each fetch, because libcurl forgets them after a while
             transfer.curl.setopt(pycurl.RESOLVE, addresses)
         set_option(transfer, pycurl.TIMEOUT_MS, int(min(max(1, total * 1000), LONGEST_MS)))
         if waited:
@@ -272,11 +272,11 @@ class CurlHandler:
             left = max(1, (limits.connect_secs - waited) * 1000)
             transfer.curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(min(left, LONGEST_MS)))
         if WITHOUT_SECRETS in meta and self._has_doors(request.url):
-            # a connection that Negotiate or NTLM has opened speaks for who opened it
+            # a connection opened by Negotiate or NTLM keeps the rights of its user
             transfer.dirty = True
             transfer.curl.setopt(pycurl.FRESH_CONNECT, 1)
             transfer.curl.setopt(pycurl.FORBID_REUSE, 1)
-        # the Content-Length of a HEAD is that of a body that does not come
+        # the Content-Length of a HEAD describes a body that does not come
         largest = document_bytes if blobs is None else limits.blob_bytes
         set_option(transfer, pycurl.MAXFILESIZE_LARGE, 0 if transfer.no_body else largest)
         bind = meta.get("bindaddress") or self._bind
@@ -354,7 +354,7 @@ class CurlHandler:
 
 
 def _has_own_proxy(request: Request) -> bool:
-    """Whether the Request names a proxy, beyond that of the environment (HttpProxyMiddleware)."""
+    """Whether the Request names a proxy, beyond the environment's proxy (HttpProxyMiddleware)."""
     return "proxy" in request.meta and "_scheme_proxy" not in request.meta
 
 

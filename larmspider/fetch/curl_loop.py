@@ -112,13 +112,13 @@ class LoopWatcher:
 
 
 SendGate = Callable[[], bool]
-"""Whether a crawl may send anything now: a worker may not when its lease is over. Asked before
-libcurl may act, so that a process that was stopped for an hour sends nothing of what it began."""
+"""Whether a crawl may send anything now: a worker without its lease may not. Called before libcurl
+may act, so that a process that was stopped for an hour sends nothing of its unfinished work."""
 _send_gates: WeakKeyDictionary[Crawler, SendGate] = WeakKeyDictionary()
 
 
 def set_send_gate(crawler: Crawler, may_send: SendGate) -> None:
-    """To be called before the crawl's first fetch."""
+    """Call this before the crawl's first fetch."""
     _send_gates[crawler] = may_send
 
 
@@ -172,7 +172,7 @@ class CurlLoop:
         return future
 
     def cancel(self, curl: pycurl.Curl) -> None:
-        """End a transfer and its connection; does nothing for one that is over."""
+        """End a transfer and its connection; does nothing if the transfer is over."""
         if self._running.pop(curl, None) is not None:
             self._multi.remove_handle(curl)
 

@@ -33,7 +33,7 @@ _BITS = {"negotiate": pycurl.VERSION_SPNEGO, "ntlm": pycurl.VERSION_NTLM}
 
 def check_method(method: str, where: str, features: int | None = None) -> None:
     """Raise ConfigError if libcurl lacks ``method`` (Credentials.method), so that a crawl fails at
-    its start. ``features`` are feature bits (curl_version_info), by default those in use."""
+    its start. ``features`` are feature bits (curl_version_info), by default libcurl's own."""
     version = pycurl.version_info()
     needed = _BITS.get(method, 0)
     if needed and not (version[4] if features is None else features) & needed:
@@ -70,8 +70,8 @@ def set_option(transfer: Transfer, option: int, value: Any) -> None:
 
 
 def apply_request(transfer: Transfer, request: Request) -> None:
-    """Set URL, method, headers and body, and nothing else that libcurl would add. Raises BadUrl for
-    what cannot be sent."""
+    """Set URL, method, headers and body, and remove libcurl's own headers. Raises BadUrl for a
+    request that cannot be sent."""
     curl, method, body = transfer.curl, request.method, request.body
     curl.setopt(pycurl.URL, url_for_curl(request.url))
     if method != "GET" or body:
@@ -87,7 +87,7 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
         curl.setopt(pycurl.NOBODY, 1)
         return
     if method not in _SAFE:
-        # libcurl repeats by itself what a kept connection does not answer
+        # libcurl repeats a request by itself if a kept connection does not answer
         curl.setopt(pycurl.FRESH_CONNECT, 1)
     if body or method in _WITH_BODY:
         curl.setopt(pycurl.POST, 1)
@@ -99,8 +99,8 @@ def _set_method(transfer: Transfer, method: str, body: bytes) -> None:
 
 def header_lines(request: Request, *, decode: bool) -> list[bytes]:
     """Lines for HTTPHEADER: ``Name:`` turns off libcurl's own header, ``Name;`` has an empty value.
-    Raises BadUrl for a line break inside a header and a name that is no token. The list is that of
-    other requests, too."""
+    Raises BadUrl for a line break inside a header and a name that is no token. Requests share the
+    returned list."""
     headers = tuple([(name, tuple(values)) for name, values in dict.items(request.headers)])
     if WITHOUT_SECRETS in request.meta:
         headers = tuple([one for one in headers if one[0] not in _SECRET])
@@ -175,8 +175,8 @@ def bind_address_from(settings: BaseSettings) -> tuple[str, int] | None:
 
 
 def read_bind_address(value: Any) -> tuple[str, int]:
-    """``value``: an address, or an address and a port (0: any), as Scrapy takes them. Raises
-    ValueError or TypeError, for a name too: libcurl would block while it looks the name up."""
+    """``value``: an address, or an address and a port (0: any), in Scrapy's forms. Raises
+    ValueError or TypeError, also for a name: libcurl would block while it looks the name up."""
     host, port = (value, 0) if isinstance(value, str) else value
     if not isinstance(host, str) or isinstance(port, bool) or not isinstance(port, int):
         raise ValueError

@@ -37,7 +37,7 @@ class DecodingError(Exception):
 
 
 class Overflow(DecodingError):  # noqa: N818 - it becomes an error with a kind
-    """An inner layer alone is larger than what was asked for."""
+    """An inner layer alone is larger than the limit."""
 
 
 class _Layer(Protocol):

@@ -1,13 +1,13 @@
-"""Addresses that must not be fetched from, whatever name led there: cloud metadata, "this host".
+"""Addresses that must not be fetched from, by any name: cloud metadata, "this host".
 
     deny = DenyAddresses(["169.254.0.0/16"], allow=["169.254.10.0/24"])
     deny.reason("169.254.169.254")     # "169.254.169.254 is in 169.254.0.0/16"
     deny.reason("169.254.10.1")        # None
 
-Each connection is checked after resolution, so that no name, redirect or number in disguise gets
-around it. An IPv4 address inside an IPv6 one (::ffff:a.b.c.d and ::a.b.c.d, RFC 4291 2.5.5;
-6to4, RFC 3056; NAT64, RFC 6052 2.1) counts as the IPv4 address. Local NAT64 (RFC 8215) leaves open
-where in 64:ff9b:1::/48 it stands: it is looked for wherever RFC 6052 2.2 has it.
+Each connection is checked after resolution, so that no name, redirect or disguised number evades
+the check. An IPv4 address inside an IPv6 one (::ffff:a.b.c.d and ::a.b.c.d, RFC 4291 2.5.5;
+6to4, RFC 3056; NAT64, RFC 6052 2.1) counts as the IPv4 address. Local NAT64 (RFC 8215) does not fix
+its place in 64:ff9b:1::/48: all places of RFC 6052 2.2 are checked.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class DenyAddresses:
 
 
 def plain_address(text: str) -> IPv4Address | IPv6Address:
-    """Without zone, and as IPv4 where it stands for IPv4. Raises ValueError for any other text."""
+    """The address without zone, and as IPv4 if it stands for IPv4. Raises ValueError for any other
+    text."""
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
         inside = address.ipv4_mapped or address.sixtofour

@@ -5,10 +5,10 @@
     found = await cache.look_up("wiki")    # Resolution(addresses=("10.0.0.7",))
     cache.known("wiki")                    # the same, for ttl seconds
 
-The system's resolver (getaddrinfo: hosts file, nsswitch.conf) may be silent for half a minute.
-libcurl asks it in 20 threads, while each name holds a slot: behind 60 silent names none of 30 good
-ones was fetched in 22 s; here all are in 3 s (tests/hostile/test_cases.py). The threads are
-daemons, unlike those of an executor, so that a silent resolver does not hold up a stop.
+The system's resolver (getaddrinfo: hosts file, nsswitch.conf) may be silent for 30 s. libcurl asks
+it in 20 threads, while each name holds a slot: behind 60 silent names none of 30 good names was
+fetched in 22 s; here all are in 3 s (tests/hostile/test_cases.py). The threads are daemons, unlike
+the threads of an executor, so that a silent resolver does not delay a stop.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def resolve(name: str) -> Resolution:
     """Ask the system; blocks. Addresses with a zone (fe80::1%eth0), which RESOLVE of libcurl does
     not take, are left out."""
     try:
-        # as bytes: Python's IDNA codec refuses names that DNS has
+        # as bytes: Python's IDNA codec refuses names that DNS allows
         found = socket.getaddrinfo(name.encode("ascii"), None, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:  # ValueError: not ASCII, or a NUL
         final = isinstance(error, ValueError) or error.errno in _FINAL
@@ -75,15 +75,15 @@ def resolve(name: str) -> Resolution:
 
 
 MAX_LOOK_UPS = 32
-"""Look-ups under way, not counting those that have taken longer than SLOW_SECS."""
+"""Look-ups under way, without those that take longer than SLOW_SECS."""
 MAX_THREADS = 256
 SLOW_SECS = 0.5
 FAILED_SECS = 3.0
 """A name without an address is looked up again after this: less than the wait before a retry."""
 STALE_SECS = 86_400.0
-"""How long an address can serve while nobody answers (RFC 8767 5)."""
+"""Seconds for which an address can serve while no resolver answers (RFC 8767 5)."""
 STALE_AGAIN_SECS = 30.0
-"""Until the next look-up of a name that is served a stale address."""
+"""Seconds until the next look-up of a name with a stale address."""
 MAX_NAMES = 16_384
 _STACK_BYTES = 512 * 1024
 
@@ -154,7 +154,7 @@ class DnsCache:
         return entry.resolution if entry is not None and self._clock() < entry.fresh_until else None
 
     def look_up(self, name: str) -> asyncio.Future[Resolution]:
-        """Look ``name`` up anew; one look-up serves all who wait for it, so shield what you await.
+        """Look ``name`` up again; one look-up serves all waiting callers, so shield what you await.
 
         Ends after ``patience``, or after ``slow`` where a stale address can serve.
         """
@@ -207,7 +207,7 @@ class DnsCache:
                 threading.stack_size(before)
 
     def _run(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
-        """In a thread."""
+        """Resolve a name, in a thread."""
         resolution = self._resolve(name)
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(self._finish, name, resolution)
@@ -266,8 +266,8 @@ class Addresses:
         addresses.of("wiki")         # None; on_address("wiki", "10.0.0.7") is called later
         addresses.of("wiki")         # "10.0.0.7"
 
-    Of several addresses the smallest, IPv4 before IPv6, for their order varies. A name that does
-    not resolve is its own address; its fetch says what is wrong.
+    A host with several addresses counts by the smallest, IPv4 before IPv6, because their order
+    varies. A name that does not resolve is its own address; its fetch reports the fault.
     """
 
     def __init__(
@@ -302,7 +302,7 @@ class Addresses:
 
 @lru_cache(4096)
 def smallest(resolution: Resolution) -> str | None:
-    """The smallest address, None where there is none."""
+    """The smallest address, or None."""
     texts = [text for text in map(_spelling, resolution.addresses) if text is not None]
     return min(texts, key=lambda text: (":" in text, text), default=None)
 
@@ -333,7 +333,7 @@ class Endpoint(NamedTuple):
 
 
 def names_needed(url: str, proxy: str | None) -> tuple[Endpoint, ...]:
-    """The names that a fetch of ``url`` needs an address of, but those libcurl knows by itself.
+    """The names whose addresses a fetch of ``url`` needs, without names that libcurl knows itself.
 
         names_needed("http://wiki/a", None)                        # (Endpoint("wiki", 80),)
         names_needed("http://wiki/a", "http://proxy:3128")         # (Endpoint("proxy", 3128),)
@@ -368,7 +368,7 @@ def asks_itself(proxy: str | None) -> bool:
 def _of_url(url: str) -> tuple[str, int]:
     try:
         parsed = can_ada.parse(url)
-    except (ValueError, TypeError):  # the fetch says what is wrong
+    except (ValueError, TypeError):  # the fetch reports the fault
         return "", 0
     return parsed.hostname, int(parsed.port or _PORTS.get(parsed.protocol, 0))
 

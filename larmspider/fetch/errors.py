@@ -34,11 +34,11 @@ _MESSAGE_CHARS = 300
 
 def kind_of(error: BaseException) -> str:
     """scope, address, login, bad-url, ignored, dns, refused, unmounted, timeout, slow, too-big,
-    tls, reset, bad-response or error; frontier/politeness.py knows what each means for URL and
+    tls, reset, bad-response or error; frontier/politeness.py has their effects on URL and
     host.
 
-    Errors of our download handler carry their kind; those of Scrapy's are told apart by class and
-    wording.
+    Errors of our download handler carry their kind. Class and wording tell the kind of Scrapy's
+    errors.
     """
     kind = getattr(error, "kind", None)
     if isinstance(kind, str):
@@ -111,7 +111,7 @@ class Unresolved(CannotResolveHostError):
 
 
 class Refused(DownloadConnectionRefusedError):
-    """No connection: nobody listens there, or no route leads there."""
+    """No connection: no server listens there, or no route leads there."""
 
     kind = "refused"
 

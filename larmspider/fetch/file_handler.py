@@ -1,15 +1,15 @@
 """Scrapy's download handler for files: ``file:///srv/share/`` below LARM_FILE_ROOTS.
 
     200   a file, with Last-Modified and ETag; a folder, as a page that lists it, in parts of PART
-    301   to where it really lies: a folder without its slash, a symbolic link inside of the roots
-    304   a file that is as it was (If-None-Match, If-Modified-Since)
+    301   to the real place: a folder without its slash, a symbolic link inside of the roots
+    304   an unchanged file (If-None-Match, If-Modified-Since)
     403   outside of the roots, no file or folder (a device, a pipe), or not allowed by the system
     404   no such file
 
-Files are read in threads of their own: a file server that hangs holds up neither the crawl nor its
-stop. A root that is not there, or empty, is a share that is not mounted: that fails as a host that
-cannot be reached does, so that no page counts as gone. What a folder lists are regular files and
-folders; a folder that is one of those it lies in (a bind mount) is left out, so a walk always ends.
+Files are read in threads of their own: a hanging file server delays neither the crawl nor its stop.
+A missing or empty root is a share that is not mounted: the fetch fails as for a host that cannot be
+reached, so that no page counts as gone. A folder lists its regular files and folders. A folder that
+contains itself (a bind mount) is left out, so a walk always ends.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class FileHandler:
         began, secs = time.monotonic(), self.limits.total_of(request)
         url = request.url.partition("#")[0]
         if not (path := url.partition("?")[0]).endswith("/"):
-            url = path  # the query of a link to a file says nothing
+            url = path  # the query of a link to a file means nothing
         asked = {name: (request.headers.get(name) or b"").decode("latin-1") for name in _CONDITIONS}
         blobs = self._blobs if is_of_page(request) else None
         try:
@@ -124,7 +124,7 @@ _CONDITIONS = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
 
 
 class FileReader:
-    """What a request for a file is answered with; for any thread."""
+    """Answers requests for files, in any thread."""
 
     def __init__(self, roots: FileRoots, limits: Limits) -> None:
         self.roots, self.limits = roots, limits
@@ -157,7 +157,7 @@ class FileReader:
             return self._failed(error, root)
 
     def _failed(self, error: OSError, root: bytes) -> Answer:
-        """Raises Unmounted where the root is not there, and ConnectionLost for what says nothing
+        """Raises Unmounted if the root is missing, and ConnectionLost for errors that say nothing
         about the file."""
         if error.errno in (errno.EACCES, errno.EPERM):
             return Answer(403)
@@ -287,7 +287,7 @@ class FileReader:
     def _row(
         self, real: bytes, place: bytes, above: set[tuple[int, int]]
     ) -> tuple[bytes, float, int] | None:
-        """Path, time and size of an entry; None for one that is left out."""
+        """Path, time and size of an entry; None for an entry that is left out."""
         found = os.lstat(real)
         if stat.S_ISLNK(found.st_mode):
             real = os.path.realpath(real, strict=True)
@@ -304,7 +304,7 @@ class FileReader:
 
 
 def _identities(real: bytes, roots: FileRoots) -> set[tuple[int, int]]:
-    """Device and inode of a folder and of those that it lies in, up to its root."""
+    """Device and inode of a folder and of its parents, up to its root."""
     found, path = set(), real
     while True:
         at = os.stat(path)

@@ -19,9 +19,9 @@ LONGEST_MS = 2**31 - 1
 """25 days: the longest time that every option of libcurl takes."""
 
 OTHER_FILES = 200
-"""Open files beside connections: logs, frontier, index, names that are looked up, Redis."""
+"""Open files besides connections: logs, frontier, index, look-ups of names, Redis."""
 WEB_FILES = 264
-"""Connections of the web pages, and those that are on their way to be refused."""
+"""Connections of the web pages, and connections that are about to be refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def blob_bytes(settings: BaseSettings) -> int:
 
 
 def check_open_files(settings: BaseSettings, threads: int, name: str) -> None:
-    """Raise the soft limit of open files to the hard one. Raises ConfigError, about the setting or
-    argument ``name``, where that is too low for so many fetches at a time."""
+    """Raise the soft limit of open files to the hard one. Raises ConfigError about ``name``, a
+    setting or argument, if the hard limit is too low for ``threads`` fetches at a time."""
     needed = threads + OTHER_FILES
     needed += options.integer(settings, "LARM_KEPT_CONNECTIONS", minimum=1)
     web = options.boolean(settings, "LARM_WEB")
@@ -120,7 +120,7 @@ def check_open_files(settings: BaseSettings, threads: int, name: str) -> None:
             others = "the index, the web pages and LARM_KEPT_CONNECTIONS"
             instead = ", lower these, or do without the pages (LARM_WEB=no)"
         raise ConfigError(
-            f"{name}={threads}: {needed:,} open files are needed, with those of {others}, and this"
+            f"{name}={threads}: {needed:,} open files are needed, including {others}, and this"
             f" process may have {limit:,}: raise the hard limit (ulimit -n, LimitNOFILE= of"
             f" systemd, --ulimit of containers){instead}"
         )

@@ -38,7 +38,7 @@ class NoProxy:
 
     @classmethod
     def from_environment(cls, proxies: Mapping[str, str] | None = None) -> Self:
-        """By ``no_proxy``, else ``NO_PROXY``."""
+        """The exceptions in ``no_proxy``, else in ``NO_PROXY``."""
         return cls((getproxies() if proxies is None else proxies).get("no", ""))
 
     def __bool__(self) -> bool:

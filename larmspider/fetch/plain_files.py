@@ -1,13 +1,13 @@
-"""Plain files of a folder that somebody else has made: no link in it leads out of it.
+"""Plain files of an untrusted folder: no link in it leads out of it.
 
     folder = PlainFolder(Path("mirror/"))
     for found in folder.walk(b"wiki.example"):
         found.path, found.why             # b"wiki.example/a.html", ""
     with folder.open(b"wiki.example/a.html", found.stat) as file: ...
 
-Each folder on the way is opened by its name inside of the one before it, and no symbolic link is
-followed, so nothing can be put in the place of one between the look and the opening. The folder
-itself may be named by a link: the operator gave it.
+Each folder on the way is opened by its name inside its parent folder, and no symbolic link is
+followed, so nothing can be replaced between the look and the opening. The folder itself may be
+named by a link: the operator gave it.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class PlainFolder:
             os.close(folder)
 
     def walk(self, top: bytes) -> Iterator[Found]:
-        """All below ``top``, in order, folders before what is in them; files with several names
-        last."""
+        """All entries below ``top``, in order, folders before their contents; files with several
+        names last."""
         linked: dict[tuple[int, int], list[Found]] = {}
         waiting = [top]
         while waiting:
@@ -104,13 +104,13 @@ class PlainFolder:
                 yield found if names <= len(same) else Found(found.path, why=LINKED)
 
     def open(self, path: bytes, expected: os.stat_result | None = None) -> IO[bytes]:
-        """A plain file, that of ``expected`` if given, else one with a single name. Raises OSError,
-        NotPlainError."""
+        """Open a plain file: the file of ``expected`` if given, else a file with a single name.
+        Raises OSError, NotPlainError."""
         folder, name = self._parent(path)
         try:
             looked = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if why := why_not_plain(looked):
-                raise NotPlainError(why)  # to open a device may do something
+                raise NotPlainError(why)  # opening a device may have effects
             file = os.fdopen(os.open(name, _FILE, dir_fd=folder), "rb", buffering=0)
         finally:
             os.close(folder)
@@ -170,7 +170,7 @@ def why_not_plain(found: os.stat_result) -> str:
 
 
 def is_same(found: os.stat_result, expected: os.stat_result) -> bool:
-    """Whether both are one file that nobody has written to in between."""
+    """Whether both are the same file, and it was not written to in between."""
     return (*_identity(found), found.st_size, found.st_mtime_ns) == (
         *_identity(expected), expected.st_size, expected.st_mtime_ns,
     )  # fmt: skip

@@ -36,9 +36,9 @@ _STATUS_CHARS = 60
 
 
 class ReceivedHeaders(Headers):
-    """Headers that know of their fetch: ``received`` are the lines of the head as they came, the
-    status line first; ``sent`` those of the request (curl_options.header_lines), without what
-    LARM_SITES_FILE adds; ``address`` is where they went. Copies know nothing."""
+    """Headers with details of their fetch. ``received``: the lines of the head as they came, the
+    status line first. ``sent``: the lines of the request (curl_options.header_lines), without the
+    ones from LARM_SITES_FILE. ``address``: where they went. Copies have no details."""
 
     received: Sequence[bytes] = ()
     sent: Sequence[bytes] = ()
@@ -48,10 +48,10 @@ class ReceivedHeaders(Headers):
 
 @dataclass(slots=True)
 class ResponseHead:
-    """Status line and headers of a response, the values of one name together as Scrapy keeps them.
+    """Status line and headers of a response. The values of one name are together, as in Scrapy.
 
-    The lines from libcurl may hold several heads (1xx, a 401 before libcurl's second attempt), of
-    which the last one counts, and trailers, which do not count.
+    The lines from libcurl may hold several heads (1xx, a 401 before libcurl's second attempt) and
+    trailers. Only the last head counts.
     """
 
     status: int
@@ -209,9 +209,9 @@ def _is_part(content_range: bytes) -> bool:
 
 
 _SLICE = 512
-"""Bytes that are decoded at once where the limit is larger than memory."""
+"""Bytes that are decoded at once if the limit is larger than memory."""
 _UNPACKED = 17 << 20
-"""What they may become: as much as zstd can make of them; brotli could make gigabytes."""
+"""Bytes that these may become: the maximum of zstd; brotli could produce gigabytes."""
 _STOP = -1
 """Returned to libcurl, which then ends the transfer with E_WRITE_ERROR."""
 OnHead = Callable[[Request, ResponseHead], StopDownload | None]
@@ -219,7 +219,7 @@ OnBytes = Callable[[Request, bytes], StopDownload | None]
 
 
 class Transfer:
-    """``setup`` sets what is the same for all fetches; ``decode``: undo Content-Encoding."""
+    """``setup`` sets the common options of all fetches; ``decode``: undo Content-Encoding."""
 
     def __init__(
         self,
@@ -250,8 +250,8 @@ class Transfer:
         blobs: Path | None = None,
     ) -> None:
         """Prepare for a request. ``max_bytes`` limits the body as received and as decompressed,
-        ``document_bytes`` that of a document; 0 is no limit. ``on_head`` and ``on_bytes`` send
-        Scrapy's signals. ``blobs``: the folder for a body that is larger than that."""
+        ``document_bytes`` limits a document; 0 is no limit. ``on_head`` and ``on_bytes`` send
+        Scrapy's signals. ``blobs``: the folder for a body that is larger than a document may be."""
         if self.dirty:
             self._reset()
         self.request, self.max_bytes, self.document_bytes = request, max_bytes, document_bytes
@@ -398,8 +398,7 @@ class Transfer:
         self.chunks.clear()
 
     def _start_body(self) -> bool:
-        """Called before the first byte of the body, or at its end; False if nobody wants the
-        body."""
+        """Called before the first byte of the body, or at its end. False: the body is unwanted."""
         head = self.read_head()
         self._refuse_part(head)
         if self.on_head is not None and self.request is not None:
@@ -438,8 +437,8 @@ class Transfer:
         raise errors.BadResponse(f"status {head.status} with a part of the page{where}, unasked")
 
     def _choose_decoder(self, head: ResponseHead) -> None:
-        """Set the decoder, and leave in the header what it does not undo, as Scrapy's middleware
-        does."""
+        """Set the decoder, and leave the other encodings in the header, like Scrapy's
+        middleware."""
         undone, left = encodings_of(head.headers.getlist(b"Content-Encoding"))
         if undone:
             try:

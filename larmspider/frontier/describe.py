@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
+from larmspider import program
 from larmspider.extraction.novelty import Bloom
 from larmspider.formatting import counted, utc
 from larmspider.frontier.aliases import HostAliases, sentence
@@ -370,7 +371,7 @@ def silent_in_words(data: bytes, now: float) -> Iterator[str]:
         days = counted(int((now - since) // DAY), "day")
         yield (
             f"its host has not answered since {utc(since)[:10]}, {days}: the page stays, unless"
-            " the operator approves its removal (scrapy deletes, after 7 days)"
+            f" the operator approves its removal ({program.NAME} deletes, after 7 days)"
         )
 
 

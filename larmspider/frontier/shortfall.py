@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import msgpack
 
+from larmspider import program
 from larmspider.extraction.fingerprint import asks_password
 from larmspider.extraction.formats import extractor_for
 from larmspider.extraction.ways_on import (
@@ -244,7 +245,8 @@ class Evidence:
         if refused >= LEAST_REFUSED and not self.followed:
             yield (
                 f"{name} has {counted(refused, 'link')} to itself, such as {self.refused_at}, and"
-                f" no one passes the filters ({', '.join(sorted(self.refused))}); scrapy explain"
+                f" no one passes the filters ({', '.join(sorted(self.refused))});"
+                f" {program.NAME} explain"
                 " URL says why"
             )
         if self.untaken and self.untaken >= most:

@@ -1,2 +1,2 @@
-"""What is written into the search index: documents of Tantivy, link texts, pages that wait. No
-Scrapy. How it is asked is in search/."""
+"""Writing the search index: Tantivy's documents, link texts, pages that wait. No Scrapy. The
+reading side is search/."""

@@ -3,9 +3,9 @@
     access = Access(restricted=("*.hr.example", FILES), allowed=("wiki.hr.example",))
     Searcher.open("crawl/index").seen_by(access).search("salary")
 
-A reader's questions to an index, whatever they are for, go through `Limited`, which leaves out the
-other pages inside Tantivy: hits and counts, the words that suggestions are made of, and how many
-pages have a word. Tantivy's own scores count all pages. So queries of such a reader weigh words by
+Every question of a reader to an index goes through `Limited`, which leaves out the hidden pages
+inside Tantivy: from hits and counts, from the words of suggestions, and from the number of pages
+with a word. Tantivy's own scores count all pages. Queries of such a reader therefore weigh words by
 the pages that the reader sees (`GlobalIdf`), and the reader gets no score.
 """
 
@@ -23,10 +23,10 @@ from larmspider.urls.host_pattern import HostPattern
 from larmspider.urls.host_resolver import canonical_host
 
 FEW_HOSTS = 64
-"""Hosts that are hidden, up to which their pages are not listed before those with a word are."""
+"""Hidden hosts up to which hidden pages are not listed before the pages with a word."""
 FEW_TERMS = 16
-"""Terms that begin alike, up to which each is counted by itself: to list the pages that are seen
-takes as long."""
+"""Terms with one beginning up to which each is counted by itself: listing the visible pages takes
+about this long."""
 _REMEMBERED = 20_000  # terms whose pages were counted
 
 
@@ -76,8 +76,8 @@ class Access:
 
 
 class Hidden(NamedTuple):
-    """Pages that are not seen, as a query whose list of pages is read first (1 ms for a million
-    pages), and as one that is asked page by page: for queries that few pages match."""
+    """Hidden pages as two queries. ``pages`` reads their list first (1 ms for a million pages). The
+    other is asked page by page: for queries that few pages match."""
 
     pages: Query
     one_by_one: Query
@@ -91,7 +91,7 @@ def _any_of(queries: list[Query]) -> Query:
 
 
 def place_of(url: str) -> str:
-    """The host by which a page is restricted: `FILES` for a file."""
+    """The host whose restrictions apply to a page: `FILES` for a file."""
     return FILES if url.startswith("file:") else hostname_of(url)
 
 
@@ -153,7 +153,7 @@ class Limited:
         of_all = self.all.doc_freq(field, word)
         if not of_all:
             return 0
-        # to count those that are hidden takes a third of the time
+        # counting the hidden pages takes a third of the time
         having = Query.const_score_query(
             Query.term_query(self._schema, field, word, index_option="basic"), 0.0
         )

@@ -1,23 +1,23 @@
-"""Anchor texts: what other pages call a page, often in better words than its own.
+"""Anchor texts: the names that other pages give a page, often in better words than its own.
 
-They come before and after the page itself is indexed, so they are kept in an LMDB table beside the
-index, by target::
+They come before and after the page itself is indexed. An LMDB table beside the index keeps them by
+target::
 
     anchors.add("http://wiki.example/", {("http://wiki.example/vpn", "remote access"), ...})
     anchors.flush()
     anchors.texts("http://wiki.example/vpn")     # ["remote access", "remote access", "VPN how-to"]
 
-A text counts once for each page with such a link, and as long as the page has it: of each page the
-table keeps which texts it gave, so that a page that is added again gives what it has now. Texts,
-what was indexed of them and what is due change in one transaction.
+A text counts once for each page with such a link, as long as the page has it. The table keeps the
+texts that each page gave; a page that is added again replaces them. Texts, their indexed copies and
+due pages change in one transaction.
 
     pairs    8 bytes of the target, 4 of the text     number of pages, text
     pages    8 bytes of a page                        its pairs, 12 bytes each
-    heads    8 bytes of the target                    what was indexed (`_Head`), its URL
+    heads    8 bytes of the target                    its indexed state (`_Head`), its URL
     moved    8 bytes of a URL that has moved          8 bytes of its new URL
 
-Rows come in no order, and LMDB keeps what a transaction lets go of: a table of 11 MB takes 43 MB.
-So a crawl that ends writes it anew, in order and without gaps: 14 MB.
+Rows come in no order, and LMDB keeps freed pages: a table of 11 MB takes 43 MB. At its end a crawl
+rewrites the table in order and without gaps: 14 MB.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from larmspider.files import in_words, make_folder, sync_folder
 from larmspider.index.link_access import LinkAccess
 
 MAX_TEXTS = 1_000
-"""Distinct texts of a target that are indexed, those of the most pages."""
+"""Distinct texts of a target that are indexed: the texts with the most pages."""
 MAX_TEXTS_BYTES = 16_384
 """All texts of a target together, in UTF-8."""
 MAX_TEXT = 128
@@ -62,19 +62,19 @@ MAX_COPIES = 4
 CLEAN, DIRTY, DUE = 0, 1, 2
 
 LEAST_WASTE = 1 << 20
-"""Bytes of a table that are in no use, and a third of it at least, before it is written anew."""
+"""Unused bytes from which on a table is rewritten, if they are also a third of it."""
 MOST_COPIED = 1 << 30
-"""Bytes that are in use; more would hold up the end of a crawl for ten seconds."""
+"""Used bytes up to which a table is rewritten: more would delay the end of a crawl by 10 s."""
 _ANEW = "anew"
-_PAGES_AT_ONCE = 1_000  # whose texts are taken out in one transaction
+_PAGES_AT_ONCE = 1_000  # pages whose texts are removed in one transaction
 
 _COUNT = struct.Struct("<I")
 _ID, _TARGET = 12, 8
 
 
 class LinkTexts(NamedTuple):
-    """What the index has of the links to a page: texts, repeated by weight, and how many pages have
-    a link with each, in all."""
+    """The indexed texts of links to a page, repeated by weight, and the sum over all texts of the
+    pages with such a link."""
 
     texts: list[str]
     number: int
@@ -93,7 +93,7 @@ class AnchorTable:
         """Open or create the table; its limit ``map_bytes`` doubles as needed. Raises
         CrawlDirError."""
         make_folder(directory)
-        shutil.rmtree(directory / _ANEW, ignore_errors=True)  # of a process that was killed
+        shutil.rmtree(directory / _ANEW, ignore_errors=True)  # left by a killed process
         try:
             # metasync stays on: the frontier counts as stored what the last commit has
             self._env = lmdb.open(str(directory), map_size=map_bytes, max_dbs=6)
@@ -117,13 +117,13 @@ class AnchorTable:
         self._waiting: dict[str, str] = {}  # links of a page, each on a line
         self._moving: list[tuple[str, str]] = []  # old and new URL
         self._lock = threading.Lock()
-        self._growing = threading.Lock()  # LMDB's map, while nobody reads
+        self._growing = threading.Lock()  # LMDB's map grows only while no thread reads
         self.unlinked: list[str] = []
-        """Indexed pages that the last text has left; whoever reads this empties it."""
+        """Indexed pages that have lost their last link text. The reader of this list empties it."""
 
     def add(self, page: str, links: Collection[tuple[str, str]]) -> None:
-        """Take in (canonical target, anchor text) of a page's links to other pages, in place of
-        those that it had; `flush` writes them, each once."""
+        """Take in (canonical target, anchor text) of a page's links to other pages. They replace
+        its earlier links; `flush` writes them, each once."""
         written = _written(links)
         with self._lock:
             self._waiting[page] = written
@@ -139,9 +139,9 @@ class AnchorTable:
     ) -> None:
         """Write what waits in one transaction, keys in order.
 
-        ``indexed`` has the documents indexed since the last one (canonical URL: copies of anchor
-        texts) or removed (None): with the texts that were flushed before, or as they ``stood``.
-        Raises CrawlDirError where the disk refuses; what waits stays for the next flush.
+        ``indexed`` has the documents that were indexed since the last flush (canonical URL: copies
+        of anchor texts) or removed (None), with the texts of the flush before, or as they
+        ``stood``. Raises CrawlDirError if the disk refuses; the texts wait for the next flush.
         """
         with self._lock:
             waiting, self._waiting = self._waiting, {}
@@ -347,13 +347,13 @@ class AnchorTable:
         names: Callable[[], Iterable[str]] = tuple,
         stop: Callable[[], bool] = lambda: False,
     ) -> int:
-        """Take out the texts that pages which not everybody may see have given to pages of others;
-        return how many pages gave some.
+        """Remove the texts that restricted pages have given to pages of other hosts; return the
+        number of pages that gave some.
 
-        ``pages`` are URL and exact form of all pages with links, several times where they were
-        stored so. A page that is not among them is known by its exact form, if it is one of
-        ``names``; the texts of a page that nothing names are taken out. Ends early once ``stop``
-        says so.
+        ``pages`` are URL and exact form of all pages with links, several times if they were
+        stored several times. A page that is not among them is known by its exact form, if it is one
+        of ``names``; the texts of an unknown page are removed. Ends early once ``stop`` returns
+        True.
         """
         known, done, hidden = array("Q"), 0, list[tuple[bytes, str]]()
         for url, name in pages:
@@ -379,8 +379,8 @@ class AnchorTable:
         return done
 
     def _pages_beside(self, known: array[int]) -> set[bytes]:
-        """The keys of pages that are none of these."""
-        import numpy as np  # 0.1 s, for a table with hosts that have become restricted
+        """The keys of pages that are not in ``known``."""
+        import numpy as np  # 0.1 s; only for a table with newly restricted hosts
 
         own = array("Q")
         with self._env.begin() as txn, txn.cursor(self._pages) as cursor:
@@ -452,8 +452,8 @@ class AnchorTable:
             return {name: txn.stat(db)["entries"] for name, db in names.items()}
 
     def close(self, *, tidy: bool = False) -> None:
-        """Close the table; what waits is lost. ``tidy``: written anew first, if much of it is in no
-        use."""
+        """Close the table; unwritten texts are lost. With ``tidy``, first rewrite a table that has
+        much unused space."""
         directory = self._directory
         tidied = tidy and self._is_wasteful() and self._copied(directory / _ANEW)
         self._env.close()
@@ -496,11 +496,11 @@ class AnchorTable:
 
 @dataclass(slots=True)
 class _Head:
-    """What is known of a target beside its texts: the ``copies`` of them that an index would have,
-    and a checksum of these; and both as they were indexed.
+    """The state of a target: the number of ``copies`` of its texts that the index would have now,
+    and their checksum; and both as they were indexed.
 
-    A page is *dirty* when its copies have changed since it was indexed, and *due* when they have
-    doubled, so being due costs a page some 9 more rounds.
+    A page is *dirty* if its copies have changed since it was indexed, and *due* if they have
+    doubled. A page is due about 9 times at most.
     """
 
     url: str
@@ -541,7 +541,7 @@ class _Head:
 
 @dataclass(slots=True)
 class _Content:
-    """All of a table: pages by pair, texts by pair, URLs by target, and what each page gave."""
+    """The whole content of a table: pages by pair, texts by pair, URLs by target, pairs by page."""
 
     counts: Counter[bytes]
     texts: Mapping[bytes, bytes]
@@ -575,8 +575,8 @@ def _moved_in(env: Any, db: Any) -> dict[bytes, bytes]:
 
 
 class _Ids(dict[str, bytes]):
-    """Of a target and an anchor text, as `_written`, each made once a flush; b"" for a text that
-    says nothing."""
+    """The 12 bytes of a target and an anchor text, as `_written`, computed once a flush; b"" for a
+    text that says nothing."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,14 +1,14 @@
 """Which of many pages are copies: the same text, or nearly so.
 
 A page's *likeness* is 64 bits: the simhash of its main text (extraction/fingerprint.py), or a hash
-of its bytes where it has little text. Of a page whose main text is mostly links (a menu in a plain
-``div``) it is that xor the simhash of what is no link (outside_links.py): the bits that differ in
-either differ, so copies are alike in both. Copies differ in at most `NEAR` of them. Six differing
-bits leave one of four blocks of 16 bits as it is, or change two of them by one bit each, so at
-least one of any three. The blocks are terms of the search index, so pages that may be copies have
-one of 52 terms: a block as it is, or one of the first three with one bit changed. There are no
-groups to be kept: what a page is a copy of is asked when somebody looks, and right after every
-commit::
+of its bytes if it has little text. If the main text is mostly links (a menu in a plain ``div``),
+the likeness is this simhash xor the simhash of the text outside of links (outside_links.py): bits
+that differ in either also differ in the likeness, so copies are alike in both. Copies differ in at
+most `NEAR` bits. Six differing bits leave one of four blocks of 16 bits unchanged, or change two
+blocks by one bit each, and therefore at least one of any three blocks. The blocks are terms of the
+search index: possible copies have one of 52 terms, which are the four blocks, and the first three
+with one bit changed. No groups need to be kept: a search looks for copies when a page is shown, and
+finds them right after a commit::
 
     near(0x0123456789ABCDEF, 0x0123456789ABCDEE)     # True
     groups = Groups()
@@ -27,9 +27,9 @@ from tantivy import DocAddress, Occur, Query
 NEAR = 6
 """Bits in which copies may differ: about 1 word in 70."""
 MOST = 1_000
-"""Copies of a page that are counted."""
+"""Most copies of a page that are counted."""
 MANY_PAGES = 100_000
-"""Of an index, whose likenesses are not all read."""
+"""Pages of an index up to which all likenesses are read."""
 
 _BITS = (1 << 64) - 1
 _BLOCK = 16
@@ -51,7 +51,7 @@ def blocks(likeness: int) -> list[str]:
 
 
 def like(likeness: int) -> list[str]:
-    """The terms of which a copy has one at least."""
+    """Terms of the likeness. Each copy has at least one of them."""
     parts = [(mark, likeness >> place & 0xFFFF) for mark, place in _PLACES]
     return blocks(likeness) + [
         f"{mark}{part ^ bit:04x}" for mark, part in parts[:_LOOKED_AT] for bit in _ONE_BIT
@@ -91,7 +91,7 @@ class Groups:
 
 
 class Likenesses:
-    """Those of all pages of a commit, to count the copies of many of them."""
+    """The likenesses of all pages of a commit, for counting the copies of many pages."""
 
     def __init__(self, searcher: tantivy.Searcher) -> None:
         import numpy as np  # 0.1 s and 30 MB, for who answers many queries
@@ -119,11 +119,12 @@ def copies_in(
     quickly: bool = False,
     among: Query | None = None,
 ) -> list[DocAddress]:
-    """Where the copies of a page are, that page among them; at most `MOST`. ``pages`` are those of
-    the index, about. ``quickly``: among many pages none is found of
-    a page whose copies all differ from it in each of the four blocks. ``among``: of the pages that
-    this query finds. 0.1 ms with 10,000 pages, 0.7
-    with a million, quickly 0.1; with a set of terms in place of a query for each 0.5 and 1.2."""
+    """Where the copies of a page are, including the page itself; at most `MOST`.
+
+    ``pages``: about the number of pages of the index. ``quickly``: among many pages, do not find
+    copies if they all differ from the page in each of the four blocks. ``among``: only pages that
+    this query finds. Takes 0.1 ms with 10,000 pages, and 0.7 ms with a million; 0.1 ms ``quickly``.
+    One query for a set of terms, in place of a query for each, takes 0.5 and 1.2 ms."""
     if quickly and pages > MANY_PAGES:
         found = _near(searcher, schema, blocks(likeness), likeness, pages, among)
         if len(found) < 2:
@@ -144,7 +145,7 @@ def _near(
     )
     if among is not None:
         query = Query.boolean_query([(Occur.Must, query), (Occur.Must, among)])
-    # in each segment Tantivy makes room for as many as it is asked for; twice what chance gives
+    # Tantivy makes room for ``limit`` hits in each segment; this is twice what chance gives
     for limit in (_FEW + pages * 2 * len(terms) // (1 << _BLOCK), 10 * MOST):
         found = searcher.search(query, limit, count=False, order_by_field="likeness").hits
         if len(found) < limit:

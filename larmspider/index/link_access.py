@@ -1,16 +1,16 @@
-"""Decides which link texts may be indexed: the page with the link has to be one for everybody.
+"""Decides which link texts may be indexed: texts on pages that everybody may see.
 
-A page that not everybody may see gives texts to restricted pages of its own host alone: readers
-who find these may see that page too::
+A restricted page gives texts only to restricted pages of its own host: readers who find these may
+see that page, too::
 
     access = LinkAccess(("*.hr.example",))
     access.hides("http://pay.hr.example/a")                               # True
     access.keeps("http://pay.hr.example/a", "http://pay.hr.example/b")    # True
     access.keeps("http://pay.hr.example/a", "http://wiki.example/")       # False
 
-An index notes for which restricted hosts this holds of all of its link texts (version.py). Where
-hosts have become restricted since, a search leaves all link texts out for readers who may not see
-everything, until `IndexWriter.withdraw_link_texts` has taken those of these hosts out.
+An index records the restricted hosts for which this holds of all its link texts (version.py). If
+more hosts have become restricted since, a search without full access leaves out all link texts,
+until `IndexWriter.withdraw_link_texts` has removed the texts of these hosts.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ EVERY_HOST = "*"
 
 
 class LinkAccess:
-    """For patterns of ``restricted`` hosts, and files, which always are."""
+    """Link access with patterns of ``restricted`` hosts; files are always restricted."""
 
     def __init__(self, restricted: Iterable[str] = ()) -> None:
         self.restricted = tuple(sorted({*restricted, FILES}))
         self._access = Access(self.restricted)
 
     def hides(self, url: str) -> bool:
-        """Whether not everybody may see a page."""
+        """Whether a page is restricted."""
         return not self._access.page(url)
 
     def keeps(self, here: str, target: str) -> bool:
@@ -40,7 +40,7 @@ class LinkAccess:
 
 
 def covered(restricted: Collection[str], noted: Collection[str] | None) -> bool:
-    """Whether link texts were taken in with all of these hosts restricted, by what the index has
-    ``noted``. None: nothing was noted yet; files alone are restricted for certain."""
+    """Whether all of these hosts were restricted when link texts were taken in, by the index's
+    ``noted``. None: nothing was noted yet; only files are certain to be restricted."""
     known = {FILES} if noted is None else {*noted}
     return EVERY_HOST in known or known.issuperset(restricted)

@@ -1,5 +1,5 @@
-"""One spelling for each word: what is indexed and what is looked for is normalized, never what is
-stored and shown.
+"""One spelling for each word. Indexed text and queries are normalized; stored and shown text stays
+as it is.
 
 An accent may be a letter of its own (NFD), a ligature one character, and a soft hyphen or a
 zero-width space may stand anywhere inside a word; none of that is seen on a page::
@@ -7,12 +7,12 @@ zero-width space may stand anywhere inside a word; none of that is seen on a pag
     normalized("cafe\u0301 co\u00adoperate \ufb01le 5\u338f")  # "caf\u00e9 cooperate file 5 kg "
     normalized("\u0130stanbul")                               # "Istanbul"
 
-That is NFKC without characters that are not shown (U+00AD, U+200B to U+200D, U+FEFF), but for signs
-of letters or digits, which stay apart from the word before them: the sign for kg and the fraction
-one half are words of their own, a trade mark is none. Folded too are letters that people write
-either way: the Turkish capital I with a dot, Russian io as ie, alef with hamza, and the kaf, yeh
-and heh of Persian and Urdu as those of Arabic (Lucene's PersianNormalizationFilter). The vowel
-marks and the stretching of Arabic are left out. The digits of all scripts are 0 to 9.
+The normal form is NFKC without invisible characters (U+00AD, U+200B to U+200D, U+FEFF). Signs of
+letters or digits stay apart from the word before them: the sign for kg and the fraction one half
+are words of their own, a trade mark is no word. Letters that people write either way are folded,
+too: the Turkish capital I with a dot, Russian io as ie, alef with hamza, and the kaf, yeh and heh
+of Persian and Urdu as in Arabic (Lucene's PersianNormalizationFilter). The vowel marks and the
+stretching of Arabic are left out. The digits of all scripts are 0 to 9.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BLOCK = 200  # characters normalized together to find a place
 
 
 def _signs() -> dict[str, str]:
-    """Signs that NFKC makes letters or digits of, and what is indexed in their place."""
+    """Signs that NFKC turns into letters or digits, and their indexed forms."""
     found = {}
     for char in (chr(code) for block in _SIGN_BLOCKS for code in block):
         plain = normalize("NFKC", char)
@@ -51,7 +51,7 @@ _COMMON = {"\u2026": "...", "\xa0": " ", "\u2122": " "} | {
     for char in map(chr, (0x3000, *range(0xFF01, 0xFF5F)))
     if not (plain := normalize("NFKC", char)).isalnum()
 }
-"""What most pages hold that are not normal: ellipses, full-width punctuation."""
+"""The frequent characters that are not normal: ellipses, full-width punctuation."""
 _SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 _SECOND = (
     *(range(0x1161, 0x1176), range(0x11A8, 0x11C3), range(0x903, 0xE00), range(0x102B, 0x1036)),
@@ -62,8 +62,8 @@ _SECOND = (
 
 @cache
 def _stretches() -> re.Pattern[str]:
-    """Characters that NFKC may change or join to the one before. All of a page takes 6 ms to
-    normalize, for the ellipsis that it has. Found once, in 60 ms."""
+    """Characters that NFKC may change or join to the one before. Normalizing a whole page for its
+    one ellipsis would take 6 ms. Computed once, in 60 ms."""
     changed = [
         chr(code)
         for code in (*range(0x80, 0xD800), *range(0xE000, 0x10000))
@@ -93,9 +93,10 @@ _ZEROS = (
     0x16B50, 0x1E140, 0x1E2F0, 0x1E950,
 )  # fmt: skip
 DIGITS = MappingProxyType({chr(zero + digit): str(digit) for zero in _ZEROS for digit in range(10)})
-"""The digits of all scripts but our own, as far as NFKC leaves them as they are."""
+"""The digits of all other scripts, unless NFKC changes them."""
 _DIGITS_BY_BYTES: dict[bytes, list[str]] = {}
-"""By the first byte of their UTF-8, or two of four: an expression takes 1 ms for 9,000 letters."""
+"""The same by the first byte of UTF-8, or two of four: an expression takes 1 ms for 9,000
+letters."""
 for _char in DIGITS:
     _first = _char.encode()[: 2 if len(_char.encode()) == 4 else 1]
     _DIGITS_BY_BYTES.setdefault(_first, []).append(_char)
@@ -136,7 +137,7 @@ def _composed(text: str) -> str:
     pieces: list[str] = []
     done = 0
     for found in _stretches().finditer(text):
-        start = max(done, found.start() - 1)  # with the letter that an accent belongs to
+        start = max(done, found.start() - 1)  # include the letter that an accent belongs to
         pieces += text[done:start], _plain(text[start : found.end()])
         done = found.end()
     pieces.append(text[done:])
@@ -144,7 +145,7 @@ def _composed(text: str) -> str:
 
 
 def offset_in(text: str, offset: int) -> int:
-    """The offset in ``text`` of what has this ``offset`` in its normal form."""
+    """The offset in ``text`` whose place in the normal form is ``offset``."""
     start = done = 0
     while start < len(text):
         end = start + _BLOCK
@@ -164,7 +165,7 @@ class Offsets:
         self._text = text
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """What makes the normal form from ``start`` to ``end``, whole characters of the text."""
+        """The whole characters of the text whose normal form covers ``start`` to ``end``."""
         last = self._up_to(end)
         return self._up_to(start), last + (self._size(last) < end)
 

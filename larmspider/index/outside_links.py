@@ -1,9 +1,10 @@
-"""What a page says that is mostly links, outside of them.
+"""The own words of a page that is mostly links: its text outside of links.
 
     outside_links(page)  # ["Printers - Intranet", " The one on the second floor ..."]; [] for most
 
-A menu in a plain ``div`` is main text, and drowns the few words of the page's own: whether it is a
-copy (copies.py), and whether it is new to its host (extraction/novelty.py), goes by these.
+A menu in a plain ``div`` is main text, and drowns the few words of the page's own. These words
+decide whether the page is a copy (copies.py), and whether it is new to its host
+(extraction/novelty.py).
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from larmspider.items import Page
 LEAST_TEXT = 200
 """Characters of a main text that is compared as such."""
 MOSTLY_LINKS = 0.6
-"""Share of a main text that is in links, from which on the rest of it says what the page says: of
-two pages with so much in common simhashes differ in 19 bits."""
+"""Share of a main text in links from which on the rest is the text of the page: with so much in
+common, the simhashes of two pages differ in 19 bits."""
 _NOWHERE = (1 << 62, 1 << 62)
 _LONGEST_LINKS = 100  # characters of a main text for each link of a page that is mostly links
-_MOST_LINKS = 10_000  # of such a page, which then takes 4 ms; one of Erlang's manuals has 5,000
+_MOST_LINKS = 10_000  # links of a page, which then takes 4 ms; one of Erlang's manuals has 5,000
 _REACH = 500  # characters behind a link in which the next one is looked for, at first
 _MOST_IN_VAIN = 1_000_000  # looked through for links that are not there
 
@@ -45,8 +46,8 @@ def outside_links(page: Page) -> list[str]:
 
 
 def _between(text: str, anchors: Sequence[str]) -> list[tuple[int, int]]:
-    """What of a text is in none of these, which it has in this order, but for images and what is
-    hidden."""
+    """The spans of a text that are in none of the anchors. The text has the anchors in this order,
+    except for images and hidden text."""
     find, follows, outside = text.find, text.startswith, list[tuple[int, int]]()
     at = in_vain = 0
     reach = _REACH
@@ -74,7 +75,7 @@ def _between(text: str, anchors: Sequence[str]) -> list[tuple[int, int]]:
 def _without(
     spans: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[int, int]]:
-    """What of spans is in none of the others, both in order."""
+    """The parts of spans that are in none of the others, both in order."""
     left = iter(others)
     begin, behind = next(left, _NOWHERE)
     for start, end in spans:

@@ -1,14 +1,14 @@
-"""What the index keeps of a page as it was: all fields in one piece, compressed by itself.
+"""Stores all fields of a page in one piece, compressed by itself.
 
-Pages of an intranet have much in common, so each is compressed with a dictionary, which zstd trains
-on some of the first ones, and anew when a run has seen many more. The dictionaries lie beside the
-index; a page names its own::
+Pages of an intranet have much in common, so each is compressed with a dictionary. zstd trains the
+dictionary on some of the first pages, and trains another one when a run has seen many more pages.
+The dictionaries lie beside the index; a page names its dictionary::
 
     pages = PackedPages(Path("crawl/index"))
     packed = pages.pack({"key": "http://wiki.example/", "body": "..."})
     pages.unpack(packed)["body"]
 
-The text comes last, so that of a very long page the beginning can be read alone.
+The text comes last, so that the beginning of a very long page can be read alone.
 """
 
 from __future__ import annotations
@@ -47,33 +47,33 @@ else:
 LEVEL = 3
 """10 KB take 0.03 ms and 1.4 KB (2.4 without a dictionary, 2.6 in Tantivy's own store)."""
 SAMPLES = 128
-"""Pages that a dictionary is trained on, every other one at first; 0.05 s."""
+"""Pages that a dictionary is trained on, at first each other page; takes 0.05 s."""
 SAMPLE_BYTES = 8_192
-"""Of each of them."""
+"""Bytes of each of these pages that are used."""
 DICTIONARY_BYTES = 65_536
 MORE = 32
-"""So many times as many pages are seen before the next dictionary is trained."""
+"""Factor of the pages after which the next dictionary is trained."""
 BEGINNING_CHARS = 100_000
-"""Of the text of a long page, at least."""
+"""Characters of a long page's text that are unpacked at least."""
 REMEMBERED_BYTES = 5_000_000
-"""Of memory, for pages that searches looked at: about as many at least, twice as many at most. A
+"""Bytes of memory for pages that searches looked at: at least about this, at most twice this. A
 page that takes more than an eighth of them is not remembered."""
-_BEGINNING_BYTES = 131_072  # that hold them, of most pages; of the others twice as many
+_BEGINNING_BYTES = 131_072  # hold the beginning of most pages; the others need twice this
 _LONG_BYTES = 400_000
-_ENTRY = 250  # bytes of a page beside its own: two dicts have it when they are full
-_SECTION = 240  # bytes of a section or more: a tuple, a number, two strings but for characters
+_ENTRY = 250  # bytes of a remembered page beside its fields: its place in two full dicts
+_SECTION = 240  # bytes of a section at least: a tuple, a number, two strings without characters
 _NUMBER = 32  # bytes of a number, at most
 _BUFFER = 16_384
-"""Bytes of msgpack's, in place of 256 KB that malloc gives back to the system."""
+"""Bytes of msgpack's buffer, in place of 256 KB that malloc returns to the system each time."""
 _NAME = "pages-{}.zdict"
 _TEXT = "body"
-_WHOLE = "whole"  # beside the fields of a page with the beginning of its text: gives all of it
+_WHOLE = "whole"  # a key beside the fields of a page with the beginning of its text: gives the rest
 _LONG_STRING = 0xDB  # msgpack's, with a length of four bytes
 _WITHOUT_PAGES = ("text/html", "application/xhtml+xml")
 
 
 class PackedPages:
-    """Of the index in ``directory``. `pack` is called by its one writer."""
+    """The packed pages of the index in ``directory``. Only its writer calls `pack`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -118,9 +118,9 @@ class PackedPages:
         self._use(dictionary)
 
     def unpack(self, packed: bytes, *, beginning: bool = False) -> dict[str, Any]:
-        """Raises ValueError for what cannot be read. ``beginning``, for a search: of a long text
-        without pages `BEGINNING_CHARS` are enough, `text_of` has more; pages that were looked at
-        last are remembered."""
+        """The fields of a page. Raises ValueError if they cannot be read. ``beginning``, for a
+        search: `BEGINNING_CHARS` of a long text without pages are enough, `text_of` has more; the
+        latest pages are remembered."""
         if not beginning:
             return self._unpacked(packed)
         found = self._remembered.get(packed)
@@ -128,7 +128,7 @@ class PackedPages:
             found = self._unpacked(packed, beginning=True)
             self._remembered.add(packed, found)
         copy = found.copy()
-        if _WHOLE in copy:  # not what is remembered, which would keep itself alive
+        if _WHOLE in copy:  # only in the copy: the remembered page would keep itself alive
             copy[_WHOLE] = partial(self._unpacked, packed)
         return copy
 
@@ -173,8 +173,8 @@ def text_of(fields: dict[str, Any], end: int) -> str:
 
 
 class _Remembered:
-    """Pages as they were unpacked, by what they were unpacked from: about `REMEMBERED_BYTES`
-    at least, twice as many at most."""
+    """Unpacked pages by their packed form: at least about `REMEMBERED_BYTES`, at most twice
+    this."""
 
     def __init__(self) -> None:
         self._new: dict[bytes, tuple[dict[str, Any], int]] = {}
@@ -209,8 +209,8 @@ def _memory_of(fields: dict[str, Any]) -> int:
 
 
 def _beginning_of(data: bytes) -> dict[str, Any] | None:
-    """The fields of a page of which ``data`` are the first bytes, None where these are too few, {}
-    where twice as many would be, too."""
+    """The fields of a page whose first bytes are ``data``; None if these bytes are too few, {} if
+    twice this number would be too few."""
     reader = msgpack.Unpacker(timestamp=3, use_list=False)
     reader.feed(data)
     fields: dict[str, Any] = {}

@@ -15,22 +15,22 @@ from typing import Any, Self
 
 @dataclass(slots=True)
 class IndexedPage:
-    """One page, or a document in it. None: nothing is kept under this name.
+    """One page, or a document in it. None in its place means: nothing is stored under this name.
 
     key        exact form of the URL, or the URL of a page without one
-    body       the main text; ``rest`` stands around it, ``contents`` is a table of contents
+    body       the main text; ``rest`` is the text around it, ``contents`` a table of contents
     core       the main part of a page with next to no main text
     sections   place in the body, anchor and heading; ``breaks`` are the places of all headings
     modified   the document's own date, or a plausible Last-Modified
     elsewhere  1 if the page names another one as the canonical one
     own        own fields (LARM_FIELDS)
     container  the key of the document that a part lies in
-    likeness   by which copies are found (copies.py); ``apart``: the simhash of ``outside``
+    likeness   finds copies (copies.py); ``apart``: the simhash of ``outside``
     named      the text of most links to a page without a title
 
-    Two are not kept: ``outside``, the text outside of links, until its simhash is known, and
-    ``parts``, documents that lie in this one and have records of their own; None: they are not
-    known, so those that the index has stay.
+    Two fields are not stored: ``outside``, the text outside of links, until its simhash is known;
+    and ``parts``, documents inside this one, which have records of their own. None: the parts are
+    unknown, and the index keeps its own.
     """
 
     key: str

@@ -1,10 +1,10 @@
-"""Makes an index anew, beside the old one, and swaps it in by rename.
+"""Builds a new index beside the old one, and swaps it in by rename.
 
     rebuild(Path("crawl/index"), reextracted(...))     # from the stored pages (reextract.py)
-    rebuild(Path("crawl/index"))                       # from what the old index has stored
+    rebuild(Path("crawl/index"))                       # from the stored fields of the old index
 
-Link texts are taken over where the old index has this format. A rebuild that is killed begins
-again; a crash between the renames is mended by `finish`.
+Link texts are taken over if the old index has this format. A killed rebuild starts again; `finish`
+repairs a crash between the renames.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def rebuild(
 ) -> int:
     """Replace the index in ``directory``, and return the number of pages of the new one.
 
-    ``documents``: the number of pages and the pages; None: those of the old index. ``links`` gives
-    the link texts where the old index has none, or another format. ``stemmer`` is that of the old
-    index by default. ``simhashes`` as in IndexWriter. Link texts of pages on ``restricted`` hosts,
-    or on those that the old index has restricted, are for their own host alone; ``pages`` gives URL
-    and exact form of all pages with links. Raises CrawlDirError; the old index then stands as it
-    was.
+    ``documents``: the number of pages and the pages; None: the pages of the old index. ``links``
+    gives the link texts if the old index has none, or has another format. ``stemmer``: by default
+    the old index's. ``simhashes`` as in IndexWriter. Link texts of pages on ``restricted`` hosts,
+    or on hosts that the old index lists as restricted, are for their own host alone; ``pages``
+    gives URL and exact form of all pages with links. Raises CrawlDirError; the old index then
+    stays unchanged.
     """
     finish(directory)
     draft, _ = files_of(directory)
@@ -111,10 +111,10 @@ def rebuild(
                 progress(done, total)
             writer.commit()
             count = writer.count()
+            carry_over([directory], draft)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    carry_over([directory], draft)
     replace_file(draft / _COMPLETE, _state_of(directory).encode())
     try:
         _swap(directory)
@@ -125,7 +125,7 @@ def rebuild(
 
 
 def finish(directory: Path) -> None:
-    """Swap a complete new index in, and delete one that is not complete. Raises CrawlDirError."""
+    """Swap in a complete new index, and delete an incomplete one. Raises CrawlDirError."""
     draft, old = files_of(directory)
     try:
         if (draft / _COMPLETE).exists() and _is_newer(draft, directory):
@@ -150,7 +150,7 @@ def _swap(directory: Path) -> None:
 
 
 def _is_newer(draft: Path, directory: Path) -> bool:
-    """Whether ``draft`` was made of the index in ``directory`` as it is: nothing was committed
+    """Whether ``draft`` was made from the present index in ``directory``: nothing was committed
     there since."""
     if not (directory / META_NAME).exists():
         return True
@@ -166,8 +166,8 @@ def _state_of(directory: Path) -> str:
 
 
 def stored_documents(directory: Path) -> tuple[int, Documents]:
-    """What an index has stored, with what waits: the number of pages, about, and the pages. Raises
-    CrawlDirError if it cannot be read, or has another format."""
+    """The stored pages of an index, with the waiting ones: about their number, and the pages.
+    Raises CrawlDirError if the index cannot be read, or has another format."""
     check_format(directory)
     try:
         searcher = tantivy.Index.open(str(directory)).searcher()
@@ -187,6 +187,6 @@ def stored_documents(directory: Path) -> tuple[int, Documents]:
                 page = IndexedPage.of(stored_fields(searcher.doc(address), packed))
                 if page.key not in waiting and page.container not in waiting:
                     yield page.key, page
-        yield from waiting.items()  # None: is to be removed
+        yield from waiting.items()  # None: a removal
 
     return total + len(waiting), documents()

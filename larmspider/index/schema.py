@@ -1,12 +1,12 @@
 """The shape of the search index: its fields, and how each is cut into words.
 
-One page becomes one document, keyed by the exact form of its URL. Searched are its title, its
-description, the words of its URL, the texts of the links that point to it, as words and each as a
-whole, and its text: as words, so that quoted phrases hold and fuzzy words compare with words, and
-its signs (signs.py), so that ``--prefix`` and "C++" find themselves. Other forms of a word are
-looked up in the dictionary when a query comes (ranking.py), but those of languages other than
-English are indexed: ``body`` has their stems. All views are normalized (normal.py); what is shown
-is kept as it was, in one piece (packed.py).
+One page becomes one document, keyed by the exact form of its URL. A search covers the title, the
+description, the words of the URL, the texts of links to the page (as words, and each as a whole),
+and the page's text. The text is indexed as words, for quoted phrases and fuzzy words, and as signs
+(signs.py), so that ``--prefix`` and "C++" are found. Other forms of a word are looked up in the
+dictionary when a query comes (ranking.py), except in languages other than English: ``body`` has
+their stems. All views are normalized (normal.py). The original text is stored for display, in one
+piece (packed.py).
 Example::
 
     page = indexed_page(page, digest="9f86d081")
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from larmspider.index.stems import Stems
 
 INDEX_FORMAT = 10
-"""Raise it with every change of fields, analyzers, what is kept of a page, the anchor table, or
+"""Raise it with every change of fields, analyzers, stored fields of a page, the anchor table, or
 Tantivy's format (0.27 writes v7). version.py refuses an index of another format; `scrapy reindex`
-makes it anew (docs/internals/formats.md)."""
+rebuilds it (docs/internals/formats.md)."""
 
 PRIOR = "prior"
 """The field that scores are multiplied by, in units of MACHINE_MADE_FACTOR."""
@@ -62,17 +62,17 @@ _MACHINE_MADE = re.compile(
     r"|(?<=_)(?:source|8h)\.html$|(?<=-)members\.html$)"
 )
 MACHINE_MADE_FACTOR = 0.6
-"""Of pages that programs make of others: indexes and source code as manuals have them. The names
-that lead there are not what they define."""
+"""Factor for pages that programs generate from others, as manuals have them: indexes and source
+code. The names that link there are defined elsewhere."""
 
 TEXT_LIMIT = 4_194_304
 """Characters of a page's text that are stored and searched: some 1,500 pages of a PDF."""
 REST_LIMIT = 100_000
-"""Characters of what stands around a page's main text (Page.rest)."""
+"""Characters of the text around a page's main text (Page.rest)."""
 LONGEST_SENTENCE = 200
 """Characters of a first sentence that stands for a description."""
 PAGE_BREAK = "\f"
-"""Between two pages of a text that has them."""
+"""Stands between two pages of a text with pages."""
 
 MAX_LABEL = 60
 """Characters of a link text that is found as a whole."""
@@ -107,7 +107,7 @@ _FIRST_PAGE = datetime(1990, 12, 20, tzinfo=UTC).timestamp()
 _CLOCKS_DIFFER_SECS = 86_400.0
 
 SEARCHED = ("title", "description", "body", "rest")
-"""Texts that are kept as they were, beside the words that they are searched by."""
+"""Texts that are stored unchanged, beside the words for searching."""
 _PAGE = "page"
 _VALUE_MARK = "="
 _SHOWN = "\t"  # no label has one
@@ -122,10 +122,10 @@ _SPACELESS = re.compile(
 """Scripts without spaces, by their blocks: there each character is a word, and a run of them a
 phrase."""
 _SPACELESS_BYTES = (0xE0, 0xE1, *range(0xE3, 0xEA), 0xEF, 0xF0)
-"""With which they begin in UTF-8; quotes and dashes begin with 0xE2."""
+"""First bytes of these scripts in UTF-8; quotes and dashes begin with 0xE2."""
 
 _SEARCHED_AS_KEPT = ("key", "host", "container", "author", "mime", "language", "likeness")
-"""Fields of a document that have what is kept of the page."""
+"""Fields of a document that equal stored fields of the page."""
 
 OTHER = "other"
 
@@ -172,7 +172,7 @@ _PLAIN_TEXT = reader_of("text/plain")
 _KINDS = MappingProxyType({mime: kind for kind, mimes in _MEMBERS.items() for mime in mimes})
 
 KINDS = (*_MEMBERS, *_FAMILIES, OTHER)
-"""Results are counted and filtered by these, for there are hundreds of media types."""
+"""Groups of media types, for counts and filters: there are hundreds of media types."""
 
 
 class ExactAnalyzer:
@@ -223,7 +223,7 @@ def stemmed_analyzer(stemmer: str) -> tantivy.TextAnalyzer:
 
 
 def register_analyzers(index: tantivy.Index, stemmer: str) -> None:
-    """For each index that is opened: Tantivy stores only the names of analyzers."""
+    """Register the analyzers of each opened index: Tantivy stores only their names."""
     index.register_tokenizer(_STEMMED, stemmed_analyzer(stemmer))
     index.register_tokenizer(_EXACT, _exact_words())
 
@@ -235,7 +235,7 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("host", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
-    # of a part: the key of the document that holds it
+    # for a part: the key of the document that holds it
     builder.add_text_field("container", tokenizer_name="raw", index_option="basic")
     # facets
     builder.add_text_field("kind", fast=True, tokenizer_name="raw", index_option="basic")
@@ -248,7 +248,7 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("parts", tokenizer_name="whitespace", index_option="basic")
     # words, exact
     builder.add_text_field("exact", tokenizer_name=_EXACT)
-    # what stands around the main text
+    # the text around the main text
     builder.add_text_field("rest", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
     # one token each, in lower case: texts of links as a whole; flags, operators, key chords
@@ -258,13 +258,13 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("author", tokenizer_name=_EXACT)
     builder.add_text_field("mime", tokenizer_name=_EXACT)
     builder.add_text_field("language", tokenizer_name=_EXACT)
-    # what is kept of the page (page.py)
+    # the stored fields of the page (page.py)
     builder.add_bytes_field(_PAGE, stored=True)
-    # by which copies are found (copies.py)
+    # for finding copies (copies.py)
     builder.add_integer_field("likeness", fast=True)
     builder.add_text_field("blocks", tokenizer_name="raw", index_option="basic")
-    # own fields: values by name, with a mark before each, lest it be taken for a date; and what
-    # they are found by: "room", "room=4.12"
+    # own fields: values by name, with a mark before each, so that none is taken for a date; and the
+    # words that find them: "room", "room=4.12"
     builder.add_json_field("own", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("own_words", tokenizer_name="raw", index_option="basic")
     # values
@@ -274,7 +274,7 @@ def build_schema() -> tantivy.Schema:
 
 
 def indexed_page(page: Page, digest: str) -> IndexedPage:
-    """What is kept of a page and of the documents in it."""
+    """The indexed fields of a page and of the documents in it."""
     modified = _plausible(page.modified, page.fetched) or last_modified(
         page.last_modified, page.fetched
     )
@@ -423,7 +423,7 @@ def to_document(
 
 
 def own_word(name: str, value: str) -> str:
-    """What a value of an own field is found by, in any case: ``room=4.12``."""
+    """The term that finds a value of an own field, in any case: ``room=4.12``."""
     return f"{name}={' '.join(normalized(value).lower().split())}"
 
 
@@ -466,9 +466,9 @@ def shown_label(term: str) -> str:
 
 
 def prior(url: str, links: int) -> float:
-    """The field ``prior`` of a page with so many links: Tantivy multiplies a score by
-    log2(2 + prior), by 1 where it is negative. So what a score is to be multiplied by is divided by
-    the least: what Tantivy makes of a prior is to be multiplied by `MACHINE_MADE_FACTOR`."""
+    """The field ``prior`` of a page with this number of links. Tantivy multiplies a score by
+    log2(2 + prior), or by 1 if prior is negative. Factors below 1 are therefore impossible: this
+    divides each factor by the least one, and the reader multiplies by `MACHINE_MADE_FACTOR`."""
     factor = 1 + PRIOR_WEIGHT * log2(1 + links)
     if not _MACHINE_MADE.search(url):
         factor /= MACHINE_MADE_FACTOR
@@ -495,7 +495,7 @@ def stored_fields(
 
 
 def packed_page(document: tantivy.Document) -> bytes:
-    """What is kept of a page, as a document that the index gave back has it."""
+    """The packed page in a document that the index returned."""
     page: Any = document.get_first(_PAGE)
     return bytes(page)
 

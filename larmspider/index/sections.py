@@ -1,10 +1,10 @@
-"""Sections of a long page, as the index keeps them: where they begin in the main text, by what
-anchor a link leads to them, and their headings (extraction/page_builder.py); and of any page where
-its headings part the text, which runs on there as if they were of a sentence::
+"""Sections of a long page, as the index stores them: where they begin in the main text, the anchor
+that a link uses, and the heading (extraction/page_builder.py). For all pages, this also knows where
+headings part the text, which otherwise runs on as if they were part of a sentence::
 
-    text = "What a siren is A siren chops a stream of air."
-    breaks = breaks_of(text, [(0, "", "What a siren is")])
-    parted(text, breaks)   # "What a siren is\\nA siren chops a stream of air."
+    text = "Sirens A siren chops a stream of air."
+    breaks = breaks_of(text, [(0, "", "Sirens")])
+    parted(text, breaks)   # "Sirens\\nA siren chops a stream of air."
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ LONG_TEXT = 1_500
 _WHOLE_HEADING = 118
 """Characters of a heading that has not been cut off."""
 _END = 1 << 62
-"""Behind any text."""
+"""A place behind any text."""
 
 
 def kept_sections(
     text: str, spans: Sequence[tuple[int, int]], sections: Iterable[Sequence[Any]]
 ) -> list[tuple[int, str, str]]:
-    """The sections of ``text`` in what is left of it without ``spans``, stripped. Both in order."""
+    """The sections of ``text`` after removing ``spans`` and stripping. Both in order."""
     first = 0  # character that is left
     for start, end in spans:
         if start > first:
@@ -45,9 +45,9 @@ def kept_sections(
 
 
 def breaks_of(text: str, sections: Iterable[Sequence[Any]]) -> list[int]:
-    """Twice the places of the spaces before and behind the headings of ``text``, and one more where
-    a heading ends, in order. A heading that does not stand at its place has none, one that may have
-    been cut off none behind it."""
+    """The places of the spaces before and behind the headings of ``text``, in order: each place
+    times two, plus one behind a heading. A heading that is not at its place has none. A heading
+    that may have been cut off has none behind it."""
     breaks = dict[int, int]()
     for at, _, heading in sections:
         if text.startswith(heading, at):
@@ -60,14 +60,14 @@ def breaks_of(text: str, sections: Iterable[Sequence[Any]]) -> list[int]:
 
 
 def kept_breaks(text: str, spans: Sequence[tuple[int, int]], breaks: Iterable[int]) -> list[int]:
-    """The breaks of ``text`` in what is left of it, as `kept_sections`."""
+    """The breaks of ``text`` after removing ``spans``, as in `kept_sections`."""
     kept = kept_sections(text, spans, [(at // 2, "", "x" * (at % 2)) for at in breaks])
     return [2 * at + len(ends) for at, _, ends in kept if at]
 
 
 def parted(text: str, breaks: Sequence[int], start: int = 0) -> str:
-    """``text``, which stands at ``start`` in that of the ``breaks``, with a line end in place of
-    the space at each of them. Takes as long as there are breaks in it."""
+    """``text`` with a line end in place of the space at each break. It begins at ``start`` of the
+    text that ``breaks`` refer to. Takes time in proportion to its own breaks."""
     first = bisect_left(breaks, 2 * start)
     last = bisect_left(breaks, 2 * (start + len(text)), first)
     pieces, end = [], 0

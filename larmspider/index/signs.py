@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 
 MAX_SIGNS = 2_000
-"""Of one text, different ones."""
+"""Different signs of one text."""
 
-# Each pattern is looked for from its rarest character on: a search for a literal is ten times as
-# fast as one that begins with a class.
+# Each pattern starts its search with its rarest character: a search for a literal is ten times as
+# fast as a search for a class.
 _DASHED = re.compile(
     r"-(?:(?<![\w-]-)(-?[A-Za-z][\w-]{0,60})"  # --prefix, -Wall, -m
     r"|(?<=\b[CMSA]-)((?:[CMSA]-)*(?:[^\s\w]|\w\b|[A-Z]{2,4}\b)))"  # C-x, C-M-f, M-%, C-SPC

@@ -1,8 +1,8 @@
-"""Words in other forms: a page is stemmed in its own language, a query in those of the index.
+"""Word forms: a page is stemmed in its own language, a query in the languages of the index.
 
-The field ``body`` has the stems of all pages. Tantivy makes those of the index's own stemmer; a
-page in another language comes in stems already, which Tantivy stems once more, and so are the words
-of a query::
+The field ``body`` has the stems of all pages. Tantivy stems the pages in the language of the index.
+A page in another language comes as stems, which Tantivy stems once more, like the words of a
+query::
 
     stems = Stems("english")
     stems.of_page("Zwei alte Häuser", "de")      # ["zwei", "alt", "haus"]
@@ -11,8 +11,8 @@ of a query::
     stems.compounds("Treiber")                   # ["druckertreib", ...]
 
 German, Dutch and the Scandinavian languages write compounds in one word. The field ``parts`` has
-the long words of these pages, forwards and, behind a ``<``, backwards, so that the index itself is
-the list of words in which those that begin or end with a word are looked up.
+the long words of these pages, forwards and, behind a ``<``, backwards. The index itself is thus the
+list in which compounds that begin or end with a word are looked up.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ _UMLAUTS = ((("ae", "ä"), ("oe", "ö"), ("ue", "ü")), (("ä", "ae"), ("ö", "o
 
 
 class _Commit:
-    """What was looked up in one commit: who asks takes both at once, for another thread may read
-    the next commit meanwhile."""
+    """The answers of one commit. Callers take both together: another thread may read the next
+    commit meanwhile."""
 
     def __init__(self, searcher: tantivy.Searcher | None) -> None:
         self.searcher = searcher
@@ -98,7 +98,8 @@ class _Commit:
 
 
 class Stems:
-    """For an index with this stemmer; `look_in` names what queries are compared with."""
+    """The stems of an index with this stemmer; `look_in` names the index that queries compare
+    with."""
 
     def __init__(self, main: str) -> None:
         self._main_name = main
@@ -173,8 +174,8 @@ class Stems:
         return _remembered(commit.having, (field, term), lambda one: searcher.doc_freq(*one))
 
     def forms(self, word: str, field: str = "exact") -> dict[str, int]:
-        """Other words of a field with the English stem of ``word``, a word of ``exact``, and how
-        many pages have each in ``exact``."""
+        """Other words of a field with the English stem of ``word``, a word of ``exact``, and the
+        number of pages with each in ``exact``."""
         commit = self._commit
         known = commit.forms.setdefault(field, {})
         return _remembered(
@@ -217,7 +218,7 @@ class Stems:
         return list(dict.fromkeys(word for words in self.alternatives(text) for word in words))
 
     def alternatives(self, text: str) -> list[list[str]]:
-        """The words of a text in ``body``, for each language in which they differ."""
+        """The words of a text in ``body``, once for each language that stems them differently."""
         found = [self._main.analyze(text)]
         for tongue in self._tongues:
             if not self._is_main(tongue):
@@ -265,8 +266,8 @@ class Stems:
         return sorted(found, key=lambda term: (-found[term], term))[:MAX_COMPOUNDS]
 
     def split(self, text: str) -> list[str]:
-        """The two words of ``body`` that ``text`` is made of; [] unless it is one compound of words
-        that the index knows."""
+        """The two words of ``body`` that form ``text``; [] unless it is one compound of words that
+        the index has."""
         commit = self._commit
         return _remembered(
             commit.splits, text, lambda one: self._look_up_split(one, commit.searcher)
@@ -331,7 +332,7 @@ class Stems:
 
 
 def _remembered(known: dict[_K, _T], key: _K, look_up: Callable[[_K], _T]) -> _T:
-    """What ``look_up`` says of ``key``, once a commit."""
+    """The result of ``look_up`` for ``key``, looked up once a commit."""
     found = known.get(key)
     if found is None:
         if len(known) > _REMEMBERED:

@@ -1,6 +1,6 @@
 """Which pages of an index were not reached at their last visit, and since when.
 
-A page that is missing stays in the search until that is confirmed (frontier/deletes.py). Meanwhile
+A missing page stays in the search until its loss is confirmed (frontier/deletes.py). Meanwhile
 the search shows it as not reached, behind others. The file ``unreached`` beside the index has such
 pages by key, and hosts that do not answer, by origin::
 
@@ -12,7 +12,7 @@ pages by key, and hosts that do not answer, by origin::
     log.reached("http://wiki.example/old")         # at the next visit
     log.write()
 
-A visit may be written that a crash takes back. The next visit then writes it again.
+A crash may take back a visit that was written. The next visit then writes it again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ NAME = "unreached"
 UNREACHED_FACTOR = 0.3
 """Share of its score that counts for a page that was not reached."""
 GONE = frozenset({"missing", "gone", "soft-404", "moved", "moved-to-one", "robots", "denied"})
-"""Outcomes (Kept.kind) by which a page counts as not reached after one visit. Other failures count
-if they last for LASTING_SECS, for a server may be out of order for an hour."""
+"""Outcomes (Kept.kind) after which a page counts as not reached after one visit. Other failures
+count if they last for LASTING_SECS, because a server may be out of order for an hour."""
 LASTING_SECS = 64_800.0  # two nightly runs may be less than a day apart
 
 
@@ -142,8 +142,8 @@ class UnreachedLog:
 def carry_over(
     sources: Iterable[Path], target: Path, keep: Callable[[int, str], bool] = lambda _at, _key: True
 ) -> None:
-    """Give the index in ``target`` the marks of others, as far as ``keep`` is true of the number of
-    an index and a page. Raises OSError."""
+    """Give the index in ``target`` the marks of others, if ``keep`` accepts the number of the index
+    and the page. Raises OSError."""
     pages, hosts, is_known = dict[str, _Mark](), dict[str, float](), False
     for number, source in enumerate(sources):
         if (found := _read(source)) is not None:
@@ -165,6 +165,11 @@ def _write(directory: Path, pages: Mapping[str, _Mark], hosts: Mapping[str, floa
     replace_file(directory / NAME, msgpack.packb(record, unicode_errors="replace"))
 
 
+def is_damaged(directory: Path) -> bool:
+    """Whether the index in ``directory`` has marks that cannot be read."""
+    return (directory / NAME).exists() and _read(directory) is None
+
+
 def _read(directory: Path) -> tuple[dict[str, _Mark], dict[str, float]] | None:
     """None where there is nothing, or it is damaged."""
     try:
@@ -179,5 +184,5 @@ def _read(directory: Path) -> tuple[dict[str, _Mark], dict[str, float]] | None:
 
 
 def _escaped(text: str) -> str:
-    """For Tantivy's regular expressions."""
+    """The text, escaped for Tantivy's regular expressions."""
     return "".join(f"\\{one}" if not (one.isalnum() or one in "_:/-") else one for one in text)

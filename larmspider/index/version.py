@@ -1,8 +1,8 @@
 """Records which format an index was written in, so that no program misreads it.
 
 ``larmspider-index.json`` stands beside the index: ``{"format": 10, "stemmer": "english"}``, and
-which hosts were restricted when its link texts were taken in (link_access.py). An index of another
-format is refused; `scrapy reindex` makes it anew from the stored pages::
+the hosts that were restricted when its link texts were taken in (link_access.py). An index of
+another format is refused; `scrapy reindex` rebuilds it from the stored pages::
 
     open_index(Path("crawl/index"))
     # OtherFormatError: crawl/index: the search index has format 9, this larmspider reads 10: ...
@@ -17,6 +17,7 @@ from typing import Any
 
 import tantivy
 
+from larmspider import program
 from larmspider.errors import ConfigError, CrawlDirError, OtherFormatError
 from larmspider.files import make_folder, replace_file, why_no_lock
 from larmspider.index.schema import INDEX_FORMAT, STEMMERS, build_schema, register_analyzers
@@ -40,7 +41,7 @@ def is_readable(directory: Path) -> bool:
 
 
 def stemmer_of(directory: Path) -> str | None:
-    """The stemmer of an index; None where there is none, or its record cannot be read."""
+    """The stemmer of an index; None without an index, or if its record cannot be read."""
     stemmer = _meta(directory).get("stemmer")
     return stemmer if stemmer in STEMMERS else None
 
@@ -80,7 +81,7 @@ def open_index(directory: Path) -> tuple[tantivy.Index, str]:
 
 
 def create_index(directory: Path, stemmer: str) -> tantivy.Index:
-    """Create the index, or open one that exists with the same ``stemmer``.
+    """Create the index, or open an existing one with the same ``stemmer``.
 
     Raises ConfigError for an unknown stemmer, CrawlDirError for an index that differs.
     """
@@ -98,7 +99,7 @@ def create_index(directory: Path, stemmer: str) -> tantivy.Index:
                 f"use {written}, or crawl again into an empty directory"
             )
     else:
-        # synced before the index exists, for an index without it is refused
+        # synced before the index exists, because an index without it is refused
         record = {"format": INDEX_FORMAT, "stemmer": stemmer}
         replace_file(meta, json.dumps(record).encode())
     try:
@@ -117,7 +118,7 @@ def _unopened(directory: Path, error: Exception) -> CrawlDirError:
             f"{what}: {why}. Reading it needs a lock file there: run this as the crawl's user, or"
             " on a copy that can be written"
         )
-    return CrawlDirError(f"{what}: {error}; scrapy reindex makes it anew")
+    return CrawlDirError(f"{what}: {error}; {program.NAME} reindex rebuilds it")
 
 
 def _create(directory: Path) -> None:
@@ -148,10 +149,10 @@ def _read_meta(path: Path) -> str:
         raise CrawlDirError(f"{path.parent}: there is no search index of larmspider here") from None
     except (OSError, ValueError, AttributeError, KeyError) as error:
         raise CrawlDirError(
-            f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
+            f"{path}: cannot be read: {error}; {program.NAME} reindex rebuilds the index"
         ) from error
     if number != INDEX_FORMAT:
-        mend = "scrapy reindex makes it anew from the stored pages"
+        mend = f"{program.NAME} reindex rebuilds it from the stored pages"
         what = f"{path.parent}: the search index"
         raise OtherFormatError(what, number, INDEX_FORMAT, mend=mend)
     if stemmer not in STEMMERS:

@@ -1,19 +1,19 @@
 """Pages, and removals of pages, that wait for the next commit of the index.
 
-A commit costs Tantivy a segment, however few pages it has, which is merged with others later; and a
-page that is indexed before most links to it are known is indexed again, with their texts. So pages
-are collected, in memory and in files beside the index, one for each checkpoint, and indexed
-together once they are `due`::
+A commit costs Tantivy a segment, whatever its size; segments are merged later. A page that is
+indexed before most links to it are known is indexed again, with their texts. Pages are therefore
+collected, in memory and in files beside the index, one for each checkpoint, and indexed together
+once they are `due`::
 
     waiting = WaitingPages(Path("crawl/index"), packed)
     waiting.put("http://wiki.example/", page)
-    waiting.put("http://wiki.example/old", None)     # is to be removed
+    waiting.put("http://wiki.example/old", None)     # a removal
     due = waiting.due(indexed=200)
     waiting.write()                                  # now they outlast the process
     for page in waiting.take(due): ...
     waiting.committed()                              # behind Tantivy's commit
 
-A process that is killed leaves them to the next one. To index one of them twice does no harm.
+A killed process leaves them to the next one. Indexing one of them twice does no harm.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import msgpack
 
+from larmspider import program
 from larmspider.errors import CrawlDirError
 from larmspider.files import replace_file
 from larmspider.index.packed import PackedPages
@@ -33,19 +34,19 @@ from larmspider.index.page import IndexedPage
 MAX_PAGES = 10_000
 """That wait,"""
 MAX_CHARS = 96_000_000
-"""of all their texts,"""
+"""Characters of all their texts."""
 MAX_CHECKPOINTS = 12
-"""that pass one by: a minute."""
+"""Checkpoints that a page waits for: a minute."""
 LEFT = 0.75
-"""Where one of the three is reached so many pages are due that this share of each is left."""
+"""If one of the three limits is reached, pages are due until this share of each is left."""
 FIRST = 50
-"""Pages that are due at once where the index has not even half as many, so that a crawl that has
-just begun finds something."""
+"""Pages that are due at once while the index has less than half of this number, so that searches
+find something in a new crawl."""
 _NAME = "waiting-"
 
 
 class WaitingPage(NamedTuple):
-    """A page, None if it is to be removed; ``packed`` are the page and its parts. ``since``: the
+    """A page, None for a removal; ``packed`` are the page and its parts. ``since``: the
     number of the first file that has the page."""
 
     key: str
@@ -53,11 +54,11 @@ class WaitingPage(NamedTuple):
     packed: list[bytes]
     since: int = 0
     chars: int = 0
-    """Of all its texts."""
+    """Characters of all its texts."""
 
 
 class WaitingPages:
-    """Of the index in ``directory``, which has one writer."""
+    """Waiting pages of the index in ``directory``, which has one writer."""
 
     def __init__(self, directory: Path, packed: PackedPages) -> None:
         """Raises CrawlDirError for a file that cannot be read."""
@@ -77,8 +78,8 @@ class WaitingPages:
         return self._pages.keys()
 
     def put(self, key: str, page: IndexedPage | None, *, urgent: bool = False) -> None:
-        """A page, or None to remove it, in place of what waits under this key, and no longer than
-        that would have waited; ``urgent``: not beyond the next checkpoint."""
+        """Let a page wait, or None to remove it. It replaces the waiting page of this key, and
+        waits no longer than that one would have; ``urgent``: not beyond the next checkpoint."""
         packed = [self._packed.pack(one.fields()) for one in page.documents] if page else []
         before = self._pages.get(key)
         since = before.since if before else self._number + 1
@@ -89,8 +90,8 @@ class WaitingPages:
             self._urgent.add(key)
 
     def due(self, indexed: int) -> int:
-        """How many of the first pages a checkpoint is to commit, before its `write`, to an index of
-        so many: all where none came since the last one, or one is urgent."""
+        """How many of the first pages a checkpoint should commit, before its `write`, to an index
+        of ``indexed`` pages. All pages, if none came since the last checkpoint or one is urgent."""
         if self._urgent or not self._new:
             return len(self._pages)
         first = FIRST if indexed < FIRST // 2 else 0
@@ -111,7 +112,7 @@ class WaitingPages:
         return pages
 
     def write(self) -> None:
-        """What came since the last call; on the disk when this returns. Raises OSError."""
+        """Write the pages since the last call; they are on the disk on return. Raises OSError."""
         if self._new:
             content = msgpack.packb(self._new, unicode_errors="replace")
             path = self._directory / f"{_NAME}{self._number + 1}"
@@ -137,7 +138,7 @@ class WaitingPages:
 
 
 def waiting_in(directory: Path, packed: PackedPages) -> Mapping[str, IndexedPage | None]:
-    """All pages that wait in an index, by key; None: is to be removed. Raises CrawlDirError."""
+    """All pages that wait in an index, by key; None: a removal. Raises CrawlDirError."""
     return {key: waiting.page for key, waiting in _pages_in(directory, packed).items()}
 
 
@@ -157,7 +158,7 @@ def _pages_in(directory: Path, packed: PackedPages) -> dict[str, WaitingPage]:
                 found[key] = WaitingPage(key, page, pieces, chars=page.chars if page else 0)
         except Exception as error:  # whatever a damaged file makes of three formats
             raise CrawlDirError(
-                f"{path}: cannot be read: {error}; scrapy reindex makes the index anew"
+                f"{path}: cannot be read: {error}; {program.NAME} reindex rebuilds the index"
             ) from error
     return found
 

@@ -1,7 +1,7 @@
 """Writes pages to the search index, each once under its URL in exact form::
 
     with IndexWriter(Path("crawl/index")) as index:
-        index.add(page)                                   # replaces what had the same URL
+        index.add(page)                                   # replaces the page with the same URL
         index.add_anchors(page.exact, {(link.exact, link.anchor), ...})
         index.commit()                                    # now searchers find them
 
@@ -9,10 +9,10 @@
 `refresh_anchors` runs in another: Tantivy's writer cannot be used during its own commit ("Already
 borrowed"), so pages are queued and handed over under a lock, in packs.
 
-A crawl calls `checkpoint`, which commits where that pays, and else keeps pages in files, where they
-wait for a later commit (waiting.py). A commit is all or nothing and adding is idempotent: after a
-crash, add again what was added since the last checkpoint; of anchors, too, what a page gives takes
-the place of what it gave. Tantivy commits before the anchor table, so a crash between the two can
+A crawl calls `checkpoint`, which commits if that pays, and else writes pages to files, where they
+wait for a later commit (waiting.py). A commit is all or nothing, and adding is idempotent: after a
+crash, add everything since the last checkpoint again. This holds for anchors, too: a page's texts
+replace its earlier ones. Tantivy commits before the anchor table, so a crash between the two can
 only index a page twice with the same anchors.
 """
 
@@ -53,6 +53,7 @@ from larmspider.index.schema import (
 )
 from larmspider.index.sections import kept_breaks, kept_sections
 from larmspider.index.stems import Stems
+from larmspider.index.unreached import NAME as UNREACHED
 from larmspider.index.version import (
     META_NAME,
     create_index,
@@ -70,22 +71,22 @@ HEAP_MAX_BYTES = 4_294_967_295
 """Tantivy's least and most memory for one thread."""
 
 REFRESH_LEAST, REFRESH_SHARE = 20, 20
-"""Pages whose link texts a checkpoint updates, about 0.5 ms each: so many, or one for so many that
-waited; the others when nothing is left to fetch."""
+"""Pages whose link texts a checkpoint updates, about 0.5 ms each: 20, or 1 in 20 pages that waited.
+The others follow when nothing is left to fetch."""
 
 _FULL = 2_000_000  # bytes left on a disk at which an error of a writer is taken for a full one
 _PACK = 64  # pages handed to Tantivy together, on the calling thread
 _MAX_PACKS = 64  # queued before `add` waits for a commit
-_PACK_CHARS = 500_000  # of long documents fewer are handed over together, or queued
+_PACK_CHARS = 500_000  # characters: fewer long documents are handed over together, or queued
 _ROUND = 500  # pages between two looks at whether it is enough,
 _REFRESH_COMMIT = 10_000  # and between two commits, at most
-_MERGED = 8  # segments of one size that Tantivy merges into one, without what was replaced
+_MERGED = 8  # segments of one size that Tantivy merges into one, without the replaced pages
 _SMALL = 16_000  # pages; all segments below are of one size
-_REPLACED = 8  # of so many pages one was replaced: it pays to have them merged
-_LAST_SECS = 1.0  # for pages that wait when a crawl is stopped
+_REPLACED = 8  # a merge pays if 1 in 8 pages was replaced
+_LAST_SECS = 1.0  # for waiting pages when a crawl stops
 _HURRY_SECS = 0.1  # between two calls of ``hurry``
 _LEAST_LEFT = 30  # characters of a main text beside a table of contents
-_COMPARED = 32  # pages whose likeness is asked for together
+_COMPARED = 32  # pages whose likenesses are computed together
 
 
 def heap_bytes_of(settings: Settings) -> int:
@@ -102,9 +103,9 @@ where in the text navigation begins and ends."""
 
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """A page in the queue, or the removal of one. ``compared``: the documents of this page, and of
-    others that were asked for together, whose likeness is to come, and whether a second simhash is
-    to come, of the text outside of links."""
+    """A page in the queue, or the removal of a page. ``compared``: the documents of the pages that
+    were sent off together for their likeness, this page among them, with whether each also needs a
+    simhash of its text outside of links; and the coming answer."""
 
     key: str
     page: IndexedPage | None
@@ -117,7 +118,7 @@ class _Queued:
 
     @property
     def texts(self) -> Iterator[IndexedPage]:
-        """The page and its parts, as far as they are to be compared by their text."""
+        """The texts of the page and its parts that have to be compared."""
         for one in self.page.documents if self.page else ():
             if one.likeness is None and len(one.compared) >= LEAST_TEXT:
                 yield one
@@ -129,7 +130,7 @@ class _Queued:
     def settle(self) -> None:
         """Wait for the likeness of each text."""
         if self.compared is not None:
-            texts, answer = self.compared  # of one moment: another thread may ask once more
+            texts, answer = self.compared  # read together: another thread may ask once more
             found = iter(answer.result())
             for text, is_apart in texts:
                 likeness, navigation = next(found)
@@ -160,8 +161,8 @@ class IndexWriter:
         bytes. It ``collects`` pages until a commit, for `checkpoint`; else it hands them to
         Tantivy as they come.
 
-        Raises ConfigError for a value that cannot be, CrawlDirError for an index of another schema
-        or stemmer, or one that another writer has open.
+        Raises ConfigError for an impossible value, CrawlDirError for an index of another schema
+        or stemmer, or an index that another writer has open.
         """
         least, most = threads * HEAP_MIN_BYTES, threads * HEAP_MAX_BYTES
         if threads < 1 or not least <= heap_bytes <= most:
@@ -219,8 +220,8 @@ class IndexWriter:
         self._enqueue(normalized, None)
 
     def add_anchors(self, page: str, links: Collection[tuple[str, str]]) -> None:
-        """Take in (exact target, anchor text) of a page's links to other pages, indexed or not, in
-        place of those that it had; written at the next `commit`."""
+        """Take in (exact target, anchor text) of a page's links to other pages, indexed or not.
+        They replace its earlier links; written at the next `commit`."""
         self.anchors.add(page, links)
 
     def move_link_texts(self, old: str, new: str) -> None:
@@ -245,10 +246,10 @@ class IndexWriter:
 
     def commit(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Make everything added so far durable and visible. Blocks for about 0.1 to 1 s, and 0.5 ms
-        for each page that waits; what is left once ``stop``, asked every 500, says so, waits on.
+        for each page that waits. Calls ``stop`` every 500 pages; the pages left then wait on.
 
         May run in another thread than `add`; does nothing after `close`. Raises CrawlDirError if
-        the disk refuses; what was added since the last commit then has to be added again.
+        the disk refuses; the pages since the last commit then have to be added again.
         """
         self._commit_unless_closed(None, stop)
 
@@ -264,9 +265,9 @@ class IndexWriter:
         pages: Callable[[], Iterable[tuple[str, str]]],
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Where hosts have become restricted, take the texts of links on their pages from pages of
-        others (`AnchorTable.withdraw`), index these again, and note that it is done; not once
-        ``stop``, asked often, says so: then a later call begins again."""
+        """If hosts have become restricted, remove the texts of links on their pages from pages of
+        other hosts (`AnchorTable.withdraw`), index these again, and note that it is done. Ends once
+        ``stop``, asked often, returns True; a later call then begins again."""
         if covered(access.restricted, noted := restricted_of(self.directory)):
             if noted is None:
                 note_restricted_of(self.directory, access.restricted)
@@ -316,7 +317,7 @@ class IndexWriter:
         return done
 
     def _next_commit(self) -> int:
-        """How many pages of those whose anchor texts have changed are to be committed together."""
+        """How many of the pages with changed anchor texts to commit together."""
         with self._lock, self._errors_named():
             changed = 0 if self._closed else self.anchors.count_changed()
             meta = json.loads((self.directory / "meta.json").read_bytes())
@@ -341,9 +342,9 @@ class IndexWriter:
     def close(self, hurry: Callable[[], bool] = lambda: False) -> None:
         """Commit, wait for merges and release the index. May be called twice.
 
-        Once ``hurry`` says so, merges end, or are not waited for, and pages that wait are left to a
-        later writer after a second. Where the index could not be written nothing is committed: what
-        waits is there for the next one.
+        Once ``hurry`` returns True, merges end, or are not waited for, and after a second waiting
+        pages are left to a later writer. If the index cannot be written nothing is committed, and
+        the pages wait for the next writer.
         """
         if self._closed:
             return
@@ -363,7 +364,7 @@ class IndexWriter:
                 self._seal()
 
     def _seal(self) -> None:
-        with suppress(OSError):  # of a full disk: then nothing vouches for them
+        with suppress(OSError):  # of a full disk: then the files have no seal
             seal_index(self.directory)
 
     def _share(self) -> None:
@@ -407,7 +408,7 @@ class IndexWriter:
         waiting = len(self._queue)
         packs = max(waiting / _PACK, self._queued_chars / _PACK_CHARS)
         full = packs >= _MAX_PACKS
-        # what is collected is taken at the checkpoint, in the thread of that
+        # collected pages are taken at the checkpoint, in its thread
         is_due = full or (packs >= 1 and not self._collects)
         if is_due and self._lock.acquire(blocking=full):
             try:
@@ -419,8 +420,8 @@ class IndexWriter:
 
     @contextmanager
     def _errors_named(self) -> Iterator[None]:
-        """After an error all others fail: Tantivy would commit what is left, the deletions without
-        the pages in their place."""
+        """Turn errors of Tantivy into CrawlDirError. After an error all further writes fail:
+        Tantivy would commit the rest, such as deletions without the pages that replace them."""
         if self._refused is not None:
             raise CrawlDirError(str(self._refused))
         try:
@@ -435,7 +436,7 @@ class IndexWriter:
                 said = in_words(error, self.directory)
             full = "No space left on device"
             if full not in said and self._disk_is_full():
-                said = f"{full}: {said}"  # Tantivy's threads do not say so
+                said = f"{full}: {said}"  # Tantivy's threads leave it out
             self._refused = CrawlDirError(f"{self.directory}: cannot write the index: {said}")
             raise self._refused from error
 
@@ -459,8 +460,8 @@ class IndexWriter:
                 page.compared = compared
 
     def _drain(self, *, wait: bool = True) -> None:
-        """Hand the queue to Tantivy, with the anchor texts of the last commit; as far as likeness
-        is known, unless ``wait``."""
+        """Hand the queue to Tantivy, with the anchor texts of the last commit. Without ``wait``
+        only pages whose likeness is known."""
         pack: list[_Queued] = []
         for _ in range(len(self._queue)):
             if not (wait or self._simhashes is None or self._queue[0].ready):
@@ -491,7 +492,7 @@ class IndexWriter:
                 self._upsert(waiting.page, links, waiting.packed)
 
     def _upsert(self, page: IndexedPage, links: LinkTexts, packed: Sequence[bytes | None]) -> None:
-        """``packed``: the page and its parts, as far as they are packed."""
+        """``packed``: the page and its parts; None for parts that are not packed yet."""
         as_packed = iter(packed)
         document = to_document(page, links, self._stems, self._packed, next(as_packed, None))
         self._writer.delete_documents_by_term("key", page.key)
@@ -542,8 +543,8 @@ class IndexWriter:
             return self._refresh_some(limit, due_only=due_only)
 
     def _refresh_some(self, limit: int, *, due_only: bool) -> int:
-        # What Tantivy has not committed is newer than what can be read back, and what waits is too,
-        # so those pages are left for later. Pages in the queue replace these later.
+        # Pages that Tantivy has not committed, or that wait, are newer than the readable ones, so
+        # they are left for later. Pages in the queue replace these later.
         newer = self._indexed.keys() | self._waiting.keys
         changed = self.anchors.changed(limit, due_only, newer)
         if not changed:
@@ -572,7 +573,7 @@ def _host_of(text: IndexedPage) -> str:
 
 
 def _move(text: IndexedPage, spans: Sequence[tuple[int, int]]) -> None:
-    """From the main text, and a table of contents, to what stands around it."""
+    """Move spans from the main text, and from a table of contents, to the text around it."""
     if not spans:
         return
     whole, body = text.compared, text.body
@@ -603,8 +604,8 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def seal_index(directory: Path) -> None:
-    """Vouch for the files, for no merge is under way. Raises OSError."""
-    names = [META_NAME, "meta.json", ".managed.json", "ahead", "anchors/data.mdb"]
+    """Seal the files while no merge is under way. Raises OSError."""
+    names = [META_NAME, "meta.json", ".managed.json", "ahead", UNREACHED, "anchors/data.mdb"]
     for pattern in ("pages-*.zdict", "waiting-*"):
         names += (path.name for path in directory.glob(pattern))
     seal(directory, names)

@@ -5,7 +5,7 @@
     a store or the spider raised failed, with the error
     a store cannot write         none: the crawl breaks off, and fetches it again when resumed
     no answer, attempts spent    failed, with the kind
-    a visit again                as it was, or as revisits.py found
+    a visit again                unchanged, or as revisits.py found
 
 The outermost spider middleware: a spider's whole output for a response passes here last.
 """
@@ -37,7 +37,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ERO
 
 
 class AcknowledgeMiddleware(WithScheduler):
-    """Listens to what becomes of items and settles their leases."""
+    """Listens to the outcomes of items and ends their leases."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -165,7 +165,7 @@ def _ended(response: Response | Failure | None, state: UrlState, reason: str) ->
 
 
 def visit_of_page(page: Page) -> FetchRecord:
-    """What the frontier keeps of a page. An error (404, 503 at last) has failed, although its body
+    """The frontier's record of a page. An error (404, 503 at last) has failed, although its body
     is in the page files."""
     kind = f"http-{page.status}"
     failed = page.status >= 400

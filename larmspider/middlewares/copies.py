@@ -3,7 +3,7 @@
     http://wiki/FAQ.html    same page as http://wiki/faq.html, by the path-case rule, on trial here
 
 The frontier has such URLs fetched to find out whether they are one page (frontier/trials.py). A
-spider middleware behind FollowMiddleware: the links of a copy are followed as those of any page.
+spider middleware behind FollowMiddleware: the links of a copy are followed like any page's.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 
 
 class CopiesMiddleware(WithScheduler):
-    """Takes the fingerprint of each page, and drops those that are copies. Shows the pages to
-    whoever learns which URLs are traps (frontier/trap_watch.py) and which hosts need JavaScript
+    """Takes the fingerprint of each page, and drops copies. Shows the pages to the parts that learn
+    which URLs are traps (frontier/trap_watch.py) and which hosts need JavaScript
     (frontier/script_watch.py)."""
 
     async def process_spider_output(

@@ -1,7 +1,7 @@
 """The headers of every request: DEFAULT_REQUEST_HEADERS and the User-Agent, made once.
 
-In place of Scrapy's DefaultHeadersMiddleware and UserAgentMiddleware, which normalize and encode
-them for each request anew (15 us a page).
+It replaces Scrapy's DefaultHeadersMiddleware and UserAgentMiddleware, which normalize and encode
+the headers again for each request (15 us a page).
 """
 
 from __future__ import annotations

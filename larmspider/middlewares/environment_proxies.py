@@ -2,7 +2,7 @@
 
     no_proxy=wiki:8080,10.0.0.0/8
 
-Scrapy's HttpProxyMiddleware does it, but for ports and networks in ``no_proxy``.
+Scrapy's HttpProxyMiddleware does the same, without ports and networks in ``no_proxy``.
 """
 
 from __future__ import annotations

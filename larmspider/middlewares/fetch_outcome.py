@@ -102,7 +102,7 @@ class AnswersMiddleware(WithScheduler):
         return None
 
     def _give_up(self, request: Request, error: Exception) -> Request:
-        """Of an answer that is none. Raises the error, unless the URL is tried again."""
+        """Ends the fetch of a useless answer. Raises the error, unless the URL is retried."""
         again = self._failed(request, error)
         if again is None:
             raise error
@@ -120,5 +120,5 @@ class AnswersMiddleware(WithScheduler):
 
 def _yields_the_failure(request: Request, spider: Spider | None) -> bool:
     """Whether its errback makes an item of the failure, whose way through the stores ends the
-    lease. What another errback does, nobody hears of: its output passes no spider middleware."""
+    lease. The output of another errback reaches no component: it passes no spider middleware."""
     return request.errback is not None and request.errback == getattr(spider, "fetch_failed", None)

@@ -119,8 +119,8 @@ class FilterMiddleware:
                 logger.warning("Seed refused: %s (%s: %s)", url, self.filter.name, reason)
 
     def stand_in_row(self) -> None:
-        """Of filters that stand right behind each other the last one runs all, so that an item
-        passes one generator in place of two for each: 25 us a page less, of 11 filters."""
+        """The last of several adjacent filters runs all of them, so that an item passes one
+        generator in place of two for each: with 11 filters this saves 25 us a page."""
         assert self.crawler is not None
         manager = self.crawler.engine.scraper.spidermw
         chain = manager.middlewares[::-1]
@@ -150,7 +150,7 @@ class FilterMiddleware:
         if _is_one_slice(page):
             links = _not_rejected(page.links)
             for one in self._row:
-                if not links:  # of most pages the first two filters reject all
+                if not links:  # the first two filters reject all links of most pages
                     return
                 links = one._filter_slice(links, page)
             return
@@ -162,7 +162,7 @@ class FilterMiddleware:
                 parts[number] = one._filter_slice(part, page)
 
     def _filter_slice(self, links: list[Link], page: Page) -> list[Link]:
-        """Those of the links that pass."""
+        """The links that pass."""
         rejected = 0
         if None in [link.normalized for link in links]:
             links, rejected = self._normalize_links(links)
@@ -270,7 +270,7 @@ def _is_one_slice(page: Page) -> bool:
 
 
 def _slices(links: list[Link]) -> Iterator[list[Link]]:
-    """At most SLICE links and SLICE_CHARS characters each, but at least one link."""
+    """Slices of at most SLICE links and SLICE_CHARS characters each, but at least one link."""
     start = chars = 0
     for at, link in enumerate(links):
         chars += len(link.url)

@@ -1,13 +1,13 @@
-"""Follow, the last step: the links that no filter rejected are queued.
+"""Follow, the last step: queues the links that no filter rejected.
 
 The links of a page enter the frontier as one batch, past Scrapy's engine. As Requests they would
 pass the spider middlewares below, the engine and the signal request_scheduled, only to be taken
-apart again: 0.1 ms of CPU each. They do become Requests at once where a component expects them:
+apart again: 0.1 ms of CPU each. They become Requests at once only if a component expects Requests:
 
     another SCHEDULER than ours
-    a spider middleware below this one that reads spider output (but CopiesMiddleware and
+    a spider middleware below this one that reads spider output (except CopiesMiddleware and
         AcknowledgeMiddleware)
-    a receiver of request_dropped, or of request_scheduled (but LastCheckMiddleware)
+    a receiver of request_dropped, or of request_scheduled (except LastCheckMiddleware)
     no ScopeFilter above this one: then LastCheckMiddleware, which sees Requests, judges the scope
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _MARK = "#requisite"
-"""Behind the exact form of a requisite: the URL may become known as that of a page, too."""
+"""Follows the exact form of a requisite: its URL may become known as a page's URL, too."""
 _OURS = AcknowledgeMiddleware | CopiesMiddleware
 """They look at no Request."""
 
@@ -106,7 +106,7 @@ class FollowMiddleware:
                 links = self._links(item)
                 for start in range(0, len(links), SLICE):
                     if start:
-                        await asyncio.sleep(0)  # as in the filters
+                        await asyncio.sleep(0)  # like the filters
                     batch = links[start : start + SLICE]
                     self._count_new([link.normalized or link.url for link in batch])
                     if self._is_queueable(batch, item):
@@ -119,7 +119,7 @@ class FollowMiddleware:
             yield item
 
     def _links(self, page: Page) -> list[Link]:
-        """Those to follow."""
+        """The links to follow."""
         links = [
             link
             for link in page.links
@@ -170,8 +170,8 @@ class FollowMiddleware:
         scheduler.wake()
 
     def _queue_requisites(self, page: Page) -> None:
-        """Queue what the page needs to be shown, each once: of its host, and of hosts that the
-        frontier has. Whatever is a page of the crawl, too, is fetched as that."""
+        """Queue the requisites of the page, each once: on its host, and on hosts of the frontier.
+        A requisite that is also a page of the crawl is fetched as a page."""
         scheduler = scheduler_of(self.crawler) if page.requisites else None
         if scheduler is None:
             return

@@ -1,16 +1,16 @@
 """Known paths: views and hosts without a document of their own, listed in a file.
 
 Apache writes each directory index in eight orders (?C=N;O=D), wikis link their edit forms. The
-packaged known_paths.txt names the common ones; LARM_KNOWN_PATHS_FILE names one of your own, in the
-same format (a copy of the packaged one is a good start):
+packaged known_paths.txt names the common ones. LARM_KNOWN_PATHS_FILE names a file of your own in
+the same format (start with a copy of the packaged file):
 
     # a comment
     url   [?&]c=[nmsd][;&]o=[ad]$     a regular expression, searched in the canonical URL
     url   [?&]id=  except /commit/    not where the second expression is found
     host  *.ads.example               a host pattern with * and ?
 
-On hosts with a login (docs/sign-in.md) URLs that act are refused as well (urls/acting.py), whatever
-the file says.
+On hosts with a login (docs/sign-in.md) URLs that act are refused as well (urls/acting.py),
+independent of the file.
 
 Each page may link to a login that comes back to it, as /login?next=/page/7 (urls/signing_in.py).
 The first such link is followed without the way back, the others are refused.
@@ -146,7 +146,7 @@ class KnownPathsFilter(UrlFilter):
 
 
 def _parts(rule: str) -> tuple[PatternSet, PatternSet]:
-    """The expression of a rule, and its exception: an empty set where it has none. Raises
+    """The expression of a rule, and its exception: an empty set without an exception. Raises
     ConfigError."""
     expression, *exceptions = _EXCEPT.split(rule)
     if not expression or len(exceptions) > 1 or exceptions == [""]:
@@ -166,8 +166,8 @@ def _one_login(form: str) -> str:
 
 
 def acts_signed_in(url: str, sites: Sites) -> str | None:
-    """Why a URL is not asked for where somebody is signed in; None where nobody is, or it only
-    shows something. The form itself is asked by scheduler/login_fetch.py alone."""
+    """Why a URL is not fetched while signed in; None on hosts without a login, or for a URL that
+    only shows something. Only scheduler/login_fetch.py sends the form itself."""
     site = sites.for_url(url)
     if site is None or site.options.login is None or (word := acts(url)) is None:
         return None

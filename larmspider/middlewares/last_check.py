@@ -1,9 +1,10 @@
 """The last check before a fetch, as a downloader middleware: is this URL really in scope, and does
-it only show something where somebody is signed in?
+it only show something on hosts with a login?
 
-The filters see every seed, link and Request of a spider's callbacks. What comes without them, such
-as a redirect that Scrapy's own middleware follows for a foreign spider, or what its errback yields,
-is seen here: before it is queued (its host would be asked for robots.txt), and before the fetch.
+The filters see every seed, link and Request of a spider's callbacks. Other Requests, such as a
+redirect that Scrapy's own middleware follows for a foreign spider, or the output of its errback,
+are seen here: before they are queued (their host would be asked for robots.txt), and before the
+fetch.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class LastCheckMiddleware:
         if lease is not None and lease.disallowed:
             raise Disallowed("not allowed by robots.txt any more")
         try:
-            # not meta["normalized"]: a redirected request inherits that of its source
+            # not meta["normalized"]: a redirected request inherits its source's
             normalized = self.normalize(request.url)
             entry = None if lease is None else lease.entry
             is_requisite = entry is not None and entry.link_type == REQUISITE

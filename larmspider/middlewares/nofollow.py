@@ -1,13 +1,13 @@
 """nofollow: links that their page asks not to follow: <a rel=nofollow>, <meta name=robots>,
 X-Robots-Tag.
 
-So are those that a script sends by another method than GET, as Rails and Turbo write them: <a
-data-method=delete>.
+Links that a script sends by another method than GET are treated the same, as Rails and Turbo write
+them: <a data-method=delete>.
 
     LARM_HOST_RULES={"wiki.example": {"nofollow": "ignore"}}
 
-follows the links of that host's pages all the same. Links that act (urls/acting.py) are never
-followed for it, nor are links marked nofollow of a page that has links by another method.
+follows the links of that host's pages anyway. Links that act (urls/acting.py) are never
+followed for it, nor are nofollow links on a page that has links by another method.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 _METHOD = b"-method"
-"""In the markup of a page with links by another method: data-method, data-turbo-method."""
+"""Occurs in the markup of pages with links by another method: data-method, data-turbo-method."""
 
 
 class NofollowFilter(UrlFilter):
     """Rejects a link marked nofollow, and every link of a page marked so; both are still logged.
-    ``ignores`` says of a host whether its nofollow is ignored."""
+    ``ignores`` says whether the nofollow of a host is ignored."""
 
     name = "nofollow"
 

@@ -1,6 +1,6 @@
-"""URL normalization, the first step: what has no canonical form (mailto:, http://[) stops here.
+"""URL normalization, the first step: URLs without a canonical form (mailto:, http://[) stop here.
 
-So does the link of a page of the web to a file: no server chooses which files are read here.
+A link of a web page to a file also stops here: no server chooses which files are read here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an operator has taken out is not fetched again: removed.txt (workdir/removals.py)."""
+"""Rejects the URLs that an operator has removed: removed.txt (workdir/removals.py)."""
 
 from __future__ import annotations
 

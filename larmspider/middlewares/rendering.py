@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RenderMiddleware:
-    """The plugin's class of this name, where a site is to be rendered."""
+    """The plugin's class of this name, if a site needs rendering."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Any:

@@ -1,12 +1,12 @@
-"""Visits again: what the answer for a page that is stored already means.
+"""Visits again: judges the answer for a page that is stored already.
 
-    304, or the same bytes or text as before     Kept: fetch.log has a line, nothing is stored
+    304, or the same bytes or text as before     Kept: a line in fetch.log, nothing is stored
     another text, or other links                 the Page: a new version
-    not to be indexed any more                   Removed, then the Page
-    404, a redirect, a login form, a 503, ...    Kept, until it is gone by deletes.py: Removed
+    noindex, which is new                        Removed, then the Page
+    404, a redirect, a login form, a 503, ...    Kept, until deletes.py calls it gone: Removed
 
 A spider middleware behind the filters and in front of FollowMiddleware, so that the links of a
-changed page are followed as those of any page, and nothing of an error page or a login. A page may
+changed page are followed like any page's, and no links of an error page or a login. A page may
 be looked at a second time at once: to learn what changes in it from one fetch to the next, and to
 find out whether a 304 tells the truth.
 """
@@ -39,7 +39,7 @@ from larmspider.extraction.fingerprint import (
 )
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.frontier.delete_gate import WAIT
+from larmspider.frontier.delete_gate import ONCE_MORE, Wait
 from larmspider.frontier.deletes import DAY, Observation, observation_of
 from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import LOOK_AGAIN_SECS
@@ -75,21 +75,21 @@ _WORDS = frozenset(map(str, Observation))
 NAMED = 3
 """Pages that left, and that came, which the end of a run names."""
 NEXT_MINUTE_SECS = 61.0
-"""Until the second look at a page that has a clock without seconds."""
+"""Seconds until the second look at a page that has a clock without seconds."""
 FRESH_SECS = 2 * DAY
 """How long the 404 of a redirect's target counts for the page that redirects to it."""
 MANY = 3
-"""Stored pages of a host that redirect to one URL: it is an error page, or a login."""
+"""Stored pages of a host that redirect to one URL, from which on it is an error page or a login."""
 
 
 def visit_of(request: Request | None) -> FetchRecord | None:
-    """What became of a URL before this Request visited it again; None for a new URL."""
+    """The record of a URL before this Request visited it again; None for a new URL."""
     lease = lease_of(request)
     return lease.entry.visit if lease is not None and lease.entry is not None else None
 
 
 def unread(response: Response, digest: str) -> Kept | None:
-    """For an answer to a visit again that need not be read: a 304, or the bytes that are stored.
+    """A Kept for an answer to a visit again that need not be read: a 304, or the stored bytes.
     ``digest`` of the body, in hex."""
     visit = visit_of(response.request)
     if visit is None:
@@ -108,7 +108,7 @@ def _may_say_otherwise(response: Response, visit: FetchRecord) -> bool:
 
 
 def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float = 0.0) -> Kept:
-    """Of a response, or of a Request that had none."""
+    """A Kept for a response, or for a Request that had none."""
     meta, answer = seen.meta, seen if isinstance(seen, Response) else None
     blob = meta.get(BLOB)
     return Kept(
@@ -128,18 +128,18 @@ def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float
 
 
 def word_of(item: Page | Kept | Removed) -> str:
-    """What a visit again saw, for the stats."""
+    """The observation of a visit again, for the stats."""
     if isinstance(item, Kept):
         return item.kind if item.kind in _WORDS else str(Observation.FAILED)
     return str(Observation.CHANGED) if isinstance(item, Page) else "removed"
 
 
 class RevisitsMiddleware(WithScheduler):
-    """Judges what a spider made of the answer to a visit again."""
+    """Judges the spider's items for an answer to a visit again."""
 
     @cached_property
     def _access(self) -> Access:
-        """By the crawl that is claimed: not before the first answer."""
+        """Access by the claimed crawl: unknown before the first answer."""
         found = restricted_of_run(self.crawler.settings)
         return Access(tuple(host for host in found if host != FILES))
 
@@ -209,7 +209,7 @@ class RevisitsMiddleware(WithScheduler):
     async def _stored(
         self, visit: FetchRecord, response: Response, changing: Collection[bytes]
     ) -> Page | None:
-        """The page as it is stored, read by the readers of today; None where it cannot be had."""
+        """The stored page, read by today's readers; None if its body is missing."""
         read = getattr(self.crawler.spider, "read_stored", None)
         if read is None:
             return None
@@ -257,16 +257,16 @@ class _Judge:
         self.leads_to: Link | None = None
         """The redirect to be followed of a page that has moved."""
         self.target = ""
-        """Where it leads, in exact form."""
+        """The target of this redirect, in exact form."""
         self.stored: Page | None = None
-        """The page as it is stored, where that was asked for and is known."""
+        """The stored page, if it was needed and is known."""
         self.look_again_secs = LOOK_AGAIN_SECS
         self.restless = False
         """Whether the page changes at each visit without a new word."""
 
     def wants_stored(self, page: Page) -> bool:
-        """Whether the answer is to be compared with the stored body: it is not known to be the
-        same, and may be."""
+        """Whether to compare the answer with the stored body: it is not known to be the same, and
+        may be."""
         visit = self.visit
         return (
             visit.state is UrlState.STORED
@@ -278,7 +278,7 @@ class _Judge:
         )
 
     def judge(self, item: Page | Kept) -> Iterator[Any]:
-        """The items for the stores; none where the page is to be looked at once more."""
+        """The items for the stores; none if the page needs a second look."""
         is_second = self.entry.key in self.refresh.looks
         first = self.refresh.looks.pop(self.entry.key, None)
         if isinstance(item, Kept):
@@ -288,7 +288,7 @@ class _Judge:
         if seen is None:
             self.lease.ending = LookAgain(self.look_again_secs)
             return
-        if is_second and first is None:  # of a 304
+        if is_second and first is None:  # the first answer was a 304
             self.known.validators.checked(changed=seen is Observation.CHANGED)
             self.refresh.touch(self.entry.host)
         date = (self.response.headers.get("Date") or b"").decode("latin-1")
@@ -297,7 +297,7 @@ class _Judge:
         if seen is Observation.NOINDEX:
             removed = self.refresh.delete(self.entry, seen, str(seen), self.now)
             if isinstance(removed, Removed):
-                removed.time = item.fetched - 0.001  # before the version that says so
+                removed.time = item.fetched - 0.001  # before the new version
                 seen = Observation.CHANGED
             else:
                 record = self.visit
@@ -342,7 +342,7 @@ class _Judge:
     def _unread(self, kept: Kept, *, is_second: bool) -> tuple[Observation | None, FetchRecord]:
         validators, visit, header = self.known.validators, self.visit, self.response.headers.get
         if kept.kind == Observation.NOT_MODIFIED:
-            if is_second:  # nobody asked whether it was modified
+            if is_second:  # the request had no condition
                 return Observation.FAILED, visit
             is_doubtful = b"noindex" in (header("X-Robots-Tag") or b"").lower()
             is_doubtful &= not was_noindex(visit.link_signature)
@@ -361,19 +361,23 @@ class _Judge:
         seen = observation_of(page.status)
         if seen is not None:
             if not was_stored and visit.status == page.status:
-                return Observation.SAME, visit  # as little of a page as before
+                return Observation.SAME, visit  # it was no page before either
             if seen is Observation.LOCKED and was_stored and not self.for_all:
                 return Observation.DENIED, visit
             return seen, visit
         is_empty = page.status == 200 and not page.file_bytes and not page.body.strip()
         is_empty |= 200 < page.status < 300
-        if is_empty and was_stored and visit.status == 200 and visit.digest:
+        was_page = was_stored and visit.status == 200 and not self._is_lost_body(page)
+        if is_empty and was_page and visit.digest:
             return Observation.EMPTY, visit
-        if was_stored and visit.status == 200 and self._leads_to_login(page):
+        if was_page and self._leads_to_login(page):
             return Observation.LOGIN, visit
-        if was_stored and visit.status == 200 and not self._is_known(page):
-            found = self.refresh.gate.looks_like(self.entry.host, page, visit)
-            if found is WAIT:
+        if was_page and not self._is_known(page):
+            gate, stored = self.refresh.gate, self.stored
+            found = gate.looks_like(self.entry.host, page, visit, stored=stored, first=first)
+            if found is ONCE_MORE:
+                self.refresh.looks[self.entry.key] = page
+            if isinstance(found, Wait):
                 return None, visit
             if isinstance(found, Observation):
                 return found, visit
@@ -404,9 +408,15 @@ class _Judge:
             return Observation.NOINDEX, record
         return Observation.SAME if is_same else Observation.CHANGED, record
 
+    def _is_lost_body(self, page: Page) -> bool:
+        """Whether the answer is the very body that the stores have lost: it is stored again, and
+        is no error page."""
+        lost = self.refresh.lost_body_of(self.entry)
+        return bool(lost) and page.status == 200 and lost == bytes.fromhex(page.digest)
+
     def _is_known(self, page: Page) -> bool:
-        """Whether text and links are as they were, with or without what is volatile: by the
-        signatures of the last visit, or by the stored body."""
+        """Whether text and links are unchanged, with or without volatile words: by the signatures
+        of the last visit, or by the stored body."""
         visit, volatile = self.visit, self.known.volatile
         if self.stored is not None and page.status == 200:
             return same_page(self.stored, page, volatile)
@@ -418,7 +428,7 @@ class _Judge:
         )
 
     def _wants_pair(self, page: Page) -> bool:
-        """Whether the page is to be fetched twice in a row."""
+        """Whether to fetch the page twice in a row."""
         volatile, stored = self.known.volatile, self.stored
         has_turn = volatile.wants_pair(page.url)
         if stored is not None:
@@ -428,7 +438,8 @@ class _Judge:
         return has_turn and not page.file_bytes
 
     def _follow(self, page: Page, *, confirmed: bool) -> None:
-        """To where a page has moved; a target that names the page is a login, unless it stays."""
+        """Follow a page to its new place; a target that names the page is a login, unless it
+        stays."""
         link = next(link for link in page.links if link.type == REDIRECT)
         target = unquote(link.url.partition("?")[2])
         is_login = unquote(urlsplit(page.url).path) in target
@@ -451,7 +462,8 @@ class _Judge:
         return record is None or record.state is not UrlState.STORED
 
     def _redirected(self, page: Page) -> Observation | None:
-        """Of a page that was stored and redirects now; None where it did so before, or was none."""
+        """For a page that was stored and redirects now; None if it did so before, or was no
+        page."""
         if self.visit.state is not UrlState.STORED or self.visit.status != 200:
             return None
         target = next((link.exact or link.url for link in page.links if link.type == REDIRECT), "")
@@ -468,7 +480,7 @@ class _Judge:
         pages.add(self.entry.key)
         is_root = target.endswith("://" + target.split("/")[2] + "/")
         if is_root and same_place(self.refresh.exact_of(self.entry), target):
-            is_root = False  # of a host that has moved
+            is_root = False  # the host has moved
         many = len(pages) >= MANY or is_root
         since = self.visit.missing_since or self.now
         if there is not None and not many and not is_seen_since(there, since):
@@ -496,8 +508,8 @@ def _was_hidden(visit: FetchRecord) -> bool:
 
 
 def failed(crawler: Crawler, request: Request, error: BaseException) -> Iterator[Kept | Removed]:
-    """The items for the stores where a visit again had no response: the page stays, and leaves only
-    where robots.txt says so. The URL's end is in the lease."""
+    """The items for the stores if a visit again had no response: the page stays, and leaves only if
+    robots.txt demands it. The URL's end is in the lease."""
     scheduler, lease = scheduler_of(crawler), lease_of(request)
     assert scheduler is not None
     assert lease is not None

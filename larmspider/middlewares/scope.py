@@ -107,7 +107,7 @@ class ScopeFilter(UrlFilter):
 
 
 def _folders_of(seed: str) -> list[str]:
-    """``/srv/share`` may be a folder that is written without its slash; ``/srv/a.html`` is none."""
+    """``/srv/share`` may be a folder that is written without its slash; ``/srv/a.html`` is not."""
     above, _, name = seed.rpartition("/")
     return [f"{above}/"] if not name else [f"{seed}/"] + ([f"{above}/"] if "." in name else [])
 

@@ -1,9 +1,9 @@
-"""Pages that say which others have changed: feeds that a page links to, and directory listings.
+"""Pages that name changed pages: feeds that a page links to, and directory listings.
 
-    http://wiki/feed/        <link rel=alternate> led here: asked once a day from now on
+    http://wiki/feed/        <link rel=alternate> led here: fetched once a day from now on
     http://files/docs/       "Index of /docs": a.html 2026-11-22 10:00
 
-A spider middleware in front of the filters, for what a feed names are Requests that pass them.
+A spider middleware in front of the filters, because a feed's entries become Requests for filters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SourcesMiddleware(WithScheduler):
-    """Remembers feeds and sitemaps that are met as pages, and reads them and listings at once."""
+    """Remembers feeds and sitemaps that come as pages, and reads them and listings at once."""
 
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
@@ -47,7 +47,7 @@ class SourcesMiddleware(WithScheduler):
         if not found.kind:
             return
         frontier.found_sources([page.url], "feed")
-        if found.kind != "index":  # what that names is asked for when its turn comes
+        if found.kind != "index":  # the entries of an index are fetched when their turn comes
             frontier.sources.asked(page.url, page.fetched, "200", len(found.entries))
             async for request in scheduler.sources.take(found.entries, page.url):
                 yield request

@@ -41,8 +41,8 @@ class TrapsFilter(UrlFilter):
     ``repeats`` times or more (numbers of one or two digits do not count), and calendar pages more
     than ``horizon`` months away from ``today``.
 
-    A month in the future is enough to reject where it is spelled 2093-04; any other month also
-    needs a URL that looks like a calendar, since http://news/2009/05/ is an archive and
+    A future month in the form 2093-04 is enough to reject a URL. Any other month also needs a URL
+    that looks like a calendar, because http://news/2009/05/ is an archive and
     http://forum/topic/2045/2 a discussion. 0 turns a check off.
     """
 

@@ -45,7 +45,7 @@ class UrlFilter:
     """Whether ``reject_reason`` alone decides, always alike for one URL, so that verdicts can be
     remembered: 0.05 us a link instead of 1 to 2, for 97% of all links (navigation)."""
     files: ClassVar[tuple[str, ...]] = ()
-    """Its log and its other files in LARM_DIR, as in Store (pipelines/store.py)."""
+    """Its log and other files in LARM_DIR, as in Store (pipelines/store.py)."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

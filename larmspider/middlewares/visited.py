@@ -26,7 +26,7 @@ class SeenFilter(UrlFilter):
     """Rejects links that were seen lately, in the name of VisitedFilter, before other filters see
     them.
 
-    Of a page's links 97% are known, and a known link has passed each filter that judges by URL.
+    97% of a page's links are known, and a known link has passed each filter that judges by URL.
     Without this filter a crawl has the same pages, but a page of 140 links costs 0.1 ms more, and
     known links on pages at DEPTH_LIMIT are counted for "depth". Redirects (they may close a ring)
     and links marked nofollow are left to the other filters.
@@ -113,7 +113,7 @@ def _name(link: Link) -> str:
 
 
 class _Rings:
-    """Where redirects lead, for the last 10,000 of this run: enough to name a ring. A ring that was
+    """The targets of the last 10,000 redirects of this run: enough to name a ring. A ring that was
     begun in an earlier run is named if it has two members, and ends in any case."""
 
     SIZE, LONGEST = 10_000, 20
@@ -141,7 +141,7 @@ class _Rings:
 
 
 class _Memory:
-    """What the frontier knows, under another scheduler."""
+    """The known URLs, under another scheduler."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()

@@ -29,7 +29,7 @@ import msgpack
 import scrapy.signals
 from scrapy.exceptions import DontCloseSpider
 
-from larmspider import options, signals, stats
+from larmspider import options, program, signals, stats
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.language import in_languages, languages_in
 from larmspider.extraction.simhasher import Simhasher
@@ -311,7 +311,7 @@ class SearchIndexPipeline(Store):
         if exists == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
                 f"{self.directory}: the search index is gone; put it back,"
-                " or make it anew with 'scrapy reindex'"
+                f" or make it anew with '{program.NAME} reindex'"
             )
 
     async def commit(self) -> None:
@@ -363,8 +363,10 @@ class SearchIndexPipeline(Store):
         self._ask_unreached()
         try:
             with self._failure_kept():
-                await asyncio.to_thread(writer.close, self.stopping)
-                self._write_marks()
+                try:
+                    self._write_marks()  # the writer seals them with its files
+                finally:
+                    await asyncio.to_thread(writer.close, self.stopping)
             if writer.waiting:
                 logger.warning(
                     "%s: stored, and in the search index when the same command goes on",

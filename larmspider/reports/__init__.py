@@ -1,1 +1,1 @@
-"""What a crawl has to tell, as plain data: for the web pages, the commands and the report alike."""
+"""The findings of a crawl, as plain data: for the web pages, the commands and the report alike."""

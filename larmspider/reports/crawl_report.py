@@ -74,14 +74,14 @@ class SlowHost:
 
 @dataclass(frozen=True, slots=True)
 class CrawlReport:
-    """The names of its fields are those of ``scrapy report --json``.
+    """The fields have the names in ``scrapy report --json``.
 
-    ``results`` by HTTP status or word, the most frequent first; ``hosts`` are those with most
-    stored pages of ``hosts_in_all``, ``languages`` their pages by language, as far as they can be
-    found; ``unread`` are documents that were not read, or not whole, by items.Outcome; one that is
-    visited again counts again. ``refused_whole``: all refused links were looked at. ``visits``
-    again, by what they saw, took ``requests`` and ``saved`` others. All requests of
-    refreshes are in ``requests_by_purpose``.
+    ``results`` by HTTP status or word, the most frequent first. ``hosts``: the hosts with most
+    stored pages of ``hosts_in_all``; ``languages``: their pages by language, as far as it is known.
+    ``unread``: documents that were read in part or not at all, by items.Outcome; each visit counts
+    again. ``refused_whole``: all refused links were looked at. ``visits`` again, by observation,
+    took ``requests`` and ``saved`` others. All requests of refreshes are in
+    ``requests_by_purpose``.
     """
 
     condition: RunState
@@ -119,12 +119,13 @@ class CrawlReport:
         return requests_in_words(self.requests_by_purpose)
 
     def languages_of(self, host: str) -> Mapping[str, int]:
-        """Of a host as the frontier names it: the index knows hosts without ports."""
+        """The pages of a host by language; ``host`` as in the frontier: the index knows hosts
+        without ports."""
         return self.languages.get(place_of(host if host == FILES else f"http://{host}/"), {})
 
 
 def crawl_report(crawl: CrawlDir, settings: BaseSettings, politeness: Politeness) -> CrawlReport:
-    """Of a crawl whose logs are indexed (log_index.builder.bring_up_to_date()). Raises
+    """The report of a crawl whose logs are indexed (log_index.builder.bring_up_to_date()). Raises
     CrawlDirError for a crawl without a frontier or an index of the logs."""
     with crawl.frontier() as frontier, crawl.logs.index() as index:
         if frontier is None or index is None:
@@ -195,7 +196,7 @@ def _languages(crawl: CrawlDir) -> dict[str, dict[str, int]]:
 
 
 def _slowest(fetches: dict[str, dict[str, Fetches]]) -> list[SlowHost]:
-    """By the mean of all fetches with an HTTP status."""
+    """The slowest hosts, by the mean of all fetches with an HTTP status."""
     found = []
     for host, results in fetches.items():
         answers = [sums for word, sums in results.items() if word.isdecimal()]

@@ -1,4 +1,4 @@
-"""What is stored: by type, the largest, what is stored more than once; and what was refused."""
+"""Stored documents by type, the largest, and duplicates; and the refused URLs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def last_records(
 
 
 def last_fetches(crawl: CrawlDir, needle: bytes) -> Iterator[list[str]]:
-    """last_records() of fetch.log; those of all workers by time, each up to its last checkpoint."""
+    """last_records() of fetch.log, of all workers by time, each up to its last checkpoint."""
     each = TAIL_BYTES // max(1, len(crawl.parts))
     tails = [
         last_records(
@@ -70,7 +70,7 @@ def last_fetches(crawl: CrawlDir, needle: bytes) -> Iterator[list[str]]:
 
 
 def last_lines(path: Path, limit_bytes: int, end: int | None = None) -> Iterator[bytes]:
-    """Lines without their ends; one that is still being written is left out."""
+    """Lines without their ends; a line that is still being written is left out."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
@@ -127,11 +127,11 @@ def refusals(
     crawl: CrawlDir, settings: BaseSettings, index: LogIndex, frontier: FrontierReader
 ) -> tuple[Sequence[Refusals], bool]:
     """The rules with most targets first, the refused URLs at the end; False: only the first
-    MAX_ASKED targets were asked about.
+    MAX_ASKED targets were judged.
 
-    The crawl keeps no list of what its filters refused, but its links are in links.log. So each
-    target that the frontier never met goes through the filters that decide by the URL alone. What
-    they let pass was refused for what only the crawl knew: nofollow, depth.
+    The crawl keeps no list of refused URLs, but its links are in links.log. Each target that is
+    unknown to the frontier therefore goes through the filters that decide by the URL alone. A
+    target that passes was refused for a reason that only the crawl knew: nofollow, depth.
     """
     asked: list[UrlFilter] = [
         one for one in filters(settings, crawl.seeds) if not isinstance(one, _NOT_BY_URL)

@@ -1,4 +1,4 @@
-"""Explains one URL: each stage's verdict, in running order, and what became of it.
+"""Explains one URL: each stage's verdict, in running order, and its outcome.
 
 >>> explanation = explain("http://WWW.wiki/Start", settings, CrawlDir(Path("crawl")))
 >>> explanation.canonical, explanation.verdicts[2]
@@ -73,27 +73,27 @@ class Explanation:
     exact: str | None = None
     host_rules: list[str] = field(default_factory=list)
     sites: list[str] = field(default_factory=list)
-    """The tables of LARM_SITES_FILE that apply, and what they say; no secrets."""
+    """The tables of LARM_SITES_FILE that apply, with their settings; no secrets."""
     verdicts: list[Verdict] = field(default_factory=list)
     fetched: LoggedFetch | None = None
     stored: StoredPage | None = None
     first_referrer: str | None = None
     state: str = "unknown"
-    """In the frontier, in the words of ARCHITECTURE.md."""
+    """The state in the frontier, in the words of ARCHITECTURE.md."""
     merged: str = ""
-    """Which URL stands for a merged one, and why."""
+    """The URL that stands for a merged one, and why."""
     frontier: list[str] = field(default_factory=list)
-    """What the frontier says: state, place in the queue, when it will be fetched, why not yet."""
+    """The frontier's facts: state, place in the queue, when it will be fetched, why not yet."""
     history: list[str] = field(default_factory=list)
     """When and why it left the search, its old URLs, the move of its host, why it stays."""
     copies: int = 0
-    """Pages of the search index with the same text, or nearly;"""
+    """Pages of the search index with the same text, or nearly."""
     copied_at: list[str] = field(default_factory=list)
-    """where the first of them are."""
+    """URLs of the first copies."""
     fields: dict[str, list[str]] = field(default_factory=dict)
     """Its own fields (LARM_FIELDS) in the search index."""
     notes: list[str] = field(default_factory=list)
-    """Files of rules and filters that have changed since the crawl; what is not known, and why."""
+    """Files of rules and filters that have changed since the crawl; unknown facts, and why."""
 
     @property
     def rejected_by(self) -> str | None:
@@ -102,7 +102,7 @@ class Explanation:
 
     @property
     def visited(self) -> bool:
-        """Whether the URL was queued or fetched, by which the filter ``visited`` decides."""
+        """Whether the URL was queued or fetched, which decides for the filter ``visited``."""
         return bool(self.fetched or self.stored or self.state != "unknown")
 
     @property
@@ -196,7 +196,7 @@ def filters(settings: BaseSettings, seeds: list[str]) -> Iterator[UrlFilter]:
 def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
     for name, copy in crawl.rules.items():
         if settings.get(name) != str(copy):
-            continue  # another one is asked for
+            continue  # these settings name another file
         source = crawl.settings[name]
         try:
             if Path(source).read_bytes() == copy.read_bytes():
@@ -208,7 +208,7 @@ def _changed_rules(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
 
 
 def changed_filters(settings: BaseSettings, crawl: CrawlDir) -> Iterator[str]:
-    """Whether the crawl ran with other filters than those of ``settings``, which decide here."""
+    """A line if the crawl ran with other filters than ``settings``, which decide here."""
     now = filters_of(settings)
     then = crawl.manifest.get("identity", {}).get("filters", now)
     only = {"then": _not_among(now, then), "now": _not_among(then, now)}
@@ -233,7 +233,7 @@ def _learning(settings: BaseSettings) -> Learning:
 def _first_referrer(
     explanation: Explanation, crawl: CrawlDir, frontier: FrontierReader | None
 ) -> str | None:
-    """By links.log or, in a crawl without that, by the page's own records."""
+    """The first page with a link, from links.log or, without that log, from the page's records."""
     assert explanation.exact is not None
     key = url_key(explanation.exact)
     if frontier is not None and (merged := frontier.merged(key)) is not None:
@@ -249,7 +249,7 @@ def _first_referrer(
 def _as_found(
     url: str, explanation: Explanation, settings: BaseSettings, crawl: CrawlDir
 ) -> tuple[Link, Page]:
-    """The link by which the URL was found and its page, read again from the page file, since some
+    """The link by which the URL was found and its page, read again from the page file, because some
     filters look at more than the URL; a bare link for a seed or an unknown URL."""
     bare = Link(url, normalized=explanation.canonical, exact=explanation.exact)
     if not explanation.first_referrer:
@@ -271,13 +271,13 @@ def _as_found(
             continue
         if link.exact == explanation.exact and link.type == bare.type:
             found.append(link)
-    # of several the one that was followed
+    # the followed one of several links
     return min(found, key=lambda link: link.nofollow, default=bare), page
 
 
 def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
-    """Extract a stored page again; a large one, and a document, in another process, for this one
-    may be the crawl's."""
+    """Extract a stored page again; a large page, and a document, in another process, because this
+    process may be the crawl's."""
     with Readers.from_settings(settings) as readers:
         page = readers.read_again(stored.mime, body, stored.url)
         page.body = page.body or body
@@ -285,8 +285,8 @@ def read_again(body: bytes, stored: StoredPage, settings: BaseSettings) -> Page:
 
 
 def _origin(explanation: Explanation, crawl: CrawlDir) -> tuple[str, int]:
-    """Page and type of the link by which this URL was found; of the first link to it where none
-    is recorded."""
+    """Page and type of the link by which this URL was found; if it is not recorded, of the first
+    link to it."""
     assert explanation.exact is not None
     stored, fetched, first = explanation.stored, explanation.fetched, explanation.first_referrer
     if stored is not None and stored.from_page:
@@ -312,7 +312,7 @@ def _verdict(url_filter: UrlFilter, link: Link, page: Page, explanation: Explana
 
 
 def _with_sites_that_can_be_read(settings: BaseSettings) -> tuple[BaseSettings, str]:
-    """For the filters, with what is wrong with the file of sites."""
+    """Settings for the filters, and the fault of the file of sites."""
     try:
         Sites.from_settings(settings)
     except ConfigError as error:

@@ -49,8 +49,8 @@ class HostQuery:
 
 @dataclass(frozen=True, slots=True)
 class HostListing:
-    """``total`` rows matched, of which ``rows`` are page ``page`` of ``pages``; ``states`` counts
-    all hosts."""
+    """``total`` rows matched; ``rows`` are page ``page`` of ``pages``; ``states`` counts all
+    hosts."""
 
     rows: Sequence[HostRow]
     total: int
@@ -80,7 +80,7 @@ def host_table(rows: Iterable[HostRow], query: HostQuery) -> HostListing:
 
 
 SHOWN = 400
-"""Lines of a robots.txt; of longer ones those that are for us, and the first others."""
+"""Lines of a robots.txt that are shown: of a longer one our rules, and the first others."""
 WIDEST = 300
 
 
@@ -132,7 +132,7 @@ _MARK_AND_SPACE = b"\xef\xbb\xbf \t\r\n"
 
 
 def robots_outcome(record: HostRecord, body: bytes | None) -> str:
-    """What came of asking a host for its robots.txt. ``body``: the rules in force, None for none.
+    """The result of fetching a host's robots.txt. ``body``: the rules in force, None for none.
 
     >>> robots_outcome(HostRecord("wiki:80", robots_answer="404"), b"")
     'None (404): everything is allowed.'
@@ -140,7 +140,7 @@ def robots_outcome(record: HostRecord, body: bytes | None) -> str:
     answer = record.robots_answer
     if record.state is HostState.LOADING and not answer:
         return "It is being asked for."
-    if not answer:  # or asked by a version that did not keep it
+    if not answer:  # or a version that did not keep the answer
         return "It has not been read." if body is None else _of_body(body, "It was read")
     if answer == "address":
         return "None: the address of this host is denied, and so is each of its pages."
@@ -171,13 +171,13 @@ RETRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class HostPage:
-    """``robots`` is None where robots.txt has not been read, or is not obeyed.
+    """``robots`` is None if robots.txt has not been read, or is not obeyed.
 
     ``recent`` are the fetches at the end of fetch.log, ``failures`` the failed ones in the index of
     the logs, both the last first. ``results`` by HTTP status or word for a failure, as of the time
-    ``indexed``, 0.0 without an index. ``queue`` are the next entries, ``retries`` the first of
-    those whose last attempt failed, each with the time of its next one. ``robots_said``: what came
-    of asking for robots.txt. ``limits`` are the rules for this host, in words.
+    ``indexed``, 0.0 without an index. ``queue`` are the next entries, ``retries`` the first entries
+    whose last attempt failed, each with the time of its next one. ``robots_said``: the result of
+    fetching robots.txt. ``limits`` are the rules for this host, in words.
     """
 
     row: HostRow
@@ -217,7 +217,7 @@ def host_page(
         results = {} if index is None else index.results(host)
         indexed = 0.0 if index is None else float(index.state()["time"])
     failures = [fields for fields in crawl.logs.records_at("fetch.log", offsets) if fields]
-    failures.sort(key=lambda fields: fields[0], reverse=True)  # of many workers: one after another
+    failures.sort(key=lambda fields: fields[0], reverse=True)  # workers' logs come one by one
     return HostPage(
         row=row,
         robots=None if body is None or not obeyed else robots_text(body, agent, url),

@@ -115,7 +115,7 @@ class HostLink:
 
 @dataclass(frozen=True, slots=True)
 class HostGraph:
-    """``nodes`` are those with most links of ``hosts``."""
+    """``nodes`` are the hosts with most links of ``hosts``."""
 
     nodes: Sequence[Node]
     edges: Sequence[HostLink]
@@ -163,7 +163,7 @@ def _placed(
         for n, name in enumerate(names)
     }  # fmt: skip
     ideal = 0.8 * sqrt(WIDTH * HEIGHT / number)
-    crowd = max(1.0, 2 * len(between) / number)  # where all pull on all, each pulls less
+    crowd = max(1.0, 2 * len(between) / number)  # in a dense graph each link pulls less
     for turn in range(ROUNDS if len(names) > 1 else 0):
         moves = {name: [0.0, 0.0] for name in names}
         for n, a in enumerate(names):
@@ -252,7 +252,7 @@ class BrokenLink:
 
 
 def most_linked(logs: CrawlLogs, index: LogIndex, start: int, limit: int) -> list[LinkedPage]:
-    """From number ``start`` on, counted from 0; the first 1,000 are known."""
+    """The most linked pages from number ``start`` on, counted from 0; the first 1,000 are known."""
     found = []
     for pages, key in index.most_linked()[start : start + limit]:
         target = index.target_of(key)
@@ -266,7 +266,7 @@ def most_linked(logs: CrawlLogs, index: LogIndex, start: int, limit: int) -> lis
 
 
 def _is_to(link: list[str], key: bytes, logs: CrawlLogs) -> bool:
-    """Whether a record of links.log has the URL of that key, and not another one that is merged."""
+    """Whether a record of links.log has the URL of this key, and not another, merged one."""
     return logs.forms is not None and url_key(logs.forms(link[1]).exact) == key
 
 
@@ -276,7 +276,7 @@ def broken_links(
     rows: Sequence[tuple[int, bytes, int]],
     referrers: int,
 ) -> list[BrokenLink]:
-    """Some rows of LogIndex.broken() with up to so many ``referrers`` each."""
+    """Some rows of LogIndex.broken() with up to ``referrers`` referrers each."""
     targets = [index.target_of(key) for _, key, _ in rows]
     offsets = [() if target is None else target.offsets[:referrers] for target in targets]
     links = logs.records_at("links.log", chain.from_iterable(offsets))
@@ -329,8 +329,7 @@ def aliases(frontier: FrontierReader) -> Iterator[Alias]:
 
 
 def rules_by_host(frontier: FrontierReader) -> dict[str, HostAliases]:
-    """What each host has proved, of those where two URLs of one canonical form were met.
-    O(hosts)."""
+    """The proven rules of each host that has two URLs with one canonical form. O(hosts)."""
     found = ((host, frontier.note(f"aliases {host}")) for host in frontier.hosts())
     return {host: HostAliases.unpack(note) for host, note in found if note is not None}
 

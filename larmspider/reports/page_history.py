@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from larmspider import program
 from larmspider.control.deletes import approved_in, why_it_stays
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.formatting import utc
@@ -50,7 +51,7 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
     left, was = _removals(crawl, exact)
     yield from (f"left the search {when}: {_plain(reason)}" for when, reason in left[-MAX_TIMES:])
     for url, when in was[-MAX_TIMES:]:
-        yield f"was {url} until {when} (scrapy page {url} --versions)"
+        yield f"was {url} until {when} ({program.NAME} page {url} --versions)"
     if notes is None:
         return
     host, key = host_of(exact), url_key(exact)
@@ -83,7 +84,7 @@ def history_in_words(crawl: CrawlDir, notes: Notes | None, exact: str) -> Iterat
 
 
 def _plain(reason: str) -> str:
-    """The reason of deleted.log with what was seen, where its word does not say it.
+    """The reason in deleted.log, with the observation if its word does not say it.
 
     >>> _plain("gone"), _plain("disallowed 2 times over 1.0 days")
     ('gone (HTTP 410)', 'disallowed 2 times over 1.0 days (robots.txt)')

@@ -1,8 +1,8 @@
-"""A stored page as a browser may have it: its bytes, never its scripts.
+"""A stored page for a browser: its bytes, never its scripts.
 
-The policy takes away scripts, frames, forms and all that would be loaded from elsewhere, and
-``sandbox`` makes the document an origin of its own, so that it reads nothing of ours. What is not
-HTML is plain text or a download: no type of the web's is passed on.
+The policy removes scripts, frames, forms and everything that would be loaded from elsewhere.
+``sandbox`` makes the document an origin of its own, so that it reads nothing of ours. Other types
+than HTML become plain text or a download: no declared type is passed on.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-import webencodings
 from lxml import etree
 
+from larmspider import program
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import CrawlDirError
-from larmspider.extraction.charset import decode
+from larmspider.extraction.charset import codec_of, decode
 from larmspider.extraction.markup_guard import is_costly
 from larmspider.extraction.page_builder import (
     BLOCKS,
@@ -40,7 +40,7 @@ _CHARSETS = (
     "iso-8859-14", "iso-8859-16", "macintosh", "shift_jis", "euc-jp", "gb18030", "big5", "euc-kr",
     "utf-16le", "utf-16be",
 )  # fmt: skip
-"""Of the Encoding Standard; of two that write the words alike the first is taken."""
+"""Charsets of the Encoding Standard; the first is taken of two that encode the words alike."""
 
 
 def charset_as_read(body: bytes, mime: str, text: str) -> str:
@@ -65,7 +65,7 @@ def charset_as_read(body: bytes, mime: str, text: str) -> str:
 
 
 def _found(body: bytes, words: list[str], charset: str) -> int:
-    encode = webencodings.lookup(charset).codec_info.encode
+    encode = codec_of(charset).encode
     found = 0
     for word in words:
         try:
@@ -76,7 +76,7 @@ def _found(body: bytes, words: list[str], charset: str) -> int:
 
 
 SHOWN_BYTES = 2_000_000
-"""Of a document that is shown; a download has all."""
+"""Bytes of a document that are shown; a download has all."""
 POLICY = (
     "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -92,7 +92,7 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = frozenset({"application/json", "application/xml", "application/javascript"})
 
 SHOWN_CHARS = 500_000
-"""Of a text."""
+"""Characters of a text that are shown."""
 _HEADINGS = frozenset(f"h{level}" for level in range(1, 7))
 _PARTED = BLOCKS | BREAKS | REGIONS.keys()
 _SKIPPED = HIDDEN | {
@@ -194,14 +194,15 @@ def is_shown(mime: str) -> bool:
 def stored_copy(
     crawl: CrawlDir, page: StoredPage, *, text: str = "", download: bool = False
 ) -> StoredCopy:
-    """``text``: what the crawl read in it, by which the charset is known that its header named.
+    """``text``: the page's extracted text; it tells the charset if only the header named it.
 
-    Raises CrawlDirError if the page file lacks it, or it is too large for one. HTML as HTML, texts
-    and XML as plain text, in UTF-8; all else, and everything with ``download``, as a file of no
-    type."""
+    Raises CrawlDirError if the page file lacks the body, or it is too large for a page file. HTML
+    stays HTML; texts and XML become plain text, in UTF-8. Everything else, and everything with
+    ``download``, is a file of no type."""
     if crawl.body_file(page) is not None:
         raise CrawlDirError(
-            f"{page.url} has {size(page.size)}, too many to be shown here; 'scrapy page URL' prints"
+            f"{page.url} has {size(page.size)}, too many to be shown here; '{program.NAME} page"
+            " URL' prints"
             " them"
         )
     body = crawl.body(page)

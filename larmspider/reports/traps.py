@@ -1,11 +1,11 @@
-"""What a crawl has learned about traps: the classes of URLs that are held, evidence, and a rule.
+"""The traps that a crawl has found: the classes of URLs that are held, evidence, and a rule.
 
     for trap in traps_in(crawl):
         print(trap.name, trap.why, trap.line)       # wiki:80/doku.php?do=edit&id=* ... url ^https?://...
     accept(trap, rules_file(settings, crawl))       # the line is in LARM_KNOWN_PATHS_FILE
     reject(trap, crawl)                             # it is no trap, for this crawl
 
-A rule is the shortest that fits all of the class and nothing else that was fetched. It is a guess,
+A rule is the shortest that fits the whole class and no other fetched URL. It is a guess,
 so an operator has to accept it.
 """
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _FILE = "LARM_KNOWN_PATHS_FILE"
 _MAX_ORDERS = 3
-"""Parameters of which a rule can list all orders."""
+"""Parameters whose orders a rule can list completely."""
 _MAX_SEEN = 6
 """Orders of more parameters that a rule lists."""
 _MAX_EXCEPTIONS = 8
@@ -56,12 +56,12 @@ _NO_LINE = {
     HOST: "none: it would refuse all pages of the host; LARM_HOST_MAX_PAGES limits them",
     DEEP_URLS: "none: it goes by links, not by URLs; DEPTH_LIMIT is the setting",
 }
-"""Why there is no line for what goes by no URL."""
+"""Why there is no line, for classes that no URL shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A page that was not new; ``repeats`` is another URL with its text, or what it answered."""
+    """A page that was not new; ``repeats`` is another URL with its text, or its answer."""
 
     url: str
     found_on: str
@@ -70,9 +70,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """A class of a host. ``fetched`` pages of it there are, ``held`` URLs wait. ``line`` is a line
-    for LARM_KNOWN_PATHS_FILE, "" where ``no_line`` says why there is none; ``drop`` a parameter
-    that changes nothing, "" where there is none."""
+    """A class of a host: its ``fetched`` pages and ``held`` URLs. ``line`` is a line for
+    LARM_KNOWN_PATHS_FILE, or "" with the reason in ``no_line``. ``drop`` is a parameter that
+    changes nothing, or ""."""
 
     name: str
     host: str
@@ -86,8 +86,8 @@ class Trap:
 
 
 def traps_in(crawl: CrawlDir) -> list[Trap]:
-    """Those of all hosts, with most held URLs first. Raises CrawlDirError. A second for 300,000
-    pages."""
+    """The traps of all hosts, most held URLs first. Raises CrawlDirError. 300,000 pages take a
+    second."""
     with crawl.frontier() as frontier:
         if frontier is None:
             raise CrawlDirError(f"the crawl in {crawl.path} has no frontier")
@@ -146,7 +146,7 @@ def changes_nothing(samples: Iterable[Sample]) -> str:
 
 
 class _Rules:
-    """Makes rules for the traps of a host, by what else was fetched of it."""
+    """Makes rules for the traps of a host, which must not fit its other fetched URLs."""
 
     def __init__(self, traps: HostTraps, urls: Iterable[str], crawl: CrawlDir) -> None:
         self._traps, self._crawl = traps, crawl
@@ -161,7 +161,7 @@ class _Rules:
         return self._crawl.forms(url).normalized
 
     def line(self, record: ClassRecord) -> tuple[str, str]:
-        """The shortest that fits the class, or "" and why there is none."""
+        """The shortest line that fits the class, or "" and why there is none."""
         if record.is_content:
             return "", "none: it would refuse new pages, too"
         if why := _NO_LINE.get(record.text, ""):
@@ -191,8 +191,8 @@ class _Rules:
         return with_exception, "" if with_exception else no_line
 
     def _exception(self, record: ClassRecord, found: _Finder, samples: list[str]) -> str:
-        """The shortest expression for those other URLs that a rule fits, and for no URL of the
-        class; "" where there is none, or these are of many classes."""
+        """The shortest expression for the other URLs that a rule fits, and for no URL of the
+        class; "" if there is none, or these URLs are of many classes."""
         others = dict[UrlClass, list[str]]()
         for url in filter(found, self._others):
             of = self._traps.classes.of(url)._replace(values=())
@@ -247,8 +247,8 @@ def _path(path: str) -> str:
 def _candidates(
     host: str, path: str, query: str | None, number: int = 0, urls: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Expressions for canonical URLs, the widest first; of any parameters, if a ``number`` of them
-    is what the URLs have in common. Many parameters come in the orders of the ``urls``."""
+    """Expressions for canonical URLs, the widest first. With ``number``: for any parameters of this
+    number, if the URLs have only that in common. Many parameters come in the orders of ``urls``."""
     at, last = f"{_start(host)}{_path(path)}", path.rpartition("/")[2]
     if number:
         yield rf"{at}\?[^&;]*(?:[&;][^&;]*){{{number - 1}}}$"
@@ -288,11 +288,11 @@ def _segment(text: str) -> str:
     return _ANY if text == "*" else re.escape(text)
 
 
-# what an operator says
+# an operator's decisions
 
 
 def rules_file(settings: Settings, crawl: CrawlDir) -> Path | None:
-    """The operator's LARM_KNOWN_PATHS_FILE, of which a crawl reads a copy; None: there is none."""
+    """The operator's LARM_KNOWN_PATHS_FILE (a crawl reads a copy of it), or None."""
     name = options.text(settings, _FILE)
     if name and Path(name) == crawl.rules.get(_FILE):
         name = str(crawl.settings[_FILE])
@@ -300,7 +300,7 @@ def rules_file(settings: Settings, crawl: CrawlDir) -> Path | None:
 
 
 def rules_in(file: Path) -> str:
-    """Its text, or the packaged rules where it is not there. Raises ConfigError."""
+    """The text of the file, or the packaged rules if it is missing. Raises ConfigError."""
     try:
         return file.read_text("utf-8-sig") if file.exists() else packaged_rules()
     except (OSError, UnicodeDecodeError) as error:
@@ -308,8 +308,8 @@ def rules_in(file: Path) -> str:
 
 
 def accept(trap: Trap, file: Path | None) -> Path:
-    """Add the rule of a trap to the operator's file, which is made of the packaged rules where it
-    is not there. Raises ConfigError."""
+    """Add the rule of a trap to the operator's file. A missing file is created from the packaged
+    rules. Raises ConfigError."""
     if not trap.line:
         raise ConfigError(f"{trap.name}: rule: {trap.no_line}; expected a class that has one")
     if file is None:

@@ -1,11 +1,11 @@
-"""Why a page is where it is among the hits of a query, or is none of them.
+"""Explains the place of a page among the hits of a query, or why it is no hit.
 
     request = SearchRequest("vpn login")
     found = why(request, "http://wiki.example/vpn", searcher, crawl, settings)
     found.verdict        # "hit 3 of 120"
     found.reasons        # ['the hit above has "vpn" in the title: 2.1 more', ...]
 
-`scrapy search --why URL` and the operators' page show it. It goes by what the searcher may see.
+`scrapy search --why URL` and the operators' page show it, for the pages that the searcher may see.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from larmspider import program
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import LarmspiderError
 from larmspider.extraction.language import is_in_another, languages_in
@@ -39,7 +40,7 @@ BY_RELEVANCE = (
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A page among the hits; ``position`` from 1 on, None for one that is none."""
+    """A page among the hits; ``position`` counts from 1, None for a page that is no hit."""
 
     url: str
     title: str
@@ -49,10 +50,10 @@ class Placed:
 
 @dataclass(slots=True)
 class Why:
-    """``query`` is what was searched, in place of ``typed`` where that finds next to nothing; in
-    all ``total`` pages match. ``page`` is None where the index does not have it. ``above`` is the
-    hit before the page, the copy of it that stands for it, or the last hit of those looked at;
-    ``first`` the first one, where that is another. ``note``: what is to be known of all places."""
+    """``query`` is the searched query. It differs from ``typed`` if that finds next to nothing.
+    ``total`` pages match. ``page`` is None if the index does not have it. ``above`` is the hit
+    before the page, the copy of it that stands for it, or the last hit that was looked at.
+    ``first``: the first hit, if it is another one. ``note``: a remark about all places."""
 
     typed: str
     query: str
@@ -64,7 +65,7 @@ class Why:
     above: Placed | None = None
     first: Placed | None = None
     state: str = ""
-    """In the frontier, of a page that the index does not have."""
+    """The state in the frontier, for a page that is not in the index."""
     note: str = ""
 
 
@@ -74,7 +75,7 @@ def why(
     """Explains the place of ``url`` by relevance, with copies folded. If the request is for another
     list, `Why.note` says so.
 
-    Raises QueryError for a query that cannot mean anything, CrawlDirError without an index."""
+    Raises QueryError for a query without a meaning, CrawlDirError without an index."""
     asked = SearchRequest(request.query, 1, filters=request.filters, verbatim=request.verbatim)
     results = searcher.search(asked)
     asked = replace(asked, query=results.instead or request.query, snippets=False)
@@ -166,7 +167,7 @@ def _differences(mine: Examined, above: Placed) -> Iterator[str]:
     if theirs.prior > mine.prior + _LEAST:
         yield (
             f"the score of hit {above.position} is multiplied by {theirs.prior:.2f},"
-            f" {theirs.because}, that of this page by {mine.prior:.2f}, {mine.because}"
+            f" {theirs.because}, the score of this page by {mine.prior:.2f}, {mine.because}"
         )
     if not named and abs(theirs.score - mine.score) < _LEAST:
         yield f"hit {above.position} has the same score"
@@ -215,4 +216,7 @@ def _stored_not_indexed(
     elif languages and is_in_another(page, languages):
         yield f"its language is {page.language}, and LARM_INDEX_LANGUAGES has others"
     else:
-        yield "it is stored: the index has it three checkpoints later, or after scrapy reindex"
+        yield (
+            "it is stored: the index has it three checkpoints later, or after"
+            f" {program.NAME} reindex"
+        )

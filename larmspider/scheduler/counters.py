@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from larmspider import stats
+from larmspider import program, stats
 from larmspider.formatting import counted
 from larmspider.frontier.delete_gate import LOGIN_EXPIRED
 from larmspider.frontier.frontier import Frontier
@@ -81,7 +81,7 @@ def end_of_refresh(frontier: Frontier) -> dict[str, str]:
     }
     if waiting:
         pages = counted(sum(waiting.values()), "page")
-        parts.append(f"{pages} of {_some(list(waiting))} for `scrapy deletes`")
+        parts.append(f"{pages} of {_some(list(waiting))} for `{program.NAME} deletes`")
     records = ((name, host.record) for name, host in frontier.hosts.items())
     if expired := [name for name, record in records if record.reason == LOGIN_EXPIRED]:
         parts.append(f"{_some(expired)}: {LOGIN_EXPIRED}")

@@ -1,2 +1,2 @@
-"""How the search index is asked: queries, ranking, hits, counts, suggestions, over one index or
-several. No Scrapy. What is written into it is in index/."""
+"""Searching one or several indexes: queries, ranking, hits, counts, suggestions. No Scrapy. The
+writing side is index/."""

@@ -1,10 +1,10 @@
 """Best bets: links that stand above the hits of certain queries, in a text file, one a line.
 
-    # queries, separated by commas => URL, and a title where it is not to be the page's own
+    # queries, separated by commas => URL, and a title that replaces the page's own
     vpn, remote access => http://wiki.example/it/vpn
     holiday            => https://hr.example/leave  Apply for leave
 
-A query has to be one of those named, whole; capital letters and accents make no difference.
+A typed query must equal one of these queries; capital letters and accents make no difference.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from larmspider.search.searcher import Searcher
 
 MAX_LINKS = 5
-"""Links of one query; a further one is a bad line, which counts for its other queries alone."""
+"""Links of one query. A line with one link more is a bad line, but counts for its other queries."""
 _MAX_URL = 2_048
 _EXPECTED = "expected queries => URL title, as in: vpn, remote access => http://wiki.example/vpn"
 
 
 @dataclass(frozen=True, slots=True)
 class BestBet:
-    """``title`` "": that of the page, if the index has it. ``place`` is the URL as browsers read
-    it, by which it is seen or not."""
+    """A link above the results. An empty ``title`` means the title of the page, if the index has
+    it. ``place`` is the URL as browsers read it; access rights are checked by ``place``."""
 
     url: str
     title: str = ""
@@ -45,7 +45,7 @@ class BestBets:
     links: Mapping[tuple[str, ...], tuple[BestBet, ...]] = field(default_factory=dict)
 
     def of(self, query: str, access: Access) -> list[BestBet]:
-        """Those for a query; one to a host whose pages the reader may not see is left out."""
+        """The links for a query, without links to hosts whose pages the reader may not see."""
         found = self.links.get(folded(query), ())
         return [bet for bet in found if access.page(bet.place)]
 
@@ -85,8 +85,8 @@ def parse_best_bets(lines: Iterable[str]) -> tuple[BestBets, Problems]:
 def titled(
     bets: Iterable[BestBet], searcher: Searcher, exact: Callable[[str], str]
 ) -> list[BestBet]:
-    """The links with the titles of their pages, where they have none of their own. ``exact`` gives
-    the exact form of a URL."""
+    """The links; a link without a title gets the title of its page. ``exact`` gives the exact form
+    of a URL."""
     found = []
     for bet in bets:
         page = None if bet.title else searcher.get(exact(bet.url))
@@ -95,7 +95,7 @@ def titled(
 
 
 def _place(url: str) -> str | None:
-    """The URL as browsers read it; None for one that is not to be linked."""
+    """The URL as browsers read it; None for a URL that cannot be a link."""
     if len(url) > _MAX_URL or not url.isprintable():
         return None
     try:

@@ -1,11 +1,11 @@
-"""Labels, texts of links and titles, that begin with what somebody types: those of most pages, in
-little time however many begin alike.
+"""Labels (link texts and titles) that begin with the typed text, most pages first, within a time
+limit.
 
-Tantivy looks through all terms that begin so, 2 us each, whatever number is wanted: 100 ms where
-the titles of 50,000 pages begin with the name of a company. So another thread looks through them,
-without Python's lock; the reader waits `WAIT_SECS` at most. What is found is remembered, for longer
-beginnings, too. Who asks too early has what was known of an earlier commit, or of a shorter
-beginning, and the titles of some pages::
+Tantivy looks through all terms with the typed beginning, 2 us each, however few are wanted: 100 ms
+where the titles of 50,000 pages begin with the name of a company. Another thread looks through the
+terms, without Python's lock, and the reader waits `WAIT_SECS` at most. Results are remembered, and
+serve longer beginnings, too. A reader who asks earlier gets the labels of an earlier commit or of a
+shorter beginning, and the titles of some pages::
 
     labels = Labels()
     asked = Asked("installation gui", 8, commit, access, look_through, pages, titles)
@@ -23,33 +23,34 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 WAIT_SECS = 0.008
-"""For terms that are looked through: 4,000 on an idle machine."""
+"""Seconds that a reader waits for the terms: enough for 4,000 terms on an idle machine."""
 LIMITED_WAIT_SECS = 0.05
-"""The same for a reader who does not see all pages: it takes twice as long, and titles of some
-pages cannot stand in, for Tantivy takes them from the first 50 labels of all pages."""
+"""The same limit for a reader who does not see all pages. The search takes twice as long. Titles of
+some pages are no replacement: Tantivy takes them from the first 50 labels of all pages."""
 SMALL = 2_000
-"""Pages of an index whose labels are looked through at once."""
+"""Pages of an index up to which labels are looked through at once, without another thread."""
 KEPT = 500
-"""Labels of a beginning that are remembered, those of most pages;"""
+"""Labels with the most pages that are remembered for one beginning."""
 REMEMBERED = 100
-"""and beginnings, those that were looked through last: 9 MB where each label has 60 letters."""
+"""Beginnings that are remembered, the most recently used: 9 MB with labels of 60 letters."""
 MAX_THREADS = 2
 """Beginnings that are looked through at a time."""
 LOOKED_UP = 50
-"""Labels beyond those wanted that are looked up for pages that are there and seen, 0.03 ms each;
-where pages are hidden 0.1, and 1 for a label of more than 100 pages."""
+"""Labels beyond the wanted number whose visible pages are counted. Each takes 0.03 ms; where pages
+are hidden 0.1 ms, and 1 ms for a label of more than 100 pages."""
 
 Counted: TypeAlias = list[tuple[str, int]]
-"""Labels, and how many pages have each, most first."""
+"""Labels and their numbers of pages, most pages first."""
 LookThrough: TypeAlias = Callable[[str, int], Counted]
-"""All labels that begin so, of which those of most pages are given."""
+"""Takes a beginning and a limit. Looks through all labels with the beginning and returns the
+labels of the most pages."""
 
 
 @dataclass(frozen=True)
 class Asked:
     """A question for the labels of a commit that begin with ``head``. A reader who does not see all
-    pages has a list of the labels that are seen: the order of a list of all labels would tell how
-    many hidden pages have each."""
+    pages has a list of visible labels only: the order of a list of all labels would reveal how many
+    hidden pages have each."""
 
     head: str
     limit: int
@@ -61,8 +62,8 @@ class Asked:
     pages: Callable[[str], int]
     """Pages with a label that are there and seen."""
     titles: Callable[[], tuple[Iterable[str], bool]]
-    """Labels of some pages, the best-known first, and whether there are others; for a reader who
-    sees all."""
+    """Gives labels of some pages, the best-known first, and whether there are more; for a reader
+    who sees all pages."""
     at_once: bool = False
     """Whether to look through all labels, however long it takes, and to remember none."""
 
@@ -81,17 +82,17 @@ _Key: TypeAlias = tuple[Hashable, str]
 
 
 class Labels:
-    """What is known of the labels of an index, for all who read it."""
+    """The remembered labels of an index, shared by all readers."""
 
     def __init__(self) -> None:
-        self._known = dict[_Key, _Listed]()  # what was looked through last is the last
+        self._known = dict[_Key, _Listed]()  # the most recently used one is the last
         self._begun = dict[_Key, Future[Counted]]()
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="larm-labels")
 
     def most_frequent(self, asked: Asked, until: float) -> Counted:
-        """Labels of most pages; some, where so many begin alike that the others are not looked
-        through by then (`time.monotonic`)."""
+        """The labels of the most pages. Only some of them, if looking through all labels takes
+        longer than ``until`` (`time.monotonic`)."""
         listed = self._list(asked, until)
         if listed is not None:
             return _counted(asked, listed)
@@ -99,14 +100,14 @@ class Labels:
         if len(found) >= asked.limit or asked.reader is not None:
             return found
         titles, others = asked.titles()
-        if not others:  # few begin so, but threads are busy
+        if not others:  # few labels begin like this, but the threads are busy
             return _counted(asked, _listed(asked.look_through(asked.head, KEPT)))
         more = [one for one in dict.fromkeys(titles) if one not in dict(found)]
         counted = [(title, asked.pages(title)) for title in more]
         return _most_first([*found, *(one for one in counted if one[1])])[: asked.limit]
 
     def look_ahead(self, asked: Asked) -> None:
-        """Begin to look through what will be asked for."""
+        """Begin the search for a question that will come."""
         if not asked.at_once:
             self._look(asked)
 
@@ -126,8 +127,8 @@ class Labels:
         return None
 
     def _look(self, asked: Asked, *, shorter: bool = True) -> _Listed | Future[Counted] | None:
-        """What is known, or will be, perhaps of a ``shorter`` beginning that others wait for; None
-        where too much is looked through already."""
+        """A remembered list, or the running search for one; with ``shorter`` also a search for a
+        shorter beginning. None if `MAX_THREADS` searches run already."""
         reader = asked.reader
         key = (reader, asked.head)
         with self._lock:
@@ -154,7 +155,7 @@ class Labels:
                     del self._known[next(iter(self._known))]
 
     def _earlier(self, asked: Asked) -> _Listed:
-        """Of an earlier commit, or of a shorter beginning."""
+        """Labels of an earlier commit, or of a shorter beginning."""
         with self._lock:
             for head in _from_longest(asked.head):
                 if listed := self._known.get((asked.reader, head)):
@@ -169,7 +170,7 @@ def _listed(labels: Counted, commit: object = None) -> _Listed:
 def _narrowed(listed: _Listed, asked: Asked) -> _Listed | None:
     """The list of a longer beginning; None where that needs one of its own."""
     found = listed.of(asked.head)
-    # none that is not kept has more pages than one that is
+    # a dropped label never has more pages than a kept one
     enough = listed.complete or len(found.labels) >= min(asked.limit, len(listed.labels))
     return found if enough else None
 

@@ -1,11 +1,11 @@
-"""What operators add to the search: synonyms and best bets, each a text file.
+"""The operator's additions to the search: synonyms and best bets, each a text file.
 
     curated = Curated(Path("crawl/synonyms.txt"), Path("crawl/best_bets.txt"))
     searcher.widened_by(curated.synonyms.value).search("vpn")
     curated.best_bets.value.of("vpn", EVERYTHING)
 
-A file is read again when it changes. A bad line is logged with file and line and does not count;
-the others do.
+A file is read again when it changes. A bad line is logged with file and line and ignored; the other
+lines count.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_BYTES = 1 << 20
-"""Of a file; what is behind does not count."""
+"""Bytes of a file that are read; the rest is ignored."""
 MAX_NAMED = 20
-"""Bad lines of a file that are named."""
+"""Bad lines of a file that a message lists."""
 
 T = TypeVar("T")
 Parse = Callable[[Iterable[str]], tuple[T, Problems]]
 
 
 class CuratedFile(Generic[T]):
-    """A file that an operator edits; one that is not there is ``empty``."""
+    """A file that an operator edits. Without the file the value is ``empty``."""
 
     def __init__(self, path: Path | None, parse: Parse[T], empty: T) -> None:
         self.path, self._parse, self._empty = path, parse, empty
@@ -46,7 +46,7 @@ class CuratedFile(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What the file says now; what it said before where it cannot be read."""
+        """The parsed file. While the file cannot be read, its last value."""
         if self.path is None:
             return self._empty
         try:
@@ -99,9 +99,9 @@ class CuratedFile(Generic[T]):
         return value, sorted(problems)
 
     def replace(self, text: str, seen: str) -> None:
-        """Write the file anew, by rename. Raises ConfigError, and leaves the file as it is, for
-        bad lines, where ``seen`` is not the `digest` of what it holds now, and where it cannot be
-        written."""
+        """Replace the file by ``text``, by rename. Raises ConfigError, and leaves the file as it
+        is, for bad lines, if ``seen`` is not the `digest` of the present content, and if the file
+        cannot be written."""
         if self.path is None:
             raise ConfigError("there is no crawl whose search could be changed")
         lines = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
@@ -119,7 +119,7 @@ class CuratedFile(Generic[T]):
 
 
 class Curated:
-    """Both files; None: there is none."""
+    """Both files; None means no file."""
 
     def __init__(self, synonyms: Path | None = None, best_bets: Path | None = None) -> None:
         self.synonyms = CuratedFile[Synonyms](synonyms, parse_synonyms, NO_SYNONYMS)
@@ -127,8 +127,9 @@ class Curated:
 
     @classmethod
     def from_settings(cls, settings: Settings, root: Path | None = None) -> Self:
-        """``root`` has the files that the settings do not name, by default LARM_DIR. Both are read,
-        so that bad lines are logged at the start. Raises ConfigError where a named one is none."""
+        """``root`` has the files that the settings do not name, by default LARM_DIR. Both are read
+        now, so that bad lines are logged at the start. Raises ConfigError if a named file is
+        missing."""
         found = cls(
             _path(settings, "LARM_SYNONYMS_FILE", root, "synonyms.txt"),
             _path(settings, "LARM_BEST_BETS_FILE", root, "best_bets.txt"),
@@ -148,5 +149,5 @@ def _path(settings: Settings, setting: str, root: Path | None, name: str) -> Pat
 
 
 def digest(content: bytes) -> str:
-    """By which a page knows whether a file has changed since it was shown."""
+    """The digest that shows a page whether a file has changed since it was shown."""
     return blake2b(content, digest_size=8).hexdigest()

@@ -1,7 +1,7 @@
-"""Puts matches behind that were not reached at their last visit (index/unreached.py).
+"""Moves matches down that were not reached at their last visit (index/unreached.py).
 
-Their scores count for UNREACHED_FACTOR. None comes before a match with the same text that was
-reached, however many links it has::
+UNREACHED_FACTOR lowers their scores. None comes before a reached match with the same text,
+whatever its links::
 
     for match in demoted(matches, is_missed, copies): ...
 """
@@ -21,8 +21,8 @@ def demoted(
     is_missed: Callable[[Place], bool],
     copies: Callable[[Match], Iterable[Place]],
 ) -> Iterator[Match]:
-    """Matches by score. ``is_missed`` tells the places of pages that were not reached; ``copies``
-    gives those of the same text that were, and match."""
+    """The matches by score. ``is_missed`` says whether a page was not reached. ``copies`` gives the
+    places of reached matches with the same text."""
     waiting: list[tuple[float, int, Match]] = []  # a heap
     behind: dict[Place, list[tuple[float, int, Match]]] = {}  # a copy that comes first
     shown, order = set[Place](), count()

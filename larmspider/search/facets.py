@@ -23,19 +23,18 @@ from larmspider.index.schema import FILES
 from larmspider.search.query import DAYS, FILTER_FIELDS, REACH, UNREACHABLE, narrowed
 
 MAX_VALUES = 20
-"""Values of a facet, those with most pages."""
+"""Values of a facet that are listed: the values with the most pages."""
 _DAY_SECS = 86_400.0
 Dates = tuple[float, float]
-"""Of the oldest and the newest page of an index, in nanoseconds since the epoch."""
+"""Dates of the oldest and the newest page of an index, in nanoseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """Pages by value, most first; a page without a language counts in none, the host of files
-    is FILES. ``other_hosts`` are
-    pages of hosts beyond the first `MAX_VALUES`. ``dates`` are the periods of query.DAYS, each
-    including the shorter ones. ``fields`` are own fields by name (LARM_FACETS).
-    ``collections`` are the crawls, where several are searched."""
+    """Pages by value, most first. A page without a language counts under none. The host of files is
+    FILES. ``other_hosts`` counts pages of hosts beyond the first `MAX_VALUES`. ``dates`` are the
+    periods of query.DAYS, each including the shorter ones. ``fields`` are own fields by name
+    (LARM_FACETS). ``collections`` are the crawls, if several are searched."""
 
     hosts: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, int] = field(default_factory=dict)
@@ -157,7 +156,7 @@ def merge(parts: Iterable[Facets]) -> Facets:
 
 
 def date_span(searcher: tantivy.Searcher) -> Dates:
-    """Those of an index."""
+    """The dates of the oldest and the newest page."""
     ends = {name: {name: {"field": FILTER_FIELDS["date"]}} for name in ("min", "max")}
     found = searcher.aggregate(Query.all_query(), ends)
     return found["min"]["value"] or 0.0, found["max"]["value"] or 0.0

@@ -1,4 +1,4 @@
-"""A page that a query finds, and what becomes of a stream of such matches."""
+"""A page that a query finds, and operations on a stream of such matches."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from larmspider.search.results import Document
 LOOKED_AT = MAX_LIMIT + MAX_OFFSET
 """Matches that are looked at for hits that are no copies of better ones."""
 ROUNDED = 1e-5
-"""Two scores that are equal but for their rounding differ by at most this share."""
+"""Largest relative difference of two scores that are equal except for rounding."""
 MOST_EVEN = LOOKED_AT
-"""Matches with such scores that are brought into the order of the index together: all that are
-looked at, for with fewer the rounding decides which of them come first."""
+"""Matches with equal scores that are sorted into the order of the index together. These are all
+looked-at matches: with fewer, rounding would decide which of them come first."""
 
 Place: TypeAlias = tuple[int, int, int]
 """Number of a shard, segment, number in it."""
@@ -53,9 +53,9 @@ def each_once(stream: Iterable[Match]) -> Iterator[Match]:
 
 
 def evened(stream: Iterable[Match]) -> Iterator[Match]:
-    """Matches by score; those whose scores are equal but for their rounding come by their place.
-    For a reader who does not see all pages words are weighed in two steps, and how these are
-    rounded depends on pages that are hidden."""
+    """Matches by score; matches with equal scores (except for rounding) come by their place. For a
+    reader who does not see all pages, words are weighed in two steps, and the rounding depends on
+    hidden pages."""
     run, first = list[Match](), 0.0
     for match in stream:
         if run and (match.score < first * (1 - ROUNDED) or len(run) == MOST_EVEN or not first):
@@ -74,8 +74,8 @@ def _place(match: Match) -> Place:
 def grouped(
     stream: Iterable[Match], most: int, *, copies: bool = False, least: int = 0
 ) -> list[list[Match]]:
-    """The first ``most`` matches that are no copies of a better one, each with its copies as far as
-    they were looked at; with ``copies`` each match by itself. ``least`` matches are looked at."""
+    """The first ``most`` matches that are no copies of a better one, each with its looked-at
+    copies. With ``copies`` each match stands by itself. ``least`` matches are looked at."""
     known, groups = Groups(), list[list[Match]]()
     for number, match in enumerate(islice(stream, LOOKED_AT)):
         at = known.place(None if copies else match.likeness)
@@ -97,6 +97,6 @@ def without_copies(stream: Iterable[Match], document: Document) -> Iterator[Matc
 
 
 def best_of(copies: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Choose from copies that answer a query equally well: one that does not name another page as
-    the canonical one, with the shortest URL."""
+    """Choose from copies that answer a query equally well. Pages that name another page as the
+    canonical one come last; then the shortest URL wins."""
     return min(copies, key=lambda one: (one.get("elsewhere", 0), len(one["url"]), one["url"]))

@@ -1,8 +1,8 @@
-"""What a person typed, taken apart: ``host:wiki.example "log in" os.path.join() -draft lisence~``.
+"""Parses a query: ``host:wiki.example "log in" os.path.join() -draft lisence~``.
 
-Five clauses: a filter, a phrase, a word, an excluded word, a fuzzy word. The parser is lenient:
-what people paste is no mistake (``C++``, ``foo(bar)``, ``:)``, an odd quote, ``std::vector``), and
-AND, OR and NOT are words like others. Only what cannot mean anything raises QueryError.
+Clauses are of five kinds: a filter, a phrase, a word, an excluded word, a fuzzy word. The parser is
+lenient: pasted text is no mistake (``C++``, ``foo(bar)``, ``:)``, an odd quote, ``std::vector``).
+AND, OR and NOT are ordinary words. A query without any possible meaning raises QueryError.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _MAYBE_OWN = re.compile(r"(?<![^\s-])([a-z][a-z0-9_-]*):", re.IGNORECASE)
 _QUOTES = re.compile(r"(?<=\w:)(\"[^\"]*\")|\"")
 _FUZZY = re.compile(r"(?P<word>.+?)~(?P<distance>[12])?")
 _CURLY = "\u201c\u201d\u201e\u201f\u275d\u275e\u301d\u301e\u301f\uff02"
-# What stands between straight ones may have any others. Guillemets that look the same way part what
-# is pasted: Home \xbb Docs \xbb Install
+# Between straight quotes any other quotes may stand. Guillemets of one direction are separators in
+# pasted text: Home \xbb Docs \xbb Install
 _PAIRED = re.compile(
     f'"[^"]*"|["{_CURLY}][^"{_CURLY}]*["{_CURLY}]|\xab[^\xab\xbb"]*\xbb|\xbb[^\xab\xbb"]*\xab'
 )
 
-# and nothing else: "host unreachable: no route" may be pasted
+# nothing else may follow: "host unreachable: no route" may be pasted
 _REACH_TYPED = r"unreachable(?=:(?:yes|no|only)(?:\s|$))"
 
 DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
@@ -56,7 +56,8 @@ _MAX_VALUE = HOST_LIMIT  # hosts are the longest values
 UNREACHABLE = "unreachable"
 """Filter for pages that were not reached at their last visit (index/unreached.py)."""
 REACH = ("yes", "no", "only")
-"""Its values: such pages are found too, are left out, are found alone."""
+"""Values of unreachable: "yes" also finds such pages, "no" leaves them out, "only" finds no
+others."""
 
 FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "date"}
 """The index's field of each filter, by the filter's name for people."""
@@ -66,9 +67,9 @@ FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "
 class Clause:
     """One part of a query: ``text`` as typed, without its signs.
 
-    ``field`` is one of `FIELDS`, an own field or None, a ``phrase`` was quoted, in a ``fuzzy`` word
-    so many letters may differ. The first of ``covers`` clauses that have synonyms has them:
-    ``also``. ``related`` words find nothing more, but order what is found.
+    ``field`` is one of `FIELDS`, an own field or None. A ``phrase`` was quoted. ``fuzzy`` is the
+    number of letters that may differ. The first of ``covers`` clauses with synonyms holds them in
+    ``also``. ``related`` words find no further pages, but order the found ones.
     ``at`` is where ``text`` begins in the normalized query.
     """
 
@@ -122,7 +123,7 @@ def without_quotes(query: str) -> str:
 
 
 def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> list[Clause]:
-    """The clauses in their order, at least one. ``is_own`` tells whether a name is an own field of
+    """The clauses in their order, at least one. ``is_own`` says whether a name is an own field of
     the index (LARM_FIELDS).
 
     Raises QueryError for a query that is empty or too long, or a field without a value.
@@ -168,7 +169,7 @@ def each_once(clauses: Iterable[Clause]) -> list[Clause]:
 
 
 def _means(text: str) -> bool:
-    """Whether something can be looked for: not so for ``*``."""
+    """Whether a word has anything to look for; ``*`` has not."""
     return any(map(str.isalnum, text)) or bool(signs(text) or operator_sign(text))
 
 
@@ -182,7 +183,7 @@ def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
     if field is None and word[-1] == ":" and match[0].lower().strip("-:") in fields:
         raise QueryError("{field} needs a value right behind the colon", field=match[0])
     if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
-        # two letters may differ in a long word; in a short one that would match anything
+        # two letters may differ in a long word; in a short word that would match anything
         distance = int(fuzzy["distance"] or (1 if len(fuzzy["word"]) <= 5 else 2))
         return Clause(fuzzy["word"], fuzzy=distance, at=at)
     return Clause(word, field, excluded=excluded, at=at)
@@ -190,7 +191,7 @@ def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What narrows a search beside its words, without changing the order of the results.
+    """Limits of a search beside its words. They do not change the order of the results.
 
         Filters(hosts=("wiki.example",), kinds=("pdf",), since=since_time("month", now=time.time()))
 
@@ -225,7 +226,7 @@ class Filters:
         collections: Iterable[str] = (),
         unreachable: str = "",
     ) -> Filters:
-        """Filters as a person typed them. Raises QueryError for one that can match nothing."""
+        """Filters as a person typed them. Raises QueryError for filters that can match nothing."""
         if since is not None and until is not None and since >= until:
             raise QueryError("the dates are the wrong way round: the first is not before the last")
         reach = unreachable.strip().lower()
@@ -306,7 +307,7 @@ class Filters:
                 FieldType.Date,
                 None if self.since is None else datetime.fromtimestamp(self.since, UTC),
                 None if self.until is None else datetime.fromtimestamp(self.until, UTC),
-                include_upper=self.until is None,  # Tantivy wants it so where there is none
+                include_upper=self.until is None,  # Tantivy needs this if there is no upper end
             )
         return {name: Query.const_score_query(query, 0.0) for name, query in found.items()}
 

@@ -1,13 +1,13 @@
 """How a query finds and orders pages: clauses (query.py) become a Tantivy query.
 
-Any of the words may match (OR), and a page's score is the sum of what each word earns in each view
-of the page, by BM25 and the weights below; then more, where all words match and where neighbours
-in the query are neighbours on the page. ``os.path.join()`` is three neighbours. Phrases and fields
-must match, an excluded word must not.
+Any of the words may match (OR). A page's score is the sum of the scores of each word in each view
+of the page, by BM25 and the weights below. Pages with all words score more, and so do pages on
+which neighbours in the query are neighbours. ``os.path.join()`` is three neighbours. Phrases and
+fields must match, an excluded word must not.
 
-The weights were chosen on the first half of the manuals of benchmarks/manuals.py and judged by the
-other half (`python -m benchmarks.findability`; docs/internals/ has the figures). None is delicate:
-halving or doubling one moved the mean MRR of names by 0.015 at most.
+The weights were tuned on the first half of the manuals of benchmarks/manuals.py and checked on the
+other half (`python -m benchmarks.findability`; docs/internals/ has the figures). No weight is
+delicate: halving or doubling one moved the mean MRR of names by 0.015 at most.
 """
 
 from __future__ import annotations
@@ -42,73 +42,75 @@ from larmspider.search.snippets import SnippetMaker, Sought
 STEMMED_WEIGHTS = {"body": 0.8, "title": 0.3, "description": 0.3}
 EXACT_WEIGHTS = {"exact": 1.0, "anchors": 0.7, "url_words": 0.5, "rest": 0.2}
 FORM_WEIGHT = 0.8
-"""Of another form of a word, in the fields of `FORM_FIELDS`, divided by the square root of their
-number: a word with many forms counts no more than one with few."""
+"""Weight of another form of a word in `FORM_FIELDS`, divided by the square root of the number of
+forms: a word with many forms counts no more than a word with few."""
 FORM_FIELDS = ("exact", "anchors", "url_words")
 STOP_WEIGHT = 0.15
-"""Of a word that says little (stops.py), where others say more."""
+"""Weight of a word that says little (stops.py), if the query has words that say more."""
 LABEL_WEIGHT = 2.0
-"""Of a link text, or the title, that is the query, times its words and its rarity: other pages earn
-something for each word, too;"""
+"""Weight of a link text or title that equals the query, times the number of its words and its
+rarity: other pages earn something for each word, too."""
 FORM_LABEL_WEIGHT, KNOWN_FORM_LABEL_WEIGHT = 1.6, 0.6
-"""of one that is another form of its only word, where pages do not have the word itself, and do."""
+"""The same for another form of a query's only word: if no page has the word itself, and if pages
+have it."""
 SYNONYM_WEIGHT = 0.8
-"""Of what a synonym earns; of a word and its synonyms the best one counts."""
+"""Weight of a synonym's score. The best of a word and its synonyms counts."""
 RELATED_WEIGHT = 0.6
-"""Of what a related word earns, the best one of them."""
+"""Weight of a related word's score. The best related word counts."""
 SIGN_WEIGHT = 3.0
-"""Of ``--prefix`` as it is, times its rarity,"""
+"""Weight of the sign ``--prefix`` as typed, times its rarity."""
 BARE_WEIGHT = 0.4
-"""and of the word "prefix" beside it."""
+"""Weight of the word "prefix" beside its sign."""
 COMPOUND_WEIGHT = 0.3
-"""Of a compound that has the word as a part, or both parts of the word; German and its like."""
+"""Weight of a compound that has the word, or both of its parts, in German and similar languages."""
 PAIR_WEIGHT = 1.5
-"""Neighbours in the query that are neighbours in title or body."""
+"""Weight of two neighbours in the query that are neighbours in title or body."""
 MANY_PAGES = 100_000
-"""Pages of an index, from which on it is asked for those with all words before it is for others:
-with fewer this takes longer than at once."""
+"""Pages of an index from which on pages with all words are looked for first, and other pages only
+if these are too few. In a smaller index one search for all is faster."""
 FREQUENT_PAGES, FREQUENT_SHARE = 1_000, 0.05
-"""A word on more pages than so many and this share of all says little, and takes longest. Its
-compounds are not looked for, nor two of them side by side, unless typed as one (``java.lang``)."""
+"""A word says little, and takes longest, if it is on more pages than this number plus this share
+of all pages. The search leaves out its compounds, and pairs of two such words that were not typed
+as one (``java.lang``)."""
 WIDESPREAD_SHARE = 0.1
-"""Of the pages of an index of `MANY_PAGES`: a word that more have is looked for as typed; in other
-forms in titles and link texts alone, whose lists are short. Pages with none but such words, and
-those that say little, come behind."""
+"""Share of the pages of an index of `MANY_PAGES`. The search takes a word on more pages as typed,
+and its other forms only in titles and link texts, whose lists are short. Pages with no other words
+than these and words that say little come last."""
 NAME_PART_WEIGHT = 0.5
-"""Of a word in ``pg_stat_activity``, beside the whole."""
+"""Weight of one word of ``pg_stat_activity``, beside the whole name."""
 ALL_WORDS_BONUS = 4.0
-"""Added where every word is found; a rare word in the body scores 5 to 10."""
+"""Score added if a page has every word; a rare word in the body scores 5 to 10."""
 
-_LIKE_CHARS = 20_000  # of a page, whose salient words are looked for
+_LIKE_CHARS = 20_000  # characters of a page in which its salient words are looked for
 
 _UNSTEMMED = ("exact", "anchors", "rest")
 _FILTER_FIELDS = {"host": "domains", "lang": "language", "mime": "mime", "author": "author"}
 SALIENT_WORDS = 20
-"""Words by which more pages like one are searched."""
-_LOOKED_UP = 200  # the most frequent words of a page, among which the salient ones are
+"""Words of a page that the search for similar pages uses."""
+_LOOKED_UP = 200  # the most frequent words of a page, from which the salient ones are chosen
 _SHORTEST = 3  # letters
-_TOO_OFTEN = 0.5  # share of the pages that have a word which says nothing,
+_TOO_OFTEN = 0.5  # share of the pages; a word on more says nothing,
 _REMEMBERED = 10_000  # words whose IDF was looked up
-_FEW_PAGES = 50  # where there are as many as that
+_FEW_PAGES = 50  # unless the index has fewer pages than this
 
 Boost = Callable[[str, Sequence[str]], float]
 """The factor for a word or phrase of a field, over the score in its own index."""
 
 
 class Boosts(NamedTuple):
-    """Factors over what Tantivy ``scored``, and over what was ``counted`` of the same index by what
-    the reader sees; None: 1.0."""
+    """Factors for the scores of one index: for terms ``scored`` by Tantivy, and for terms
+    ``counted`` by what the reader sees; None: 1.0."""
 
     scored: Boost | None = None
     counted: Boost | None = None
 
 
 class Built(NamedTuple):
-    """A query, for what is asked of it. A page's score is the best that one of ``ranked`` gives it:
-    where there are two, the first one has the pages with all words that matter, and ``nearly``
-    those with the rarer half of them. ``behind`` ranks all pages: those that are in none of these
-    come behind them. ``matching`` has all in no order, faster, ``every`` the pages that have all
-    words that matter."""
+    """The queries for Tantivy. A page's score is the best that any of ``ranked`` gives it. With two
+    of them, the first one finds the pages with all words that matter, and ``nearly`` finds the
+    pages with the rarer half of these words. ``behind`` ranks every match; it is used once
+    ``ranked`` is exhausted. ``matching`` finds all matches unordered, which is faster. ``every``
+    finds the pages with all words that matter."""
 
     ranked: tuple[Query, ...]
     matching: Query
@@ -118,12 +120,16 @@ class Built(NamedTuple):
 
 
 class _Terms(NamedTuple):
-    """Of one word of a query: ``earned`` finds its pages, by plain terms where that can be, for
-    these Tantivy adds up and counts fastest; ``beside`` is what pages so found earn more;
-    ``needed`` finds those that a page with all words is among, nothing of one that says little,
-    ``enough`` those that have a related word in its place, too. ``telling`` is neither such a word
-    nor a widespread one. ``pages`` have it, about; 0: it was not counted. ``words`` are those that
-    are needed: several of a term with synonyms."""
+    """The queries for one word of a query, or for a term with synonyms.
+
+    earned    finds its pages, by plain terms where possible: Tantivy adds and counts these fastest
+    beside    what the found pages earn in addition
+    needed    finds the pages with the word, for "all words"; empty for a word that says little
+    enough    the same, also with a related word in its place
+    telling   whether the word neither says little nor is widespread
+    pages     about the number of pages with the word; 0: not counted
+    words     number of words in ``needed``: several for a term with synonyms
+    """
 
     earned: list[Query]
     beside: list[Query]
@@ -135,8 +141,8 @@ class _Terms(NamedTuple):
 
 
 class Ranking:
-    """Builds queries for an index with this schema; ``boosts`` for one of several, and for a reader
-    who does not see all pages."""
+    """Builds queries for an index with this schema. ``boosts`` are for an index that is one of
+    several, and for a reader who does not see all pages."""
 
     def __init__(
         self,
@@ -147,7 +153,7 @@ class Ranking:
         link_texts: bool = True,
         unreached: Callable[[], Query | None] = lambda: None,
     ) -> None:
-        """Without ``link_texts`` nothing is found or ranked by texts of links. ``unreached`` gives
+        """Without ``link_texts`` texts of links neither find nor rank pages. ``unreached`` gives
         all pages that were not reached at their last visit."""
         self._unreached = unreached
         self._schema = schema
@@ -238,7 +244,7 @@ class Ranking:
 
     def reranker(self, query: ParsedQuery, pages: int) -> Reranker:
         """Looks at the first hits once more, by the words that matter; false without any.
-        ``pages`` are those of the index, with the deleted ones that BM25 counts."""
+        ``pages`` is the number of pages of the index, with the deleted ones that BM25 counts."""
         found: dict[str, float] = {}
         typed = [(clause.bare.lower(), clause, counts) for clause, counts in query.told]
         if self._stems.searcher is not None:
@@ -325,8 +331,8 @@ class Ranking:
     def _terms_and_synonyms(
         self, clauses: Sequence[Clause], full: Sequence[bool]
     ) -> Iterator[_Terms]:
-        """Of each word, or term with synonyms; a synonym will do for a page to have it. "line by
-        line" counts "line" once."""
+        """The terms of each word, or of each term with synonyms: a page with a synonym counts as a
+        page with the word. "line by line" counts "line" once."""
         at, known = 0, set[tuple[str, int]]()
         while at < len(clauses):
             covered = clauses[at : at + clauses[at].covers]
@@ -364,7 +370,8 @@ class Ranking:
             at += clauses[at].covers
 
     def _whole_word(self, clause: Clause, terms: list[Query]) -> Query:
-        """What its ``terms`` find, with all parts of ``read_csv``, or of another spelling of it."""
+        """Pages found by its ``terms``, or by all parts of a name or of its other spellings
+        (``read_csv``)."""
         if clause.fuzzy or len(set(self._exact.analyze(clause.text))) < 2:
             return _any(terms)
         spellings = [clause.text, *self._stems.spellings(clause.text)]
@@ -388,8 +395,9 @@ class Ranking:
         return self._having_all(self._exact.analyze(text)) > 0
 
     def _synonym(self, text: str, joined: str) -> tuple[list[Query], Query | None]:
-        """What finds pages with a word, or several side by side, and what they earn, as if it had
-        been typed. For words typed apart, ``joined``, pages that have both are found by these."""
+        """Queries that find pages with the word, or with several words side by side, and the query
+        that scores these pages as if the text had been typed. ``joined`` is the typed words written
+        as one: the words themselves find the pages that have both."""
         if len(self._exact.analyze(text)) > 1:
             phrase = self._required(Clause(text, phrase=True))
             return [phrase] if phrase else [], phrase
@@ -424,8 +432,9 @@ class Ranking:
     def _word(
         self, clause: Clause, weight: float = 1.0, *, has_parts: bool = False
     ) -> tuple[list[Query], list[Query]]:
-        """What a word earns in each field, and its forms, times ``weight``; [] where it has no
-        letter. And what its pages earn beside that. ``has_parts``: these are looked for already."""
+        """The queries for a word and its forms in each field, times ``weight``; empty for a text
+        without a letter. And the queries that add to the scores of the found pages. ``has_parts``:
+        the search looks for the parts anyway."""
         exact = self._exact.analyze(clause.text)
         typed = signs(clause.text)
         if clause.fuzzy and exact:
@@ -499,7 +508,7 @@ class Ranking:
         return self._having_all(self._exact.analyze(text)) > WIDESPREAD_SHARE * pages
 
     def _having_all(self, words: Sequence[str]) -> int:
-        """At most so many pages have all of the words; 0 where there are none."""
+        """At most this number of pages have all of the words; 0 without words."""
         return min((self._stems.having("exact", word) for word in words), default=0)
 
     def _has(self, field: str, token: str) -> bool:
@@ -511,7 +520,7 @@ class Ranking:
         return Query.boost_query(self._plain_term(field, token), 0.0)
 
     def _forms(self, word: str, fields: Sequence[str], share: float) -> Iterator[Query]:
-        """Other forms of a word, each as rare as all of them together."""
+        """Other forms of a word; each counts as rare as all of them together."""
         forms, searcher = self._stems.forms(word, fields[0]), self._stems.searcher
         if not forms or searcher is None:
             return
@@ -541,8 +550,8 @@ class Ranking:
         return searcher.num_docs if searcher else 1
 
     def _required(self, clause: Clause) -> Query | None:
-        """For phrases, fields and excluded words: the clause's words side by side, in this
-        order."""
+        """The query for a phrase, a field or an excluded word: the clause's words side by side, in
+        this order."""
         if clause.field == UNREACHABLE:
             return by_reach(clause.text.lower(), self._unreached())
         if clause.field == "host":
@@ -575,7 +584,7 @@ class Ranking:
         return _any(found)
 
     def _beside(self, text: str, tokens: Sequence[str]) -> list[Query]:
-        """What a phrase earns in title and URL, on pages that have it."""
+        """Queries that score pages with a phrase if title or URL have it, too."""
         words = [
             ("url_words", tokens),
             *(("title", stems) for stems in self._stems.alternatives(text) if stems),
@@ -610,8 +619,8 @@ def _boosted(query: Query, boost: Boost | None, field: str, tokens: Sequence[str
 def _in_parts(
     words: Sequence[_Terms], beside: Sequence[Query], matching: Query, every: Query
 ) -> Built:
-    """For an index of `MANY_PAGES`, which is not asked for all pages at once. Tantivy adds up terms
-    of a union by themselves much faster than with phrases among them."""
+    """The queries for an index of `MANY_PAGES`, which does not search all pages at once. Tantivy
+    adds up a union of terms much faster without phrases in it."""
     ranked, behind = _with([matching], beside), None
     telling = [query for each in words if each.telling for query in each.earned]
     others = [query for each in words if not each.telling for query in each.earned]
@@ -639,7 +648,7 @@ def _with(required: Sequence[Query], beside: Sequence[Query]) -> Query:
 
 
 def _any(queries: Sequence[Query]) -> Query:
-    """At least one of the queries; the scores add up."""
+    """Matches at least one of the queries; the scores add up."""
     if len(queries) == 1:
         return queries[0]
     return Query.boolean_query([(Occur.Should, query) for query in queries])
@@ -652,9 +661,9 @@ def _every(queries: Sequence[Query]) -> Query:
 def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: int) -> list[str]:
     """The words that tell a page from the others, by tf-idf, best first.
 
-    ``words`` are all of the page's, ``frequency`` says how many of the ``pages`` have a word. One
-    that only this page has is left out. (Tantivy's more_like_this panics once a page was indexed
-    again, for it counts deleted pages in one place and not in another: 0.27.0, "57 >= 67" in
+    ``words`` are all words of the page; ``frequency`` says how many of the ``pages`` have a word. A
+    word of this page alone is left out. (Tantivy's more_like_this panics once a page was indexed
+    again, because it counts deleted pages in one place and not in another: 0.27.0, "57 >= 67" in
     bm25.rs.)
     """
     counted = Counter(word for word in words if len(word) >= _SHORTEST and not word.isdigit())
@@ -667,8 +676,8 @@ def salient_words(words: Iterable[str], frequency: Callable[[str], int], pages: 
 
 
 class Statistics(NamedTuple):
-    """An index by which Tantivy scores, and how many ``pages`` it counts; ``seen`` is what a reader
-    sees of it who does not see all."""
+    """An index that Tantivy scores by, and the number of ``pages`` that it counts; ``seen`` is the
+    visible part for a reader who does not see all."""
 
     searcher: tantivy.Searcher
     pages: int
@@ -697,14 +706,14 @@ class GlobalIdf:
         global_idf = GlobalIdf([Statistics(searcher_a, 1200), Statistics(searcher_b, 40)])
         boosts = global_idf.boosts(0)             # boosts.scored("body", ["wiki"]) -> 7.3
 
-    BM25 multiplies a word's score by the IDF in its own index. Where all pages of an index are of
-    the wiki, "wiki" scores nothing there and much elsewhere, so scores of two indexes do not
-    compare. So each index's query is boosted, word by word, by global IDF / own IDF. What still
-    differs are the average lengths of pages, which each index takes from its own.
+    BM25 multiplies a word's score by the IDF in its own index. In an index that has only pages of
+    the wiki, "wiki" scores nothing; elsewhere it scores much. Scores of two indexes therefore do
+    not compare, unless each index's query is boosted, word by word, by global IDF / own IDF. One
+    difference remains: each index takes the average length of a page from its own pages.
 
-    Tantivy's own IDF counts all pages of an index. For a reader who sees some of them, also of a
-    single index, the global IDF counts these alone, so that no order of hits tells how many hidden
-    pages have a word.
+    Tantivy's own IDF counts all pages of an index. For a reader who sees only some of them, even of
+    a single index, the global IDF counts the visible pages alone, so that no order of hits reveals
+    how many hidden pages have a word.
     """
 
     def __init__(self, indexes: Sequence[Statistics]) -> None:
@@ -715,7 +724,7 @@ class GlobalIdf:
         self._idf_of = tantivys_idf if limited else idf
 
     def boosts(self, number: int) -> Boosts:
-        """For queries to one index. The IDF of a phrase is the sum over its words."""
+        """The boosts for queries to one index. The IDF of a phrase is the sum over its words."""
         one = self._indexes[number]
         scored = self._boost(one.searcher, one.pages)
         if one.seen is None:

@@ -36,8 +36,8 @@ from larmspider.search.snippets import SnippetMaker
 from larmspider.search.why import NOT_REACHED, REREAD, Examined, examine, field_names
 
 SOME, MANY = 1_000, 10_000
-"""Pages with all words that matter, from which on those without the rarer half of them, or all
-others, come behind."""
+"""Pages with all words that matter. With more than `SOME` of them, pages without the rarer half of
+the words come last; with more than `MANY`, all other pages."""
 FEW_LOOKED_UP, READ_PER_LOOK_UP = 20, 200
 """Pages whose copies are looked up one by one, and likenesses that are read in the time of one."""
 EXACT_TOTAL = 300
@@ -59,7 +59,7 @@ class Deduplicator:
 
 
 def all_count() -> AbstractContextManager[Deduplicator]:
-    """For shards without a page in common."""
+    """A deduplicator for shards without a common page."""
     return nullcontext(Deduplicator())
 
 
@@ -115,7 +115,7 @@ class _Records:
 
 
 class Reading:
-    """A shard at one commit. ``number`` is that among all shards that are asked."""
+    """A shard at one commit. ``number`` is its number among all searched shards."""
 
     def __init__(
         self, number: int, shard: Shard, reader: tantivy.Searcher, records: _Records, name: str
@@ -224,10 +224,10 @@ class ShardQuery:
         return self.reading.ranking.reranker(self.query, self.reading.shard.documents())
 
     def matches(self, size: int) -> tuple[Iterator[Match], int | None]:
-        """Matches by the best score that one of the ranked queries gives them, times the prior,
-        then those behind them; and how many have all words that matter, if that is found by the
-        way. More than `SOME`, or `MANY`, come before others, which are then not looked
-        for."""
+        """Matches by their best score from any of the ranked queries, times the prior, then the
+        other matches. Also the number of pages with all words that matter, if it is known. If more
+        than `SOME`, or `MANY`, pages have all words, they come first, and the search for others
+        starts only when they are used up."""
         built, reading, prior = self.built, self.reading, PRIOR
         best, *others = map(self._narrowed, built.ranked)
         all_words = hits = None

@@ -1,4 +1,4 @@
-"""One search: what a reader asks for, and the query taken apart once for all who read it.
+"""One search: the reader's request, and the query, parsed once for all parts that use it.
 
     request = SearchRequest('how to "log in" -draft', filters=Filters(kinds=("pdf",)))
     query = ParsedQuery.of(request.query, searcher, synonyms)
@@ -98,7 +98,7 @@ class ParsedQuery:
 
     @cached_property
     def told(self) -> list[tuple[Clause, bool]]:
-        """Plain words and phrases: what a page is about; and whether each matters."""
+        """Plain words and phrases (the subject of a page), and whether each matters."""
         return weighed(c for c in self.clauses if not (c.excluded or c.field or c.fuzzy))
 
     @cached_property
@@ -139,8 +139,8 @@ def weighed(clauses: Iterable[Clause]) -> list[tuple[Clause, bool]]:
 
 
 def _with_signs(clauses: Sequence[Clause], known: Words) -> list[Clause]:
-    """``-Wall`` or ``-std=c11`` beside other words is no minus, but a flag, if pages have ``-Wall``
-    or ``-std``; ``operator <<`` is one word."""
+    """``-Wall`` or ``-std=c11`` beside other words is a flag and no exclusion, if pages have
+    ``-Wall`` or ``-std``; ``operator <<`` is one word."""
     found = list[Clause]()
     for clause in clauses:
         sign = f"operator{clause.text}"

@@ -1,16 +1,17 @@
-"""The first hits once more, by what only their texts tell: what a query is about as a whole.
+"""Reranks the first hits by the query as a whole, which only their texts can match.
 
-BM25 adds up words wherever they stand, and takes a long page for a worse one. The score of the
-first `LOOKED_AT` hits is multiplied by what their title, the headings of their sections and their
-best passage have of the query's words, and by their length::
+BM25 adds up words wherever they stand, and prefers short pages. The score of the first `LOOKED_AT`
+hits is multiplied by a factor: how much of the query their title, the headings of their sections
+and their best passage have, and how long they are::
 
     reranker = Reranker({"reset": 5.1, "password": 3.2}, Stems("english"), said_by_all)
     reranker.factor({"title": "Accounts", "body": "...", "sections": [(9, "", "Reset passwords")]})
 
-A heading is worth its F1: how much of the query it has, by the rarity of words, and how much of
-the heading the query has; of ``pandas.Series.isna`` the last word counts most. A passage is worth
-BM25 of 200 characters; a table of contents has passages too, the first one with the title. The
-weights were chosen as those of ranking.py were, and on 67 questions that persons would ask.
+A heading is worth its F1: the share of the query that it has, weighted by the rarity of words, and
+the share of the heading that the query has. In ``pandas.Series.isna`` the last word counts most. A
+passage is worth BM25 of 200 characters. A table of contents has passages too, the first one with
+the title. The weights were tuned like the weights of ranking.py, and on 67 questions that people
+would ask.
 """
 
 from __future__ import annotations
@@ -31,43 +32,43 @@ if TYPE_CHECKING:
     from larmspider.index.stems import Stems
 
 LOOKED_AT = 10
-"""Hits: a first page. 12 would be better by 0.0008 of MRR, 60 by 0.002; each costs as much as
-the one before."""
+"""Hits that are reranked: a first page. 12 would gain 0.0008 of MRR, 60 would gain 0.002. Each hit
+costs the same."""
 NAMED_WEIGHT = 0.4
-"""Of the F1 of the title or the best heading,"""
+"""Weight of the F1 of the title or the best heading."""
 COVERED_WEIGHT = 0.2
-"""and of the share of the query that it has."""
+"""Weight of the share of the query that the title or a heading has."""
 QUALIFIER = 0.3
-"""So much of a word counts that the query has not, where it says of what the next word is."""
+"""Weight, in a heading, of a word that the query lacks and that qualifies the next word."""
 PASSAGE_WEIGHT = 0.33
-"""Of the best passage, for two words or more."""
+"""Weight of the best passage, for a query of two words or more."""
 LENGTH_WEIGHT = 0.11
-"""Of the logarithm of the length,"""
+"""Weight of the logarithm of the length."""
 SHORT, LONG = 600, 12_600
-"""from so many characters on, up to so many."""
+"""The length counts as log((characters + SHORT) / SHORT), up to 12,000 characters."""
 
 PASSAGE_CHARS = 200
 MAX_OCCURRENCES, LEAST_OCCURRENCES = 30, 10
-"""Of each word, that are looked at: as many for up to 20 words, the fewer the more words there
-are,"""
+"""Occurrences of each word that are looked at: 30 in a query of up to 20 words, and at least 10 in
+a query of more words."""
 _OCCURRENCES_OF_ALL = 600
 MAX_PLACES = 300
-"""and of the letters that its forms begin with."""
+"""Occurrences of the letters that the forms of a word begin with."""
 _K1 = 1.2  # BM25's
 _EARNED = [n * (_K1 + 1) / (n + _K1) for n in range(PASSAGE_CHARS)]
 _GAINS = [after - before for before, after in pairwise(_EARNED)]
-"""What a word earns with one occurrence more."""
+"""The gain of one more occurrence of a word."""
 _WORD = re.compile(r"[^\W_]+")
 _QUALIFYING = re.compile(r"([^\W_]+)(\.(?=\w)|::)?")  # "pandas" in pandas.merge, "std" in std::move
 _COMPOUND = re.compile(r"\w(?:[._-]|::)\w")
-_FOLDED = "folded"  # beside what is stored of a page
+_FOLDED = "folded"  # a key beside the stored fields of a page
 PLACES = "places"
-"""There too: where words of its folded text begin so, all places or the first
-`LEAST_OCCURRENCES` at least. A snippet need not look for them again."""
+"""Another such key: where words of the folded text begin with the letters of a query's word, all
+places or at least the first `LEAST_OCCURRENCES`. Snippets reuse them."""
 
 
 class Reranker:
-    """For the words of one query, in lower case, and how rare each is."""
+    """Reranks hits by the words of one query, in lower case, and the rarity of each."""
 
     def __init__(
         self,
@@ -78,8 +79,8 @@ class Reranker:
         name: str = "",
     ) -> None:
         """``said_by_all``: whether a word stands in most titles, as the name of a site does.
-        ``related`` words of a word are taken for it. A section with the anchor ``name``, if
-        that is one of several parts (``os.path``), has all of the query."""
+        ``related`` words count as the word. A section whose anchor is ``name`` has all of the
+        query, if the name has several parts (``os.path``)."""
         self._stems, self._said_by_all = stems, said_by_all
         self._rarities: list[float] = []
         self._numbers: dict[str, int] = {}  # of the query's words, by stem
@@ -106,7 +107,7 @@ class Reranker:
         return self._all > 0
 
     def factor(self, stored: dict[str, Any]) -> float:
-        """At least 1, for a page as the index has stored it."""
+        """At least 1, for the stored fields of a page."""
         contents = stored.get("contents", "")
         named = list(self._named(stored["title"], stored.get("sections", ())))
         worth = NAMED_WEIGHT * max((f1 for f1, _ in named), default=0.0)
@@ -150,8 +151,8 @@ class Reranker:
                 at = headings.find(beginning, end)
 
     def _worth(self, words: Sequence[tuple[str, str]]) -> tuple[float, float]:
-        """Of a title, its words with what qualifies the next one; those that say little do not
-        count in it, unless the query has them."""
+        """F1 and covered share of a title. ``words`` are its words, each with the sign that makes
+        it qualify the next one. Words that say little count only if the query has them."""
         known, little = self._known, all_stops()
         numbers, matched, others = set[int](), 0, 0.0
         for word, qualifies in words:
@@ -168,8 +169,8 @@ class Reranker:
         return 2 * share * precision / (share + precision), share
 
     def _passage(self, body: str, begun: dict[str, list[int]]) -> float:
-        """BM25 of the best passage, as a share of what each word once would earn; up to 2.2. Notes
-        in ``begun`` where words begin as those of the query do."""
+        """BM25 of the best passage, divided by the score of each word once; up to 2.2. Notes in
+        ``begun`` where words begin like the words of the query."""
         places: dict[int, int] = {}
         known = self._known
         find, word_at = body.find, _WORD.match
@@ -206,7 +207,7 @@ class Reranker:
         return best / self._all
 
     def _number(self, word: str) -> int | None:
-        """Of the query's word that ``word`` is a form of."""
+        """The number of the query's word that ``word`` is a form of."""
         if word not in self._known:
             stems = self._stems.analyze(word) if word.startswith(self._beginnings) else ()
             found = next((stem for stem in stems if stem in self._numbers), None)
@@ -228,7 +229,7 @@ def section_called(name: str, sections: Sequence[Sequence[Any]]) -> int | None:
 
 
 def _stems_of(word: str, stems: Stems) -> list[str]:
-    """Also of the word as folded texts have it."""
+    """The stems of a word, and of its folded form."""
     found = stems.analyze(word)
     return found if word.isascii() else [*found, *stems.analyze(folded(word))]
 

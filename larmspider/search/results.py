@@ -28,17 +28,25 @@ SURE = 5
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result. ``url`` is as fetched, ``normalized`` its canonical form, the key of
-    `Searcher.get`. ``fetched`` and ``modified`` are in seconds since the epoch, ``modified`` None
-    if neither document nor server says; ``size`` in bytes, ``depth`` in links from a seed.
-    ``score`` orders the hits of one search only. For a reader who does not see all pages it is
-    None, for Tantivy counts them all, and so is ``depth``: hidden pages lie on the way.
-    ``page`` is the page of the document that the snippet is from, 0 for none, ``section`` the
-    part of a long page that it is about, None for the page. A part of a document (items.py) has
-    its ``container``'s URL. ``copies`` are other pages of the index with the same text, or
-    nearly (copies.py), ``collection`` the name of its crawl where several are searched.
-    ``fields`` are those of LARM_FIELDS. ``missing_since``: the first of the visits that did not
-    reach the page, up to the last one; None: that did."""
+    """One result.
+
+    url            as fetched; ``normalized``: its canonical form, the key of `Searcher.get`
+    score          orders the hits of one search only; None for a reader who does not see all pages,
+                   because Tantivy counts all pages
+    fetched        seconds since the epoch, as ``modified``; that is None if neither document nor
+                   server names a date
+    size           in bytes
+    depth          links from a seed; None for a reader who does not see all pages: hidden pages may
+                   lie on the way
+    page           the page of the document that the snippet is from, 0 for none
+    section        the part of a long page that the snippet is from, None for the whole page
+    container      the URL of the document that a part lies in (items.py)
+    copies         other pages of the index with the same or nearly the same text (copies.py)
+    collection     the name of its crawl, if several are searched
+    fields         own fields (LARM_FIELDS)
+    missing_since  the first of the latest visits that did not reach the page; None: the last visit
+                   reached it
+    """
 
     url: str
     normalized: str
@@ -74,7 +82,7 @@ class Hit:
 
     @property
     def other_pages(self) -> dict[int, str]:
-        """Further pages with as many of the words, and where they are."""
+        """Further pages with equally many words of the query, and their URLs."""
         return {page: self.target_at(page) for page in self.snippet.others}
 
     def target_at(self, page: int) -> str:
@@ -91,7 +99,7 @@ class Suggestion:
     total: int
     total_all: int = 0
     replaced: tuple[tuple[str, str], ...] = field(default=(), compare=False)
-    """Words of the query, and those in their place."""
+    """Replaced words of the query, each with its replacement."""
 
     def is_sure(self, *, finds_nothing: bool) -> bool:
         """Whether it is searched without asking: in each word letters have changed places, or one
@@ -112,7 +120,7 @@ class Results:
     also        synonyms that were searched too
     suggestion  a better query, if the request wants one and there is one
 
-    Of pages that are copies the totals and facets count each, and ``hits`` has the best one."""
+    If pages are copies, the totals and facets count each, and ``hits`` has the best one."""
 
     request: SearchRequest
     total: int
@@ -133,9 +141,9 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A stored page; ``text`` is its main text, ``rest`` what stands around it, ``digest`` that of
-    the body, in hex. ``likeness`` as in copies.py; ``elsewhere`` is 1 if the page names another one
-    as its canonical one. ``fields`` and units as in `Hit`."""
+    """A stored page: ``text`` is its main text, ``rest`` the text around it, ``digest`` the digest
+    of its body, in hex. ``likeness`` as in copies.py. ``elsewhere`` is 1 if the page names another
+    page as its canonical one. ``fields`` and units as in `Hit`."""
 
     url: str
     normalized: str
@@ -186,7 +194,7 @@ def hit_of(
         container=split_part(stored["url"])[0] if "container" in stored else "",
         copies=copies,
         collection=stored.get("collection", ""),
-        # of a page that is remembered
+        # a copy: the stored page is remembered
         fields={name: [*values] for name, values in stored["own"].items()},
         missing_since=unreached.since(stored["key"]) if unreached else None,
     )

@@ -75,7 +75,7 @@ CHUNK = 100
 EQUAL = 0.99
 """Share of the best copy's score, from which on another copy may stand for them."""
 NO_WORDS = ParsedQuery("")
-"""For pages that are found by no words."""
+"""The query of pages that are found without words."""
 
 
 class Searcher:
@@ -101,9 +101,9 @@ class Searcher:
         own_facets: Sequence[str] = (),
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """The index in ``directory``; of own fields ``own_facets`` are counted.
+        """Open the index in ``directory``; ``own_facets`` are the own fields that are counted.
 
-        Raises CrawlDirError if there is none, or one of another schema version.
+        Raises CrawlDirError if there is no index, or one of another schema version.
         """
         return cls([Crawl([Shard.open(directory, own_facets)])], clock)
 
@@ -128,7 +128,7 @@ class Searcher:
         )
 
     def seen_by(self, access: Access) -> Self:
-        """Without the pages that ``access`` hides (`Shard.seen_by`)."""
+        """The searcher without the pages that ``access`` hides (`Shard.seen_by`)."""
         return type(self)(
             [replace(c, shards=[one.seen_by(access) for one in c.shards]) for c in self._crawls],
             self._clock,
@@ -273,8 +273,8 @@ class Searcher:
         return did_you_mean(self, self.parsed(query), filters)
 
     def _better(self, query: ParsedQuery, found: Results) -> ParsedQuery | None:
-        """A query that finds more than ``found``, if that is next to nothing: with a mistake
-        corrected, or without quotes, or both."""
+        """A query that finds more, if ``found`` is next to nothing: with a mistake corrected, or
+        without quotes, or both."""
         if found.total_all > (0 if query.is_name(self) else NEXT_TO_NOTHING):
             return None
         filters = found.request.filters
@@ -289,7 +289,8 @@ class Searcher:
     def _corrected(
         self, query: ParsedQuery, total: int, total_all: int, filters: Filters
     ) -> ParsedQuery | None:
-        """The query, which finds so much, without a mistake; None if that is not sure."""
+        """The query without a mistake, or None if no correction is certain. ``total`` and
+        ``total_all``: the pages that it finds."""
         found = did_you_mean(self, query, filters)
         if (
             found is not None
@@ -335,8 +336,8 @@ class Searcher:
         return Results(SearchRequest("", limit), len(hits), hits, seconds)
 
     def copies(self, document: Document, limit: int = 20) -> tuple[int, list[Hit]]:
-        """How many copies a page has, and the first ones, by URL. If a page has several records,
-        the one that counts."""
+        """The number of copies of a page, and the first copies, by URL. If a page has several
+        records, the record that counts."""
         with opened(self._crawls) as readings:
             hits = [
                 hit_of(
@@ -360,10 +361,10 @@ class Searcher:
     # --- words -----------------------------------------------------------------------------------
 
     def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
-        """Texts of links and titles that begin with the typed text, in lower case, and how many
-        pages have each, most first. Text without accents finds accents too; with accents,
-        those that have the same come before others. 0.2 ms; if very many begin so, the first
-        question gets some of them in `WAIT_SECS`: completions.py."""
+        """Texts of links and titles that begin with the typed text, in lower case, and the number
+        of pages with each, most first. Text without accents also finds texts with accents; for text
+        with accents, texts with the same accents come first. Takes 0.2 ms. If very many texts begin
+        like this, the first question gets some of them in `WAIT_SECS` (completions.py)."""
         total, head = Counter[str](), typed_head(typed)
         until = time.monotonic() + (WAIT_SECS if self.sees_all else LIMITED_WAIT_SECS)
         for shard in self.shards if len(self.shards) > 1 else ():
@@ -443,8 +444,8 @@ class Searcher:
         return sum(shard.count() for shard in self.shards)
 
     def documents(self) -> int:
-        """Pages with the deleted ones not yet merged away, which count in BM25 too; for a reader
-        who does not see all pages those that are seen."""
+        """The number of pages, with the deleted ones that Tantivy has not merged away yet, because
+        BM25 counts them; for a reader who does not see all pages, the visible ones."""
         return sum(shard.documents() for shard in self.shards)
 
 
@@ -547,7 +548,7 @@ def _hit(readings: Sequence[Reading], group: Sequence[Match], maker: SnippetMake
 def _copies(
     readings: Sequence[Reading], likeness: int | None, key: str
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The copies of the page ``key``, each once: number of the shard, and what it has stored."""
+    """The copies of the page ``key``, each once: number of the shard, and the stored fields."""
     known = {key}
     for one in readings:
         for address in one.copies_of(likeness):

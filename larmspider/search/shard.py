@@ -1,5 +1,5 @@
 """One index for reading, also while a crawl writes it in another process: the words and counts of
-the newest commit, as far as a reader may see its pages.
+the newest commit, for the pages that a reader may see.
 
     shard = Shard.open(Path("crawl/index")).seen_by(access)
     with shard.reading() as reader:
@@ -94,8 +94,8 @@ class Shard:
         return limited
 
     def beside(self, directories: Sequence[Path]) -> Self:
-        """This index as one of a crawl's workers, each of which may know that a page of another
-        worker is not reached."""
+        """This index as one of a crawl's workers. Each worker may know that a page of another
+        worker was not reached."""
         other = copy(self)
         other._beside = directories
         return other
@@ -142,8 +142,8 @@ class Shard:
     def stored_of(
         self, reader: tantivy.Searcher, address: DocAddress, *, whole: bool = False
     ) -> dict[str, Any]:
-        """The stored fields of a page, with the title that is shown; of a very long text what
-        a hit is made of, unless ``whole``."""
+        """The stored fields of a page, with the title that is shown. Unless ``whole``, a very
+        long text is cut to the beginning, which hits are made from."""
         stored = stored_fields(reader.doc(address), self._packed, beginning=not whole)
         if not self._link_texts:
             stored.pop("named", None)
@@ -175,10 +175,10 @@ class Shard:
         )
 
     def completions(self, typed: str, limit: int, until: float) -> list[tuple[str, int]]:
-        """Texts of links and titles that begin with the typed text, in lower case, and how many
-        pages have each, most first. Text without accents finds accents too; with accents,
-        those that have the same come before others. 0.2 ms; where very many begin so, who asks
-        first has some of them ``until`` then (`time.monotonic`): completions.py."""
+        """Texts of links and titles that begin with the typed text, in lower case, and the number
+        of pages with each, most first. Text without accents also finds texts with accents; for text
+        with accents, texts with the same accents come first. Takes 0.2 ms. If very many texts begin
+        like this, the first question gets some of them, ``until`` this time (`time.monotonic`)."""
         found = dict[str, int]()
         with self.reading() as reader:
             for asked in self._beginnings(reader, typed, limit):
@@ -202,7 +202,7 @@ class Shard:
         def pages(label: str) -> int:
             if isinstance(reader, Limited):
                 return reader.doc_freq("labels", label)
-            # of a page that is gone a text may still be there
+            # the text of a deleted page may still be there
             return count_of(reader, Query.term_query(self.schema, "labels", label))
 
         return [
@@ -265,10 +265,10 @@ class Shard:
     def few_beginning_with(
         self, head: str, most: int, *, exactly: bool = False
     ) -> list[str] | None:
-        """The words that begin with ``head``, None where they are more than ``most``. Unless
-        ``exactly``, few of them may be words of pages that are not seen, so look up in
-        `frequencies` what is shown. Tantivy looks through all of them (80 ms for 200,000), so heads
-        of too many are remembered until the index has fewer pages."""
+        """The words that begin with ``head``, None if they are more than ``most``. Unless
+        ``exactly``, a few may belong to hidden pages, so look up shown words in `frequencies`.
+        Tantivy looks through all words (80 ms for 200,000). Heads with too many words are therefore
+        remembered until the index has fewer pages."""
         with self.reading() as reader:
             crowded = self.access, head, most
             pages = self._crowded.get(crowded)
@@ -293,8 +293,8 @@ class Shard:
             return reader.num_docs
 
     def documents(self) -> int:
-        """Pages with the deleted ones not yet merged away, which count in BM25 too; for a reader
-        who does not see all pages those that are seen."""
+        """The number of pages, with the deleted ones that Tantivy has not merged away yet, because
+        BM25 counts them; for a reader who does not see all pages, the visible ones."""
         with self.reading() as reader:
             return reader.num_docs if isinstance(reader, Limited) else self._pages_of_all()
 
@@ -319,7 +319,7 @@ class Shard:
 
     @property
     def ranking_alone(self) -> Ranking:
-        """By what the reader sees."""
+        """The ranking by the pages that the reader sees."""
         if self.access is EVERYTHING:
             return self._of_all
         with self.reading() as reader:
@@ -332,7 +332,7 @@ class Shard:
             return known[key]
 
     def ranking(self, boosts: Boosts) -> Ranking:
-        """For this index as one of several."""
+        """The ranking for this index as one of several."""
         return Ranking(
             self._index.schema,
             self._seen_stems,
@@ -406,7 +406,7 @@ class Shard:
 
 
 Stamp: TypeAlias = tuple[int, int] | None
-"""By which a file is known again."""
+"""Identifies a version of a file."""
 
 
 def _stamp(path: Path) -> Stamp:
@@ -427,7 +427,7 @@ class Newest:
         self.mark([], ())
 
     def renew(self, seen: Stamp) -> None:
-        """For a commit, which is known again by ``seen``."""
+        """Reset for a commit with the stamp ``seen``."""
         self.seen = seen
         self.limited: dict[Access, Limited | None] = {}
         self.stems: dict[Access, Stems] = {}
@@ -440,7 +440,7 @@ class Newest:
         self.unreached_places: Collection[tuple[int, int]] | None = None
 
     def mark(self, seen: Sequence[Stamp], unreached: Iterable[Unreached]) -> None:
-        """For files with marks, which are known again by ``seen``."""
+        """Reset for files of marks with the stamps ``seen``."""
         self.marks = list(seen)
         self.unreached = reduce(or_, unreached, Unreached())
         self.unreached_query: Query | None = None
@@ -448,7 +448,8 @@ class Newest:
 
 
 def _looks_through(reader: tantivy.Searcher | Limited, pages: int) -> LookThrough:
-    """``pages`` with those that are gone, which Tantivy counts where there is no filter."""
+    """Looks through labels. ``pages`` includes deleted pages, which Tantivy counts without a
+    filter."""
     look = partial(reader.terms_with_prefix, "labels")
     if not isinstance(reader, Limited) and reader.num_docs < pages:
         look = partial(look, filter_query=Query.all_query())

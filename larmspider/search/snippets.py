@@ -1,12 +1,12 @@
 """A snippet: the passage of a page that shows why it was found, with the words of the query marked.
 
 The text of a page is not to be trusted: it may hold markup and, for a terminal, control characters.
-So a snippet is plain text and ranges, without control characters, and `html` escapes it::
+A snippet is plain text and ranges, without control characters, and `html` escapes it::
 
     Snippet("join paths <here>", ((0, 4),)).html       # <b>join</b> paths &lt;here&gt;
     Snippet("join paths", ((0, 4),)).marked("*", "*")  # *join* paths
 
-Of a long page it tells which section it is of (index/sections.py), so that a link leads there::
+In a long page the snippet names its section (index/sections.py), so that a link leads there::
 
     snippet, section = passage_of(stored, maker)
     section.anchor, section.heading      # ("str.join", "str.join(iterable)")
@@ -42,22 +42,22 @@ HEAD = 200
 """Characters at the beginning of a page, whose section is the page."""
 _SECTION_CHARS = 2_000  # characters of a section whose heading has the words
 SNIPPET_LENGTH = 200
-"""Characters of a snippet, about;"""
+"""Usual number of characters of a snippet."""
 LONGEST = 320
-"""at most, where sentences are kept whole."""
+"""Most characters of a snippet that keeps its sentences whole."""
 OTHER_PAGES = 3
-"""Pages of a document that are named beside that of the snippet."""
+"""Further pages of a document that a hit lists."""
 FURTHER_BYTES = 1_500_000
-"""Of long pages that are looked through to their end, all hits of a query together: where a word of
-it comes late, the snippet is from there. 5 ms."""
+"""Bytes of long pages that are searched to their end, for all hits of a query together: if a word
+of the query comes late, the snippet is from there. Takes 5 ms."""
 PAGES_CHARS = 12_000_000
-"""Of documents with pages, characters in which one word or phrase is looked for, all hits of a
-query together: of a long document that is searched for many words the phrases and the longest words
-choose the page. 1.1 ms a million."""
-_LEAST_LOOKED_FOR = 3  # in each document
+"""Characters of documents with pages, times the number of words and phrases that are looked for,
+for all hits of a query together. In a long document phrases and the longest words choose the page.
+A million takes 1.1 ms."""
+_LEAST_LOOKED_FOR = 3  # words and phrases, in each document
 _OCCURRENCES = LEAST_OCCURRENCES  # of each word
-_LOOKED_AT = 50  # places where words begin so
-_FUZZY_CHARS = 20_000  # of a text, among whose words those near a fuzzy one are
+_LOOKED_AT = 50  # places with the first letters of a word
+_FUZZY_CHARS = 20_000  # of a text: words near a fuzzy word are looked for among these characters
 _FLAGS = 100  # occurrences of flags
 _LEAD = 40  # characters before the first word, where its sentence begins too far away
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
@@ -68,7 +68,7 @@ _WITHOUT_SPACES = "\u2e80"  # scripts from here on, about
 _WORD = re.compile(r"\w+(?:\+\+|#)?")
 _PART = re.compile(r"[^\W_]+(?:\+\+|#)?")  # of a name such as max_content_length
 _ENDS = re.compile(r"[.!?\u2026][\"')\]\u201d\u00bb]*\s+|[\u3002\uff01\uff1f]|\n\s*")
-# a dot behind it ends no sentence; most numbers with one are those of headings, or German dates
+# a dot behind it ends no sentence; most numbers with a dot belong to headings or German dates
 _ABBREVIATION = re.compile(r"(?<!\w)(?:\w|[A-Z]\w|[0-9]+)\Z")
 _LONGEST_ABBREVIATION = 20
 
@@ -86,8 +86,8 @@ class Analyzer(Protocol):
 
 
 class Breaks(NamedTuple):
-    """Where a text, which stands at ``start`` in that of a page, is parted by headings; whether
-    that goes on behind it."""
+    """Where headings part a text. The text begins at ``start`` of the page's text. ``goes_on``:
+    the page's text continues behind it."""
 
     places: Sequence[int] = ()
     start: int = 0
@@ -107,10 +107,10 @@ NO_BREAKS = Breaks()
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """``text`` without control characters; ``highlights`` are (start, end) in it, in order.
-    ``page``: the number of the page that it stands on, in a text with pages; 0: there are none.
-    ``others`` are pages with as many of the words.
-    ``start``: the place of the first word that it was chosen for, -1 where there is none."""
+    """``text`` has no control characters; ``highlights`` are (start, end) in it, in order.
+    ``page``: the number of its page in a text with pages, else 0. ``others`` are pages with equally
+    many of the words. ``start``: the place of the first word that the snippet was chosen for; -1:
+    none."""
 
     text: str
     highlights: tuple[tuple[int, int], ...] = ()
@@ -124,7 +124,7 @@ class Snippet:
         return self._joined("<b>", "</b>", escape)
 
     def marked(self, before: str, after: str, written: Callable[[str], str] = str) -> str:
-        """As text, with marks around the words of the query; ``written`` changes what is between
+        """The text with marks around the words of the query; ``written`` changes the text between
         the marks."""
         return self._joined(before, after, written)
 
@@ -151,18 +151,18 @@ def one_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What a query looks for in texts, as typed.
+    """Words, phrases and signs of a query to look for in texts, as typed.
 
     words     all words of the query; each is marked
     stems     other words that are marked
     wanted    the words that matter
     idle      the words that do not matter: marked, but no passage is chosen for them
-    phrases   a passage with the words of one side by side is better than any other
-    flags     so is one with a flag as it is (``-u``, C-x); a letter that is a flag is no word
+    phrases   a passage with a phrase's words side by side is better than any other
+    flags     the same for a flag as it is (``-u``, C-x); a letter that is a flag is no word
     name      the only word that matters
     synonyms  one word in a passage counts more than all of these; several words are marked if they
               stand side by side
-    fuzzy     words, and by how many letters at most others may differ that are as good
+    fuzzy     words, and the number of letters by which an equally good word may differ
     """
 
     words: Sequence[str] = ()
@@ -195,10 +195,11 @@ class SnippetMaker:
         apart = [(text, _words(text)) for text in map(normalized, sought.synonyms)]
         several = [found for _, found in apart if len(found) > 1 and max(found) < _WITHOUT_SPACES]
         self._synonyms: dict[str, _Phrase | None]
-        """Those of several words; None for one, by its beginning."""
+        """The phrases of synonyms of several words; None for a synonym of one word, by its
+        beginning."""
         self._synonyms = {" ".join(found): _Phrase(found) for found in several}
         self.names = [name for text in sought.wanted for name in _words(text) if "_" in name]
-        """Names with underscores, folded, which are looked for as they are typed."""
+        """Names with underscores, folded; the search takes them as typed."""
         self.typed = {part for text in sought.wanted for part in _PART.findall(folded(text))}
         """The words that matter, folded."""
         self._wanted_beginnings = [
@@ -236,8 +237,8 @@ class SnippetMaker:
         breaks: Breaks = NO_BREAKS,
     ) -> Snippet:
         """The best passage of the body, or the description, or the beginning of the body: whole
-        sentences, as far as they are not too long. ``stored`` is the page, if the body is all of
-        its text: what the second look has found there is not looked for again."""
+        sentences, unless they are too long. ``stored`` is the page, if the body is all of its text:
+        then places that the reranker has found are not looked for again."""
         page, others = 0, tuple[int, ...]()
         if PAGE_BREAK in body:
             page, body, others = self._best_page(body)
@@ -257,16 +258,16 @@ class SnippetMaker:
         return Snippet(one_line(passage), self._highlights(passage), page, others, window[0])
 
     def has_left(self, size: int) -> bool:
-        """Whether a page of so many bytes is to be looked through to its end, as far as the hits
-        before it have left `FURTHER_BYTES`."""
+        """Whether `FURTHER_BYTES` has ``size`` bytes left for searching a page to its end. Takes
+        them."""
         if size > self._left:
             return False
         self._left -= size
         return True
 
     def lacks(self, passage: Snippet) -> list[Callable[[str], bool]]:
-        """What of the query a passage has not, as questions to another folded text: phrases and
-        flags; and the words that matter, if it has none of them."""
+        """The parts of the query that a passage lacks, as tests of another folded text: phrases and
+        flags; and the words that matter, if the passage has none of them."""
         lower = folded(passage.text)
         wholes: list[_Phrase | _Flag] = [*self._phrases, *self.flags]
         asked: list[Callable[[str], bool]]
@@ -279,7 +280,7 @@ class SnippetMaker:
         return asked
 
     def not_in(self, lower: str) -> list[str]:
-        """Those words that matter which a folded text has not, as their forms begin."""
+        """The words that matter and are missing in a folded text, as beginnings of their forms."""
         missing = [word for word in self._wanted_beginnings if word not in lower]
         return missing + [flag.text for flag in self.flags if flag.find(lower) < 0]
 
@@ -348,7 +349,7 @@ class SnippetMaker:
         return sorted(wanted)
 
     def _with_synonyms(self, plain: str, wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The words to be marked and those of synonyms, side by side."""
+        """The words to mark, and the words of synonyms that stand side by side."""
         lower, marked = folded(plain), {*wanted}
         for phrase in filter(None, self._synonyms.values() if len(lower) == len(plain) else ()):
             for start, end in phrase.places(lower):
@@ -356,8 +357,8 @@ class SnippetMaker:
         return sorted(marked)
 
     def _flag(self, body: str, lower: str) -> tuple[int, int] | None:
-        """Where a flag is that has most of the other words around it; rather as it is typed, and
-        not in a line that only lists them."""
+        """The place of the flag that has most of the other words around it; preferably as typed,
+        and not in a line that only lists them."""
         best, most = None, (0, False, False)
         beginnings = [*self._beginnings, *(flag.text for flag in self.flags)]
         for flag in self.flags:
@@ -374,9 +375,9 @@ class SnippetMaker:
     def _window(
         self, body: str, lower: str, known: Mapping[str, Sequence[int]]
     ) -> tuple[int, int] | None:
-        """Where the first stretch of text is in which most of the query's words begin, or synonyms
-        where there are none: the first of them, and the last. Of some it may be ``known`` where in
-        ``lower`` they begin."""
+        """The first and the last place of the first stretch of text in which most of the query's
+        words begin. Synonyms count if the text has none of the words. ``known`` has, for some
+        words, the places in ``lower`` where they begin."""
         if len(lower) != len(body):  # one letter that became two moves all others
             lower, known = body, {}
         for phrase in self._phrases:
@@ -477,7 +478,7 @@ class SnippetMaker:
 
 
 def _parts(typed: str) -> list[tuple[str, bool]]:
-    """The words of what is typed, and whether each is looked for: not so the letter of e-mail."""
+    """The words of a typed text, and whether to look for each: not for the letter in e-mail."""
     parts = _PART.findall(typed)
     longest = max(map(len, parts), default=0)
     return [(part, len(part) > 1 or longest == 1) for part in parts]
@@ -529,7 +530,7 @@ class _Flag:
         self._whole = re.compile(rf"(?<![\w-]){re.escape(self.text)}(?![\w-])")
 
     def places(self, lower: str) -> Iterator[int]:
-        """In a folded text. `re` alone tries each character of it."""
+        """The places of the sign in a folded text. `re` alone would try each character of it."""
         at = lower.find(self.text)
         while at >= 0:
             if self._whole.match(lower, at):
@@ -546,7 +547,7 @@ class _Flag:
 
 def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
     """The sentences from the place ``first`` to the place ``last``, and further ones while there is
-    room; where one is too long it is cut between two words, and an ellipsis says so."""
+    room. A sentence that is too long is cut between two words, with an ellipsis."""
     low, high = max(0, first - SNIPPET_LENGTH), min(len(body), first + LONGEST + _LEAD)
     ends = [0] if low == 0 else []
     ends += [low + end for end in _ends(breaks.put_into(body[low:high], low))]
@@ -581,7 +582,7 @@ def _shown(text: str) -> str:
 
 
 def _ends(text: str) -> Iterator[int]:
-    """Where sentences end, with the white space behind them; that of a heading with its line."""
+    """Where sentences end, behind their white space. A heading ends with its line."""
     for found in _ENDS.finditer(text):
         at, following = found.start(), text[found.end() : found.end() + 1]
         is_end = text[at] != "." or "\n" in found[0]
@@ -611,13 +612,13 @@ def _beginning_of(text: str, breaks: Breaks = NO_BREAKS) -> str:
 def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Section | None]:
     """The snippet of a page, and the section that it stands in; None: the page as a whole.
 
-    A section with the only word as its anchor, or whose heading names what is looked for, counts
-    more than the passage with most of the words. Of words that the page's title has, no heading
-    need have any. A page with next to no main text shows its core, unless the words stand in what
-    is around it alone; a table of contents shows words, phrases and flags that stand nowhere else.
+    A section counts more than the passage with most of the words if its anchor is the only word, or
+    if its heading names the wanted thing. The heading may lack words of the page's title. A page
+    with next to no main text shows its core, unless the words stand only around the core. A table
+    of contents serves for words, phrases and flags that stand nowhere else.
     """
     body, description = stored["body"], stored["description"]
-    if body.startswith(description):  # the index has the first sentence where a page has none
+    if body.startswith(description):  # the index uses the first sentence of a page without one
         description = ""
     places: Sequence[int] = stored.get("breaks", ())
     if core := stored.get("core"):
@@ -650,7 +651,7 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
     if not left or snippet.start < 0:
         return snippet, None
     at = bisect_right(sections, snippet.start, key=lambda section: section[0]) - 1
-    if at < 0 or at == MAX_SECTIONS - 1:  # behind the last one that is kept there may be others
+    if at < 0 or at == MAX_SECTIONS - 1:  # sections behind the last one may have been dropped
         return snippet, None
     return _found(snippet, sections[at])
 
@@ -662,7 +663,7 @@ def _piece(stored: dict[str, Any], text: str, start: int, end: int) -> tuple[str
 
 
 def _late(stored: dict[str, Any], maker: SnippetMaker, words: Sequence[str]) -> Snippet | None:
-    """A passage with one of the words, none of which stands in the beginning of a long text."""
+    """A passage with one of the words, for a long text whose beginning has none of them."""
     if not maker.has_left(stored["size"]):
         return None
     text = text_of(stored, TEXT_LIMIT)
@@ -679,8 +680,8 @@ def _late(stored: dict[str, Any], maker: SnippetMaker, words: Sequence[str]) -> 
 def _named(
     words: Iterable[str], maker: SnippetMaker, sections: Sequence[Sequence[Any]]
 ) -> int | None:
-    """Of sections that with the shortest heading and anchor that have all the words, flags as they
-    are, and most of those that matter, in what names the section itself too."""
+    """The section with the shortest heading and anchor that have all the words, flags unchanged.
+    The section's own name should have most of the words that matter."""
     names = [f"{heading} {anchor}".replace("\n", " ") for _, anchor, heading in sections]
     everything = folded("\n".join(names))
     if any(word not in everything for word in words):
@@ -700,7 +701,7 @@ def _named(
 
 
 def _end_of(sections: Sequence[Sequence[Any]], at: int) -> int:
-    """Where the text of a section ends; what is next to nothing has the next one's, too."""
+    """Where the text of a section ends; a section with next to no text includes the next one."""
     start: int = sections[at][0]
     behind = (section[0] for section in sections[at + 1 :])
     longest = start + _SECTION_CHARS
@@ -716,7 +717,7 @@ def _having(words: Iterable[str], text: str) -> int:
 
 
 def _own(section: Sequence[Any]) -> str:
-    """What names a section itself: "date" of flask.Request.date."""
+    """The section's own name: "date" of flask.Request.date."""
     _, anchor, heading = section
     return folded(f"{heading} {anchor.rpartition('.')[2]}")
 

@@ -1,20 +1,21 @@
 """Did you mean: a query with words of the index in place of words that the index does not know.
 
 A candidate differs by one letter (inserted, left out, changed, or two swapped), or by two in a long
-word; the most frequent of the nearest is taken. All are words of the index, so a suggestion finds
-something::
+word; the most frequent of the nearest candidates wins. All candidates are words of the index, so a
+suggestion finds something::
 
     did_you_mean(searcher, "lisence server")     # Suggestion("license server", 12)
 
-Where no word is one letter away, two words that were typed as one are taken apart, if pages have
-them side by side. A word that pages have in another form or as a flag (``-Werror``) is right, and
-so is one with related words. A flag with a mistake becomes a flag of the index and nothing else,
-and keeps its dash. Capital letters stay. Digits of a word are never wrong.
+If no word is one letter away, two words that were typed as one are split, if pages have them side
+by side. A word is right if pages have it in another form or as a flag (``-Werror``), or if it has
+related words. A flag with a mistake can only become a flag of the index, and keeps its dash.
+Capital letters stay. Digits of a word are never wrong.
 
-One letter: of the first four each possible word is looked up, 1 us each; behind them, the words
-that begin with the same four are looked through. Two letters: these words, and those that begin
-with four letters that one change makes of them. Where very many begin alike these are not looked
-through: for one letter each possible word is looked up, for two they are left out.
+For one wrong letter among the first four, each possible word is looked up, 1 us each. For a wrong
+letter behind them, the words with the same first four letters are looked through. For two wrong
+letters, also the words whose first four letters differ by one change. If very many words begin
+alike, they are not looked through: for one letter each possible word is looked up, and two wrong
+letters are left out.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ from larmspider.search.synonyms import is_related
 MAX_WORDS = 4
 """Words of a query for which candidates are looked up."""
 _SHORTEST, _LONGEST = 4, 40  # letters of a word that is looked at
-_SHORTEST_IN_NAME = 3  # letters of one of several words of a name
+_SHORTEST_IN_NAME = 3  # letters, for a word in a name of several words
 _LONGEST_NAME = 6  # words
 _TRIED = 10  # words in one place of a name
 _TWO_ERRORS = 7  # letters from which on two may be wrong
-_HEAD = 4  # letters of a head, by which the dictionary is looked through
+_HEAD = 4  # first letters, by which the dictionary is looked through
 _LOOKED_THROUGH = 8_000  # words of the dictionary for one word of a query
 _ALIKE = 2_000  # words with one head, from which on each possible word is looked up
-_RARE = 100  # a word is taken for a mistake where another is so many times as frequent
+_RARE = 100  # a word counts as a mistake if a similar word is 100 times as frequent
 RIGHT_SHARE = 0.001
-"""Of the pages of an index of `MANY_PAGES`: a word that more have is right. What is a hundred times
-as frequent is on a tenth of them, and says little; to look for it takes 7 ms among a million."""
+"""Share of the pages of an index of `MANY_PAGES`: a word on more pages is right. A word 100 times
+as frequent is on 10% of the pages and says little; looking for it takes 7 ms in a million pages."""
 
 _ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz",
@@ -63,8 +64,8 @@ class Dictionary(Vocabulary, Protocol):
     """The words of an index, or of several, whose counts add up."""
 
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
-        """Pages that a query finds, with synonyms, and those of them with all words that matter.
-        Raises QueryError."""
+        """Number of pages that a query finds, with synonyms, and of those with all words that
+        matter. Raises QueryError."""
 
     def parsed(self, text: str) -> ParsedQuery:
         """A query taken apart, with synonyms. Raises QueryError."""
@@ -85,15 +86,15 @@ class Dictionary(Vocabulary, Protocol):
     def few_beginning_with(
         self, head: str, most: int, *, exactly: bool = False
     ) -> list[str] | None:
-        """The words that begin with ``head``; None where they are more than ``most``. Unless
-        ``exactly``, few of them may be of pages that the reader does not see (`frequencies` knows
-        those that are seen): exactly takes longer."""
+        """The words that begin with ``head``; None if they are more than ``most``. Unless
+        ``exactly``, which takes longer, a few may belong to hidden pages (`frequencies` knows the
+        visible ones)."""
 
 
 class _Doubtful(NamedTuple):
-    """A plain word: where it stands in a query and how it is typed there, how the index
-    writes it, and the sign that it is of, in lower case; "" for none. Of a name that no page has
-    (``url_fro``) also its words before and behind."""
+    """A plain word that may be wrong: its place in the query, the word as typed and as the index
+    writes it, and its ``sign`` in lower case, or "". If it belongs to a name that no page has
+    (``url_fro``), also the name's words before and behind it."""
 
     at: int
     typed: str
@@ -168,11 +169,11 @@ def _may_be_wrong(word: str, shortest: int) -> bool:
 
 
 def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
-    """What to write in place of a word, or None."""
+    """The replacement of a word, or None."""
     word, sign, known = doubtful.word, doubtful.sign, dictionary.occurrences(doubtful.word)
     pages = dictionary.documents()
     if known > pages * (RIGHT_SHARE if pages >= MANY_PAGES else 1 / _RARE):
-        return None  # no word is so many times as frequent, or none that says much
+        return None  # no word is 100 times as frequent, or none that says much
     if doubtful.before or doubtful.behind:
         named = _making_a_name(dictionary, doubtful)
         if named or len(word) < _SHORTEST:
@@ -217,7 +218,7 @@ def _better(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
 
 
 def _making_a_name(dictionary: Dictionary, doubtful: _Doubtful) -> str | None:
-    """The likeliest word by which a name becomes one that pages have, also one that says little."""
+    """The likeliest word that turns a name into one that pages have; it may say little."""
     word = doubtful.word
     candidates = one_error(dictionary, word)
 
@@ -267,8 +268,8 @@ def _alike(one: str, other: str) -> int:
 
 
 def edits(word: str, letters: str = "") -> set[str]:
-    """All words that are one mistake away; mistakes are made of ``letters``, or of those of the
-    alphabets of the word."""
+    """All words that are one mistake away. Mistakes use ``letters``, by default the alphabets of
+    the word."""
     letters = letters or _letters_of(word)
     splits = [(word[:i], word[i:]) for i in range(len(word) + 1)]
     found = {left + right[1:] for left, right in splits if right}

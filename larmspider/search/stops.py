@@ -1,14 +1,14 @@
-"""Words that say little about what a person looks for: articles, pronouns, question words.
+"""Words that say little about the subject of a query: articles, pronouns, question words.
 
 They stay in the index, for phrases and names, but count little beside other words of a query. In a
-question the verbs people ask with count little too::
+question, common verbs count little too::
 
     matter(["how", "do", "i", "use", "queues"])      # [False, False, False, False, True]
     matter(["use", "index"])                         # [True, True]
     matter(["kilobyte", "definition", "of"])         # [True, False, False]
 
-stops.txt has the words: those that make a question, those verbs, those that ask for something only
-before another word ("definition of"), and the others by language.
+stops.txt has the words: question words, verbs of questions, words that matter little only before
+another word ("definition of"), and the others by language.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _LEAST = 2  # words of another language than English
 
 
 def matter(words: Sequence[str]) -> list[bool]:
-    """Whether each word of a query, in lower case, counts in full. English stop words count
-    little, those of another language where the query has two of them; where none would be left,
-    all count."""
+    """Whether each word of a query, in lower case, counts in full. English stop words count little.
+    Stop words of another language do if the query has two of them. If no word would be left, all
+    count."""
     return list(_matter(tuple(words)))
 
 
@@ -47,7 +47,7 @@ def _matter(words: tuple[str, ...]) -> Sequence[bool]:
 
 @cache
 def all_stops() -> frozenset[str]:
-    """All words that say little in one of the languages, and those that people ask with."""
+    """All words that say little in one of the languages, and the verbs of questions."""
     return frozenset().union(*(each for name, each in _lists().items() if " " not in name))
 
 

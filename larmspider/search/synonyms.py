@@ -4,17 +4,17 @@
     vpn, remote access, home office
     payslip, Gehaltsabrechnung
 
-A query with one of them finds pages with any other of its line too, at a little less weight::
+A query with one of them also finds pages with any other of its line, at a little less weight::
 
     synonyms, problems = parse_synonyms("vpn, remote access".splitlines())
     synonyms.widened(parse_query("remote access login"))[0].also      # ("vpn",)
 
-Beside an operator's there are words that people use for one another (related.txt). They find no
-page, but order those that a question finds::
+Related words (related.txt) are words that people use for one another. They find no page, but order
+the pages that a question finds::
 
     with_related(parse_query("change the password"))[0].related       # ("alter", "modify", ...)
 
-And there are words that are written in two ways, as far as pages have the other one::
+Some words have two spellings; a query also finds the other one, if pages have it::
 
     respelled(parse_query("e-mail"), searcher)[0].also                # ("email",)
 """
@@ -42,9 +42,9 @@ MAX_TERMS = 16
 MAX_TERM_WORDS = 6
 MAX_TERM_CHARS = 100
 MAX_ALSO = 32
-"""Words by which one query is widened, and related words and phrases of one."""
+"""Most synonyms in one query; most related words and phrases of one word."""
 LEAST_TELLING = 2
-"""Words of a query that matter, from which on related words count."""
+"""Words that matter in a query, from which on related words count."""
 
 Problems = list[tuple[int, str]]
 """Numbers of lines that do not count, from 1 on, and why."""
@@ -66,8 +66,8 @@ _STEMMED = stemmed_analyzer("english")
 
 
 def folded(text: str) -> tuple[str, ...]:
-    """The words by which texts of an operator and queries are compared: without capital letters,
-    accents, and the signs of a sentence."""
+    """The words by which an operator's texts and queries are compared: without capital letters,
+    accents and punctuation."""
     plain = normalized(text.encode("utf-8", "replace").decode())
     words = (word.strip("?!.,;:()\"'") for word in _FOLDING.analyze(plain))
     return tuple(word for word in words if word)
@@ -75,13 +75,13 @@ def folded(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Synonyms:
-    """``others``: what else to look for, by the folded words of a term."""
+    """``others``: the other texts to look for, by the folded words of a term."""
 
     others: Mapping[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def widened(self, clauses: Sequence[Clause]) -> list[Clause]:
-        """The clauses; the first one of a term has the term's synonyms. Of two terms that begin
-        with the same word the longer one counts. Phrases and fields are taken as typed."""
+        """The clauses; the first clause of a term has the term's synonyms. If two terms begin with
+        the same word, the longer one counts. Phrases and fields stay as typed."""
         found, left = list(clauses), MAX_ALSO
         for at, length, others in self.terms_in(clauses):
             also = [one for one in others if (left := left - len(one.split())) >= 0]
@@ -109,8 +109,8 @@ NO_SYNONYMS = Synonyms()
 
 
 def with_related(clauses: Sequence[Clause]) -> list[Clause]:
-    """The clauses of a query of plain words; those that matter have related words, but none with
-    synonyms."""
+    """The clauses; if all are plain words, the words that matter get related words, except words
+    with synonyms."""
     found, left = list(clauses), MAX_ALSO
     if not all(clause.plain for clause in found):
         return found
@@ -144,12 +144,13 @@ class Words(Protocol):
 
 
 FREQUENT_PAGES, JOINED_SHARE = 1_000, 0.01
-"""Of two words that are both on more pages, less than this share has them as one by chance."""
+"""If two words are on more pages than this, and a smaller share of these pages writes them as one
+word, then it does so by chance."""
 
 
 def respelled(clauses: Sequence[Clause], known: Words) -> list[Clause]:
-    """The clauses; ``e-mail`` has the synonym "email", ``RFC 1034`` "RFC1034", and the other way
-    round, where pages have that; none that has others.
+    """The clauses with other spellings as synonyms: "email" for ``e-mail``, "RFC1034" for
+    ``RFC 1034``, and the reverse, if pages have the other spelling and the clause has no synonym.
 
     No other word is taken apart: "within" is not "with in"."""
     found, at = list(clauses), 0
@@ -180,8 +181,8 @@ def _have(known: Words, text: str) -> bool:
 
 
 def _by_chance(known: Words, one: str, other: str, joined: str) -> bool:
-    """Whether so few pages have two frequent words as one that it is another word, which takes
-    long to look for beside them among a million pages."""
+    """Whether so few pages write two frequent words as one that this is a different word. Looking
+    for it beside the two takes long in a million pages."""
     pages = known.frequencies(word for text in (one, other, joined) for word in known.words(text))
     together = min((pages.get(word, 0) for word in known.words(joined)), default=0)
     apart = min(pages.get(word, 0) for text in (one, other) for word in known.words(text))
@@ -189,7 +190,8 @@ def _by_chance(known: Words, one: str, other: str, joined: str) -> bool:
 
 
 def _other_spelling(text: str, following: Clause | None) -> tuple[str, int]:
-    """Another spelling of a word, or of it and the one behind it, and how many clauses it has."""
+    """Another spelling of a word, or of the word and the next one, and the number of its
+    clauses."""
     text = text.rstrip(_MARKS)
     if _HYPHENED.fullmatch(text) and not signs(text):
         return text.replace("-", ""), 1

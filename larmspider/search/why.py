@@ -1,10 +1,10 @@
-"""What a query makes of one page: what it earns, part by part, and what it lacks.
+"""The score of one page for a query, part by part, and the parts of the query that the page lacks.
 
     found = searcher.examined("vpn login", ["http://wiki.example/vpn"])["http://wiki.example/vpn"]
     found.score, found.parts          # 9.3, {'"vpn" in the title': 2.1, ..., "all words": 4.0}
     found.missing                     # ["login"]
 
-The parts are read from Tantivy's own explanation of a score, whatever ranking.py asked for.
+The parts come from Tantivy's own explanation of a score, for any query of ranking.py.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ REREAD = "title, headings, best passage and length, as one of the first hits"
 NOT_REACHED = "not reached at its last visit"
 WHOLE = "a title or link text that is the query, or a sign such as --prefix"
 _TERM = re.compile(r'Term=Term\(field=(\d+), type=Str, "(.*)"\)', re.DOTALL)
-_SAME = 1e-3  # of two scores that are one
+_SAME = 1e-3  # difference of two scores that count as equal
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One page. ``score`` is what orders hits: the sum of ``parts`` times ``prior``, a factor for
-    what page it is (``because``); 0.0 for a page that is no hit. ``missing`` words earn nothing; a
-    page that ``lacks`` something is no hit: phrases and fields it does not have, words it must not
-    have, ``filters`` it does not pass, by name."""
+    """The score of one page. ``score`` orders hits: the sum of ``parts`` times ``prior``, a factor
+    for the kind of page (``because``); 0.0 for a page that is no hit. ``missing`` words earn
+    nothing. ``lacks`` says why a page is no hit: missing phrases and fields, excluded words that it
+    has, and the names of ``filters`` that it does not pass."""
 
     score: float = 0.0
     prior: float = 1.0
@@ -73,11 +73,11 @@ class Examined:
         )
 
     def without_numbers(self) -> Examined:
-        """For a reader who does not see all pages: a hit has the score 1.0."""
+        """The same for a reader who does not see all pages: a hit has the score 1.0."""
         return replace(self, score=float(self.score > 0), prior=1.0, parts={})
 
     def times(self, factor: float, name: str) -> Examined:
-        """With a part of this name that multiplies the score."""
+        """The same with a further part, ``name``, that multiplies the score."""
         if factor == 1.0 or not self.parts:
             return self
         parts = {name: sum(self.parts.values()) * (factor - 1)} | self.parts
@@ -106,7 +106,7 @@ def examine(asked: ShardQuery, fields: Sequence[str], key: str) -> Examined | No
         clause, run = clauses[at], list(clauses[at : at + clauses[at].covers])
         at += len(run)
         if clause.plain and said and not ranking.words(clause.text):
-            continue  # "->>" beside words has no meaning
+            continue  # "->>" means nothing beside words
         with suppress(QueryError):  # no word to look for
             alone = ParsedQuery("", (replace(run[0], excluded=False), *run[1:]))
             has = matches(ranking.build(alone).matching)
@@ -163,7 +163,7 @@ def _parts(node: Mapping[str, Any], fields: Sequence[str]) -> Iterator[tuple[str
         yield FUZZY, value
     elif inside:
         best = max(inside, key=lambda each: each["value"])
-        if abs(best["value"] - value) < _SAME * value:  # of several the best one counts
+        if abs(best["value"] - value) < _SAME * value:  # only the best part counts
             inside = [best]
         total = sum(each["value"] for each in inside)
         for each in inside:

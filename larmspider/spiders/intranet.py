@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 Item = Page | Kept | Requisite
-"""What a response becomes."""
+"""The result of a response."""
 ARGUMENTS = {
     "start": "LARM_START",
     "restrict": "LARM_RESTRICT",
@@ -81,19 +81,19 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class IntranetSpider(Spider):
-    """Fetches what the filters let through and makes a Page of every response."""
+    """Fetches the URLs that pass the filters, and makes a Page of every response."""
 
     name = "intranet"
     asks_sources = True
-    """Sitemaps and feeds may name pages (LARM_SITEMAPS); other spiders get what they ask for."""
+    """Sitemaps and feeds may name pages (LARM_SITEMAPS); other spiders get only their requests."""
     wants_requisites = False
     readers: Readers
     languages: Languages
     late_languages: Languages | None = None
-    """For pages that were known: their language is asked for once they have changed (revisits.py).
-    None: at once, as that of others, for filters go by it."""
+    """For known pages: their language is needed only once they have changed (revisits.py). None: at
+    once, as for other pages, because filters use it."""
     damages: Sequence[str] = ()
-    """What of the archives that it reads is damaged (archived.py), a line each."""
+    """The damages of the archives that it reads (archived.py), a line each."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -109,7 +109,7 @@ class IntranetSpider(Spider):
         if "threads" in kwargs:
             options.as_integer("threads", kwargs["threads"], minimum=1)
         seeds = read_seeds(crawler.settings.get("LARM_START") or "")
-        if not seeds and not options.many_workers(crawler.settings):  # those may come by Redis
+        if not seeds and not options.many_workers(crawler.settings):  # seeds may come by Redis
             raise ConfigError(
                 "No seed: give -a start=URL, several URLs in quotes, or -a start=@file"
             )
@@ -220,7 +220,7 @@ class IntranetSpider(Spider):
         return page
 
     def _fill(self, page: Page, response: Response, digest: str) -> None:
-        """What the fetch knows."""
+        """Set the fields that the fetch knows."""
         meta, blob = response.meta, response.meta.get(BLOB)
         page.url = response.url
         page.normalized, page.exact = meta.get("normalized"), meta.get("exact")

@@ -1,4 +1,4 @@
 """How the crawl is doing: monitor, snapshot, totals, forecast, history, summary.
 
-What a crawl has found (documents, links, hosts) is reports/, what an operator changes control/.
+Findings of a crawl (documents, links, hosts) are in reports/, an operator's changes in control/.
 """

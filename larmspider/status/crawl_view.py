@@ -1,11 +1,11 @@
-"""All that the web pages show: a crawl's directory, and the crawl itself where one is reachable.
+"""The data of the web pages: a crawl's directory, and the running crawl if it can be reached.
 
     source.crawl               CrawlDir; raises CrawlDirError while there is no crawl
-    source.settings            those the crawl runs, or ran, with
+    source.settings            the settings of the crawl
     source.hosts()             a HostRow for each host, read at most every HOSTS_SECS
-    source.keep_logs_indexed() which pages link where: as of when
-    source.searcher()          the index; raises CrawlDirError where there is none
-    source.controller          gauges of the running crawl, and acts; None where none is reachable
+    source.keep_logs_indexed() the index of links: as of when
+    source.searcher()          the index; raises CrawlDirError without an index
+    source.controller          gauges and actions of the running crawl; None if it is unreachable
 
 Methods are called in threads (work.py), several at a time.
 """
@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
@@ -62,8 +62,8 @@ class Source:
         name: str = "",
         others: Sequence[Source] = (),
     ) -> None:
-        """``others`` are further crawls whose pages are searched with those of this one; then each
-        has a ``name``. All else shows this one."""
+        """``others`` are further crawls; the search covers the pages of all. Each crawl then has a
+        ``name``. Everything else shows this one."""
         self.name, self.others = name, others
         self.path, self.controller, self._open_crawl = path, controller, opened
         self._settings_of = settings_of
@@ -87,11 +87,11 @@ class Source:
 
     @property
     def settings(self) -> BaseSettings:
-        """Those of the crawl. Raises CrawlDirError as ``crawl`` does."""
+        """The crawl's settings. Raises CrawlDirError as ``crawl`` does."""
         return self._open()[2]
 
     def _open(self) -> tuple[object, CrawlDir, BaseSettings]:
-        """Opened anew when crawl.json was replaced: another crawl may lie there now."""
+        """Opened again when crawl.json was replaced: another crawl may lie there now."""
         seen = _identity(self.path / MANIFEST)
         with self._lock:
             if self._opened is not None and isinstance(self._opened[1], CrawlOfWorkers):
@@ -110,7 +110,7 @@ class Source:
     @property
     def is_private(self) -> bool:
         """Whether the crawl had credentials or read files, so that its pages are not for everybody,
-        by all of its crawl.json; True also where that cannot be read, False without a crawl."""
+        by all of its crawl.json. True also if one cannot be read, False without a crawl."""
         settings, places = None, [self.path]
         with suppress(CrawlDirError):
             settings, places = self.settings, self.crawl.places
@@ -139,23 +139,23 @@ class Source:
         return politeness_from(self.settings)
 
     def hosts(self, *, wait: bool = False) -> Mapping[str, HostRow]:
-        """By name, as of the last checkpoint; empty for a crawl under another scheduler. ``wait``:
-        see RefreshingCache.get()."""
+        """The hosts by name, as of the last checkpoint; empty for a crawl under another scheduler.
+        ``wait``: see RefreshingCache.get()."""
         self._open()
         return self._hosts.get(wait=wait)
 
     def kept(self, name: str, make: Callable[[], T], seconds: float) -> T:
-        """What ``make`` gives, which takes long: made now, later anew behind it."""
+        """The result of ``make``, which takes long: made now, later renewed in the background."""
         self._open()
         found: T = self._kept.setdefault(name, RefreshingCache(make, seconds)).get()
         return found
 
     def forget(self) -> None:
-        """Read hosts anew, after something was changed."""
+        """Read hosts again, after a change."""
         self._hosts.forget()
 
     def now(self) -> float:
-        """By the clock of the crawl's frontier."""
+        """The time by the clock of the crawl's frontier."""
         return options.clock(self.settings)()
 
     def _read_hosts(self) -> dict[str, HostRow]:
@@ -168,8 +168,7 @@ class Source:
         return self._indexing.keep(self.crawl)
 
     def searcher(self) -> Searcher:
-        """Raises CrawlDirError where there is no index, one of another version, or one that is
-        damaged."""
+        """Raises CrawlDirError if the index is missing, damaged, or of another version."""
         crawl = self.crawl
         seen = [_identity(part.index_dir) for part in crawl.parts]
         with self._lock:
@@ -190,8 +189,8 @@ class Source:
         return [source.name for source in self.all if source.name]
 
     def seen_by(self, access_of: Callable[[Source], Access]) -> Searcher:
-        """The pages of all crawls, of each those that ``access_of`` opens. Raises CrawlDirError
-        where none has an index."""
+        """The pages of all crawls that ``access_of`` each crawl opens. Raises CrawlDirError if no
+        crawl has an index."""
         if not self.others:
             return self.searcher().seen_by(access_of(self))
         found = []
@@ -204,7 +203,7 @@ class Source:
 
     @property
     def unsearched(self) -> list[str]:
-        """Of several crawls those whose pages are not found: the name of each, and why."""
+        """The crawls, of several, whose pages are not found: the name of each, and why."""
         found = []
         for source in self.all if self.others else ():
             try:
@@ -215,13 +214,13 @@ class Source:
 
     @property
     def stale_link_texts(self) -> list[str]:
-        """Which indexes have link texts from before some host was restricted, and what to do.
-        Raises CrawlDirError without a crawl."""
+        """The indexes with link texts from before some host was restricted, and what to do. Raises
+        CrawlDirError without a crawl."""
         restricted = self.restricted
         return [
-            f"{part.path.name}: who may not see all pages finds none by texts of links to them, as"
-            " hosts have become restricted since the index took these in: the crawl takes out those"
-            " of restricted hosts when it goes on, or scrapy reindex does"
+            f"{part.path.name}: readers who may not see all pages find none by link texts, because"
+            " hosts have become restricted since the index took the texts in: the next run removes"
+            f" the texts of these hosts, or {program.NAME} reindex does"
             for part in self.crawl.parts
             if has_index(part.index_dir) and not covered(restricted, restricted_of(part.index_dir))
         ]
@@ -243,7 +242,7 @@ class Source:
             source._indexing.stop()
 
     def exists(self) -> bool:
-        """Whether there is a crawl in the directory, even one that cannot be opened."""
+        """Whether the directory holds a crawl, even one that cannot be opened."""
         try:
             return self.crawl is not None
         except CrawlDirError:

@@ -54,7 +54,8 @@ def read_server_file(directory: Path) -> tuple[str, str] | None:
 
 
 def own_access(directory: Path, name: str = SERVER_FILE) -> Access | None:
-    """None where the crawl in ``directory`` is not served, or not to this user."""
+    """Address, and a key that commands of the crawl's user send in place of the token: wrong tokens
+    of others cannot block it. None where the crawl is not served, or not to this user."""
     found = _server_file(directory, name)
     if found is None:
         return None
@@ -74,15 +75,15 @@ def _server_file(directory: Path, name: str = SERVER_FILE) -> dict[str, str] | N
 
 
 class Controller(Protocol):
-    """A running crawl, in this process or another (control/controller.py): what it knows beyond its
-    directory, and what it can do. Called on the event loop."""
+    """A running crawl, in this process or another (control/controller.py): its data beyond the
+    directory, and its actions. Called on the event loop."""
 
     async def gauges(self) -> Gauges | None:
         """The crawl now; None where it cannot be reached."""
         ...
 
     async def act(self, name: str, form: Mapping[str, str], who: str) -> str:
-        """Do one of the operator's acts and say what was done. Raises HttpError."""
+        """Carry out an operator's action and return its result. Raises HttpError."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""When the crawl will end, by what is queued, and which hosts take longest.
+"""Estimates when the crawl will end, from its queues, and which hosts take longest.
 
 >>> forecast([HostLoad("slow:80", queued=600, gap=10.0, gap_rule="Crawl-delay")], rate=20.0)
 Forecast(seconds=6000.0, ..., slowest=[HostForecast('slow:80', 600, 6000.0, ...)])
@@ -22,18 +22,18 @@ DAY = 86_400.0
 MOVES_AWAY = 0.95
 """URLs found for each one fetched from which on there is no forecast."""
 CLEARLY = 1.5
-"""The crawler is the limit where it takes so many times as long as the slowest host."""
+"""The crawler is the limit if it takes this many times as long as the slowest host."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostLoad:
-    """What a host has before it, times in seconds: ``gap`` between two requests by ``gap_rule``;
+    """The load of a host, times in seconds: ``gap`` between two requests by ``gap_rule``;
     ``hold``: how long a request takes, with ``connections`` at once; ``wait`` until the next one,
     because of ``why``.
 
-    ``budget``: pages that may still be stored, None for any. ``open``: the part of a day in which
-    the host may be asked. ``never``: why it is not asked in this run; ``paused``: by the operator,
-    so that the crawl does not end before it goes on."""
+    ``budget``: pages that may still be stored, None for any number. ``open``: the part of a day in
+    which the host may be asked. ``never``: why it is not asked in this run. ``paused``: by the
+    operator, so that the crawl does not end before the host is resumed."""
 
     host: str
     queued: int
@@ -87,9 +87,9 @@ class HostForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """``seconds`` until the end, None where that is unknown; ``reasons`` are sentences.
+    """``seconds`` until the end, None if unknown; ``reasons`` are sentences.
 
-    ``slowest``: the hosts that are done last, the last one first; ``never``: hosts with URLs that
+    ``slowest``: the hosts that finish last, the last one first; ``never``: hosts with URLs that
     this run will not fetch, ``left`` in all.
     """
 

@@ -1,7 +1,7 @@
-"""How fresh a crawl is, by what visits again have taught: without a request, from the frontier.
+"""Estimates how fresh a crawl is, from its visits again: without a request, from the frontier.
 
 found = freshness(frontier, now)
-found.current                   # 0.93: of its pages, this share is thought to be as stored
+found.current                   # 0.93: this share of its pages is thought to be unchanged
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from larmspider.status.totals import Totals
 
 LOOK_SECS = 1.0
-"""For the records, some 8 us each."""
+"""CPU seconds for reading records, some 8 us each."""
 HOSTS = 12
-"""Whose changes are listed."""
+"""Hosts whose changes are listed."""
 WHEN = {"now": 0.0, "within a day": DAY, "within a week": 7 * DAY}
-"""Until when pages are due."""
+"""Seconds from now until which pages are due."""
 LEAST_CHECKED = 10
 """Pages chosen at random that have to be visited before they may contradict the estimate."""
 LATER = "later"
@@ -38,11 +38,17 @@ _SEEN = {*map(str, Observation), "removed"}
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Of ``pages`` that are stored, ``current`` (a share) are thought to be as they were at their
-    last visit; of a large crawl only ``looked_at`` were counted. ``due`` by when, ``changes`` a day
-    by host, of those of which something is known, the most first. Of ``checked`` pages that were
-    chosen at random and visited within 30 days ``as_stored`` were as they are stored. ``missing``
-    were not there at their last visit, and count as not current."""
+    """The estimated freshness of stored pages.
+
+    pages      stored pages
+    looked_at  pages that were counted; in a large crawl these are fewer
+    current    share of the pages that are thought to be unchanged since their last visit
+    due        numbers of pages, by when they are due
+    changes    changes a day by host, most first, for hosts with known changes
+    checked    pages that were chosen at random and visited within 30 days
+    as_stored  checked pages that were unchanged
+    missing    pages that were missing at their last visit; they count as not current
+    """
 
     pages: int = 0
     looked_at: int = 0
@@ -60,13 +66,13 @@ class Freshness:
 
     @property
     def between(self) -> tuple[float, float]:
-        """The shares between which that of the current pages is by those chosen at random, with a
+        """The range of the share of current pages, from the pages chosen at random, with a
         confidence of 95%."""
         return likely(self.as_stored, self.checked)
 
     @property
     def agrees(self) -> bool:
-        """Whether ``current`` is one of these shares; True for fewer than LEAST_CHECKED pages."""
+        """Whether ``current`` is in this range; True for fewer than LEAST_CHECKED pages."""
         low, high = self.between
         return self.checked < LEAST_CHECKED or low <= self.current <= high
 

@@ -3,9 +3,9 @@
 >>> history([Path("crawl/Monitor.log")]).points[-1]
 Point(time=1774958400.0, pages=14.2, bytes=581200.0, ...)
 
-Each run begins the log's columns anew and counts from 0. The counts are totals, so any two lines of
-a run give the exact rate between them, and of a long log only SAMPLES lines are read, which takes
-some milliseconds whatever its size.
+Each run writes the log's columns again and counts from 0. The counts are totals, so any two lines
+of a run give the exact rate between them. Only SAMPLES lines of a long log are read, which takes
+some milliseconds for any size.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """``pages``, ``bytes`` and ``failures`` of all runs together; of a long log, up to what a crash
-    between two samples hides. ``late_pages`` and ``late_found``: pages and new URLs a second over
+    """``pages``, ``bytes`` and ``failures`` of all runs together. In a long log, a crash between
+    two samples may hide some. ``late_pages`` and ``late_found``: pages and new URLs a second over
     the last LATE_SECS of the log."""
 
     points: list[Point] = field(default_factory=list)
@@ -176,7 +176,7 @@ def together(found: Sequence[History], points: int = POINTS) -> History:
 
 
 def _start_of(points: Sequence[Point], earliest: float) -> Point:
-    """The start of the first point's interval, taken to be as long as the second's."""
+    """The start of the first point's interval, which is assumed to be as long as the second's."""
     length = points[1].time - points[0].time if len(points) > 1 else 1.0
     return replace(points[0], time=max(earliest, points[0].time - length))
 
@@ -196,7 +196,7 @@ def _standing(
 
 
 def downsampled(found: Sequence[Point], points: int) -> list[Point]:
-    """At most so many points: means of neighbours, weighted by the length of their intervals."""
+    """At most ``points`` points: means of neighbours, weighted by the length of their intervals."""
     if len(found) <= points:
         return list(found)
     result = []

@@ -2,14 +2,14 @@
 
     hosts = RefreshingCache(read_hosts, seconds=5.0)
     hosts.get()          # made now
-    hosts.get()          # 6 s later: the old value, while a thread makes it anew
+    hosts.get()          # 6 s later: the old value, while a thread makes a new one
     hosts.get(wait=True) # 6 s later: made now
 
 A value older than STALE times its age limit is made before get() returns. Making takes at most
-SHARE of the time, for it shares the interpreter with the crawl: a value that costs much CPU is
-refreshed less often. What it waited for does not count: one read that waited 6 s for a busy machine
-would be shown for 5 minutes. A value made from another cached one asks for that with ``wait=True``,
-or it would be older than the limits of both.
+SHARE of the time, because it shares the interpreter with the crawl: a value that costs much CPU is
+refreshed less often. Waiting does not count: otherwise a read that waited 6 s for a busy machine
+would be shown for 5 minutes. A value made from another cached one reads that one with
+``wait=True``, or it would be older than the limits of both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STALE = 4.0
 
 
 class RefreshingCache(Generic[T]):
-    """``make`` is called by one thread at a time. What it raises, get() raises."""
+    """One thread at a time calls ``make``. get() raises its errors."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class RefreshingCache(Generic[T]):
             return self._value
 
     def forget(self) -> None:
-        """Make the next get() read anew, even while a value is being made."""
+        """Let the next get() make a new value, even while a value is being made."""
         self._forgotten += 1
         self._made = self._lasts = float("-inf")
 

@@ -28,11 +28,11 @@ class Gauges:
     """A running crawl, for the overview, /stats.json and /metrics.
 
     ``time`` and ``began`` (of this run) in seconds since the epoch; ``pages``, ``bytes``,
-    ``links``, ``failures`` and ``counters`` (Scrapy's stats that are ours) since this run began;
-    ``urls`` of the whole crawl by state. ``memory`` in bytes. ``waiting``: what a crawl that is
-    idle waits for. ``broken``: why nothing more is committed. ``scope`` as LARM_RESTRICT, the one
-    in force; ``orders`` of the operator. ``threads``: fetches that there may be at a
-    time, of many workers of each.
+    ``links``, ``failures`` and ``counters`` (larmspider's Scrapy stats) since this run began;
+    ``urls`` of the whole crawl by state. ``memory`` in bytes. ``waiting``: why an idle crawl waits.
+    ``broken``: why nothing more is committed. ``scope``: the one in force, as LARM_RESTRICT;
+    ``orders`` of the operator. ``threads``: the allowed fetches at a time, of many workers of
+    each.
     """
 
     time: float
@@ -47,7 +47,7 @@ class Gauges:
     waiting: str
     broken: str
     hosts: int = 0
-    """Those that have or had a URL; the table of hosts has them from the next checkpoint on."""
+    """Hosts that have or had a URL; the table of hosts has them from the next checkpoint on."""
     urls: Mapping[str, int] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
     scope: str = ""

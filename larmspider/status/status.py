@@ -1,4 +1,4 @@
-"""What the overview, /stats.json and /metrics show, computed once for all who look.
+"""The figures of the overview, /stats.json and /metrics, computed once for all readers.
 
     crawl_status.status(gauges)    at most once a second; gauges of the running crawl, or None
 
@@ -38,12 +38,12 @@ CURVES_SECS, DISK_SECS, FRESH_SECS = 5.0, 60.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``urls`` of the whole crawl by state, ``delayed`` those of the queued that failed before.
-    ``pages`` and ``bytes`` a second over the last RATE_SECS.
+    """``urls`` of the whole crawl by state; ``delayed``: queued URLs that failed before. ``pages``
+    and ``bytes`` a second over the last RATE_SECS.
 
-    ``hosts`` counts hosts by state as of the last checkpoint, and as UNCOMMITTED those that came
-    since; ``totals`` of all runs; ``disk`` and ``disk_free`` in bytes; ``memory`` of the crawl,
-    None where it does not run.
+    ``hosts`` counts hosts by state as of the last checkpoint, and newer hosts as UNCOMMITTED;
+    ``totals`` of all runs; ``disk`` and ``disk_free`` in bytes; ``memory`` of the crawl, None if it
+    does not run.
     """
 
     time: float
@@ -63,7 +63,7 @@ class Status:
     memory: int | None
     freshness: Freshness
     outbox: Mapping[str, Standing]
-    """By receiver."""
+    """The state of the outbox, by receiver."""
     shortfalls: Sequence[str] = ()
     """Why little of seeds' hosts is stored, a sentence a host; of a crawl that does not run."""
 
@@ -106,7 +106,7 @@ class CrawlStatus:
             return self._status(gauges, wait=wait)
 
     def forget(self) -> None:
-        """Read hosts and forecast anew, after something was changed."""
+        """Read hosts and forecast again, after a change."""
         self.source.forget()
         self._forecast.forget()
 
@@ -189,7 +189,7 @@ class CrawlStatus:
         return replace(found, seconds=max(0.0, found.seconds - (now - made)))
 
     def _make_forecast(self) -> tuple[float, Forecast]:
-        """When, and what was expected."""
+        """The forecast, and when it was made."""
         now, past = self._clock(), self._history.get(wait=True)
         limit = options.integer(self.source.settings, "LARM_MAX_PAGES", minimum=0)
         rows = self.source.hosts(wait=True).values()

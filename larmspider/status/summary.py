@@ -1,4 +1,4 @@
-"""What a crawl ends with on the terminal: stored, rejected and failed, and where to look."""
+"""The last lines of a crawl on the terminal: stored, rejected and failed, and where to look."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from larmspider import options, stats
+from larmspider import options, program, stats
 from larmspider.formatting import counted, size
 from larmspider.frontier.deletes import DAY, TABLE, Observation
 from larmspider.frontier.shortfall import SHOWN
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown"
 """The reason of a crawl that was ended before it could close, as by a second Ctrl-C."""
 NO_SEED = "no-seed"
-"""The reason of a crawl that ended because none of its seeds could be had."""
+"""The reason of a crawl that ended because no seed could be fetched."""
 _REJECTED = re.compile(stats.FILTER_REJECTED.format(filter="([^/]+)"))
 _RUN = re.compile(stats.RUN.format(state="([a-z]+)"))
 _VISITS = re.compile(stats.REFRESH.format(seen="([^/]+)"))
@@ -42,10 +42,10 @@ _STATUS = re.compile(stats.PAGE_FILES_STATUS.format(status="([0-9]+)"))
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Totals of one run. ``pages`` and ``failed`` are URLs by how they ended, as the frontier has
-    it: one that ends in a server error has failed, although its last answer is in the page files.
-    Under another scheduler they are what the stores and the spider counted. ``rejected`` counts
-    links by filter (one URL may be linked often); links to pages already known are in ``known``.
+    """Totals of one run. ``pages`` and ``failed`` are URLs by their end in the frontier: a URL that
+    ends in a server error has failed, although its last answer is in the page files. Under another
+    scheduler they are the counts of the stores and the spider. ``rejected`` counts links by filter
+    (one URL may be linked often); links to pages already known are in ``known``.
     """
 
     directory: Path
@@ -74,36 +74,36 @@ class Summary:
     beyond_max_pages: int = 0
     """URLs left because LARM_MAX_PAGES is reached."""
     beyond_host_budget: int = 0
-    """URLs left of hosts whose budget is used up, of which there are ``hosts_spent``."""
+    """URLs left on hosts whose budget is used up; ``hosts_spent`` counts these hosts."""
     hosts_spent: int = 0
     held: int = 0
     """URLs left that are held as traps."""
     fenced: bool = False
-    """Other workers have taken over: this one is to be started again."""
+    """Other workers have taken over: the command should be run again."""
     redis_gave_up: bool = False
-    """It was told to stop, and Redis could not be used for its last commit."""
+    """The worker had to stop, and Redis could not be used for its last commit."""
     seed_problem: str = ""
-    """A seed that could not be had, and why."""
+    """A seed that could not be fetched, and why."""
     shared: bool = False
-    """One of many workers: ``urls`` are those of the hosts that it has at the end, and another
+    """This is one of many workers: ``urls`` belong to the hosts that it has at the end, and another
     worker may have all the pages."""
 
     unread: dict[str, int] = field(default_factory=dict)
     """Documents that were stored without their text, or some of it, by outcome."""
     sent: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """By receiver what it has taken, what it has refused, and what still waits for it."""
+    """By receiver the numbers of taken, refused and waiting entries."""
     rules: tuple[str, ...] = ()
-    """What hosts have proved about spellings of their URLs, in words."""
+    """Proven rules about spellings of URLs, by host, in words."""
 
     refresh: str = ""
     """LARM_REFRESH."""
     requisites: dict[str, int] = field(default_factory=dict)
-    """Images, styles and scripts of pages, by what became of them."""
+    """Images, styles and scripts of pages, by outcome."""
     next_refresh: dict[str, str] = field(default_factory=dict)
     """When something is ``due`` next, what ``waits``, and the first pages that ``left`` and
     ``came``."""
     visits: dict[str, int] = field(default_factory=dict)
-    """Visits again, by what they saw; ``requests`` that they took, and pages ``not_asked``."""
+    """Visits again, by observation; the ``requests`` for them, and pages ``not_asked``."""
     spent: dict[str, int] = field(default_factory=dict)
     """All requests of a refresh, by purpose."""
 
@@ -113,7 +113,7 @@ class Summary:
         counters = crawler.stats.get_stats()
         rejected = _matching(counters, _REJECTED)
         known = rejected.pop("visited", 0)
-        rejected.pop("robots", None)  # those are URLs: they are in ``urls``
+        rejected.pop("robots", None)  # these are URLs, and counted in ``urls``
         urls, run = _matching(counters, _FRONTIER), _matching(counters, _RUN)
         files = {name for own in files_of_stores(crawler.settings).values() for name in own}
         get: Callable[..., Any] = counters.get
@@ -180,9 +180,9 @@ class Summary:
 
     @property
     def exit_status(self) -> int:
-        """0: it ended, or was stopped as asked; 1: it broke off, did not close, or has nothing;
-        75 (EX_TEMPFAIL): other workers have taken over, or it was stopped while Redis was away; it
-        is to be started again."""
+        """0: ended, or stopped on request; 1: broke off, did not close, or has nothing; 75
+        (EX_TEMPFAIL): other workers have taken over, or it was stopped while Redis was away; run it
+        again."""
         if self.fenced or self.redis_gave_up:
             return 75
         if self.broken or self.reason in (UNKNOWN, NO_SEED):
@@ -223,8 +223,8 @@ class Summary:
         return f"nothing to search: {', '.join(parts)}{why}"
 
     def lines(self) -> Iterator[str]:
-        """The last lines of a crawl: about this run, then all of it. One of many workers counts
-        what it has stored itself, then the hosts that it has at the end."""
+        """The last lines of a crawl: about this run, then all of it. One of many workers counts its
+        own stored pages, then the hosts that it has at the end."""
         reached = "; LARM_MAX_PAGES is reached" if self.beyond_max_pages else ""
         yield f"{'ended':<11} {'broken' if self.broken else self.reason}{reached}"
         if self.refresh:
@@ -264,7 +264,7 @@ class Summary:
             ("sent", *[""] * len(self.sent)), self.sent.items(), strict=False
         ):
             refused = f", {counted(dead, 'dead letter')} (outbox/{name}.dead.log)" if dead else ""
-            left = f", {waiting:,} wait: scrapy outbox --send sends them" if waiting else ""
+            left = f", {waiting:,} wait: {program.NAME} outbox --send sends them" if waiting else ""
             yield f"{label:<11} {sent:,} to {name}{refused}{left}"
         if self.urls:
             yield from self._known()
@@ -278,11 +278,11 @@ class Summary:
         for line in self.shortfalls[:SHOWN]:
             yield f"{'little':<11} {line}"
         if (more := len(self.shortfalls) - SHOWN) > 0:
-            yield f"{'little':<11} {counted(more, 'more host')}: scrapy report names them"
+            yield f"{'little':<11} {counted(more, 'more host')}: {program.NAME} report names them"
         yield from self._left(self.urls.get("queued", 0))
 
     def _known(self) -> Iterator[str]:
-        """All known URLs by what became of them; the numbers add up."""
+        """All known URLs by outcome; the numbers add up."""
         ended = {
             state: self.urls.get(state, 0) for state in ("stored", "failed", "merged", "refused")
         }
@@ -301,7 +301,7 @@ class Summary:
             which = f": {'; '.join(self.rules)}" if self.rules else ""
             yield (
                 f"{'duplicates':<11} {counted(ended['merged'], 'URL')} (same page as another"
-                f" URL{which}); list: scrapy links --aliases"
+                f" URL{which}); list: {program.NAME} links --aliases"
             )
 
     def _why_waiting(self, waiting: int) -> Iterator[str]:
@@ -312,7 +312,7 @@ class Summary:
             yield "queued"
 
     def _refreshed(self) -> Iterator[str]:
-        """The lines of a refresh: observations, removed and new pages, what waits, what is next."""
+        """The lines of a refresh: observations, removed and new pages, pending and next ones."""
         due = self.next_refresh.get("due", "")
         seen = {word: number for word, number in self.visits.items() if word != "not_asked"}
         if due and not self.pages and not any(seen.values()):
@@ -328,7 +328,7 @@ class Summary:
             yield f"{'next':<11} {due}"
 
     def _left(self, queued: int) -> Iterator[str]:
-        """URLs that are still queued, by what they need."""
+        """URLs that are still queued, by the step that they need."""
         if self.beyond_max_pages:
             yield (
                 f"{'left':<11} {counted(self.beyond_max_pages, 'URL')} beyond LARM_MAX_PAGES;"
@@ -343,7 +343,7 @@ class Summary:
         if self.held:
             yield (
                 f"{'left':<11} {counted(self.held, 'URL')} held: similar URLs had nothing new"
-                " (LARM_TRAPS, LARM_CLASS_PAGES); scrapy explain URL says why"
+                f" (LARM_TRAPS, LARM_CLASS_PAGES); {program.NAME} explain URL says why"
             )
         if left := queued - self.beyond_max_pages - self.beyond_host_budget - self.held:
             were = "was" if self.given_up == 1 else "were"
@@ -354,12 +354,12 @@ class Summary:
             )
 
 
-_MENDS = ("scrapy verify", "scrapy reindex", "scrapy workers --rebuild")
+_MENDS = (f"{program.NAME} verify", f"{program.NAME} reindex", f"{program.NAME} workers --rebuild")
 """Commands: a text that names one of them says what to do."""
 
 
 def _after_a_break(why: str) -> str:
-    """The advice for an error that has none of its own."""
+    """The advice for an error without its own advice."""
     if any(command in why for command in _MENDS):
         return ""
     again = "run the same command to continue from its last checkpoint"
@@ -367,12 +367,12 @@ def _after_a_break(why: str) -> str:
         return f"; make room, and {again}"
     if os.strerror(errno.EFBIG) in why:
         return f"; raise the limit (ulimit -f), and {again}"
-    return f"; {again}. If it breaks off again, scrapy verify says what is damaged"
+    return f"; {again}. If it breaks off again, {program.NAME} verify names the damage"
 
 
 def visited(visits: Mapping[str, int], new: int, spent: Mapping[str, int]) -> list[str]:
-    """Lines about a refresh: observations with ``new`` pages, requests for known pages and known
-    pages that were not visited, and all requests by what they were ``spent`` on."""
+    """Lines about a refresh: observations with ``new`` pages, requests for known pages, known
+    pages that were not visited, and all requests by purpose (``spent``)."""
     seen = {**visits}
     requests, not_asked = seen.pop("requests", 0), seen.pop("not_asked", 0)
     removed = seen.pop("removed", 0)
@@ -403,7 +403,7 @@ _GONE = ("http-404", "http-410")
 
 
 def _failures(failed: dict[str, int]) -> str:
-    """By kind: ``12 not found, http-500 3``."""
+    """Failures by kind: ``12 not found, http-500 3``."""
     gone = sum(failed.get(kind, 0) for kind in _GONE)
     others = {kind: number for kind, number in failed.items() if kind not in _GONE}
     parts = [f"{gone:,} not found"] * bool(gone) + [_listed(others)] * bool(others)
@@ -419,7 +419,7 @@ def _listed(counts: dict[str, int], prefix: str = "") -> str:
 
 
 def _rules(counters: Mapping[str, Any]) -> tuple[str, ...]:
-    """``path-case proven on 2 hosts, off on 1``, for each rule that was met."""
+    """``path-case proven on 2 hosts, off on 1``, for each rule with URLs to compare."""
     by_rule: dict[str, dict[str, int]] = {}
     for key, number in counters.items():
         if found := _ALIASES.fullmatch(key):

@@ -1,6 +1,6 @@
-"""What a crawl has counted over all its runs, kept in LARM_DIR/totals.json at each checkpoint.
+"""The counts of a crawl over all its runs, kept in LARM_DIR/totals.json at each checkpoint.
 
-Scrapy's stats begin at 0 with each run. A crash loses what was counted since the last checkpoint.
+Scrapy's stats begin at 0 with each run. A crash loses the counts since the last checkpoint.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Totals:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Those of the directory; empty where there is no such file, or one that cannot be read."""
+        """The totals of the directory; empty if the file is missing or cannot be read."""
         try:
             found = json.loads((directory / TOTALS_FILE).read_text("utf-8"))
             counters = {str(key): int(value) for key, value in found["counters"].items()}
@@ -69,7 +69,7 @@ class Totals:
         return cls(max((totals.runs for totals in workers), default=0), summed.counters)
 
     def since(self, before: Totals) -> Totals:
-        """What was counted since then."""
+        """The counts since ``before``."""
         earlier = before.counters
         grown = {key: n - earlier.get(key, 0) for key, n in self.counters.items()}
         return Totals(self.runs - before.runs, {key: n for key, n in grown.items() if n})
@@ -101,7 +101,7 @@ class TotalsExtension:
 
     def __init__(self, crawler: Crawler, directory: Path) -> None:
         self.crawler, self.directory = crawler, directory
-        self.before = Totals()  # of the runs before this one
+        self.before = Totals()  # of earlier runs
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -116,7 +116,7 @@ class TotalsExtension:
         self.before = Totals.read(self.directory)
 
     def now(self) -> Totals:
-        """Of all runs, this one included."""
+        """The totals of all runs, including this one."""
         assert self.crawler.stats is not None
         return self.before.with_run(self.crawler.stats.get_stats())
 

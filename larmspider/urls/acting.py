@@ -1,15 +1,15 @@
-"""URLs that do something when they are asked for: sign out, delete, edit.
+"""URLs that do something when they are fetched: sign out, delete, edit.
 
 >>> acts("http://wiki/doku.php?id=start&do=revert&rev=7")
 '"revert" in do=revert'
 >>> acts("http://wiki/doku.php?id=how_to_delete_a_page")
 
-Whoever is signed in may do more than read, and many applications delete by a plain link. So on a
-host with a login no link is followed whose last path segment, or a parameter, is a word for an act:
-the segment as a whole (``/page/7/delete``, ``/delete/7``), as a part of a script's name
-(``delete_page.php``, ``deletepage.action``) or of one with a number or a query behind
-(``/delete-page/7``); a parameter by its name (``?delete=7``) or, where the name says that it is a
-command, by its value. A link that carries a token against forged requests acts by definition.
+A signed-in user may do more than read, and many applications delete by a plain link. On a host with
+a login the crawl therefore follows no link whose last path segment, or a parameter, is a word for
+an act. This may be the segment as a whole (``/page/7/delete``, ``/delete/7``), a part of a script's
+name (``delete_page.php``, ``deletepage.action``), or a part of a name with a number or a query
+behind it (``/delete-page/7``). A parameter counts by its name (``?delete=7``) or, if the name means
+a command, by its value. A link that carries a token against forged requests acts by definition.
 Titles of pages are safe: ``/docs/how-to-delete-a-page`` and ``/wiki/Delete`` are articles.
 """
 
@@ -40,7 +40,7 @@ _COMMAND_NAMES = """
     what _method x-method http_method
 """
 _COMMANDS = frozenset(_COMMAND_NAMES.split())
-"""Names of parameters whose value says what is to be done."""
+"""Names of parameters whose value is a command."""
 _TOKEN = re.compile(
     r".*(?:csrf|xsrf|nonce|sectok|sesskey|authenticity|crumb).*|_?token|form_?(?:token|key)"
 )
@@ -50,11 +50,11 @@ _SPLIT = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _EXTENSION = re.compile(r"\.[a-z]{2,6}$")
 _SCRIPT = re.compile(r".*\.(?:action|aspx?|cgi|do|jspx?|php[0-9]?|pl|py)")
 _STRONG = ("delete", "destroy", "erase", "logoff", "logout", "purge", "remove", "signout")
-"""They act as a part of a name, too."""
+"""Words that also act as a part of a name."""
 
 
 def acts(url: str) -> str | None:
-    """What in the URL acts, for people; None: nothing does. 5 us."""
+    """The acting part of the URL, for people; None: nothing acts. Takes 5 us."""
     parts = urlsplit(url)
     segments = [segment for segment in parts.path.lower().split("/") if segment]
     more = bool(parts.query)

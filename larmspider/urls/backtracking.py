@@ -1,11 +1,12 @@
 """Patterns that hang: ``(a+)+x`` tries 2**40 ways before it gives up on http://h/ and forty a's.
 
 Python's ``re`` backtracks and cannot be interrupted, so a pattern is tried before the crawl relies
-on it, in a process of its own with limited time (backtracking_child.py). The strings to try repeat
-what the pattern repeats: for ``https?://wiki/(a|b)+(?!c)`` they are ``http://wiki/aaaa...!`` and
-``http://wiki/bbbb...!``, besides common parts of URLs, in lengths from 16 to 5,000 characters.
+on it, in a process of its own with limited time (backtracking_child.py). The test strings repeat
+the repeated parts of the pattern: for ``https?://wiki/(a|b)+(?!c)`` they are
+``http://wiki/aaaa...!`` and ``http://wiki/bbbb...!``, and also common parts of URLs, in lengths
+from 16 to 5,000 characters.
 
-No proof: a pattern can be slow in a way that was not tried. It catches the usual mistakes.
+This is no proof: a pattern can be slow in an untested way. It catches the usual mistakes.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _CHILD = "backtracking_child.py"
 
 
 def slow_string(pattern: str, flags: int, method: str) -> str | None:
-    """A string on which ``pattern`` takes too long, None without one, "" if the child gave no
-    answer.
+    """A string on which ``pattern`` takes too long, None without such a string, "" if the child
+    gave no answer.
 
-    ``method`` is "fullmatch" or "search"; ``flags`` are those of ``re.compile``, which must accept
+    ``method`` is "fullmatch" or "search"; ``flags`` are flags of ``re.compile``, which must accept
     the pattern. Takes 0.15 s for a harmless pattern, 3 s at most on an idle machine.
     """
     starts = repetitions(pattern, flags)
@@ -65,7 +66,7 @@ def slow_string(pattern: str, flags: int, method: str) -> str | None:
 
 def _run(job: str) -> str | None:
     """The string that the child was at when it was stopped or gave up; None if it came through."""
-    # as text, for the package may lie in a zip file
+    # as text, because the package may lie in a zip file
     program = resources.files("larmspider.urls").joinpath(_CHILD).read_text("utf-8")
     with subprocess.Popen(  # noqa: S603 - our own file, by this interpreter
         [sys.executable, "-I", "-S", "-W", "ignore", "-c", program],
@@ -109,7 +110,7 @@ def repetitions(pattern: str, flags: int) -> list[tuple[str, str]]:
 
 
 class _Reader:
-    """Walks the tree of a pattern, making one text that it matches as far as that is simple."""
+    """Walks the tree of a pattern, and makes one matching text of its simple parts."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str, str]] = []

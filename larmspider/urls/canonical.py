@@ -1,15 +1,16 @@
 """Two URLs, one document: HTTP://Wiki.example:80/Main/./index.html#top is http://wiki.example/main/.
 
-Both forms made here are for comparison only; the URL that is fetched is always the original. The
-exact form keys frontier and index, and has what RFC 3986 6.2 and the URL Standard call equal:
+Both forms made here are for comparison only; the fetched URL is always the original. The exact form
+is the key of frontier and index. It is the same for URLs that RFC 3986 6.2 and the URL Standard
+call equal:
 
 - scheme and host in lower case, host in punycode, no default port, no dot behind the host, no user
   and password, no fragment;
-- ``/./`` and ``/../`` are resolved; an empty query is none;
+- ``/./`` and ``/../`` are resolved; an empty query is dropped;
 - one spelling for each escape (syntax.py), space is ``%20``.
 
 The canonical form is LARM's (its overview, "URLNormalizationFilter"), for scope, filters and the
-logs. It goes on where a guess is needed, each a rule of equivalence.py:
+logs. It also applies guesses, each a rule of equivalence.py:
 
 - path-case: path in lower case, because the file systems of many servers do not tell case apart;
 - double-slash: ``//`` is ``/``;
@@ -17,10 +18,10 @@ logs. It goes on where a guess is needed, each a rule of equivalence.py:
 - session-id: no session ids (session_ids.py);
 - bare-percent: a percent sign that starts no escape is ``%25``, as lenient servers read it.
 
-Kept apart on purpose: the case of the query (it is data), the order of its parameters, and ``+``
-and ``%20`` in it. Only HTML form decoding reads ``+`` as a space; a server that does not (WHATWG
-URL 4.3 gives it no meaning) answers ``?q=c++`` and ``?q=c%20%20`` with different documents. Two
-forms of one page cost a fetch, one form for two pages loses a page.
+Not changed on purpose: the case of the query (it is data), the order of its parameters, and ``+``
+and ``%20`` in it. Only HTML form decoding reads ``+`` as a space; a server without it (WHATWG URL
+4.3 gives ``+`` no meaning) answers ``?q=c++`` and ``?q=c%20%20`` with different documents. Two
+forms of one page cost a fetch; one form for two pages loses a page.
 
 Parsing is WHATWG's (can_ada): ``\\`` is ``/``, white space at the ends is stripped, 0x7f.1 is
 127.0.0.1.
@@ -59,10 +60,10 @@ from larmspider.urls.syntax import (
     without_userinfo,
 )
 
-# The fast path: URLs that are canonical but for the case of their path. No escapes, no empty or dot
-# segment, no index or default file, no path parameters, a host that is an IPv4 address as all write
-# them or can be none (its last label starts with a letter), nor punycode. Other URLs take the
-# complete way.
+# The fast path: URLs that are canonical except for the case of their path. They have no escapes, no
+# empty or dot segment, no index or default file, no path parameters, and no punycode. Their host is
+# an IPv4 address in its usual spelling, or cannot be an address (its last label starts with a
+# letter). Other URLs take the complete way.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ORDINARY = re.compile(
     rf"""
@@ -76,14 +77,14 @@ _ORDINARY = re.compile(
 ).fullmatch
 LONGEST_URL = 65_536
 """Characters; servers take 8,000 to 32,000 in a request line."""
-_LONGEST_ORDINARY = LONGEST_HOST  # so that no host in it can be longer
+_LONGEST_ORDINARY = LONGEST_HOST  # its host cannot be longer either
 
 _FOLDER_FILE = re.compile(
     r"/(?:index|default)\.(?:html?|xhtml|shtml|php|aspx?|jsp|cgi|cfm)\Z", re.IGNORECASE | re.ASCII
 )
 _SLASHES = re.compile("//+")
 _STAND_IN = "odd-punycode.invalid"
-# Scheme, host with punycode in ASCII, and what follows.
+# Scheme, host with punycode in ASCII, and the rest.
 _URL = re.compile(
     r"(https?):[/\\]*+(?:[^/\\?#]*@)?(?=(?:[a-z0-9_-]*\.)*xn--)([a-z0-9._-]++)((?:[:/\\?#].*)?)\Z",
     re.IGNORECASE | re.DOTALL | re.ASCII,

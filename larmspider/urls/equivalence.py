@@ -5,11 +5,11 @@
 
 ========= ======================================================================
 always    merged unseen, as LARM does: one of the two is never fetched
-proven    merged where the host has proved by equal pages that they are the same
+proven    merged if equal pages of the host have proved that they are the same
 never     two URLs, and the canonical form keeps them apart, too
 ========= ======================================================================
 
-What the standards say is no guess, and is merged always (canonical.py).
+URLs that the standards call equal are no guess, and are always merged (canonical.py).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ACCEPTED = (
 
 
 class Masks(NamedTuple):
-    """The rules by which a host's canonical form is made, and those that are merged unseen."""
+    """The rules that make a host's canonical form, and the rules that merge URLs unseen."""
 
     normalized: int
     merged: int

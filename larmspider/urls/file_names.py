@@ -31,7 +31,7 @@ def name_in(disposition: str) -> str:
 
 
 def _decoded(value: str) -> str:
-    """RFC 8187 3.2; "" for what is none."""
+    """The value of RFC 8187 3.2; "" for other texts."""
     found = _EXTENDED.fullmatch(value)
     if found is None:
         return ""

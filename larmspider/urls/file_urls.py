@@ -3,7 +3,7 @@
 >>> path_of("file:///srv/a%20b"), url_of(b"/srv/a b")
 (b'/srv/a b', 'file:///srv/a%20b')
 
-A folder ends in a slash. File names are bytes, and need not be UTF-8: each byte that is no
+A folder ends in a slash. File names are bytes, and need not be UTF-8: each byte that is not a
 character of a URL's path is an escape (RFC 8089 4).
 """
 
@@ -92,7 +92,7 @@ class FileRoots:
         return None
 
     def why_not(self, url: str) -> str:
-        """Why a file URL is not crawled; "" for one that is."""
+        """Why a file URL is not crawled; "" if it is."""
         if not self.roots:
             return "files are crawled below LARM_FILE_ROOTS, which names no folder"
         if self.of(path_of(url)) is None:
@@ -116,7 +116,7 @@ class OpenableUrls:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Raises ConfigError for what is no such table."""
+        """Raises ConfigError for a value that is no such table."""
         places = options.mapping(settings, "LARM_FILE_URLS")
         for begin, place in places.items():
             if not begin.startswith(FILES + "/") or not begin.endswith("/"):

@@ -25,7 +25,7 @@ from larmspider.errors import ConfigError
 from larmspider.urls.host_resolver import canonical_host
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-"""By scheme; other schemes are not fetched."""
+"""Default ports by scheme; other schemes are not fetched."""
 
 _ACCEPTED = (
     "expected host, host:port or scheme://host:port, with * and ? in the host (punycode for"
@@ -43,7 +43,7 @@ _IPV6_BRACKET = re.compile(r"\[(?=[0-9a-f.*?]*:[0-9a-f:.*?]*\])", re.IGNORECASE)
 
 @lru_cache(16_384)
 def host_matcher(*patterns: str) -> Callable[[str], object]:
-    """A function that tells whether a host matches one of ``patterns``, in any case.
+    """A function that says whether a host matches one of ``patterns``, in any case.
 
     ``*`` stands for any characters, dots among them, ``?`` for one, ``[ab]`` for one of these; the
     brackets of an IPv6 address stand for themselves.
@@ -62,7 +62,7 @@ class HostPattern:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises ConfigError for what could never match."""
+        """Raises ConfigError for a pattern that could never match."""
         found = _PATTERN.fullmatch(text)
         if found is None:
             shown = f"***@{text.rpartition('@')[2]}" if "@" in text else text
@@ -84,9 +84,9 @@ class HostPattern:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether whoever owns a name that matches owns its last label too, or it is an address.
+        """Whether the owner of a matching name also owns its last label, or the name is an address.
 
-        ``wiki*`` is not: anybody can have wiki.elsewhere.example.
+        ``wiki*`` is unbounded: any person can register wiki.elsewhere.example.
         """
         label = self.host.rpartition(".")[2]
         return bool(_ADDRESS.fullmatch(self.host)) or not ("*" in label or "?" in label)

@@ -12,16 +12,16 @@ The case of the keywords matters. In the parentheses ``,`` may stand for ``.``; 
 spaces would end the key and need a ``\\``: ``synonym([\\:\\:1])=wiki.example``. Hosts are put in
 lower case and punycode.
 
-The resolver is applied to the canonical form, never to the URL that is fetched:
+The resolver works on the canonical form, never on the fetched URL:
 
-- One pass applies startsWith, then endsWith, of each the longest part that matches, once; then
+- One pass applies startsWith, then endsWith, in each case the longest matching part, once; then
   synonyms, through chains. Parts are plain text: ``startsWith(www)=`` matches www2.example as well.
 - Passes are repeated until nothing changes, so that resolving is idempotent: www.www.h is h under
-  ``startsWith(www.)=``. Where passes run in a circle (``startsWith(a.)=b.`` and
-  ``startsWith(b.)=a.``), all hosts of the circle become its alphabetically first.
+  ``startsWith(www.)=``. If passes run in a circle (``startsWith(a.)=b.`` and
+  ``startsWith(b.)=a.``), all hosts of the circle become the alphabetically first one.
 - A replacement is not repeated on its own result: ``endsWith(.lan)=.site.lan`` leaves x.site.lan.
-- A rule whose result would be no host (``startsWith(www.)=`` on www.1.2) is not applied, and a host
-  that no ``MAX_PASSES`` passes settle is left as it is.
+- A rule whose result would be no host (``startsWith(www.)=`` on www.1.2) is not applied. A host
+  that still changes after ``MAX_PASSES`` passes is left as it is.
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ class HostRule:
 def parse_host_rules(text: str, source: str) -> list[HostRule]:
     """The rules of ``text`` in their order, each once; ``source`` is the file's name for messages.
 
-    Raises ConfigError, with file and line, for an invalid rule and for two that contradict each
-    other.
+    Raises ConfigError, with file and line, for an invalid rule and for two contradicting rules.
     """
     rules: dict[tuple[str, str], HostRule] = {}
     for key, value, line in _entries(text, source):
@@ -104,8 +103,8 @@ def property_line(keyword: str, part: str, value: str) -> str:
 
 
 def add_rule(path: Path, line: str) -> None:
-    """Append a rule to a file, which is made where there is none. Raises ConfigError for one that
-    contradicts others there, or a file that cannot be read or written; then it is as it was."""
+    """Append a rule to a file, which is created if missing. Raises ConfigError if the rule
+    contradicts others there, or the file cannot be read or written; the file is then unchanged."""
     try:
         before = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
         text = before + ("\n" if before and not before.endswith(("\n", "\r")) else "") + line + "\n"
@@ -201,7 +200,7 @@ class HostResolver:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
-        """For a file in UTF-8. Raises ConfigError, also if the file is missing."""
+        """The resolver for a file in UTF-8. Raises ConfigError, also if the file is missing."""
         try:
             content = Path(path).read_bytes()
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path

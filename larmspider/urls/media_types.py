@@ -1,9 +1,9 @@
-"""Which media type a response is before its body is there: by Content-Type, or by its URL's name.
+"""The media type of a response before its body is there: by Content-Type, or by its URL's name.
 
     announced_type("application/octet-stream", "http://h/a.docx")     # as docx has it
     is_document("text/html", "http://h/a.pdf")                        # False: a page
 
-FORMATS has what is read, and by which module of extraction/, which judges by the body
+FORMATS lists the readable types and their modules in extraction/, which judge by the body
 (extraction/formats.py).
 """
 
@@ -19,7 +19,7 @@ FLAT_ODF = ODF + "{kind}-flat-xml"
 """OpenDocument in one XML file; ``kind`` is text, spreadsheet, presentation or graphics."""
 
 FORMATS: tuple[tuple[str, str, str], ...] = (
-    # media type, extensions, module; what lies in documents/ is read in a process of its own
+    # media type, extensions, module; modules in documents/ run in a process of their own
     ("text/html", "html htm", _HERE + "html"),
     ("application/xhtml+xml", "xhtml xht", _HERE + "xhtml"),
     ("text/plain", "txt text log info", _HERE + "plain_text"),
@@ -53,7 +53,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/rtf", "rtf", _APART + "rtf"),
     ("text/rtf", "", _APART + "rtf"),
     ("application/epub+zip", "epub", _APART + "epub"),
-    ("message/rfc822", "eml mht mhtml", _APART + "mail"),
+    ("message/rfc822", "eml emlx mht mhtml", _APART + "mail"),
     ("message/global", "", _APART + "mail"),
     ("message/news", "", _APART + "mail"),
     ("multipart/related", "", _APART + "mail"),
@@ -62,6 +62,8 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/vnd.ms-outlook", "msg", _APART + "msg"),
     ("application/ms-tnef", "", _APART + "tnef"),
     ("application/vnd.ms-tnef", "", _APART + "tnef"),
+    ("application/pkcs7-mime", "p7m", _APART + "signed"),
+    ("application/x-pkcs7-mime", "", _APART + "signed"),
     ("text/markdown", "md markdown", _APART + "markdown"),
     ("text/x-markdown", "", _APART + "markdown"),
     ("text/csv", "csv", _APART + "delimited"),
@@ -99,7 +101,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/x-xz", "xz", _APART + "archives"),
     ("application/zstd", "zst", _APART + "archives"),
     ("application/x-lzma", "lzma", _APART + "archives"),
-    # what the base install cannot read says so (docs/documents.md#second-reader)
+    # formats without a reader in the base install (docs/documents.md#second-reader)
     ("application/msword", "doc dot", _APART + "ole"),
     ("application/vnd.ms-powerpoint", "ppt pps", _APART + "ole"),
     ("application/x-ole-storage", "", _APART + "ole"),
@@ -119,7 +121,7 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/x-lzip", "lz", _APART + "unknown"),
     ("application/x-lz4", "lz4", _APART + "unknown"),
     ("application/x-compress", "z", _APART + "unknown"),
-    ("application/x-7z-compressed", "7z", _APART + "unknown"),
+    ("application/x-7z-compressed", "7z", _APART + "sevenzip"),
     ("application/vnd.rar", "rar", _APART + "unknown"),
     ("application/x-rar-compressed", "", _APART + "unknown"),
     # source code and the like: what mime.types calls an application, and any other text
@@ -137,6 +139,10 @@ FORMATS: tuple[tuple[str, str, str], ...] = (
     ("application/sql", "", _HERE + "plain_text"),
     ("application/toml", "", _HERE + "plain_text"),
     ("application/yaml", "", _HERE + "plain_text"),
+    ("audio/x-mpegurl", "m3u m3u8", _HERE + "plain_text"),
+    ("audio/mpegurl", "", _HERE + "plain_text"),
+    ("application/vnd.apple.mpegurl", "", _HERE + "plain_text"),
+    ("audio/x-scpls", "pls", _HERE + "plain_text"),
     ("application/x-yaml", "", _HERE + "plain_text"),
     ("text/*", "", _HERE + "plain_text"),
 )
@@ -216,13 +222,13 @@ def is_closed(mime: str) -> bool:
 
 
 def is_read_apart(mime: str) -> bool:
-    """Whether what is of this type is never read in the crawl's process."""
+    """Whether documents of this type are never read in the crawl's process."""
     return mime in TAGGED or reader_of(mime).startswith(_APART)
 
 
 def announced_type(content_type: str, name: str) -> str:
-    """The media type that the head of a response announces: by Content-Type or, where that says
-    nothing that is known, by the name."""
+    """The media type that the head of a response announces: by Content-Type or, if that is missing
+    or unknown, by the name."""
     mime = content_type.partition(";")[0].strip().lower()
     if mime in NO_TYPES or not (reader_of(mime) or is_closed(mime)):
         return type_by_name(name) or (mime if mime not in NO_TYPES else "")

@@ -52,7 +52,7 @@ class UrlMemo(dict[str, T]):
 
 
 def canonicalizer_from_settings(settings: Settings) -> Canonicalizer:
-    """Without the host rules."""
+    """The canonicalizer without the host rules."""
     try:
         rules = EquivalenceRules.parse(options.raw(settings, "LARM_CANONICAL_RULES"))
     except ConfigError as error:
@@ -72,7 +72,7 @@ def canonicalizer_from_settings(settings: Settings) -> Canonicalizer:
 
 
 def host_resolver_from_settings(settings: Settings) -> HostResolver:
-    """Without rules where LARM_HOST_RESOLVER_FILE is empty."""
+    """The host resolver; without rules if LARM_HOST_RESOLVER_FILE is empty."""
     path = options.text(settings, "LARM_HOST_RESOLVER_FILE")
     return HostResolver.from_file(Path(path).expanduser()) if path else HostResolver()
 
@@ -131,12 +131,12 @@ def forms_from_settings(settings: Settings) -> Callable[[str], Forms]:
 
 
 def normalizer_from_settings(settings: Settings) -> Callable[[str], str]:
-    """A function from URL to canonical form, which raises InvalidURL where there is none."""
+    """A function from URL to canonical form; it raises InvalidURL for a URL without one."""
     forms = forms_from_settings(settings)
     return lambda url: forms(url).normalized
 
 
 def exact_from_settings(settings: Settings) -> Callable[[str], str]:
-    """A function from URL to exact form, which raises InvalidURL where there is none."""
+    """A function from URL to exact form; it raises InvalidURL for a URL without one."""
     forms = forms_from_settings(settings)
     return lambda url: forms(url).exact

@@ -1,12 +1,12 @@
 """Patterns of users for URLs: ``https?://[^/]*\\.example/.*`` is a crawl's scope.
 
 They are "Perl5-like", as LARM compiled them: case does not matter, ``.`` matches every character,
-and the whole canonical URL must match (``Perl5Matcher.matches``), unless a search is asked for.
+and the whole canonical URL must match (``Perl5Matcher.matches``), unless the caller searches.
 
 RE2 runs them: no pattern can hang the crawl, and fifty cost one pass. It refuses look-around
 (``(?!x)``), back-references (``\\1``), possessive quantifiers (``a++``) and counts above 1,000.
-Such a pattern runs on Python's ``re``, with a warning, once it has been tried against catastrophic
-backtracking (backtracking.py). So does every pattern where google-re2 is not installed.
+Python's ``re`` runs such a pattern, with a warning, after a test against catastrophic backtracking
+(backtracking.py). Without google-re2 it runs every pattern.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class PatternSet:
     def match(self, url: str) -> str | None:
         """The text of the first pattern that matches ``url``, in canonical form, or None.
 
-        All patterns on RE2 take one pass (1 us for 50); those on ``re`` are tried one by one.
+        All patterns on RE2 take one pass (1 us for 50); patterns on ``re`` are tried one by one.
         """
         found = self._re2.first(url)
         first = len(self.patterns) if found is None else self._re2_indexes[found]
@@ -166,8 +166,8 @@ def refusal(pattern: str) -> str | None:
 class Re2Set:
     """Patterns that RE2 takes, matched in one pass. Raises TooLarge.
 
-    A set too large for its memory is split; so is one that RE2 compiled but cannot run, which would
-    never match, in silence.
+    A set that is too large for its memory is split. A set that RE2 compiled but cannot run is also
+    split: it would never match, silently.
     """
 
     def __init__(self, patterns: Sequence[str], mode: Mode) -> None:

@@ -1,9 +1,9 @@
 """Links are resolved as browsers do: ``../a b`` on http://h/x/y is http://h/a%20b.
 
-The result is what will be fetched: absolute, without fragment, and without user name and password,
-which belong in no request line and no log. Unlike the canonical form (canonical.py), which is for
-comparison only, nothing else is changed. On a page that is not UTF-8 the query is escaped in the
-page's charset: ``?q=%E9`` for ``?q=é``. The base is parsed once a page, and each href once::
+The result is the URL to fetch: absolute, without fragment, and without user name and password,
+which belong in no request line and no log. Nothing else is changed, unlike in the canonical form
+(canonical.py), which is for comparison only. On a page that is not UTF-8 the query is escaped in
+the page's charset: ``?q=%E9`` for ``?q=é``. The base is parsed once a page, and each href once::
 
     resolver = LinkResolver("http://wiki.example/Main/Start", base_href=None)
     resolver.resolve_all(["../Help#top"], max_chars=1000)  # ["http://wiki.example/Help"]
@@ -38,7 +38,7 @@ _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _TO_ESCAPE = re.compile(rb"[\x00-\x20\x7f-\xff\"#<>']")
 """WHATWG URL 1.3, "special-query percent-encode set"."""
 _WITH_CHARSET = ("http:", "https:", "ftp:", "file:")
-"""Schemes whose queries are in the page's charset; those of others are UTF-8."""
+"""Schemes whose queries are in the page's charset; other schemes have queries in UTF-8."""
 
 
 class LinkResolver:
@@ -49,7 +49,7 @@ class LinkResolver:
     def __init__(
         self, url: str, base_href: str | None, encode: Callable[[str], bytes] | None = None
     ) -> None:
-        """``url`` is the document's, ``base_href`` that of its first base element, if any;
+        """``url`` is the document's URL, ``base_href`` the href of its first base element, if any.
         ``encode`` gives the bytes of a query on a page that is not UTF-8 (`query_encoder`)."""
         self._encode = encode
         self._base = _base(url, base_href, encode)

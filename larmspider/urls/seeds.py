@@ -26,7 +26,7 @@ _NOT_CRAWLED = re.compile(r"(mailto|javascript|data|tel):", re.IGNORECASE)
 def read_seeds(start: str) -> list[str]:
     """The seeds in order, as they will be fetched: ``http:wiki`` is ``http://wiki/``.
 
-    Raises ConfigError, naming file and line, for what cannot be a seed.
+    Raises ConfigError, naming file and line, for a text that cannot be a seed.
     """
     start = start.strip()
     if start.startswith("@"):

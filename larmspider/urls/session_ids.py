@@ -4,8 +4,8 @@ A parameter of the path (after ``;``, RFC 3986 3.3) or of the query (after ``&``
 dropped, with its separator, if its name is on a list and it has a value. ``?sid`` alone stays: it
 names no session.
 
-A server may draw ids under any name. tokens_of() finds what looks drawn at random in a URL, and
-without() is the URL less some of that; who calls them has to prove that it means nothing.
+A server may draw ids under any name. tokens_of() finds random-looking parts of a URL, and without()
+removes some of them; the caller has to prove that they mean nothing.
 """
 
 from __future__ import annotations

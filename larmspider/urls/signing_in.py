@@ -47,11 +47,11 @@ _NEW_EACH_TIME = """
     state nonce codechallenge samlrequest signature csrf csrftoken authenticitytoken
 """
 _STATES = frozenset(_NEW_EACH_TIME.split())
-"""Parameters that are another one in each link, without separators."""
+"""Parameters that differ in each link, without separators."""
 _ADDRESS_NAMES = frozenset(
     ("url", "uri", "ref", "referer", "referrer", "from", "target", "back", "origin", "to", "r", "u")
 )
-"""Parameters that say so if their value is an address."""
+"""Parameters that count if their value is an address."""
 _MAY_BE = re.compile(
     r"log|sign|regist|sso|saml|auth|oidc|openid|passw|cas|adfs|account", re.IGNORECASE
 )

@@ -17,10 +17,11 @@ from w3lib.html import replace_escape_chars
 UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 """RFC 3986 2.3: escaped or not, the same."""
 DELIMITERS = "!$&'()*+,;=:@/?"
-"""RFC 3986 3.3 and 3.4: what a path or query may hold besides; escaped or not, not the same."""
+"""RFC 3986 3.3 and 3.4: further characters of a path or query. Escaped or not makes a
+difference."""
 
 # Escapes of unreserved characters, escapes with digits in lower case, percent signs that start no
-# escape, and what has to be escaped.
+# escape, and characters that have to be escaped.
 _TO_NORMALIZE = re.compile(
     r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f]"
     rf"|(?![0-9A-Fa-f]{{2}})[0-9A-Fa-f]?(?:%[0-9A-Fa-f]{{2}})?)"
@@ -34,12 +35,12 @@ _DOT_SEGMENT = re.compile(r"/(?:\.|%2e){1,2}(?:/|\Z)", re.IGNORECASE)
 LONGEST_HOST = 253
 """Characters of a host name in ASCII (RFC 1035 2.3.4)."""
 LONGEST_RAW_HOST = 2048
-"""Characters of a host as written: room for 253 with every one escaped."""
+"""Characters of a host as written: room for 253 escaped ones."""
 
 # Schemes whose hosts go through IDNA (WHATWG URL 3.1), or a link that starts with the host.
 _AUTHORITY = re.compile(r"(?:(?:https?|wss?|ftp|file):[/\\]*|[/\\]{2,})([^/\\?#]*)", re.IGNORECASE)
 C0_OR_SPACE = "".join(map(chr, range(0x21)))
-"""What a URL may begin and end with, and is dropped (WHATWG URL 4.4)."""
+"""Characters that are dropped from the beginning and end of a URL (WHATWG URL 4.4)."""
 # As WHATWG reads them: up to the last "@" before path, query and fragment; a scheme of the web
 # takes any number of slashes, and a link may start with the host.
 _USERINFO = re.compile(
@@ -49,7 +50,7 @@ _USERINFO = re.compile(
 
 
 def _spellings() -> dict[str, str]:
-    """The matches of _TO_NORMALIZE in an ASCII string, with their one spelling; but those that
+    """The matches of _TO_NORMALIZE in an ASCII string, with their one spelling, except matches that
     begin with a percent sign that starts no escape."""
     table = {}
     for code in range(256):
@@ -75,11 +76,11 @@ def normalize_escapes(text: str) -> str:
     - escapes of unreserved characters are undone (RFC 3986 6.2.2.2): ``%41`` is ``A``,
     - hex digits are upper case (RFC 3986 6.2.2.1): ``%2f`` is ``%2F``,
     - characters that RFC 3986 allows in no path or query are escaped: ``[`` is ``%5B``,
-    - a percent sign that starts no escape stays, and so does an escape that it could become one
-      with: ``%%341`` would be ``%41``, and then ``A``.
+    - a percent sign that starts no escape stays, and so does an escape that would complete another
+      escape: ``%%341`` would be ``%41``, and then ``A``.
 
-    Escaped delimiters and bare ones differ (``%2F`` is no ``/``): servers tell them apart. So do
-    ``%25`` and a percent sign that starts no escape: many refuse the second one.
+    Escaped delimiters and bare ones differ (``%2F`` is not ``/``): servers tell them apart. ``%25``
+    and a percent sign that starts no escape also differ: many servers refuse the second one.
     """
     return _TO_NORMALIZE.sub(_spelling, text)
 
@@ -150,7 +151,7 @@ def host_too_long(url: str) -> bool:
     """Whether the host of ``url``, absolute or a link, is longer than any that can be looked up.
 
     Punycode is quadratic: ``http://a`` with 50,000 times U+0301 U+0316 took can_ada 1.9 s, 2,000
-    characters take 1 ms. So the host is measured before it is parsed.
+    characters take 1 ms. The host is therefore measured before it is parsed.
     """
     if len(url) <= LONGEST_RAW_HOST:
         return False

@@ -1,14 +1,14 @@
-"""The class of a URL: which URLs one program of a server is likely to answer, with the same views.
+"""The class of a URL: URLs that one program of a server likely answers, with the same views.
 
     classes = UrlClasses()
     classes.of("http://wiki/doku.php?id=start&do=edit")    # /doku.php?do=edit&id=*
     classes.of("http://wiki/2026/11/23/")                  # /*/*/*/
 
-A segment of the path counts as it is while fewer than SIBLINGS were met beside it, and as ``*``
-otherwise, as do numbers and ids; what is behind the last slash of a URL without a query is ``*``,
-but in folders that are (``/*/raw``). A suffix that names a format stays: ``/rows/*.json``.
-Of the query the names count, in order of the alphabet, and values of those that name a view; a
-query that is no pair (``/wiki.pl?Start``) is a value.
+A segment of the path counts as it is while fewer than SIBLINGS were seen beside it, and as ``*``
+otherwise. Numbers and ids are always ``*``. The last segment of a URL without a query is ``*``,
+except in folders that are ``*`` (``/*/raw``). A suffix that names a format stays: ``/rows/*.json``.
+The names of a query count, in alphabetical order, and the values of names that mean a view. A query
+without a pair (``/wiki.pl?Start``) is a value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from zlib import crc32
 
 SIBLINGS = 20
 VALUES = 32
-"""As many values of a parameter that names a view count; further ones are ``*``."""
+"""Values of a parameter that names a view; further values are ``*``."""
 MAX_LITERALS = 20_000
 """Segments and values of a host that are remembered, 70 bytes each."""
 _VIEWS = frozenset(
@@ -75,9 +75,9 @@ WORDS = frozenset(
         "xml",
     )
 )
-"""Segments of a path that name a view of what the others name."""
+"""Segments of a path that name a view of the thing that the others name."""
 _BEFORE_NAMES = WORDS | {"browser", "file", "files", "tree"}
-"""Segments behind which the last one is a file's name, also of a URL with a query."""
+"""Segments after which the last one is a file's name, even in a URL with a query."""
 _LEAST_LETTERS = 4
 _SEPARATOR = re.compile("[&;]")
 _ID = re.compile(r"\d+$|(?:\D*\d){3}|[0-9a-f]{8,}|.{41}|\W*$")
@@ -91,7 +91,7 @@ _OF_DOCUMENTS = frozenset(
 
 class UrlClass(NamedTuple):
     """``path`` and ``names`` are its shape, ``view`` the values that count, as ``do=edit``;
-    ``values`` are hashes of those that do not, in an order that goes by the class."""
+    ``values`` are hashes of the other values, in an order that depends on the class."""
 
     path: str
     names: tuple[str, ...]
@@ -112,7 +112,7 @@ class UrlClass(NamedTuple):
 
 
 class UrlClasses:
-    """What is known of one host's URLs."""
+    """The known path segments and values of one host."""
 
     def __init__(self) -> None:
         self._literals: set[int] = set()
@@ -183,7 +183,7 @@ class UrlClasses:
 
 
 def split_suffix(name: str) -> tuple[str, str]:
-    """``("17", ".json")``; the suffix is "" of pages (``17.html``) and where there is none."""
+    """``("17", ".json")``; the suffix is "" for pages (``17.html``) and for names without one."""
     found = _SUFFIX.search(name)
     if found is None or found[0].lower() in _OF_DOCUMENTS:
         return name, ""
@@ -191,6 +191,6 @@ def split_suffix(name: str) -> tuple[str, str]:
 
 
 def _hash(name: str, value: str) -> int:
-    """Of a value, in whatever place it stands; a small number is one of its parameter alone."""
+    """The hash of a value, in any place; a small number counts for its parameter alone."""
     own = f"{name}={value}" if len(value) < _LEAST_LETTERS or value.isdigit() else value.lower()
     return crc32(own.encode("utf-8", "surrogatepass"))

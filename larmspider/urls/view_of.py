@@ -1,11 +1,11 @@
-"""Which URLs are likely views of the page that has named them, by what both have in common.
+"""Guesses which URLs are views of the page that named them, by their common parts.
 
     view_of("http://base/rows/17.json", "http://base/rows/17")            # http://base/rows/17
     view_of("http://works/blame/src/a.c", "http://works/tree/src")        # http://works/tree/src/a.c
     view_of("http://works/history?page=Start", "http://works/Start")      # http://works/Start
     view_of("http://manual/5.2/os", "http://manual/5.1/os")               # ""
 
-It is a guess: whether the page says something new has to be looked at.
+It is a guess: the page has to be compared to find out whether it says something new.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEAST_LETTERS = 3
 
 
 def view_of(url: str, found_on: str) -> str:
-    """The URL of which ``url`` is likely a view, or "". Both are absolute URLs."""
+    """The URL that ``url`` is likely a view of, or "". Both are absolute URLs."""
     (path, _, query), (base, _, asked) = url.lower().partition("?"), found_on.lower().partition("?")
     one, other = path.split("/"), base.split("/")
     if one[:3] != other[:3] or (path == base and query == asked):

@@ -1,7 +1,7 @@
 """The web application: a crawl seen and controlled from the browser (docs/operations.md).
 
-Here belong pages, templates, sign-in and the server. What the pages show is read by status/ and
-reports/; what an operator may do is in control/.
+This room has pages, templates, sign-in and the server. status/ and reports/ read the data that the
+pages show; control/ has the actions of an operator.
 """
 
 from larmspider.web.extension import WebExtension

@@ -40,11 +40,12 @@ APPROVE_DELETES = "approve-deletes"
 ACCEPT_MIRROR = "accept-mirror"
 ACCEPT_TRAP, REJECT_TRAP = "accept-trap", "reject-trap"
 EDITED = ("synonyms", "best-bets")
-"""Files of the search; the field of the form has the name of the act."""
+"""Files of the search; the field of the form has the name of the action."""
 
 
 async def sign_in(request: web.Request) -> web.Response:
-    """Check the token of the form and set the session cookie; ask again for a wrong one."""
+    """Check the token of the form and set the session cookie. A wrong token shows the form
+    again."""
     site = request.app[SITE]
     if reason := site.guard.foreign(request.headers):
         raise HttpError(f"Refused: {reason}.", 403)
@@ -141,7 +142,7 @@ async def act(request: web.Request) -> web.Response:
 
 
 def _edit(site: Site, name: str, form: dict[str, str]) -> str:
-    """Replace a file of the search by what was typed. Raises LarmspiderError."""
+    """Replace a file of the search by the typed text. Raises LarmspiderError."""
     if not site.source.exists():
         raise HttpError("There is no crawl here.", 409)
     file = site.curated.synonyms if name == "synonyms" else site.curated.best_bets
@@ -201,7 +202,7 @@ async def checked_form(request: web.Request, site: Site) -> dict[str, str]:
 
 
 async def read_form(request: web.Request) -> dict[str, str]:
-    """The fields of a form. Raises HttpError for what is none, or does not come in time."""
+    """The fields of a form. Raises HttpError for a body that is no form, or comes too late."""
     if (request.charset or "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
         raise HttpError("Refused: expected a form in UTF-8.", 400)
     connection = request.app[SITE].connections.of(request.transport)
@@ -214,7 +215,7 @@ async def read_form(request: web.Request) -> dict[str, str]:
         raise HttpError(f"The form took longer than {REQUEST_SECS:g} s to come.", 408) from None
     except web.HTTPException:
         raise
-    except ConnectionError:  # nobody reads this; without it aiohttp logs a traceback
+    except ConnectionError:  # this answer reaches no reader; without it aiohttp logs a traceback
         raise HttpError("The connection ended before the form was there.", 400) from None
     except Exception as error:  # noqa: BLE001 - AssertionError, LookupError, ValueError, ...:
         # aiohttp raises what its parsers happen to raise, and the form is to blame

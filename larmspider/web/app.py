@@ -199,7 +199,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
         response = _error_page(request, error)
         if isinstance(error, HttpError) and error.status == 429:
             response.headers["Retry-After"] = str(error.values["seconds"])
-            response.force_close()  # what it still sends is not read
+            response.force_close()  # the rest of the request is not read
     except (ConnectionError, asyncio.CancelledError):
         raise
     except Exception:
@@ -246,8 +246,8 @@ def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
 
 
 def _for_searchers(asked: WebRequest, error: LarmspiderError) -> str:
-    """In the language of the search; where the crawl lies is nothing to those who may not read
-    it."""
+    """The message of an error in the language of the search. Readers without access do not learn
+    where the crawl lies."""
     if isinstance(error, (HttpError, QueryError)):
         return asked.say.error(error)
     general = asked.say("The search cannot be used right now.")

@@ -1,14 +1,14 @@
-"""Who may read and control, and the headers that every response has.
+"""Checks who may read and control, and sets the headers of every response.
 
 - The Host header must name this machine: DNS rebinding makes a foreign name point here, and its
-  pages send that name. Addresses pass, since they cannot be rebound.
-- GET and HEAD only read. What changes something is a POST by somebody signed in, from a form of
-  this server (CSRF token, Origin equal to Host), or by a script that sends the token as
-  ``Authorization: Bearer``, which no form can.
-- Wrong tokens and cookies are counted by address, and in all (tries.py). A session that goes on is
-  neither counted nor limited, and so is the key of this server's own clients.
-- A session is random, ends after SESSION_SECS or by signing out, and holds for the Host header with
-  which it began: a cookie goes to every port of a host, and is of no use there.
+  pages send that name. Addresses pass, because they cannot be rebound.
+- GET and HEAD only read. A change needs a POST by a signed-in user from a form of this server (CSRF
+  token, Origin equal to Host), or by a script that sends the token as ``Authorization: Bearer``,
+  which no form can send.
+- Wrong tokens and cookies are counted by address, and in all (tries.py). Requests of a valid
+  session, and requests with the key of this server's own clients, are neither counted nor limited.
+- A session is random and ends after SESSION_SECS or by signing out. It is valid only with the Host
+  header of its sign-in: a cookie goes to every port of a host, and is useless there.
 - The Content-Security-Policy lets pages load only what this server sends.
 """
 
@@ -31,7 +31,7 @@ from larmspider.files import replace_file
 from larmspider.web.tries import Tries
 
 TOKEN_FILE = "web.token"  # noqa: S105 - the name of a file
-"""In LARM_DIR, mode 0600: the token of a crawl without LARM_WEB_TOKEN."""
+"""A file in LARM_DIR, mode 0600: the token of a crawl without LARM_WEB_TOKEN."""
 MIN_TOKEN = 16
 
 
@@ -45,8 +45,8 @@ def checked_token(token: str) -> str:
 
 
 def stored_token(directory: Path) -> str:
-    """The token in the directory, made if there is none. Workers that start together all use that
-    of the first."""
+    """The token in the directory, created if missing. Workers that start together all use the
+    first worker's token."""
     if token := found_token(directory):
         return token
     path = directory / TOKEN_FILE
@@ -56,14 +56,14 @@ def stored_token(directory: Path) -> str:
         os.link(draft, path)
     except FileExistsError:
         if not found_token(directory):
-            draft.replace(path)  # what lies there is none
+            draft.replace(path)  # the existing file has no valid token
     finally:
         draft.unlink(missing_ok=True)
     return found_token(directory)
 
 
 def found_token(directory: Path) -> str:
-    """The token in the directory; "" if there is none, or this user may not read it."""
+    """The token in the directory; "" if it is missing, or this user may not read it."""
     try:
         token = (directory / TOKEN_FILE).read_text("ascii").strip()
     except (OSError, ValueError):
@@ -120,8 +120,8 @@ OPERATOR = Identity("operator")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a browser that has signed in may do: ``csrf`` is what its forms send back, ``host`` the
-    Host header with which it signed in, ``ends`` a time of the guard's clock."""
+    """A signed-in browser: its forms send back ``csrf``. ``host`` is the Host header of the
+    sign-in, ``ends`` a time of the guard's clock."""
 
     csrf: str
     host: str
@@ -131,9 +131,9 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Who sends a request: ``session`` of a browser, or ``script`` with a
-    token. ``wait``: seconds until its address may try again, where it has sent what is wrong or
-    was not looked at. ``stale``: it has a cookie of no session."""
+    """The sender of a request: ``session`` of a browser, or ``script`` with a
+    token. ``wait``: seconds until its address may try again, after wrong or unchecked tokens.
+    ``stale``: its cookie has no session."""
 
     session: Session | None = None
     script: Identity | None = None
@@ -164,9 +164,9 @@ class Proof:
 
 
 class Guard:
-    """``token`` may be a function, for one that may change. ``names``: hosts of this server, beside
-    addresses and localhost. ``closed``: reading needs the token too, except for paths that begin
-    with one of ``open_paths``; a function where that may change."""
+    """``token`` may be a function, if the token may change. ``names``: hosts of this server, apart
+    from addresses and localhost. ``closed``: reading needs the token too, except for paths that
+    begin with one of ``open_paths``; a function if that may change."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class Guard:
         self._sessions.pop(cookies.get(cookie_name(host, secure=True), ""), None)
 
     def session(self, cookies: Mapping[str, str], host: str) -> Session | None:
-        """The session of a request, if it has one that goes on."""
+        """The session of a request, if it has a valid one."""
         for secure in (True, False):
             name = cookies.get(cookie_name(host, secure=secure), "")
             found = self._sessions.get(name)
@@ -243,9 +243,9 @@ class Guard:
         *,
         needed: bool = True,
     ) -> Proof:
-        """Who sends a request, by the session cookie or, for scripts, by ``Authorization: Bearer
-        TOKEN``; what is wrong is counted, once a request. ``needed``: without a proof the request
-        is refused; where it is not, what is wrong and comes again is counted once."""
+        """The sender of a request, by the session cookie or, for scripts, by ``Authorization:
+        Bearer TOKEN``. A wrong proof counts once a request. ``needed``: without a proof the request
+        is refused; if not needed, the same wrong proof counts only once."""
         host = headers.get("Host", "")
         if (session := self.session(cookies, host)) is not None:
             return Proof(session)

@@ -1,12 +1,12 @@
-"""How many connections the server holds, and for how long: nobody can use up its descriptors.
+"""Limits the number and age of connections, so that no client can use up the server's descriptors.
 
     connections = Connections()
     await loop.create_server(connections.limit(runner.server), sock=listening)
     with connections.of(request.transport).busy(): ...       # while a request is answered
 
-A connection waits (for a request, or the rest of its head) or is busy. One more than there is room
-for takes the place of the one that has waited longest; connections of who is signed in go last.
-Where all are busy it is a spare one, on which /healthz is answered and everything else refused.
+A connection waits (for a request, or the rest of its head) or is busy. Above the limit a new
+connection replaces the one that has waited longest; connections of signed-in users go last. If all
+are busy the new one is a spare connection: it answers /healthz and refuses everything else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPARE = 20
 REQUEST_SECS = 10.0
 """How long a connection may wait, and how long the body of a request may take."""
 STALLED_SECS = 30.0
-"""How long a client may take nothing of what is sent to it."""
+"""Seconds for which a client may accept none of the sent bytes."""
 _LOOK_SECS = 1.0
 
 Handlers = Callable[[], asyncio.Protocol]
@@ -35,7 +35,7 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.spare = False
         self.signed_in = False
-        """Whether its last request came from who is signed in."""
+        """Whether its last request came from a signed-in user."""
         self._requests = 0
         self._unsent = 0
         self._since = 0.0
@@ -133,7 +133,7 @@ class Connections:
         return lambda: Connection(self, handlers())
 
     def of(self, transport: asyncio.Transport | None) -> Connection | None:
-        """None for one that is closed."""
+        """The Connection of a transport; None if it is closed."""
         return None if transport is None else self._all.get(transport)
 
     def opened(self, one: Connection) -> None:
@@ -151,8 +151,8 @@ class Connections:
             self._timer = self._loop.call_later(_LOOK_SECS, self._look)
 
     def _close_oldest(self, some: list[Connection]) -> bool:
-        """Close the one that has waited longest, of those that are not signed in if there are any;
-        False if none waits."""
+        """Close the connection that has waited longest, preferably without a signed-in user; False
+        if none waits."""
         waiting = (one for one in some if one.waiting)
         oldest = min(waiting, key=lambda one: (one.signed_in, one.since), default=None)
         if oldest is None or oldest.transport is None:
@@ -177,7 +177,7 @@ class Connections:
             self._timer = self._loop.call_later(_LOOK_SECS, self._look)
 
     async def close(self) -> None:
-        """Close those that are left, also where a client takes nothing of what is still unsent."""
+        """Close the remaining connections, even if a client accepts no unsent bytes."""
         for transport in list(self._all):
             transport.abort()
         await asyncio.sleep(0)  # asyncio closes their sockets

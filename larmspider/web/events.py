@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 TICK_SECS = 1.0
 MAX_LISTENERS = 100
 WHOLE_TICKS = 10
-"""Every tenth tick sends everything, the others what has changed, as a window may miss one."""
+"""Every tenth tick sends everything, others only changes, because a window may miss a tick."""
 
 
 class Events:
@@ -44,7 +44,7 @@ class Events:
         self._latest: tuple[float, Gauges | None] = (-TICK_SECS, None)
 
     async def gauges(self) -> Gauges | None:
-        """Of the running crawl, at most a tick old; None if none runs, or it cannot be reached."""
+        """The gauges of the running crawl, at most a tick old; None if no crawl runs or answers."""
         if self._controller is None:
             return None
         taken, gauges = self._latest

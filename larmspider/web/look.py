@@ -1,11 +1,11 @@
-"""How the search looks to those who use it: its name, logo, colour and language.
+"""The look of the search for its readers: name, logo, colour and language.
 
     LARM_SEARCH_NAME = "Findus"
     LARM_SEARCH_LOGO = "/etc/larmspider/logo.svg"
     LARM_SEARCH_COLOUR = "#7a1f3d"
     LARM_SEARCH_LANGUAGE = "de"
 
-A logo is a file of this machine, served by us: the page loads nothing from elsewhere.
+A logo is a file of this machine, served by this server: the page loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _IMAGES = (
 @dataclass(frozen=True, slots=True)
 class Look:
     """``files`` are served below /static/: media type and content by name. ``language`` is one of
-    words.LANGUAGES, "" for that of each browser."""
+    words.LANGUAGES; "" follows each browser."""
 
     name: str = "larmspider"
     files: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
@@ -71,12 +71,12 @@ class Look:
         return cls(name, files, language)
 
     def words(self, accept_language: str) -> Words:
-        """For a browser that sends this header."""
+        """The words for a browser that sends this header."""
         return Words(self.language) if self.language else Words.asked_for(accept_language)
 
     @property
     def logo(self) -> str:
-        """Its path; "" for none."""
+        """The path of the logo; "" without a logo."""
         return f"/static/{LOGO}" if LOGO in self.files else ""
 
     @property

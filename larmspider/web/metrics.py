@@ -1,4 +1,4 @@
-"""/metrics for Prometheus. No label holds a host or a URL, of which there may be thousands.
+"""/metrics for Prometheus. No label holds a host or a URL, because there may be thousands.
 
 Counters continue over restarts of a crawl; after a crash they fall back to the last checkpoint.
 """
@@ -54,13 +54,13 @@ def _of_a_crawl(status: Status) -> Iterator[Metric]:
     yield _gauge("disk_free_bytes", "Free disk space on that file system.", status.disk_free)
     seconds = status.forecast.seconds
     if seconds is not None:
-        yield _gauge("forecast_seconds", "Seconds until the end, by what is queued now.", seconds)
+        yield _gauge("forecast_seconds", "Seconds until the present queue is empty.", seconds)
     fresh = status.freshness
     text = "Share of the pages thought to be as stored, by the estimate of the refresh."
     yield _gauge("pages_current_ratio", text, fresh.current)
     text = "Pages chosen at random and visited again in the last 30 days."
     yield _gauge("pages_checked", text, fresh.checked)
-    text = "Those of them that were as they are stored."
+    text = "Pages of pages_checked that were unchanged."
     yield _gauge("pages_checked_as_stored", text, fresh.as_stored)
     text = "Pages by when they are visited again."
     yield _family(GaugeMetricFamily, "pages_due", text, "when", fresh.due)

@@ -1,12 +1,12 @@
-"""What people search for: each query with the days it was typed, how often, and what it found.
+"""Logs the queries of the search: each with its days, how often it came, and its number of hits.
 
     log = QueryLog(Path("crawl/queries.sqlite"), days=90)
     log.note("VPN  login", hits=3)
-    log.rows(without_hits=True)             # those that found nothing, most often typed first
+    log.rows(without_hits=True)             # queries without a hit, most frequent first
     log.suggested("vp")                     # ["vpn login"]
 
-Nothing says who typed it or from where. A query of others is suggested where it was typed on 3 days
-and 5 times; whether this reader finds anything by it is asked then (views/search.py).
+The log has no user and no address. A query is suggested to other readers after 3 days and 5 times.
+views/search.py then checks whether the reader would find anything by it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FILE = "queries.sqlite"
-"""In LARM_DIR, for its owner alone to read."""
+"""A file in LARM_DIR, readable for its owner alone."""
 MAX_CHARS = 200
-"""Of a query; longer ones are not noted."""
+"""Characters of a query; longer queries are not logged."""
 MAX_ROWS = 100_000
-"""Queries and days; beyond, those typed least often go, the oldest first. Some 15 MB."""
+"""Queries and days; beyond this the rarest rows are deleted, the oldest first. About 15 MB."""
 LEAST_DAYS, LEAST_TIMES = 3, 5
-"""For a query that is suggested to others."""
+"""Days and times after which a query is suggested to others."""
 _CHECKED = 1_000  # notes between two looks at the number of rows
 _BUSY_SECS = 1.0  # how long another process may write
 _DAY_SECS = 86_400
@@ -47,13 +47,13 @@ _TABLE = """CREATE TABLE IF NOT EXISTS queries (
     PRIMARY KEY (query, day)
 ) WITHOUT ROWID"""
 _INDEX = "CREATE INDEX IF NOT EXISTS by_plain ON queries (plain) WHERE plain IS NOT NULL"
-"""``plain`` is a query without its accents, NULL for one that has none."""
+"""``plain`` is a query without its accents, NULL for a query without accents."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedQuery:
-    """Typed so many ``times`` on so many ``days``; it found nothing ``empty`` times, and ``hits``
-    pages the last time."""
+    """A query that came ``times`` times on ``days`` days. ``empty`` times it had no hit; the last
+    time it had ``hits``."""
 
     query: str
     times: int
@@ -64,8 +64,8 @@ class LoggedQuery:
 
 
 class QueryLog:
-    """``path`` None: there is none. Not ``on``: what was noted earlier is shown, and gets old. A
-    file that cannot be used is logged once; the search goes on."""
+    """The log in the file ``path``; None: no log. If not ``on``, earlier queries are shown and
+    expire. An unusable file is logged once; the search continues."""
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ class QueryLog:
             self._expired = 0
 
     def suggested(self, typed: str, limit: int) -> list[str]:
-        """Queries of others that begin with what is typed, most frequent first. What is typed
-        without accents may have them; with accents, queries that have the same come first."""
+        """Queries of others that begin with the typed text, most frequent first. A text without
+        accents also finds queries with accents. Queries with the typed accents come first."""
         head = _written(typed)
         if not self.on or not head:
             return []
@@ -127,7 +127,7 @@ class QueryLog:
         return [text for (text,) in found]
 
     def rows(self, *, without_hits: bool = False, limit: int = 100) -> list[LoggedQuery]:
-        """The queries typed most often; or those of them that found nothing the last time."""
+        """The most frequent queries; ``without_hits``: only queries whose last search had none."""
         found = self._ask(
             # with max() SQLite takes the bare column hits from the row that has the maximum
             "SELECT query, sum(times) AS typed, sum(empty), count(*), hits, max(day) FROM queries"
@@ -153,8 +153,8 @@ class QueryLog:
         return int(self._clock() // _DAY_SECS)
 
     def _ask(self, statement: str, values: tuple[Any, ...], *, make: bool = False) -> list[Any]:
-        """The rows of an answer; none without a file, unless it is to be made, and where it cannot
-        be used."""
+        """The rows of an answer. None if the file cannot be used, or is missing and not
+        ``make``."""
         with self._lock:
             try:
                 if self.path is None or not (make or self.path.exists()):
@@ -172,7 +172,7 @@ class QueryLog:
                 return []
 
     def _expire(self, database: sqlite3.Connection) -> None:
-        """Forget what is too long ago, or too much."""
+        """Forget rows that are too old or too many."""
         self._expired = self._today
         database.execute("DELETE FROM queries WHERE day <= ?", (self._today - self.days,))
         (rows,) = database.execute("SELECT count(*) FROM queries").fetchone()

@@ -1,11 +1,12 @@
-"""Who searches: a reverse proxy in front says to which groups of people a request belongs.
+"""Identifies readers: a reverse proxy in front names the groups of people that a request belongs
+to.
 
     LARM_SEARCH_GROUPS = {"staff": ["*.hr.example", "file://"]}
     LARM_SEARCH_GROUPS_HEADER = "X-Forwarded-Groups"
     LARM_TRUSTED_PROXIES = ["127.0.0.1"]
 
-Pages of hosts that were asked with credentials, and of files, are for those who are signed in, and
-for the groups that name these hosts. From other addresses the header is not believed.
+Pages of files, and of hosts that got credentials, are for signed-in users, and for groups that name
+these hosts. The header is ignored if it comes from other addresses.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """``groups``: patterns of hosts by the name of a group; ``header`` names those of a request and
-    is believed from ``proxies``."""
+    """``groups``: patterns of hosts by the name of a group. The request header ``header`` names the
+    reader's groups, and counts only if it comes from ``proxies``."""
 
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     header: str = ""
@@ -76,8 +77,9 @@ class Readers:
         return [name for part in sent[0].split(",") if (name := part.strip())]
 
     def client(self, remote: str, forwarded: str) -> str:
-        """The address of a client: ``remote``, or what trusted proxies say in X-Forwarded-For.
-        Each adds the address that it sees at the end; what stands before may be made up."""
+        """The address of a client: ``remote``, or the one that trusted proxies name in
+        X-Forwarded-For. Each proxy appends the address that it sees; earlier ones may be made
+        up."""
         for said in reversed(forwarded.split(",")):
             if not self._trusts(remote):
                 break
@@ -97,7 +99,7 @@ class Readers:
         return any(address in network for network in self.proxies)
 
     def access(self, restricted: tuple[str, ...], groups: Collection[str]) -> Access:
-        """What these groups may see of a crawl with these ``restricted`` hosts."""
+        """The pages that these groups may see in a crawl with ``restricted`` hosts."""
         allowed = {host for name in groups for host in self.groups.get(name, ())}
         return Access(restricted, tuple(sorted(allowed)))
 

@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from larmspider import __version__, plugin
+from larmspider import __version__, plugin, program
 from larmspider import formatting as quantities
 from larmspider.formatting import printable, utc
 from larmspider.frontier.describe import failure_in_words
@@ -29,12 +29,12 @@ from larmspider.reports.crawl_report import CrawlReport
 from larmspider.urls.file_urls import NOWHERE, OpenableUrls, is_file
 
 WIDTH, HEIGHT = 600, 100
-"""Of a curve's viewBox, which is stretched to its place."""
+"""Size of a curve's viewBox, which is stretched to its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """``path`` is the line, ``area`` what lies under it, ``top`` the value at the upper edge."""
+    """``path`` is the line, ``area`` the area under it, ``top`` the value at the upper edge."""
 
     path: str
     area: str
@@ -42,7 +42,7 @@ class Curve:
 
 
 def curve(times: Sequence[float], values: Sequence[float]) -> Curve:
-    """From the first to the last time, from 0 to a round value above the highest.
+    """A curve from the first to the last time, and from 0 to a round value above the highest one.
 
     >>> curve([0.0, 1.0, 2.0], [0.0, 5.0, 3.0]).path
     'M0,100L300,16.7L600,50'
@@ -83,8 +83,8 @@ def _packaged_in(folder: str, package: str) -> dict[str, bytes]:
 
 
 def packaged(folder: str, name: str, package: str = _PACKAGE) -> bytes | None:
-    """A file of templates/ or static/; None if there is none of that name. Names are looked up
-    among the files of the package, so none leads to another place of the disk."""
+    """A file of templates/ or static/; None for an unknown name. Names are looked up among the
+    files of the package, so none leads to another place of the disk."""
     return _packaged_in(folder, package).get(name)
 
 
@@ -127,14 +127,14 @@ def outward(url: str, opens: OpenableUrls = NOWHERE) -> str:
 
 
 def crumbs(url: str) -> str:
-    """The way to a page for people, a query left out; "#" and what follows stay.
+    """The way to a page for people, without the query; "#" and the text behind it stay.
 
     >>> crumbs("http://wiki.example/handbook/%C3%9Cber%20uns.html?id=3")
     'wiki.example › handbook › Über uns.html'
     """
     try:
         parts = urlsplit(url)
-    except ValueError:  # what stands for a host is none
+    except ValueError:  # the host is invalid
         return url
     if parts.scheme not in ("http", "https", "file"):
         return url
@@ -159,7 +159,7 @@ FILTERS: dict[str, Callable[..., str]] = {
 
 
 class Templates:
-    """``opens`` says where readers find files. ``globals_`` are available in all templates, beside
+    """``opens`` says where readers find files. ``globals_`` are available in all templates, like
     href() and the version."""
 
     def __init__(self, opens: OpenableUrls = NOWHERE, **globals_: Any) -> None:
@@ -173,7 +173,12 @@ class Templates:
             auto_reload=False,
         )
         self._environment.filters |= FILTERS | {"outward": partial(outward, opens=opens)}
-        self._environment.globals |= {"href": href, "version": __version__, **globals_}
+        self._environment.globals |= {
+            "href": href,
+            "version": __version__,
+            "program": program.NAME,
+            **globals_,
+        }
 
     def render(self, name: str, **values: Any) -> str:
         return self._environment.get_template(name).render(values)

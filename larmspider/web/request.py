@@ -60,7 +60,7 @@ JSON = "application/json; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """``headers`` replace those that every response has (auth.HEADERS)."""
+    """``headers`` replace the common headers of all responses (auth.HEADERS)."""
 
     body: bytes
     content_type: str = HTML
@@ -82,10 +82,10 @@ class FlashMessage:
 class WebRequest:
     """``query`` and ``path`` hold the parameters as they came; read them by the methods.
 
-    ``only_head``: nobody sees the page (HEAD). ``origin`` is what precedes ``url``, such as
-    http://127.0.0.1:8080. ``signed_in``: may control the crawl. ``may_read``: what the crawl holds
-    may be shown. ``csrf`` is what forms have to send back. ``groups`` are those that a trusted
-    proxy names. ``gauges`` of the running crawl, for pages with ``PageView.live``. ``say`` knows
+    ``only_head``: a HEAD request, whose page is not sent. ``origin`` is the text before ``url``,
+    such as http://127.0.0.1:8080. ``signed_in``: may control the crawl. ``may_read``: may see the
+    content of the crawl. Forms have to send back ``csrf``. ``groups`` come from a trusted proxy.
+    ``gauges`` of the running crawl, for pages with ``PageView.live``. ``say`` translates to
     the language of the search. ``flash``: the result of the POST that led here.
     """
 
@@ -112,8 +112,8 @@ class WebRequest:
 
     @property
     def only_searches(self) -> bool:
-        """Whether the page is for those who search, without the pages of the crawl: the search, the
-        way in, to which it leads, and all that is not to be read."""
+        """Whether the page is for readers who only search, without the pages of the crawl: the
+        search, the sign-in that leads to it, and pages that this reader may not see."""
         path = self.url.partition("?")[0]
         search = path in ("/search", "/login") or path.startswith("/search/")
         return not self.signed_in and (search or not self.may_read)
@@ -134,13 +134,12 @@ class WebRequest:
         return self.readers.access(source.restricted, self.groups)
 
     def searcher(self) -> Searcher:
-        """The index as this reader may see it. Raises CrawlDirError where there is none."""
+        """The index as this reader may see it. Raises CrawlDirError if there is no index."""
         found = self.source.seen_by(self._access_of)
         return found.widened_by(self.curated.synonyms.value)
 
     def best_bets(self, query: str) -> list[BestBet]:
-        """What an operator wants to stand above the hits of a query, as far as this reader may
-        see it."""
+        """The operator's links above the hits of a query, as far as this reader may see them."""
         found = self.curated.best_bets.value.of(query, self.access)
         if not found:
             return []
@@ -148,8 +147,8 @@ class WebRequest:
         return titled(found, self.searcher(), lambda url: crawl.forms(url).exact)
 
     def told(self, error: LarmspiderError) -> str:
-        """An error as programs read it. Where the crawl lies is told to those who are signed in
-        alone; what is wrong with it, to those who may read it."""
+        """The message of an error for programs. Only signed-in readers see the paths of the crawl;
+        readers without access to its content do not see the cause."""
         if self.signed_in or not isinstance(error, CrawlDirError):
             return str(error)
         if not self.may_read:
@@ -198,7 +197,7 @@ SECONDS = 15.0
 
 
 class Work:
-    """Runs pages in few threads and none for long, so that the crawl goes on beside them."""
+    """Runs pages in few threads and each for a short time, so that the crawl continues beside."""
 
     def __init__(self, threads: int = THREADS, seconds: float = SECONDS) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="larm-web")
@@ -226,7 +225,7 @@ class Work:
     def _done(self, future: asyncio.Future[Any]) -> None:
         self._waiting -= 1
         if not future.cancelled():
-            future.exception()  # retrieved: asyncio does not log that of a request given up
+            future.exception()  # retrieved: asyncio does not log the error of an abandoned request
 
     def close(self) -> None:
         """Refuse further calls; those under way are not waited for."""

@@ -42,11 +42,12 @@ TRIES = 20
 SHUTDOWN_SECS = 0.5
 """How long open connections may last when the server stops."""
 LINGERING_SECS = 1.0
-"""How long the rest of a body is read that no page wants."""
+"""How long the server reads the rest of a body that no page needs."""
 MAX_URL_BYTES = 524_288
-"""Of a request; a query of 100 KB, blanks sent as ``%20``, is told its limit by the search."""
+"""Bytes of a request's URL. The search answers a query of up to 100 KB, blanks sent as ``%20``,
+with its own limit."""
 AT_ONCE = 64
-"""Connections that asyncio takes before it looks at those that it has."""
+"""Connections that asyncio accepts before it serves the existing ones."""
 ACCEPTED_IN = 3
 """Turns of the event loop until a connection that asyncio has just taken is one of Connections.
 Before that, close() would leave its socket open (python/cpython#109564)."""

@@ -1,5 +1,5 @@
-"""What the handlers of the application share; aiohttp's requests and responses as pages see
-them."""
+"""Objects that the handlers of the application share, and the translation between aiohttp's
+requests and responses and the pages'."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
 
 SEARCH = "/search"
+"""The page of the search. Everything that it needs is below this path, except DESCRIPTION."""
 INDEX = "larmspider"
 """The name of the index in the search API; each of several crawls has a name of its own, too."""
 EVERY_INDEX = (INDEX, "_all", "*")
-"""In the path of the search API these are all crawls, and commas part names."""
-"""The page of the search; below it lies all that it needs,"""
+"""Names of all crawls in the path of the search API, where commas separate names."""
 DESCRIPTION = "/opensearch.xml"
-"""but for this, by which browsers add the search to their own."""
+"""The description with which browsers add the search to their own."""
 CHECKPOINTED_SECS = 6.0
-"""A checkpoint, one each 5 s, has the last action after so long."""
+"""Seconds after which a checkpoint has the last action; one comes each 5 s."""
 
 
 class FlashMessages:
-    """The last messages by number, which nobody can guess. A redirect names the number, not the
-    text, so that a foreign link cannot put its text on a page."""
+    """The last messages, each by a random number that cannot be guessed. A redirect names the
+    number, not the text, so that a foreign link cannot put its text on a page."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[str, FlashMessage]] = deque(maxlen=50)
@@ -72,8 +72,8 @@ class Site:
     first: asyncio.Task[None] | None = None
 
     def forget(self) -> None:
-        """Drop what is cached after an action; again after the next checkpoint, from which hosts
-        and forecast are read."""
+        """Drop cached values after an action, and once more after the next checkpoint, which the
+        hosts and the forecast are read from."""
         self.events.forget()
         self.crawl_status.forget()
         asyncio.get_running_loop().call_later(CHECKPOINTED_SECS, self.crawl_status.forget)

@@ -1,13 +1,13 @@
-"""How often a wrong token may be tried: by one address, and by all together.
+"""Limits the wrong tokens that one address, and all addresses together, may try.
 
     tries = Tries(per_address=20, in_all=200)
     tries.wait("198.51.100.7")    # seconds until this address may try again; 0.0: now
     tries.failed("198.51.100.7")  # what it sent was wrong
 
-Each address has ``per_address`` wrong tries a minute, and all addresses together ``in_all``. Once
-all have used these up, each address has one until the minute is over: whoever knows the token still
-gets in, and many addresses guess hardly more than one. Sessions are not asked here: their names
-cannot be guessed.
+Each address has ``per_address`` wrong tries a minute, and all addresses together ``in_all``. If all
+have used these up, each address has one until the minute is over: a user with the token still gets
+in, and many addresses guess hardly more than one. Sessions do not count here: their names cannot be
+guessed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Count:
     ends: float
     number: int = 0
     last: int = 0
-    """The hash of what was wrong last."""
+    """The hash of the last wrong token."""
 
 
 class Tries:
@@ -69,8 +69,9 @@ class Tries:
         return found.ends - now if found.number >= most else 0.0
 
     def failed(self, address: str, wrong: str, *, again: bool = True) -> float:
-        """Count what was ``wrong``; without ``again`` not what this address has sent just before,
-        such as the cookie of a session that has ended. Seconds to wait, as wait()."""
+        """Count a ``wrong`` token. Without ``again`` the last wrong token of this address does not
+        count once more, such as the cookie of an ended session. Returns seconds to wait, as
+        wait()."""
         now, name = self._clock(), network_of(address)
         found = self._by_address.get(name)
         if found is None or now >= found.ends:
@@ -92,7 +93,7 @@ class Tries:
 
 
 def network_of(address: str) -> str:
-    """The name under which an address is counted: IPv6 by its first 64 bits, IPv4 in IPv6 as IPv4.
+    """The name that an address is counted under: IPv6 by its first 64 bits, IPv4 in IPv6 as IPv4.
 
     >>> network_of("2001:db8::7:8"), network_of("::ffff:192.0.2.1"), network_of("192.0.2.1")
     ('2001:db8::', '192.0.2.1', '192.0.2.1')

@@ -1,11 +1,11 @@
-"""The languages of the search page: templates/words.toml has its words, by the English ones.
+"""The languages of the search page: templates/words.toml translates the English words.
 
     say = Words("de")
     say("{n} page found in {ms} ms|{n} pages found in {ms} ms", n=1234, ms=5)
     # "1.234 Seiten gefunden in 5 ms"
     say.date(0.0), say.size(1_234_567)       # ("01.01.1970", "1,2 MB")
 
-One table in place of gettext, whose catalogues would have to be compiled, and of Babel's 30 MB of
+One table replaces gettext, whose catalogues would have to be compiled, and Babel's 30 MB of
 locales: there are three languages.
 """
 
@@ -22,7 +22,7 @@ from larmspider.errors import LarmspiderError
 from larmspider.web.render import packaged
 
 LANGUAGES = ("en", "de", "fr")
-"""The first one is that of browsers that ask for none of these."""
+"""Languages of the pages. The first is for browsers that ask for none of these."""
 _SEPARATORS = {"en": (",", "."), "de": (".", ","), "fr": ("\u202f", ",")}
 _MONTHS = {
     "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
@@ -58,7 +58,7 @@ class Words:
 
     @classmethod
     def asked_for(cls, accept_language: str) -> Words:
-        """By the header ``de-AT, de;q=0.9, en;q=0.5``."""
+        """The words for the header ``de-AT, de;q=0.9, en;q=0.5``."""
         wanted: list[tuple[float, int, str]] = []
         for part in accept_language.split(",")[:_MAX_ASKED]:
             tag, _, weight = part.partition(";")
@@ -84,7 +84,7 @@ class Words:
         return text.format(**shown) if values else text
 
     def error(self, error: LarmspiderError) -> str:
-        """What went wrong; in English where the table does not have it."""
+        """The message of an error; in English if the table does not have it."""
         if error.text in table()["words"]:
             return self(error.text, **error.values)
         return str(error)

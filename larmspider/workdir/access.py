@@ -1,7 +1,7 @@
-"""Who may read what a crawl writes: the mode of its files, and whether its pages ask for the token.
+"""File modes of a crawl's directory, and whether its pages need the token.
 
-A crawl whose sites file holds credentials stores what not everybody may see. So its LARM_DIR is
-0700, all in it 0600, and its pages are for who has the token; LARM_DIR_MODE sets another mode.
+A crawl whose sites file holds credentials stores pages that not everybody may see. Its LARM_DIR is
+therefore 0700, all files in it 0600, and its pages need the token; LARM_DIR_MODE sets another mode.
 
     keep_private(settings)         # before anything is made: the umask of this process
     follow_mode(manifest, path)    # in a command that writes an index or a report of the crawl
@@ -32,7 +32,7 @@ _MAX_NAMED = 5
 _MAX_LOOKED_AT = 10_000
 """Files of a directory whose modes are looked at."""
 _SHARES = (0o0, 0o5, 0o7)
-"""What the group, or everybody, may do: nothing, read, or write too."""
+"""Rights of the group, or of everybody: none, read, or also write."""
 
 
 def mode_of(settings: Settings) -> int | None:
@@ -55,9 +55,9 @@ def mode_of(settings: Settings) -> int | None:
 
 
 def keep_private(settings: Settings) -> None:
-    """Set the umask of this process by LARM_DIR_MODE or, without it, so that a crawl with
-    credentials is its user's alone. What exists already with a wider mode is warned of, by name.
-    Raises ConfigError."""
+    """Set the umask of this process by LARM_DIR_MODE. Without it, a crawl with credentials is for
+    its user alone. Logs a warning with the names of existing files with a wider mode. Raises
+    ConfigError."""
     mode = mode_of(settings)
     root = options.crawl_root(settings)
     private = holds_credentials([] if asked_fresh(settings) else [root], settings)
@@ -79,11 +79,11 @@ def follow_mode(manifest: Mapping[str, Any], *places: Place) -> None:
 
 
 def _in(root: Path) -> Iterator[Path]:
-    """The directory and what is in it."""
+    """The directory and its content."""
     try:
         if not root.is_dir():
             return
-    except OSError:  # such as a name that is too long: whoever writes to it says so
+    except OSError:  # such as a name that is too long: the process that writes there reports it
         return
     yield root
     looked_at = 0
@@ -120,7 +120,7 @@ def _warn_of_wider(paths: list[Path], root: Path, mode: int) -> None:
 
 
 def _chmod(mode: int) -> str:
-    """What takes away from files what ``mode`` does not allow."""
+    """The argument of chmod that removes the rights that ``mode`` does not allow."""
     words = {0: "", 2: "w", 7: "rwx"}
     group, others = (words[7 & ~(mode >> shift)] for shift in (3, 0))
     if group == others:

@@ -3,16 +3,16 @@
     crawl/crawl.json     the manifest: seeds, scope, settings, when the crawl began and ended
     crawl/lock           locked while a crawl runs, so that no second one writes into its files
 
-The same command continues the crawl that lies there. With other seeds, another scope or other
-filters it is another crawl, and is refused unless -a fresh or -a resume says what to do.
+The same command continues the crawl in the directory. Other seeds, another scope or other filters
+make it another crawl, which is refused unless -a fresh or -a resume says what to do.
 
 The LARM_DIR of many workers has a directory for each, and a manifest for all, marked "workers". The
-first worker writes it; a worker with another scope is refused before it has made anything.
+first worker writes it; a worker with another scope is refused before it writes anything.
 
     crawl/crawl.json             seeds, scope and settings of all
     crawl/atlas-1/, atlas-2/     each worker's page files, logs, index and crawl.json
     crawl/logs.idx/              an index of the logs of all
-    crawl/redis/                 the private redis-server, where ``scrapy workers`` runs one
+    crawl/redis/                 the private redis-server, if ``scrapy workers`` runs one
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.checksums import FOLDER as SUMS
 from larmspider.checksums import kept_checksums
 from larmspider.errors import ConfigError, CrawlDirError
@@ -66,12 +66,12 @@ logger = logging.getLogger(__name__)
 
 _DRAFT = "crawl.tmp"
 UNKNOWN = {"format": FORMAT, CUT_BACK: True, REJUDGE: True}
-"""The manifest of a crawl of which no manifest is left: whatever may be so counts as so."""
+"""The manifest of a crawl that has lost its manifest: every restriction that is possible counts."""
 
 
 class CrawlDirectory:
-    """``fresh``: "", "yes", or "force" where stored pages are to be deleted too; ``anyway``: go
-    on although the crawl that lies there was another."""
+    """``fresh``: "", "yes", or "force", which also deletes stored pages. ``anyway``: continue even
+    if the crawl in the directory was another one."""
 
     def __init__(
         self, path: Path, manifest: dict[str, Any], *, fresh: str = "", anyway: bool = False
@@ -120,7 +120,7 @@ class CrawlDirectory:
         if (not data.exists() or not data.stat().st_size) and (held := self._held()):
             raise CrawlDirError(
                 f"{data.parent}: the frontier is gone, and LARM_DIR={self.path} holds {held}:"
-                " put it back, or scrapy verify --repair makes it anew of what is stored"
+                f" put it back, or {program.NAME} verify --repair rebuilds it from the stored pages"
             )
 
     def claim(self) -> None:
@@ -154,7 +154,7 @@ class CrawlDirectory:
             self.manifest[REJUDGE] = True
 
     def note_rejudge(self, *, needed: bool) -> None:
-        """Keep in crawl.json whether the links of links.log are to be judged again."""
+        """Keep in crawl.json whether the links of links.log have to be judged again."""
         self.rejudge = needed
         self.manifest.pop(REJUDGE, None)
         if needed:
@@ -195,8 +195,8 @@ class CrawlDirectory:
         self.manifest["files"] = sorted({*files_in(earlier), *files_in(self.manifest)})
 
     def _earlier(self) -> dict[str, Any] | None:
-        """The manifest of the crawl that lies here, or its copy in the frontier; None for no crawl,
-        and for one that was cut off before it had committed anything."""
+        """The manifest of the crawl in this directory, or its copy in the frontier; None for no
+        crawl, and for a crawl that was cut off before its first commit."""
         found = read_or_copy(self.path)
         if found.manifest is not None or not found.trouble or not found.committed:
             return found.manifest
@@ -206,22 +206,22 @@ class CrawlDirectory:
             note_restricted(unknown, [EVERY_HOST])
             return unknown
         raise CrawlDirError(
-            f"{found.trouble}, and the frontier has no copy of it: put it back; or go on with the"
-            " seeds, scope and settings of this command by -a resume=anyway"
+            f"{found.trouble}, and the frontier has no copy of it: put it back; or continue with"
+            " the seeds, scope and settings of this command by -a resume=anyway"
         )
 
     def _say_where_from(self) -> None:
-        """Log in one line that crawl.json cannot be used, and what stands in for it."""
+        """Log in one line that crawl.json cannot be used, and what replaces it."""
         if self.fresh:
             return
         found = read_or_copy(self.path)
         if not found.trouble:
             return
         if found.copied:
-            logger.warning("%s: it is made anew from its copy in the frontier", found.trouble)
+            logger.warning("%s: it is restored from its copy in the frontier", found.trouble)
         elif found.committed:
             logger.warning(
-                "%s: it is made anew from this command. All links are judged again, and as the"
+                "%s: it is rebuilt from this command. All links are judged again, and as the"
                 " hosts with credentials are not known, no page is shown to everybody",
                 found.trouble,
             )
@@ -252,30 +252,31 @@ class CrawlDirectory:
     def _has_copy(self) -> bool:
         try:
             return read_or_copy(self.path).copied
-        except CrawlDirError:  # of another format
+        except CrawlDirError:  # another format
             return True
 
     def _refuse_other_kind(self, earlier: dict[str, Any]) -> None:
         if earlier.get(MERGED) and not self.fresh:
             raise CrawlDirError(
-                f"LARM_DIR={self.path} was made by 'scrapy merge' of the directories of many"
-                " workers, and is for reading: the crawl goes on in those; -s LARM_DIR=DIR names"
-                " another directory"
+                f"LARM_DIR={self.path} was made by '{program.NAME} merge' of the directories of"
+                " many workers, and is for reading: the crawl goes on in those; -s LARM_DIR=DIR"
+                " names another directory"
             )
         was, now = is_shared(earlier), is_shared(self.manifest)
         if was and not now:
             raise CrawlDirError(
-                f"LARM_DIR={self.path} holds a crawl of many workers: 'scrapy workers', or a worker"
-                " with its REDIS_URL, continues it; -s LARM_DIR=DIR names another directory"
+                f"LARM_DIR={self.path} holds a crawl of many workers: '{program.NAME} workers',"
+                " or a worker with its REDIS_URL, continues it; -s LARM_DIR=DIR names another"
+                " directory"
             )
         if now and not was:
             raise CrawlDirError(
-                f"LARM_DIR={self.path} holds the crawl of one process, which many workers cannot go"
-                " on with: name another directory with -s LARM_DIR=DIR"
+                f"LARM_DIR={self.path} holds the crawl of one process, which many workers cannot"
+                " continue: name another directory with -s LARM_DIR=DIR"
             )
 
     def _held(self) -> str:
-        """What was stored, in words; "" if nothing was."""
+        """The stored pages and files in words; "" if nothing was stored."""
         try:
             with open_stored(self.path / "store.log") as log:
                 stored = sum(_is_page(line) for line in log)
@@ -297,7 +298,7 @@ class CrawlDirectory:
             )
 
     def _held_by_own_stores(self) -> str:
-        """What the user's own stores have written; "" if nothing."""
+        """The files that the user's own stores have written; "" if nothing."""
         for store, files in stores_in(self._earlier_if_any()).items():
             if not store.startswith("larmspider."):
                 for path in matching(self.path, files):
@@ -324,7 +325,7 @@ class CrawlDirectory:
 
     def _make_room(self) -> None:
         """Delete the files that components of the old and the new crawl name, and no others.
-        crawl.json goes last: while it is there, what is left is known to be a crawl's."""
+        crawl.json goes last: until then the remaining files are known to be a crawl's."""
         names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR, SUMS}
         for path in [*matching(self.path, names), self.path / MANIFEST]:
             logger.info("Starting over: deleting %s", path)
@@ -334,7 +335,7 @@ class CrawlDirectory:
                 path.unlink(missing_ok=True)
 
     def restrict(self, hosts: Iterable[str]) -> None:
-        """Let crawl.json remember that not everybody may see these hosts. Raises CrawlDirError."""
+        """Note in crawl.json that not everybody may see these hosts. Raises CrawlDirError."""
         note_restricted(self.manifest, hosts)
         self._write()
 
@@ -402,9 +403,9 @@ _WEB_FILES = ("web.token*", "web.json*", "web.sock")
 
 
 def worker_dirs(root: Path) -> list[Path]:
-    """The workers' directories in ``root``, by name, also one whose crawl.json is gone and whose
-    frontier has a copy. Raises CrawlDirError for a folder that may not be looked into: glob()
-    leaves it out without a word, and the pages of that worker with it."""
+    """The workers' directories in ``root``, by name, including directories whose crawl.json is gone
+    and whose frontier has a copy. Raises CrawlDirError for an unreadable folder: glob() would leave
+    it out silently, and the pages of that worker with it."""
     try:
         folders = [path for path in root.iterdir() if path.name != NO_WORKERS]
         return sorted(path for path in folders if is_worker(path))
@@ -422,8 +423,8 @@ def is_worker(path: Path) -> bool:
 
 
 def is_unjudged(worker: Path, root: Path) -> bool:
-    """Whether the links of a worker's directory were judged by other seeds, scope or filters than
-    those of the crawl in ``root``."""
+    """Whether the links of a worker's directory were judged by seeds, scope or filters that differ
+    from the present ones of the crawl in ``root``."""
     own, crawl = CrawlDirectory(worker, {})._earlier_if_any(), CrawlDirectory(root, {})
     shared = crawl._earlier_if_any().get("identity") or {}
     return bool(own.get(REJUDGE) or differing(own.get("identity") or {}, shared))
@@ -444,10 +445,10 @@ class ClusterDirectory(CrawlDirectory):
             self._refuse_if_taken()
 
     def claim(self) -> None:
-        """Write crawl.json, and with ``fresh`` first delete what all workers here have written.
+        """Write crawl.json, and with ``fresh`` first delete the files of all workers here.
 
-        Raises ConfigError, CrawlDirError where another crawl lies here, or a worker is running
-        whose files are to be deleted; then nothing has changed.
+        Raises ConfigError; CrawlDirError if another crawl lies here, or if a running worker's files
+        would have to be deleted. Nothing has changed then.
         """
         options.writable_dir(self.path)
         with waited_for(self.path / LOCK):
@@ -456,8 +457,8 @@ class ClusterDirectory(CrawlDirectory):
 
     @contextmanager
     def unchanging(self) -> Iterator[None]:
-        """Within, no command changes the crawl: one that does is waited for. Raises CrawlDirError
-        where that takes too long."""
+        """No command changes the crawl within this context: it waits for a running one. Raises
+        CrawlDirError if that takes too long."""
         if not self.path.exists():
             yield
             return
@@ -523,7 +524,7 @@ def locked(path: Path) -> IO[str]:
 
 def reserve(path: Path) -> bool:
     """Lock now, for the next locked() of this process: a worker that looks for a free directory
-    keeps it from then on, and claims it later. False where another process has the lock."""
+    reserves it, and claims it later. False if another process has the lock."""
     if path not in _reserved:
         try:
             _reserved[path] = locked(path)

@@ -1,21 +1,21 @@
 r"""Files that grow, compressed in frames of zstd: `links.log.zst` in place of `links.log`.
 
-Offsets are those of what is inside, as in the file without compression, so whoever names one need
-not know. `open_stored` reads either, `stored_size` measures either, `cut_stored` cuts either::
+Offsets are offsets in the content, as in the uncompressed file, so that users of an offset need not
+know. `open_stored` reads either form, `stored_size` measures and `cut_stored` cuts either::
 
-    with open_stored(Path("crawl/links.log")) as log:     # crawl/links.log.zst, if that is there
+    with open_stored(Path("crawl/links.log")) as log:     # or crawl/links.log.zst
         log.seek(81_264)
         log.readline()
 
 Each frame holds at most FRAME_BYTES and stands behind a skippable frame (RFC 8878 3.1.2) of 20
-bytes that tells its sizes: magic number 0x184D2A5C and length 12, then the bytes of the frame, the
-bytes inside, and their CRC-32, all in 32 bits, little endian. So the frame with an offset is found
-by hopping from header to header (3 us each, once a process), an end that a crash tore is seen, and
-``zstdcat`` prints the whole. A flush ends a frame: what was committed is a whole number of frames.
+bytes with its sizes: magic number 0x184D2A5C and length 12, then the bytes of the frame, the bytes
+of its content, and the content's CRC-32, all in 32 bits, little endian. The frame with an offset is
+found by hopping from header to header (3 us each, once a process). An end that a crash tore is
+seen, and ``zstdcat`` prints the whole. A flush ends a frame: a commit is a whole number of frames.
 
-Damage in the middle is no torn end, for a frame stands behind it. A header that is damaged is made
-up for: the next one is looked for, and the frame itself says how much is inside. Where that cannot
-be told, the file ends for its readers. A frame whose content is damaged is an error, or, for
+Damage in the middle is no torn end, because a frame stands behind it. Readers work around a damaged
+header: the next header is looked for, and the frame itself gives the size of its content. If that
+fails, the file ends there for its readers. A frame with damaged content is an error, or, for
 ``open_stored(path, skip=True)``, a line of tabs of the same length, which is no record. Each place
 is logged once a process, and is in `damages`.
 """
@@ -57,22 +57,22 @@ _HEADER = struct.Struct("<IIIII")
 _MAGIC = 0x184D2A5C
 _MAGIC_BYTES = _MAGIC.to_bytes(4, "little")
 _LOOK = _HEADER.size + 18
-"""A header, and the first bytes of its frame, which say again how much is inside."""
+"""Bytes of a header and the first bytes of its frame, which repeat the size of the content."""
 _START = struct.pack("<II", _MAGIC, _HEADER.size - 8)
-"""What each header begins with."""
+"""The first bytes of each header."""
 _MAX_FILES = 256
 _MAX_PACKED = 2 * FRAME_BYTES
-"""In which the next header stands, even if the content could not be compressed."""
+"""Bytes within which the next header stands, even if the content could not be compressed."""
 
 LOST = b"\t" * 16
-"""No record has so many tabs in a row."""
+"""No record has 16 tabs in a row."""
 
 damages: dict[tuple[Path, int], str] = {}
-"""What this process has met: by file and place in it, in words."""
+"""The damage that this process has found: by file and place in it, in words."""
 
 
 def note_damage(path: Path, at: int, what: str) -> None:
-    """Log it, once."""
+    """Record a damage, and log it once."""
     if (path, at) not in damages:
         damages[path, at] = what
         logger.error("%s: damaged at byte %s: %s", path, f"{at:,}", what)
@@ -109,7 +109,7 @@ def stored_size(path: Path, missing: int | None = None) -> int:
 
 
 def cut_stored(path: Path, end: int) -> None:
-    """Drop what lies behind ``end``. Raises CommittedGoneError if the file is shorter than that."""
+    """Drop the content behind ``end``. Raises CommittedGoneError if the file is shorter."""
     there = present(path)
     if there == path:
         size = path.stat().st_size if path.exists() else 0
@@ -166,7 +166,7 @@ class Frame(NamedTuple):
 
 
 class Frames:
-    """Where the frames of one file are, as far as it has been looked at; threads share it."""
+    """Where the known frames of one file are; threads share it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -178,7 +178,7 @@ class Frames:
         self._starts, self._places = array("Q"), array("Q")
         self._size = self._end = 0
         self._last = b""
-        self._mended: dict[int, Frame] = {}  # by place, those whose headers are damaged
+        self._mended: dict[int, Frame] = {}  # frames with damaged headers, by place
 
     @property
     def size(self) -> int:
@@ -266,9 +266,9 @@ class Frames:
         return frame if whole and frame.end <= most else None
 
     def _mend(self, descriptor: int, found: Frame | None) -> Frame | None:
-        """The frame whose header is damaged, where the last one ended; ``found``, what the header
-        says, where nothing says otherwise. None if no frame stands behind it: the file is torn, or
-        its end is damaged."""
+        """The frame with a damaged header, at the end of the last frame. ``found``: the frame by
+        its header, if nothing contradicts it. None if no frame stands behind it: the file is torn,
+        or its end is damaged."""
         at = self._end
         data = os.pread(descriptor, _MAX_PACKED, at)
         length = data.find(_START, _HEADER.size) - _HEADER.size
@@ -321,8 +321,8 @@ def forget(path: Path) -> None:
 
 
 class FramedReader(io.RawIOBase):
-    """What is inside, with seek and tell. Raises CrawlDirError for a frame that is damaged;
-    ``skip``: it is read as tabs."""
+    """The content, with seek and tell. Raises CrawlDirError for a damaged frame; ``skip`` reads
+    such a frame as tabs."""
 
     def __init__(self, path: Path, *, skip: bool = False) -> None:
         self._skip = skip

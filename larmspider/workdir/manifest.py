@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 MANIFEST = "crawl.json"
 """The file that makes a directory a crawl's."""
 NO_WORKERS = "lost+found"
-"""Beside workers' directories, at the top of a file system; root's own."""
+"""A folder of root at the top of a file system, beside workers' directories."""
 LOCK = "lock"
 WORKER_LOG = "worker.log"
 """The output of a worker that ``scrapy workers`` has started."""
 _KEPT = (MANIFEST, LOCK)
 _LISTS = ("SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS")
 FORMAT = 2
-"""Of the directory and its text files: raise it with every change after which this larmspider
-cannot go on with, or read, what an earlier release wrote (docs/internals/formats.md)."""
+"""Format of the directory and its text files. Raise it with every change after which this
+larmspider cannot continue, or read, the files of an earlier release (docs/internals/formats.md)."""
 SHARED = "workers"
 """The key that a manifest has where each worker of the crawl has a directory in LARM_DIR."""
 
@@ -131,8 +131,8 @@ def _redis_of(settings: BaseSettings) -> str:
 
 
 def parsed_manifest(file: Path) -> dict[str, Any]:
-    """The content of a crawl.json. Raises FileNotFoundError, CrawlDirError where it cannot be
-    read or is none."""
+    """The content of a crawl.json. Raises FileNotFoundError, CrawlDirError if it cannot be read or
+    is no manifest."""
     try:
         manifest = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:
@@ -166,7 +166,7 @@ def files_in(manifest: dict[str, Any]) -> list[str]:
 
 
 def identity_of(crawler: Crawler) -> dict[str, Any]:
-    """What makes this crawl this crawl, in the order in which differences are reported."""
+    """The settings that identify this crawl, in the order in which differences are reported."""
     settings = crawler.settings
     identity: dict[str, Any] = {
         "seeds": sorted(_seeds(crawler.spider)),
@@ -181,7 +181,7 @@ def identity_of(crawler: Crawler) -> dict[str, Any]:
 
 
 def filters_of(settings: BaseSettings) -> list[str]:
-    """The import paths of the spider middlewares that are on, but of those that decide nothing."""
+    """The import paths of the active spider middlewares, except ones that decide nothing."""
     listed = settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES")
     paths = [_path_of(component) for component, order in listed.items() if order is not None]
     return sorted(path for path in paths if path not in _DECIDE_NOTHING)
@@ -217,7 +217,7 @@ def shortened(value: Any) -> str:
 
 
 def _seeds(spider: Spider | None) -> list[str]:
-    """Also those of other spiders, whose URLs may hold passwords."""
+    """The start URLs, without passwords. Spiders of users also count."""
     return [without_userinfo(url) for url in getattr(spider, "start_urls", ())]
 
 
@@ -246,12 +246,12 @@ def _explaining_settings(settings: BaseSettings) -> dict[str, Any]:
 
 
 def now() -> str:
-    """In UTC, to the second."""
+    """The time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def components(settings: BaseSettings, name: str) -> dict[Any, Any]:
-    """Path and class of those in a list. Raises ConfigError for one that is not there."""
+    """Path and class of the components in a list. Raises ConfigError for a missing one."""
     plugin.check(settings.getdict(name))
     try:
         listed = settings.get_component_priority_dict_with_base(name)

@@ -3,8 +3,8 @@
     found = read_or_copy(Path("crawl"))
     found.manifest, found.trouble           # {"seeds": ...}, "crawl/crawl.json is empty"
 
-Each run puts its manifest into the frontier, in the transaction of its checkpoints. So a crawl that
-has stored anything has a copy. A worker keeps its own, and the one of all workers beside it.
+Each run puts its manifest into the frontier, in the transaction of its checkpoints: a crawl that
+has stored anything has a copy. A worker keeps its own, and beside it the manifest of all workers.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SUM = "crc32"
 
 
 class Found(NamedTuple):
-    """``manifest`` is None where neither crawl.json nor the frontier has one. ``trouble``: what is
-    wrong with crawl.json; "" for nothing, or where there is no crawl. ``copied``: the manifest is
-    that of the frontier. ``committed``: the frontier has something."""
+    """``manifest`` is None if neither crawl.json nor the frontier has one. ``trouble``: the defect
+    of crawl.json; "" for none, or if there is no crawl. ``copied``: the manifest comes from the
+    frontier. ``committed``: the frontier holds something."""
 
     manifest: dict[str, Any] | None
     trouble: str = ""
@@ -64,8 +64,8 @@ def _dumped(manifest: Mapping[str, Any]) -> bytes:
 
 
 def read_or_copy(path: Path) -> Found:
-    """The manifest of a directory, or the copy of one that cannot be read. Raises CrawlDirError
-    for a manifest of another format."""
+    """The manifest of a directory, or its copy if it cannot be read. Raises CrawlDirError for a
+    manifest of another format."""
     manifest, trouble = _read(path / MANIFEST)
     if manifest is not None:
         return Found(manifest)
@@ -91,8 +91,8 @@ def _read(file: Path) -> tuple[dict[str, Any] | None, str]:
 
 
 def unpacked(content: bytes, file: Path) -> tuple[dict[str, Any] | None, str]:
-    """A manifest, or why the ``content`` of ``file`` is none. Raises CrawlDirError for a manifest
-    of another format."""
+    """A manifest, or why the ``content`` of ``file`` is no manifest. Raises CrawlDirError for a
+    manifest of another format."""
     try:
         manifest = json.loads(content.decode())
     except RecursionError:
@@ -113,8 +113,8 @@ def unpacked(content: bytes, file: Path) -> tuple[dict[str, Any] | None, str]:
 
 
 def _copy_in(path: Path) -> tuple[dict[str, Any] | None, bool]:
-    """The copy in the frontier of a directory, or in that of a worker below it; whether one of
-    these frontiers has something."""
+    """The copy in the frontier of a directory, or in the frontier of a worker below it; and whether
+    one of these frontiers holds something."""
     committed = False
     own, below = path / "frontier", sorted(path.glob("*/frontier"))
     for frontier, name in ((own, NOTE), *((one, NOTE_OF_ALL) for one in below)):

@@ -1,11 +1,11 @@
-"""What an operator has taken out of a crawl for good: removed.txt in LARM_DIR, a rule a line.
+"""The pages that an operator has removed from a crawl for good: removed.txt in LARM_DIR.
 
     # a comment
     url      http://wiki/secret.html       this page, by its exact form
     pattern  https?://wiki/hr/.*           a regular expression that fits the whole canonical URL
     host     *.old.example                 a host, or host:port, with * and ?
 
-`scrapy remove` writes it; a crawl that runs goes by it at once (LOOK_SECS).
+`scrapy remove` writes the rules, one a line; a running crawl applies them at once (LOOK_SECS).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Rule(NamedTuple):
 
     @classmethod
     def of(cls, text: str, forms: Callable[[str], Forms]) -> Self:
-        """What an operator has typed: a host, a URL, or a pattern for URLs. Raises ConfigError."""
+        """A rule from an operator's text: a host, a URL, or a pattern for URLs. Raises
+        ConfigError."""
         text = text.strip()
         document, part = split_part(text)
         if part:
@@ -77,7 +78,7 @@ class Removals:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Raises ConfigError for a line that is none, CrawlDirError."""
+        """Raises ConfigError for an invalid line, CrawlDirError."""
         path = directory / FILE
         try:
             lines = path.read_text("utf-8").splitlines()
@@ -119,8 +120,8 @@ class Removals:
 
 
 class CurrentRemovals:
-    """Those of a directory, read again within LOOK_SECS of when the file has changed: whoever looks
-    at a file lets other threads go first."""
+    """The removals of a directory, read again within LOOK_SECS after the file has changed: looking
+    at a file lets other threads run first."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,11 +1,11 @@
-"""Which hosts of a crawl are restricted, so that not everybody may see their pages: the one answer.
+"""Finds the restricted hosts of a crawl, whose pages not everybody may see.
 
     restricted_hosts([Path("crawl")], settings)     # ("https://*.hr.example", "file://")
 
 A host is restricted if any run of the crawl sent it credentials, cookies, headers or a client
-certificate, by crawl.json of the crawl and of each of its workers, or if the sites file of the
+certificate, according to crawl.json of the crawl and of each worker, or if the sites file of the
 settings protects it. `FILES` stands for pages of file URLs. A host stays restricted until the crawl
-is deleted: crawl.json remembers it.
+is deleted: crawl.json keeps the list.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EVERY_HOST = "*"
-"""The pattern of all hosts: what a crawl of unknown hosts restricts."""
+"""The pattern of all hosts, for a crawl whose restricted hosts are unknown."""
 _CREDENTIALS = "credentials"
 """The key of crawl.json that has the patterns of restricted hosts."""
 _PAGES = ("store.log", "store.log.zst", "index/meta.json")
@@ -49,9 +49,9 @@ def restricted_hosts(places: Iterable[Place], settings: Settings | None = None) 
     """Patterns of the restricted hosts, sorted, and `FILES` where a crawl has file URLs as seeds.
 
     A directory of many workers counts with each worker's directory, and a worker's directory with
-    those of its crawl. ``settings`` name the sites file. Raises CrawlDirError for a crawl.json that
-    cannot be read or that is missing beside pages, ConfigError for a sites file that cannot be
-    read; then nobody knows which hosts are restricted.
+    the directories of its crawl. ``settings`` name the sites file. Raises CrawlDirError for a
+    crawl.json that cannot be read or that is missing beside pages, and ConfigError for a sites file
+    that cannot be read: the restricted hosts are then unknown.
     """
     found = set() if settings is None else {*_by_sites_file(settings)}
     for place in places:
@@ -82,7 +82,7 @@ def holds_credentials(places: Iterable[Place], settings: Settings | None = None)
 
 
 def note_restricted(manifest: dict[str, Any], hosts: Iterable[str]) -> None:
-    """Let a crawl.json remember these hosts, with those that it has."""
+    """Add these hosts to the restricted ones of a crawl.json."""
     known = {*hosts, *_by_manifest({_CREDENTIALS: manifest.get(_CREDENTIALS)})} - {FILES}
     if known:
         manifest[_CREDENTIALS] = sorted(known)
@@ -139,8 +139,8 @@ def _manifests(directory: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _folders(root: Path) -> list[Path]:
-    """All that may be a worker's. Raises CrawlDirError where they cannot be listed: glob() leaves
-    out what may not be read."""
+    """All possible workers' folders. Raises CrawlDirError if they cannot be listed: glob() would
+    leave out unreadable ones."""
     try:
         return [path for path in root.iterdir() if path.name != NO_WORKERS]
     except OSError as error:
@@ -148,8 +148,8 @@ def _folders(root: Path) -> list[Path]:
 
 
 def _read_beside_pages(directory: Path) -> dict[str, Any]:
-    """{} for a folder without crawl.json. Raises CrawlDirError where that holds pages: it is one
-    that has lost its crawl.json."""
+    """{} for a folder without crawl.json. Raises CrawlDirError if the folder holds pages: then it
+    has lost its crawl.json."""
     found = _read(directory)
     if found is None and any((directory / name).exists() for name in _PAGES):
         raise CrawlDirError(f"{directory} holds pages and has no {MANIFEST}")
@@ -184,7 +184,7 @@ def _by_sites_file(settings: Settings) -> tuple[str, ...]:
     try:
         seen = path.stat()
     except FileNotFoundError:
-        if not _is_given(settings):  # crawl.json names one that another machine has
+        if not _is_given(settings):  # crawl.json may name a file of another machine
             return _last.get(path.absolute(), ())
         raise ConfigError(f"{path}: No such file; expected a readable TOML file") from None
     except (OSError, ValueError) as error:

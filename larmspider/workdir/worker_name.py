@@ -54,7 +54,7 @@ def settle(settings: BaseSettings) -> None:
 
 
 def check_name(name: str) -> None:
-    """Raise ConfigError for what cannot be a worker's name."""
+    """Raise ConfigError for an impossible name."""
     if not _NAME.fullmatch(name) or name in RESERVED:
         raise ConfigError(
             f"LARM_WORKER={name}: expected 1 to 64 of a-z, 0-9, '.', '_' and '-', not beginning"
@@ -77,7 +77,7 @@ def free_names(root: Path, count: int) -> list[str]:
 
 
 def names(root: Path, host: str | None = None) -> Iterator[str]:
-    """Names for workers of a machine: those with directories, by number, then new ones, no end."""
+    """Names for workers of a machine: existing directories by number, then new names, endless."""
     host = host if host is not None else socket.gethostname()
     stem = re.sub(r"[^a-z0-9_-]+", "-", host.lower().partition(".")[0])[:_HOST_LENGTH] or "worker"
     numbered = re.compile(re.escape(stem) + r"-([1-9][0-9]{0,5})")

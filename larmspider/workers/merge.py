@@ -1,11 +1,11 @@
-"""One directory of many workers' directories: logs, page files and search index.
+"""Makes one directory from many workers' directories: logs, page files and search index.
 
     merge(open_crawl(Path("crawl")), Path("whole"))     # Merged(pages=2_391, links=318_204, ...)
 
-Of each worker what was committed counts, and of several copies of a page the latest, as everywhere
-(crawl/worker_dirs.py); fetch.log has the lines of all in the order of their times. The directory is
-for reading, and complete or not there: it is made beside its place and renamed. Its frontier has
-what became of each URL and nothing that waits, so no crawl goes on in it.
+Only committed pages count. If workers have copies of a page, the latest counts, as everywhere
+(crawl/worker_dirs.py); fetch.log has all lines in the order of their times. The directory is for
+reading, and is complete or absent: it is made beside its place and renamed. Its frontier has the
+outcome of each URL and no queue, so it cannot be crawled further.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What the new directory has: numbers of pages, fetches, links and indexed pages."""
+    """The contents of the new directory: numbers of pages, fetches, links and indexed pages."""
 
     pages: int
     fetches: int
@@ -96,11 +96,11 @@ def merge(
     progress: Progress = lambda _done, _all: None,
     restricted: Collection[str] | None = None,
 ) -> Merged:
-    """Make ``target``, which must not exist or be empty, of a crawl on which no worker works.
-    ``restricted``: the hosts whose pages are not for everybody, by default those of all its
-    crawl.json.
+    """Make ``target``, which must not exist or be empty, from a crawl without running workers.
+    ``restricted``: the hosts whose pages are not for everybody; by default the restricted hosts of
+    all its crawl.json.
 
-    Raises ConfigError, CrawlDirError; then it is as it was.
+    Raises ConfigError, CrawlDirError; ``target`` is then unchanged.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigError(f"{target}: expected an empty directory, or one that does not exist yet")
@@ -154,7 +154,7 @@ class _Merge:
         self._progress = progress
         self._done = 0
         self._counted: list[set[bytes]] = [set() for _ in crawl.workers]
-        """Of each worker the pages that count, by `page_key`."""
+        """The pages of each worker that count, by `page_key`."""
         self._all = sum(worker.logs.size(name) for worker in crawl.workers for name in _LOGS)
 
     def run(self, page_file_bytes: int, heap_bytes: int) -> Merged:
@@ -227,7 +227,7 @@ class _Merge:
         )
 
     def _links_of(self, at: int, worker: WorkerDirectory) -> Iterator[list[list[str]]]:
-        """The links of each page of which this worker has the copy that counts."""
+        """The links of each page whose counting copy is this worker's."""
         for page, links in groupby(worker.logs.links(), key=itemgetter(0)):
             if self._dedup.counts(at, self._crawl.forms(page).exact, 0.0):
                 yield list(links)
@@ -257,18 +257,18 @@ class _Merge:
             for at, directory in indexed:
                 _, documents = stored_documents(directory)
                 for number, (key, page) in enumerate(documents, 1):
-                    # a worker that was killed may have indexed what it has not committed
+                    # a killed worker may have indexed uncommitted pages
                     if page is not None and _page_of(key) in self._counted[at]:
                         writer.add_indexed(page)
                     if number % _AT_ONCE == 0:
                         writer.commit()
             writer.commit()
             number = writer.count()
-        carry_over(
-            [directory for _, directory in indexed],
-            self._draft / "index",
-            lambda _, key: any(_page_of(key) in counted for counted in self._counted),
-        )
+            carry_over(
+                [directory for _, directory in indexed],
+                self._draft / "index",
+                lambda _, key: any(_page_of(key) in counted for counted in self._counted),
+            )
         return number
 
     def _withdraw(self, writer: IndexWriter, indexes: Sequence[Path]) -> None:
@@ -284,7 +284,7 @@ class _Merge:
             )
 
     def _frontier(self) -> None:
-        """What became of each URL, and of each host, for who reads; not what waits."""
+        """Write the outcome of each URL and host, for readers; not the queues."""
         with self._crawl.frontier() as frontier:
             if frontier is None:
                 return

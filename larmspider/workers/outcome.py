@@ -1,4 +1,4 @@
-"""What the workers of a crawl do and have done, each and together, read from their directories.
+"""The state and results of a crawl's workers, each and together, read from their directories.
 
 4 workers: 812 pages (40.2/s), 1200 queued, 37 in flight, 3 failed, 512 MB
 
@@ -10,8 +10,8 @@ refresh     31 changed, 4 new, 2,356 as before
 2 of 4 workers had nothing to do: 2 hosts
 
 Progress is the first line: the sums of the last lines of the workers' Monitor.log. Outcome is the
-others: what each worker has done over all runs, and the sum, in which a page that two workers have
-fetched counts twice; and what the visits again of this run have seen.
+other lines: the results of each worker over all runs; their sum, in which a page that two workers
+have fetched counts twice; and the observations of this run's visits again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from larmspider.status.totals import Totals
 MONITOR_LOG = "Monitor.log"
 _TAIL_BYTES = 4096
 _TOTALS = ("pages", "failures")
-"""Columns that begin at 0 when a worker is started again; what was before is added."""
+"""Columns that restart at 0 with a worker; earlier values are added."""
 _NOW = ("queued", "in-flight", "memory")
 _OBSERVATIONS = frozenset(map(str, Observation))
 
@@ -68,7 +68,7 @@ class Progress:
         )
 
     def last_line(self) -> str:
-        """The line when all have ended: what they have done since the beginning."""
+        """The line when all have ended: their results since the beginning."""
         sums, passed = self._sums(), max(1.0, self._clock() - self._began)
         return (
             f"all workers have ended after {passed:.0f} s: {counted(round(sums['pages']), 'page')}"
@@ -111,9 +111,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Numbers of URLs by final state, for each worker. ``left`` are to be fetched; None: unknown.
-    ``idle``: how many of the ``number`` workers of this run had nothing to do, while the others
-    asked ``hosts`` hosts."""
+    """Numbers of URLs by final state, for each worker. ``left`` are still to be fetched; None:
+    unknown. ``idle``: how many of the ``number`` workers of this run had nothing to do, while the
+    others asked ``hosts`` hosts."""
 
     root: Path
     workers: dict[str, Counter[UrlState]]
@@ -122,7 +122,7 @@ class Outcome:
     number: int = 0
     hosts: int = 0
     refresh: Totals | None = None
-    """What this run has counted, where it visited pages again."""
+    """The counts of this run, if it visited pages again."""
 
     @classmethod
     def of(

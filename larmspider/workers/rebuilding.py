@@ -18,7 +18,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.crawl.reader import CrawlDir, read_manifest
 from larmspider.errors import ConfigError, CrawlDirError, InvalidURL
 from larmspider.formatting import counted
@@ -55,13 +55,14 @@ class Rebuilt:
         return {"brought": self.brought, "in_redis": self.in_redis, "made": made}
 
     def lines(self) -> Iterator[str]:
-        """For the end of the command."""
+        """The lines at the end of the command."""
         for worker, number in self.brought.items():
             yield f"{worker}: {counted(number, 'record')} brought"
         if self.made is None:
             yield (
-                f"In Redis now: {', '.join(self.in_redis)}. Run `scrapy workers --rebuild` on every"
-                " other machine, then once: scrapy workers --rebuild --complete"
+                f"In Redis now: {', '.join(self.in_redis)}. Run `{program.NAME} workers"
+                " --rebuild` on every"
+                f" other machine, then once: {program.NAME} workers --rebuild --complete"
             )
             return
         made = self.made
@@ -93,7 +94,7 @@ class Rebuilt:
 def rebuild(settings: BaseSettings, *, complete: bool, say: Callable[[str], object]) -> Rebuilt:
     """Bring the directories in LARM_DIR to Redis, and with ``complete`` let workers go on. Raises
     ConfigError, CrawlDirError, TemporaryError."""
-    from larmspider.cluster.rebuild import Rebuild  # 0.1 s, for each command else
+    from larmspider.cluster.rebuild import Rebuild  # 0.1 s, which no other command should take
 
     root = options.crawl_root(settings)
     crawl = CrawlDir(root)
@@ -193,8 +194,8 @@ def _partitions(root: Path, manifests: Iterable[Mapping[str, Any]], settings: Ba
 def _redis_of(
     root: Path, spider: str, settings: BaseSettings, begun: int
 ) -> Iterator[tuple[Any, Any]]:
-    """A link to the Redis of the crawl, and its keys: the one that REDIS_URL names, or the private
-    one, which runs meanwhile. ``begun``: the number of partitions, 0 where it is not known."""
+    """A link to the Redis of the crawl, and its keys. The server is the one that REDIS_URL names,
+    or the private one, which runs meanwhile. ``begun``: the number of partitions, 0 if unknown."""
     from larmspider.cluster.keys import Keys
     from larmspider.cluster.loading import begun_with, refuse_other_format
     from larmspider.cluster.membership import PARTITIONS, cluster_settings

@@ -1,11 +1,11 @@
 """Runs workers side by side until all have ended, with one line of progress for all.
 
 A first SIGINT or SIGTERM is passed on as SIGTERM, and the workers stop in order; a second one ends
-them at once. A SIGHUP, from a terminal that closes, counts as one of them, and later ones are
-ignored. A message with which several workers end is shown once.
+them at once. A SIGHUP, from a terminal that closes, counts once; later ones are ignored. If several
+workers end with the same message, it is shown once.
 
 A worker that ends with status 75 (its lease ran out while it was stopped or cut off) or by a signal
-is started again, and continues from its last checkpoint.
+is restarted, and continues from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
+from larmspider import program
 from larmspider.formatting import printable
 from larmspider.workers.outcome import Progress
 
@@ -36,7 +37,7 @@ BACKOFF_SECS = 1.0
 _PR_SET_PDEATHSIG = 1
 _SHOWN = (" ERROR: ", " CRITICAL: ", " WARNING: Waiting ", " WARNING: Redis ")
 """Lines of a worker's log with one of these go to the terminal too."""
-_MESSAGE = "scrapy crawl: "
+_MESSAGE = f"{program.NAME} crawl: "
 
 
 class WorkerProcess:
@@ -45,7 +46,7 @@ class WorkerProcess:
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name, self.command, self.log = name, list(command), log
         self.status: int | None = None
-        """Its exit status, negative for a signal; None while it runs or is to be started."""
+        """Its exit status, negative for a signal; None while it runs or waits for its start."""
         self.restarts = 0
         self.last_words = ""
         """The message with which it ended."""
@@ -71,7 +72,7 @@ class WorkerProcess:
         return self._process.pid if self._process is not None else 0
 
     def tend(self) -> str:
-        """Start the process where that is due, or see how it ended: a message, or ""."""
+        """Start the process if it is due, or see how it ended. Returns a message, or ""."""
         now = time.monotonic()
         if self._due is not None and now >= self._due:
             self._start()
@@ -135,7 +136,7 @@ class WorkerProcess:
 
 def _end_with(parent: int) -> None:
     """In the child: if the supervisor is killed, the worker gets a SIGTERM, and stops in order."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # it has the supervisor's until it is a program
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # replaces the supervisor's, until exec
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:  # it was killed before
         os.kill(os.getpid(), signal.SIGTERM)
@@ -156,8 +157,8 @@ class StopSignals:
             for _ in range(stop.take()):
                 ...                  # pass one on to each worker
 
-    A handler that acted at once would miss the child that is just being started, which nobody knows
-    before its Popen is there; so it counts, and those who run a loop look.
+    A handler that acted at once would miss the child that is just being started, which is unknown
+    until its Popen returns. The handler therefore only counts; loops look at the count.
     """
 
     def __init__(self) -> None:
@@ -185,7 +186,7 @@ class StopSignals:
         return new
 
     def end_at_once(self) -> None:
-        """From now on a signal raises SystemExit: no worker runs any more, and nobody looks."""
+        """From now on a signal raises SystemExit: no worker runs any more, and no loop looks."""
         self._ending = True
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
@@ -197,8 +198,8 @@ class StopSignals:
 
 
 class Supervisor:
-    """``say`` shows a line on the terminal, one of progress every ``interval`` seconds. ``beside``
-    tends what the workers need, and returns a message or ""; it must not wait."""
+    """``say`` shows a line on the terminal, a line of progress every ``interval`` seconds.
+    ``beside`` tends the workers' helpers, and returns a message or ""; it must not wait."""
 
     def __init__(
         self,
@@ -243,7 +244,7 @@ class Supervisor:
 
     def _tend(self) -> None:
         for worker in self.workers:
-            self._pass_on()  # before each start: nobody is started to be stopped
+            self._pass_on()  # before each start: no worker is started only to be stopped
             was_running = worker.running
             event = worker.tend()
             shown = list(worker.news())

@@ -63,12 +63,12 @@ def test_the_index_is_made_anew(folder: Path, tmp_path: Path, command: tuple[str
     meta.write_text('{"format": 2, "stemmer": "english"}')
     ran = scrapy("search", "Reisekosten", cwd=tmp_path)
     assert ran.status == 2
-    assert "scrapy reindex makes it anew" in ran.err
+    assert "scrapy reindex rebuilds it" in ran.err
     for _ in range(2):
         ran = scrapy(*command, cwd=tmp_path)
         assert ran.status == 0, ran.err
         assert f"{crawl}: the search index is new, " in ran.out
-        assert " is made anew" in ran.err
+        assert "Rebuilding the search index" in ran.err
         assert scrapy("search", "Reisekosten", "--json", cwd=tmp_path).json["total"] == 1
         shutil.rmtree(crawl / "index")
     with lock(crawl / "lock"):

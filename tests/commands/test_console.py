@@ -66,7 +66,7 @@ def test_larmspider_has_our_commands_anywhere(tmp_path: Path) -> None:
         assert re.search(rf"^  {name} ", listed.stdout, re.MULTILINE), listed
     refused = run(LARMSPIDER, "search", "vpn", "--hots=x", cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "scrapy search: unknown option --hots=x" in refused.stderr
+    assert "larmspider search: unknown option --hots=x" in refused.stderr
 
 
 def test_settings_that_are_not_there_are_an_error_of_one_line(

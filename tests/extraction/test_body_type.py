@@ -383,3 +383,26 @@ def test_the_beginning_of_a_pdf_is_looked_for_in_linear_time(filler: bytes) -> N
 def test_sound_and_skipped_frames_are_known_by_their_start(start: bytes, mime: str) -> None:
     assert media_type("", start + bytes(64)) == mime
     assert media_type("application/octet-stream", start + bytes(64)) == mime
+
+
+@pytest.mark.parametrize(
+    ("said", "body", "name", "mime"),
+    [
+        ("", "Größe und viel mehr Text".encode("utf-16-le"), "a", "text/plain"),
+        ("", "Größe und viel mehr Text".encode("utf-16-be"), "a", "text/plain"),
+        ("", "Größe und viel mehr Text".encode("utf-32"), "a", "text/plain"),
+        ("", "<html><p>Größe".encode("utf-16-le"), "a", "text/html"),
+        ("", b"a line of a log\n" + bytes(4_000), "a.log", "text/plain"),
+        ("", bytes(4_000) + b"a line of a log\n", "a.log", "text/plain"),
+        ("", bytes(4_000), "a.log", OCTETS),
+        ("", b"\0few" + bytes(500), "a", OCTETS),
+        ("application/rls-services+xml", b"fn main() {}\n", "a.rs", "text/plain"),
+        ("application/xml", b'{"a": 1}', "a.xml", "text/plain"),
+        ("text/plain", b'{"a": 1}', "a.xml", "text/plain"),
+        ("application/xml", b"Warning: x\n<a/>", "a.xml", XML),
+        ("audio/x-mpegurl", b"#EXTM3U\n#EXTINF:1,Song\n", "a.m3u", "audio/x-mpegurl"),
+    ],
+)
+def test_text_is_text_whatever_is_around_it(said, body, name, mime):
+    assert media_type(said, body, name) == mime
+    assert extractor_for(mime) is not None or mime == OCTETS

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from larmspider.extraction import charset as charset_guess
-from larmspider.extraction.charset import PRESCAN_BYTES, declared_charset, decode, to_utf8
+from larmspider.extraction.charset import (
+    PRESCAN_BYTES,
+    declared_charset,
+    decode,
+    query_encoder,
+    to_utf8,
+)
 
 SUITE = Path(__file__).parents[2] / ".." / "shared" / "suites" / "html5lib-encoding"
 GERMAN = "Die Größe der Tür läßt sich ändern, schöne Grüße aus Köln. " * 20
@@ -213,3 +219,75 @@ def test_japanese_in_seven_bits_needs_no_declaration() -> None:
     body = "Plan: 日本語のテキスト".encode("iso-2022-jp")
     assert decode(body, None) == ("Plan: 日本語のテキスト", "iso-2022-jp")
     assert decode(b"\x1b[1mbold", None)[1] == "utf-8"
+
+
+_GERMAN = "Größe und Käse für die Prüfung, schöne Grüße"
+
+
+@pytest.mark.parametrize("codec", ["cp850", "cp437", "mac_roman"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        _GERMAN,
+        "Größe;Käse;Übergröße;Prüfung;Änderung\r\nFür;Lösung",
+        "Le café est fermé à côté du théâtre, où les élèves étaient",
+        "La città è più bella perché c'è il sole, ma non può",
+        "El niño pidió más café y después salió al jardín",
+        "Smörgåsbord på västkusten, också för små barn",
+    ],
+)
+def test_texts_of_dos_and_of_old_macs_are_read_in_their_charset(codec, text):
+    assert decode(text.encode(codec), None)[0] == text
+
+
+def test_a_table_of_dos_is_no_word():
+    text = "┌────────┐\r\n│Größe   │ Käse und Öl\r\n└────────┘"
+    assert decode(text.encode("cp437"), None)[0] == text
+
+
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("cp1252", "Er sagte: „Gut“ – und ging… 5 € für l’été, naïve Übung"),
+        ("cp1252", "The price is £5 – don’t · see §4 • one • two, 20°, a naïve façade"),
+        ("cp1250", "Příliš žluťoučký kůň úpěl ďábelské ódy, Škoda a Žižkov"),
+        ("cp1250", "Zażółć gęślą jaźń – „cytat” i więcej słów po polsku"),
+        ("cp1257", "Šiandien žmonės eina į mišką, ąžuolas ir eglė"),
+        ("cp1251", "Привет, мир! Это страница на русском языке"),
+        ("cp1253", "Καλημέρα κόσμε, αυτή είναι μια σελίδα"),
+        ("shift_jis", "日本語のページです。これはテストです"),
+    ],
+)
+def test_charsets_of_windows_are_not_taken_for_those_of_dos(codec, text):
+    assert decode(text.encode(codec), None)[0] == text
+
+
+def test_links_of_a_page_of_dos_have_their_query():
+    encode = query_encoder("cp850")
+    assert encode is not None
+    assert encode("ü\u2713") == b"\x81%26%2310003%3B"
+
+
+@pytest.mark.parametrize(
+    ("declared", "codec", "text"),
+    [
+        ("koi8-r", "cp1251", "Привет, мир! Москва и Санкт-Петербург на русском языке"),
+        ("windows-1251", "koi8-r", "Привет, мир! Москва и Санкт-Петербург на русском языке"),
+        (
+            "shift_jis",
+            "euc-jp",
+            "日本語のページです。これはテストです。東京から大阪まで行きました。",
+        ),
+        ("gb2312", "big5", "這是繁體中文的網頁，請多多指教。臺灣的天氣今天很好，我們去散步。"),
+    ],
+)
+def test_a_declaration_that_its_bytes_disprove_does_not_count(declared, codec, text):
+    assert decode(text.encode(codec), f"text/html; charset={declared}")[0] == text
+    with_one_bad_byte = text.encode(codec) + b" \xff "
+    assert decode(with_one_bad_byte, f"text/html; charset={codec}")[0].startswith(text)
+
+
+@pytest.mark.parametrize("codec", ["utf-32", "utf-32-be"])
+def test_text_of_four_bytes_a_character_is_read_by_its_mark(codec):
+    body = ("\ufeff" * (codec != "utf-32") + _GERMAN).encode(codec)
+    assert decode(body, "text/plain")[0] == _GERMAN

@@ -238,7 +238,7 @@ def test_an_index_of_another_format_is_refused(
     meta = store.directory / META_NAME
     meta.write_text('{"schema": 9, "stemmer": "english"}')
     again = SearchIndexPipeline.from_crawler(crawler_for())
-    with pytest.raises(CrawlDirError, match=r"has format 9, .*: scrapy reindex makes it anew"):
+    with pytest.raises(CrawlDirError, match=r"has format 9, .*: scrapy reindex rebuilds it"):
         again.open_spider()
     assert meta.read_text() == '{"schema": 9, "stemmer": "english"}'
 

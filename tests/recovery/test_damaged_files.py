@@ -84,7 +84,7 @@ def _empty(crawl: Path) -> None:
     ("damage", "message"),
     [
         (_remove, "frontier: the frontier is gone, and LARM_DIR="),
-        (_empty, "put it back, or scrapy verify --repair makes it anew of what is stored"),
+        (_empty, "put it back, or scrapy verify --repair rebuilds it from the stored pages"),
         (_set_frontier_format, "has format 'larmspider frontier 99', this larmspider reads"),
         (_set_lmdb_version, "LMDB data format v8 is not supported"),
         (_overwrite, "MDB_INVALID"),

@@ -217,7 +217,7 @@ def test_another_format_is_refused(writer: IndexWriter, record: str) -> None:
     writer.close()
     (writer.directory / META_NAME).write_text(f'{{{record}, "stemmer": "english"}}')
     for opened in (Searcher.open, IndexWriter):
-        with pytest.raises(CrawlDirError, match=r"has format 9+, .*: scrapy reindex makes it anew"):
+        with pytest.raises(CrawlDirError, match=r"has format 9+, .*: scrapy reindex rebuilds it"):
             opened(writer.directory)
 
 

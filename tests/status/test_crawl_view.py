@@ -67,6 +67,6 @@ def test_an_index_from_before_a_restriction_is_named(tmp_path: Path) -> None:
     crawl = a_crawl(tmp_path / "crawl", credentials=["hr"])
     IndexWriter(crawl / "index").close()
     (said,) = source(crawl).stale_link_texts
-    assert said.startswith("crawl: who may not see all pages")
+    assert said.startswith("crawl: readers who may not see all pages")
     note_restricted_of(crawl / "index", ["file://", "hr"])
     assert source(crawl).stale_link_texts == []

@@ -237,7 +237,7 @@ def test_concurrency_is_tuned_while_the_crawl_runs(
         assert ran.out == "3 fetches at a time, until this run ends\n"
         crawl.until(in_flight(3), "three at a time")
         said = control("delay", name, "0", "--this-run").out
-        assert "has no delay but those of its robots.txt and its answers, until" in said
+        assert "has no delay beyond its robots.txt and its answers, until" in said
         assert control("delay", name, "0.01", "--this-run").status == 0
         shown = control().out.splitlines()
         assert shown[1:] == [
@@ -250,7 +250,7 @@ def test_concurrency_is_tuned_while_the_crawl_runs(
         assert ran.json["orders"]["threads"] == 3
         for bad, words in (
             (["threads", "0"], "threads '0': expected a whole number from 1 to 10,000"),
-            (["connections", "none:80", "2"], "'none:80' is no host of this crawl"),
+            (["connections", "none:80", "2"], "'none:80' is not a host of this crawl"),
         ):
             ran = control(*bad)
             assert (ran.status, words in ran.err) == (2, True), ran.err

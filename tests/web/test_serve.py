@@ -278,7 +278,7 @@ def test_one_of_several_crawls_cannot_be_searched(demo_crawl: Path, tmp_path: Pa
     ):
         said = (tmp_path / "err").read_text()
         assert said.startswith(f"scrapy serve: other: its pages are not found: {other}/index: ")
-        assert "scrapy reindex makes it anew" in said
+        assert "scrapy reindex rebuilds it" in said
         signed_in = {"Authorization": f"Bearer {token}"}
         for page in ("/", "/search", "/search?q=rotor"):
             assert "other: its pages are not found" in request(url + page, headers=signed_in).text

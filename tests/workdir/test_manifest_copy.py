@@ -78,7 +78,7 @@ def test_a_damaged_manifest_is_made_anew_from_its_copy(
     directory.finish("finished")
     (said,) = [one.getMessage() for one in caplog.records]
     assert said.startswith(str(file))
-    assert said.endswith("it is made anew from its copy in the frontier")
+    assert said.endswith("it is restored from its copy in the frontier")
     manifest = json.loads(file.read_text())
     assert restricted_hosts([manifest]) == ("secret.example",)
     assert manifest["began"] == earlier.manifest["began"]

@@ -164,7 +164,7 @@ def test_a_host_is_paused_by_whoever_has_it(running: Running) -> None:
     assert running.act("resume-host", host=host).json == {"done": f"{host} is no longer paused"}
     for act, form in (("purge-host", {}), ("delay", {"seconds": "1"}), ("pause-host", {})):
         answer = running.act(act, host="nobody:80", **form)
-        assert (answer.status, "is no host of this crawl" in answer.json["error"]) == (409, True)
+        assert (answer.status, "is not a host of this crawl" in answer.json["error"]) == (409, True)
 
 
 def test_seeds_go_in_once_whoever_is_to_have_them(running: Running) -> None:

@@ -1,13 +1,13 @@
-"""A small index of the logs: where in links.log, store.log and fetch.log a URL's lines lie.
+"""A small index of the logs: the places of a URL's lines in links.log, store.log and fetch.log.
 
 A log is searched at about a second a gigabyte, and a crawl of 100,000 pages has three gigabytes of
-links. The index answers in microseconds, says which pages are linked most and which links are
-broken, and is made beside the crawl, by another process, from where it ended the last time.
+links. The index answers in microseconds, and knows the most linked pages and the broken links.
+Another process makes it beside the crawl, and continues where it ended the last time.
 
     logs.idx/index.sqlite     the tables of index.py: SCHEMA
     logs.idx/writer.lock      held by the process that brings the index up to date
 
-It holds nothing that is not in the logs: deleted, it is made again. A rebuild of 14 million link
+All its content comes from the logs: if deleted, it is made again. A rebuild of 14 million link
 lines (100,000 pages, 2.3 GB) takes 162 s of CPU, 170 MB of memory and 318 MB on disk; the LMDB
 environment of our own records that it replaces took 140 s, 1.1 GB and 820 MB.
 """

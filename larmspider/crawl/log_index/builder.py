@@ -3,9 +3,9 @@
     builder = IndexBuilder()
     builder.keep(crawl)      # IndexProgress(time=1769860800.0, running=True, done=0.4)
 
-A process starts when a page that needs the index is looked at and the logs have grown: one at a
-time, and the next after ten times as long as the last one took. A crawl that nobody looks at pays
-nothing, a crawl that is looked at all the time 9% of a processor that nothing else wants.
+A process starts when a page that needs the index is viewed and the logs have grown. Only one runs
+at a time; the next starts after ten times the duration of the last. Without viewers it costs
+nothing; with constant viewers it takes 9% of a processor that is otherwise idle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.workdir.access import follow_mode
 
 REST = 10
-"""The pause between two updates, in durations of the one before."""
+"""The pause between two updates, in durations of the last update."""
 MIN_REST_SECS = 10.0
 _BUSY = 3
 """Exit status while another process brings the index up to date."""
@@ -45,8 +45,9 @@ child({directory!r}, {workers!r}, {parent!r})
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """``time`` as of which the index is, 0.0 for none; ``done`` is the part of the logs' bytes that
-    is in it, ``running``: more is being read now. ``problem`` says why it cannot be made."""
+    """``time``: the index's state is of this time, 0.0 without an index. ``done``: share of the
+    logs' bytes that is in it. ``running``: more is being read now. ``problem``: why it cannot be
+    made."""
 
     time: float = 0.0
     running: bool = False
@@ -60,7 +61,8 @@ class IndexProgress:
 
 
 def bring_up_to_date(crawl: CrawlDir, progress: Progress = lambda _done, _all: None) -> None:
-    """In this process. Raises CrawlDirError; IndexBusyError while another process does it."""
+    """Update the index in this process. Raises CrawlDirError; IndexBusyError while another process
+    does it."""
     ends = crawl.committed()
     with crawl.frontier() as frontier:
         merged = {} if frontier is None else _merged(crawl, frontier)
@@ -77,7 +79,7 @@ def bring_up_to_date(crawl: CrawlDir, progress: Progress = lambda _done, _all: N
 
 
 def _merged(crawl: CrawlDir, frontier: FrontierReader) -> dict[bytes, bytes]:
-    """Exact forms of merged URLs, and of those that stand for them."""
+    """Exact forms of merged URLs, and of the URLs that stand for them."""
     pairs = ((one.entry.url, stand_in(frontier, one)) for one in frontier.all_merged() if one.rules)
     exact = ((crawl.forms(url).exact, crawl.forms(page).exact) for url, page in pairs if page)
     return {url.encode(): page.encode() for url, page in exact}
@@ -126,7 +128,7 @@ class IndexBuilder:
         self._problem = "" if status in (0, _BUSY) else f"its process ended with status {status}"
 
     def stop(self) -> None:
-        """End the process; what it has read is kept."""
+        """End the process; its finished batches are kept."""
         with self._lock:
             if self._child is not None:
                 with suppress(ProcessLookupError):
@@ -145,7 +147,7 @@ def _start_process(crawl: CrawlDir) -> subprocess.Popen[bytes]:
         [sys.executable, "-W", "ignore", "-c", program],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        process_group=0,  # what is sent to the crawl's group is for the crawl
+        process_group=0,  # signals to the crawl's group are for the crawl
     )
 
 

@@ -1,4 +1,4 @@
-"""What the index of the logs answers; the lines themselves are read by crawl/logs.py.
+"""Answers questions from the index of the logs; crawl/logs.py reads the lines themselves.
 
 >>> with closing(LogIndex(Path("crawl/logs.idx"))) as index:
 ...     index.offsets("stored", "http://wiki/a")     # {".": 81_264}: its last line in store.log
@@ -122,8 +122,8 @@ def kind_of(log: str) -> str:
 
 
 def checksum(log: Path, position: int) -> str:
-    """Of the 256 bytes before ``position``, by which a log that was read up to there is known
-    again; "" where there is no such log."""
+    """A checksum of the 256 bytes before ``position``, which shows that a log still has the content
+    that was read up to there; "" if there is no such log."""
     try:
         with open_stored(log, skip=True) as file:
             file.seek(max(0, position - 256))
@@ -136,8 +136,8 @@ def checksum(log: Path, position: int) -> str:
 def is_index_of(
     state: Mapping[str, Any], began: str, directory: Path, size_of: Callable[[str], int]
 ) -> bool:
-    """Whether an index's state is that of the crawl that ``began`` then, and its logs still begin
-    with what was read of them; ``size_of`` gives the size of each."""
+    """Whether an index's state belongs to the crawl that ``began`` then, and its logs still begin
+    with their indexed content; ``size_of`` gives the size of each."""
     return (
         bool(state)
         and state["began"] == began
@@ -193,13 +193,14 @@ class LogIndex:
             return self._database.execute(query, values).fetchall()
 
     def state(self) -> dict[str, Any]:
-        """``positions`` by log, ``pages``, ``links``, ``pairs``, ``fetches``, ``time`` as of
-        which, ``seconds`` that the last update took; {} while the index has nothing yet."""
+        """``positions`` by log, ``pages``, ``links``, ``pairs``, ``fetches``, the ``time`` of this
+        state, ``seconds`` of the last update; {} while the index is empty."""
         with self._errors():
             return read_state(self._database)
 
     def workers(self) -> list[str]:
-        """Whose logs are in the index, by the numbers in its offsets; "." for one process."""
+        """The workers whose logs are in the index, by the numbers in its offsets; "." for one
+        process."""
         return [str(worker) for worker in self.state().get("workers", ())]
 
     def end(self, log: str) -> int:
@@ -255,7 +256,7 @@ class LogIndex:
         return {result: Fetches(*sums) for _, result, *sums in rows}
 
     def failures(self, host: str, limit: int) -> list[int]:
-        """Offsets in fetch.log of the last failed fetches of a host, the last first; so many of
+        """Offsets in fetch.log of the last failed fetches of a host, the last first; ``limit`` of
         each worker."""
         query = (
             "SELECT offset FROM failures WHERE host = ? AND offset >= ? AND offset < ?"

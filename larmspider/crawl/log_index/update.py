@@ -3,10 +3,10 @@
     Update(Path("crawl"), {"links.log": 81_264, ...}, "2026-01-31T12:00:00Z", exact).run()
     Update(Path("crawl"), {"atlas-1/links.log": 7_200, "atlas-2/links.log": ...}, ...).run()
 
-What lies behind ``ends`` may be dropped after a crash, so it is not read. A log that is another
-one than last time (a crawl that started over, a log cut short) makes the index begin anew: the
-bytes before the position are compared. Each batch of lines is one transaction; an update that was
-killed goes on from the last.
+Lines behind ``ends`` may be dropped after a crash, so they are not read. If a log is not last
+time's (a crawl that started over, a log cut short), the index restarts from nothing: a checksum
+of the bytes before the position tells. Each batch of lines is one transaction; a killed update
+continues from the last one.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def is_failure(result: str) -> bool:
 
 
 class Update:
-    """``ends``: how far each log may be read, in bytes, by its path from ``directory``; ``began``:
-    crawl.json's, which names the crawl; ``exact`` makes a URL's exact form, None: it is the
-    canonical one. ``merged`` are exact forms of merged URLs, and of those that stand for them;
-    their links count for the latter, and the index begins anew where more were ``undone``. Raises
-    CrawlDirError where the index cannot be written, IndexBusyError while another process does."""
+    """``ends``: how far each log may be read, in bytes, by its path from ``directory``. ``began``:
+    crawl.json's, which names the crawl. ``exact`` makes a URL's exact form; None: the canonical
+    form. ``merged`` maps exact forms of merged URLs to the URLs that stand for them, which their
+    links count for. The index restarts from nothing if more merges were ``undone``. Raises
+    CrawlDirError if the index cannot be written, IndexBusyError while another process writes it."""
 
     def __init__(
         self,
@@ -99,12 +99,12 @@ class Update:
         self._done = self._all = 0
 
     def run(self) -> dict[str, Any]:
-        """Read what is new; the state of the index afterwards."""
+        """Read new lines. Returns the state of the index afterwards."""
         folder = self.directory / FOLDER
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with lock(folder / "writer.lock"):
-                for old in ("data.mdb", "lock.mdb"):  # of format 2
+                for old in ("data.mdb", "lock.mdb"):  # files of format 2
                     (folder / old).unlink(missing_ok=True)
                 with closing(connect(folder, readonly=False)) as self._database:
                     self._update()
@@ -140,8 +140,8 @@ class Update:
         )
 
     def _damaged(self) -> list[list[Any]]:
-        """What was damaged in the logs when they were read, now or earlier: file, place, words, and
-        what stands there."""
+        """The damages found in the logs, now or earlier: file, place, words, and the bytes at this
+        place."""
         for name, at, what, _ in self._state.get("damaged", ()):
             note_damage(Path(name), at, what)
         return [
@@ -151,14 +151,13 @@ class Update:
         ]
 
     def _repaired(self, state: Mapping[str, Any]) -> bool:
-        """Whether a file is not as it was where it was damaged: what was passed over may be there
-        now."""
+        """Whether a damaged place of a file has changed: skipped lines may be there now."""
         return any(
             now != [_what_stands(Path(name), at)] for name, at, _, *now in state.get("damaged", ())
         )
 
     def _checked_state(self) -> dict[str, Any]:
-        """The state of the index, which begins anew for another crawl, log or format."""
+        """The state of the index, which restarts from nothing for another crawl, log or format."""
         state = read_state(self._database)
         ours = is_index_of(state, self.began, self.directory, lambda log: self.ends.get(log, 0))
         if ours and state.get("undone", 0) == self.undone and not self._repaired(state):
@@ -209,7 +208,7 @@ class Update:
         return position
 
     def _earlier(self, page: bytes, before: int | None) -> Earlier:
-        """What the lines of a page in earlier batches have counted for, and those at ``before``."""
+        """The counts of a page's lines in earlier batches and at ``before``."""
         key, found = _key_of(page), Earlier()
         query = "SELECT worker, time FROM sources WHERE key = ?"
         found.times = dict(self._database.execute(query, (key,)))
@@ -242,8 +241,8 @@ class Update:
                 line, first = file.readline(), False
 
     def _counted_as(self, url: bytes, normalized: bytes, offset: int) -> bytes:
-        """The target for which the line of a link has counted: where the URL has been merged since
-        then, not the one that stands for it now."""
+        """The target that the line of a link was counted for: the URL itself, if it has been merged
+        since, and not the URL that stands for it now."""
         exact = normalized if url == normalized else self._exact.of(url, normalized)
         if exact in self._exact.merged:
             query = "SELECT offsets FROM targets WHERE key = ?"
@@ -259,7 +258,7 @@ class Update:
 
 
 def _what_stands(path: Path, at: int) -> str:
-    """Digest of a stretch as long as a frame and its header."""
+    """The digest of a stretch as long as a frame and its header."""
     with suppress(FileNotFoundError), path.open("rb") as file:
         file.seek(at)
         return blake2b(file.read(2 * FRAME_BYTES), digest_size=16).hexdigest()
@@ -275,7 +274,7 @@ class ExactForms(dict[bytes, bytes]):
         self.merged: Mapping[bytes, bytes] = {}
 
     def of(self, url: bytes, normalized: bytes) -> bytes:
-        """The exact form of a URL in a log, given both its columns; b"" where it has none."""
+        """The exact form of a URL in a log, given both its columns; b"" if it has none."""
         return self[url] if normalized and self._exact else normalized
 
     def __missing__(self, url: bytes) -> bytes:
@@ -289,20 +288,20 @@ class ExactForms(dict[bytes, bytes]):
 
 @dataclass(slots=True)
 class Earlier:
-    """What was read of a page before: ``targets`` with the offset of the first line of each, the
-    number of ``lines``, and ``times``: when its links began anew, by worker, "" for never."""
+    """The earlier lines of a page: ``targets`` with the offset of the first line of each, the
+    number of ``lines``, and ``times``: by worker, when its links restarted, "" for never."""
 
     targets: dict[bytes, int] = field(default_factory=dict)
     lines: int = 0
     times: dict[int, str] = field(default_factory=dict)
 
     def is_later(self, worker: int, time: str) -> bool:
-        """Whether another worker's links of the page began anew after ``time``."""
+        """Whether another worker's links of the page restarted after ``time``."""
         return any(other > time for number, other in self.times.items() if number != worker)
 
 
 EarlierOf: TypeAlias = Callable[[bytes, int | None], Earlier]
-"""Of a page, by its URL, in earlier batches and at an offset."""
+"""Takes a page's URL and an offset. Returns its lines in earlier batches and at the offset."""
 
 
 class Batch:
@@ -317,28 +316,28 @@ class Batch:
         self.lines = 0
 
     def add(self, line: bytes, offset: int) -> bool:
-        """Take a line without its end; one that is damaged is passed over. False: the batch is
-        full, and has not taken it."""
+        """Take a line without its end; a damaged line is passed over. False: the batch is full, and
+        has not taken it."""
         raise NotImplementedError
 
     def write(self, database: sqlite3.Connection) -> dict[str, int]:
-        """What is to be added to the totals in the index's state."""
+        """Write the batch. Returns the numbers to add to the totals in the index's state."""
         raise NotImplementedError
 
 
 class LinkBatch(Batch):
     """Lines of links.log. A page counts once for each target, links to itself do not count.
 
-    That holds wherever its lines are: one that is there a second time, as another worker has it too
-    or its links were written in parts, adds only the targets that its earlier lines do not have.
-    Where its links begin anew (pipelines/link_log.py) its earlier lines count no more; of several
-    workers' the latest.
+    That holds wherever its lines are. A line may come a second time, because another worker has it
+    too or because its links were written in parts: it adds only the targets that the earlier lines
+    lack. When the links of a page restart (pipelines/link_log.py), its earlier lines no longer
+    count. The latest restart of several workers counts.
     """
 
     def __init__(self, worker: int, exact: ExactForms, earlier: EarlierOf) -> None:
         super().__init__(worker, exact, earlier)
         self.targets: dict[bytes, list[int]] = {}
-        """By exact form: pages, then the offsets of the first links."""
+        """By exact form: number of pages, then the offsets of the first links."""
         self.sources: dict[bytes, int] = {}
         self.host_links: dict[tuple[str, str], int] = defaultdict(int)
         self.pairs = 0
@@ -346,15 +345,16 @@ class LinkBatch(Batch):
         self._seen: set[bytes] = set()
         self._counted: set[bytes] = set()
         self._again: dict[bytes, set[bytes]] = {}
-        """What pages that were there before have counted for, by URL."""
+        """Targets that known pages have been counted for, by URL of the page."""
         self.repeats: set[tuple[bytes, int]] = set()
-        """Where lines of theirs begin that are not the last ones."""
-        self.anew: dict[bytes, str] = {}
-        """Pages whose links begin anew, and when."""
+        """Where earlier lines of these pages begin."""
+        self.restarts: dict[bytes, str] = {}
+        """Pages whose links restart, and when."""
         self.moved: dict[bytes, dict[int, int]] = defaultdict(dict)
-        """By target, where lines were, and where the same page has the link now; -1: nowhere."""
+        """By target: earlier places of lines, and the place of the same page's link now; -1: it is
+        gone."""
         self.dropped = 0
-        """Lines that count no more."""
+        """Lines that no longer count."""
         self._old: dict[bytes, int] = {}
         self._passed = False
 
@@ -369,14 +369,14 @@ class LinkBatch(Batch):
             return True
         page, url, target, rest = fields
         if not url and rest[:1] == b"\t":
-            return self._begin_anew(page, _text(rest[1:]), offset + self.base)
+            return self._restart(page, _text(rest[1:]), offset + self.base)
         if url != target:
             target = self.exact.of(url, target)
         if self.exact.merged:
             target = self.exact.merged.get(target, target)
         offset += self.base
         if page != self._page:
-            if self.full or page in self.anew:
+            if self.full or page in self.restarts:
                 return False
             self._end_page()
             self._page = page
@@ -412,15 +412,15 @@ class LinkBatch(Batch):
             found.append(offset)
         return True
 
-    def _begin_anew(self, page: bytes, time: str, offset: int) -> bool:
-        if self.full or page in self.sources or page in self.anew:
-            return False  # what was read of it has to be written first
+    def _restart(self, page: bytes, time: str, offset: int) -> bool:
+        if self.full or page in self.sources or page in self.restarts:
+            return False  # its earlier lines have to be written first
         self._end_page()
         self._page = page
         earlier = self.earlier(page, None)
         self._passed = earlier.is_later(self.worker, time)
         if not self._passed:
-            self.sources[page], self.anew[page] = offset, time
+            self.sources[page], self.restarts[page] = offset, time
             self.dropped += earlier.lines
             self._old = earlier.targets
             self._counted = set(earlier.targets)
@@ -462,14 +462,14 @@ class LinkBatch(Batch):
             "INSERT OR IGNORE INTO repeats VALUES (?, ?)",
             sorted((_key_of(page), offset) for page, offset in self.repeats),
         )
-        again = sorted((_key_of(page),) for page in self.anew)
+        again = sorted((_key_of(page),) for page in self.restarts)
         for table in ("sources", "repeats"):
             database.executemany(f"DELETE FROM {table} WHERE key = ?", again)  # noqa: S608
         database.executemany(
             "INSERT INTO sources VALUES (?, ?, ?, ?) ON CONFLICT (key, worker) DO UPDATE SET"
             " offset = excluded.offset",
             sorted(
-                (_key_of(page), self.worker, offset, self.anew.get(page, ""))
+                (_key_of(page), self.worker, offset, self.restarts.get(page, ""))
                 for page, offset in self.sources.items()
             ),
         )
@@ -493,7 +493,7 @@ class LinkBatch(Batch):
         return {"links": self.lines - self.dropped, "pairs": self.pairs}
 
     def _move(self, database: sqlite3.Connection) -> None:
-        """Follow what pages whose links began anew have of their earlier targets."""
+        """Update the earlier targets of pages whose links restarted."""
         for key, places in sorted((_key_of(url), places) for url, places in self.moved.items()):
             query = "SELECT pages, offsets FROM targets WHERE key = ?"
             row = database.execute(query, (key,)).fetchone()
@@ -537,8 +537,8 @@ class FetchBatch(Batch):
         return True
 
     def write(self, database: sqlite3.Connection) -> dict[str, int]:
-        # of one worker's lines the last counts, even if its clock was set back; of several
-        # workers' the latest, at the same time that of the last worker, whichever was read first
+        # the last of one worker's lines counts, even if its clock was set back; of several workers'
+        # lines the latest, and at the same time the last worker's, in any order of reading
         database.executemany(
             "INSERT INTO fetched VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET"  # noqa: S608
             " offset = excluded.offset, time = excluded.time, failed = excluded.failed"

@@ -1,1 +1,1 @@
-"""Checks what is on the disk of a crawl: `scrapy verify`. It reads, and control/repair.py mends."""
+"""Checks the files of a crawl: `scrapy verify`. It only reads; control/repair.py mends."""

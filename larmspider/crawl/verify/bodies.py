@@ -25,7 +25,6 @@ from larmspider.frontier.storage.records import (
     NO_DIGEST,
     FetchRecord,
     UrlState,
-    host_of,
     url_key,
 )
 from larmspider.pipelines.page_files import BLOBS, body_file, page_file_name, read_body
@@ -37,7 +36,7 @@ _PIECE = 1 << 20
 
 
 class StoredUrls:
-    """The keys of the records of store.log, in order, and of which line is the last of each."""
+    """The keys of the records of store.log, in order, and the last line of each key."""
 
     def __init__(self) -> None:
         self.order: list[bytes] = []
@@ -46,7 +45,7 @@ class StoredUrls:
         self.urls: dict[str, int] = {}
         """The number of the last line of each URL as fetched."""
         self.in_order = True
-        """Whether the order is that in which the pages were stored."""
+        """Whether the lines are in the order in which the pages were stored."""
 
     def add(self, key: bytes, url: str, *, removed: bool) -> None:
         self.last[key] = self.urls[url] = len(self.order)
@@ -89,7 +88,7 @@ def _has_numbers(fields: list[str]) -> bool:
 
 
 class Bodies:
-    """Reads bodies where they lie, without copying those of page files that are not compressed."""
+    """Reads bodies where they lie; bodies in uncompressed page files are not copied."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -104,7 +103,7 @@ class Bodies:
         self._stack.close()
 
     def digest(self, number: int, offset: int, size: int) -> bytes | str:
-        """The SHA-1 of a body, or what is wrong with the file."""
+        """The SHA-1 of a body, or the fault of the file."""
         if number < 0:
             return self._digest_elsewhere(number, offset, size)
         found = self._maps.get(number)
@@ -234,7 +233,7 @@ def _exact(forms: Callable[[str], Forms], url: str) -> str:
 
 
 def _keys(key: bytes, exact: str) -> Iterator[bytes]:
-    """Those of the spellings by which a redirect leads to the page (requests.py) behind its own."""
+    """The page's own key, then the keys by which a redirect leads to the page (requests.py)."""
     yield key
     for number in range(1, _SPELLINGS + 1):
         yield url_key(f"{exact}#{number}")
@@ -270,8 +269,7 @@ def _is_awaited(frontier: FrontierReader | None, key: bytes, visit: FetchRecord 
         return False
     if visit is None:
         return frontier.state(key) in (UrlState.QUEUED, UrlState.LEASED)
-    doubtful = frontier.note(f"doubtful {host_of(visit.url)}") or b""
-    return any(doubtful[at : at + 16] == key for at in range(0, len(doubtful), 16))
+    return frontier.is_doubtful(key, visit.url)
 
 
 def _says(visit: FetchRecord) -> bytes:
@@ -289,7 +287,7 @@ def _file_of(directory: Path, number: int, offset: int) -> Path:
 
 
 def _note_bad_blob(found: Findings, number: int, offset: int) -> None:
-    """Its file goes, for another page with that body would take it as it is."""
+    """Remove a bad blob's file, because another page with this body would use it as it is."""
     if number == BLOBS:
         path = blob_files(found.path / BLOBS_FOLDER).get(offset)
         if path is not None and path not in found.gone:
@@ -318,7 +316,7 @@ def _check_records(
 
 
 def is_stored_here(visit: FetchRecord) -> bool:
-    """Whether store.log has the page: an error page has one, what a store refused has none."""
+    """Whether store.log has the page: it has error pages, but no pages that a store refused."""
     if not visit.url or visit.shard:
         return False
     if visit.state is UrlState.STORED:
@@ -327,7 +325,7 @@ def is_stored_here(visit: FetchRecord) -> bool:
 
 
 def _check_page_files(found: Findings, ends: dict[int, int]) -> None:
-    """By their checksums: old versions of pages have no digest any more."""
+    """Check page files by their checksums: old versions of pages have no digest any more."""
     named = {damage.file for damage in found.damages}
     for number in sorted(ends):
         path = found.path / page_file_name(number)

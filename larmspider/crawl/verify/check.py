@@ -72,8 +72,8 @@ _ENDED = frozenset({None, "broken"})
 
 
 def parts_of(path: Path) -> list[Path]:
-    """The directories to be checked: this one, or those of the workers below. Raises CrawlDirError
-    for a directory that is no crawl's."""
+    """The directories to check: this one, or the workers' directories below. Raises CrawlDirError
+    for a directory without a crawl."""
     if not path.is_dir():
         raise CrawlDirError(f"LARM_DIR={path} is no directory: expected the directory of a crawl")
     found = read_or_copy(path)
@@ -189,7 +189,7 @@ def _is_worker(path: Path) -> bool:
 
 
 def _elsewhere(path: Path, frontier: FrontierReader) -> Iterator[str]:
-    """Workers that have stored pages and whose directories are not beside this one."""
+    """Workers with stored pages whose directories are not beside this one."""
     pages = Counter(visit.shard for _, visit in frontier.visits() if visit.shard)
     for worker, number in sorted(pages.items()):
         if not present(path.parent / worker / "store.log").exists():
@@ -243,8 +243,8 @@ def _judge_doubtful(
     *,
     complete: bool,
 ) -> None:
-    """Lines that look well, in stretches whose checksum says otherwise: those of pages that are not
-    known are no records of this crawl, the pages of the others are due."""
+    """Check well-formed lines in stretches with a wrong checksum: lines of unknown pages are no
+    records of this crawl, the pages of the others are due."""
     for name, field in (("store.log", 1), ("links.log", 0), ("fetch.log", 1), ("deleted.log", 1)):
         if name not in scans or not scans[name].doubtful:
             continue
@@ -273,8 +273,8 @@ def _make_due_around(
     ends: Mapping[str, int],
     stored: StoredUrls,
 ) -> None:
-    """The stores write in one order. So what is damaged between the lines of two pages was of the
-    pages between these, or of them. Without that order all pages are due."""
+    """The stores write in one order. Damage between the lines of two pages therefore hit the pages
+    between these, or the two. Without that order all pages are due."""
     for name, field in (("links.log", 0), ("fetch.log", 1)):
         if name not in scans:
             continue
@@ -307,7 +307,7 @@ def _is_of_another(
     found: Findings, frontier: FrontierReader, manifest: Mapping[str, object]
 ) -> bool:
     """Whether the frontier is another crawl's, and not crawl.json: they name two crawls, and the
-    frontier lacks pages of store.log, or is not the one that the last run left."""
+    frontier lacks pages of store.log, or is not the last run's."""
     copy, _ = unpacked(frontier.note(NOTE) or b"", found.path)
     path = found.path
     if copy is None or copy.get("began") == manifest.get("began"):
@@ -343,11 +343,11 @@ def _expected(path: Path, stored: StoredUrls, ends: Mapping[str, int]) -> set[by
 def _missing(
     path: Path, settings: BaseSettings, forms: Callable[[str], Forms], keys: Collection[bytes]
 ) -> list[str]:
-    """Which of some pages an index made anew would have: they are read once more."""
+    """The pages, among some, that a rebuilt index would have: they are read once more."""
     with Readers.from_settings(settings) as readers, closing(Languages(())) as speaking:
         only = languages_in(settings, "LARM_INDEX_LANGUAGES")
         if only:
-            return []  # to tell a language takes all pages of a host
+            return []  # telling a language takes all pages of a host
         _, documents = reextracted(
             path, forms, readers, speaking, only, lambda url: _key(forms, url) in keys
         )
@@ -358,8 +358,8 @@ def _missing(
 
 
 def check_seals(path: Path) -> None:
-    """Raise CrawlDirError where frontier or index are not as the last run has left them, as far as
-    that is told in milliseconds: a run would write on in them, and nobody would know any more."""
+    """Raise CrawlDirError if frontier or index are not as the last run has left them, as far as
+    this can be seen in milliseconds: a run would continue in them, and hide the damage."""
     try:
         data = path / "frontier" / "data.mdb"
         small = data.exists() and data.stat().st_size <= QUICK_SEALED_BYTES
@@ -388,11 +388,11 @@ def quick_check(path: Path, positions: Mapping[str, bytes]) -> Iterator[str]:
         end = int((positions[store].split() or [b"0"])[-1])
         file = path / name
         if not end or stored_size(file, missing=0) < end:
-            continue  # whose store says so
+            continue  # the store reports it
         start = _line_after(file, end - QUICK_BYTES)
         result = scan(file, end, FORMS[name], lambda *_: None, start)
         for at, _ in result.bad[:1]:
-            yield f"{present(file)}: damaged at byte {at:,}: a line is no record of {name}"
+            yield f"{present(file)}: damaged at byte {at:,}: a line is not a record of {name}"
         for at, stop in result.doubtful[:1] if not result.bad else ():
             yield (
                 f"{present(file)}: damaged between bytes {at:,} and {stop:,}: they are not what"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 Say: TypeAlias = Callable[[str, int, int], object]
-"""Called with what is checked, and how much of how much is done."""
+"""Called with the name of the check, the done part and the whole."""
 
 MOST_NAMED = 1_000
-"""Damages of one file that are named; further ones are counted."""
+"""Damages of one file that are listed; further ones are counted."""
 
 
 class Damage(NamedTuple):
@@ -36,13 +36,18 @@ class Damage(NamedTuple):
 
 @dataclass
 class Findings:
-    """The findings of one directory. ``due``: URLs of pages to be fetched again, by key. ``holes``:
-    where lines of a log are damaged. ``short``: files that lack what was committed, and how long
-    they were. ``warc_short``: WARC files that lack their end: where their last whole record ends,
-    and how long they were. ``warc_lost``: where the records begin that cannot be read, by WARC
-    file. ``gone``: files that are to be removed. ``unsummed``: files whose checksums no longer
-    fit. ``manifest``: crawl.json as it should be. ``restored``: files of rules, and where they
-    are."""
+    """The findings of one directory.
+
+    due         URLs of pages to be fetched again, by key
+    holes       where lines of a log are damaged
+    short       files that lack committed bytes, and their lengths
+    warc_short  WARC files that lack their end: the end of their last whole record, and their length
+    warc_lost   the beginnings of unreadable records, by WARC file
+    gone        files to remove
+    unsummed    files whose checksums no longer fit
+    manifest    crawl.json as it should be
+    restored    files of rules, and where to find them
+    """
 
     path: Path
     damages: list[Damage] = field(default_factory=list)
@@ -95,7 +100,7 @@ class Findings:
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that touch as one.
+    """Spans in order; touching spans are joined.
 
     >>> joined([(5, 9), (0, 3), (3, 4)])
     [(0, 4), (5, 9)]

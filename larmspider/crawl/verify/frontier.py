@@ -1,7 +1,7 @@
-"""The frontier walked: each record is read as the crawl would read it, by the backend.
+"""Walks the frontier: each record is read as the crawl would read it, by the backend.
 
-LMDB has no checksums, and a damaged page may lead it out of its map, which ends the process. So it
-is another process that walks; it says what it found, or ends.
+LMDB has no checksums, and a damaged page may lead it out of its map, which ends the process.
+Another process therefore walks; it reports its findings, or ends.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _walk(path: Path) -> str:
         return said
     overlay = WriteOverlay(files)
     backend = LmdbBackend(path, overlay=overlay)
-    is_copy = overlay.meta(b"redis") is not None  # of what Redis has: its counters are not whole
+    is_copy = overlay.meta(b"redis") is not None  # a copy of Redis's data has partial counters
     if not is_copy:
         backend.recover()
     waiting = 0
@@ -131,8 +131,8 @@ def _in_queue(files: LmdbFiles) -> int:
 
 
 def check_seal(path: Path) -> str:
-    """Whether the file is another one than the last writer has left; "" where it is that, or nobody
-    knows. Raises ValueError where the seal itself is damaged."""
+    """The change in the file since the last writer; "" if there is none, or it cannot be known.
+    Raises ValueError if the seal itself is damaged."""
     sealed = read_seal(path)
     data = path / "data.mdb"
     if sealed is None or "data.mdb" not in sealed or not data.exists():
@@ -144,7 +144,7 @@ def check_seal(path: Path) -> str:
 
 
 def open_reader(path: Path) -> FrontierReader | None:
-    """None where there is none."""
+    """A reader; None without a frontier."""
     try:
         return FrontierReader(path)
     except (FormatError, OtherFormatError, OSError):

@@ -22,11 +22,13 @@ from larmspider.files import why_no_lock
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import url_key
 from larmspider.index.rebuild import files_of, stored_documents
+from larmspider.index.unreached import NAME as UNREACHED
+from larmspider.index.unreached import is_damaged
 from larmspider.index.version import check_format, has_index, open_index
 
 _OF_TANTIVY = re.compile(r"[0-9a-f]{32}\..+")
 Missing = Callable[[Collection[bytes]], Collection[str]]
-"""Which of the pages with these keys an index made anew would have."""
+"""Takes keys of pages. Returns the pages among them that a rebuilt index would have."""
 
 
 def check_index(
@@ -67,7 +69,7 @@ def check_index(
 
 
 def _check_files(found: Findings, directory: Path, say: Say) -> None:
-    """By the seal of the last writer, and by the checksums of Tantivy."""
+    """Check files by the seal of the last writer, and by Tantivy's checksums."""
     names = {path.name for path in directory.iterdir() if _OF_TANTIVY.fullmatch(path.name)}
     try:
         sealed = read_seal(directory)
@@ -85,10 +87,14 @@ def _check_files(found: Findings, directory: Path, say: Say) -> None:
             what = "" if tantivy_crc(path) == crc else "is another file than the last run left"
         else:
             what = "" if crc_of(path, 0, size) == crc else "is not what its checksum says"
-        if what:
+        if what and name == UNREACHED:
+            _add_unreached(found, path, what)
+        elif what:
             found.add(path, what)
             found.index_lost = True
             found.anchors_lost |= name.startswith("anchors/")
+    if UNREACHED not in (sealed or ()) and is_damaged(directory):
+        _add_unreached(found, directory / UNREACHED, "cannot be read")
     for number, name in enumerate(sorted(names)):
         say("index", number, len(names))
         if what := check_tantivy(directory / name):
@@ -98,6 +104,13 @@ def _check_files(found: Findings, directory: Path, say: Say) -> None:
         if what := _check_listed(directory, name):
             found.add(directory / name, what)
             found.index_lost = True
+
+
+def _add_unreached(found: Findings, path: Path, what: str) -> None:
+    """The frontier knows the same, so the index is whole."""
+    found.add(path, what)
+    found.gone.append(path)
+    found.index_unsealed = True
 
 
 def _check_listed(directory: Path, name: str) -> str:
@@ -171,7 +184,7 @@ def _ahead(directory: Path) -> frozenset[str]:
 
 
 def check_log_index(found: Findings, folder: Path) -> None:
-    """It is made of the logs, and made again when somebody looks."""
+    """The index is made from the logs, and made again for the next viewer."""
     path = folder / LOG_INDEX / DATABASE
     if not path.exists():
         return

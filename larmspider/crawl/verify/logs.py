@@ -53,7 +53,7 @@ _FILTER_LOG = _lines(_SOME, _SOME, _TEXT)
 
 
 def form_of(name: str) -> re.Pattern[bytes] | None:
-    """The format of the lines of a log; None for a log of somebody else."""
+    """The format of the lines of a log; None for a log of another program."""
     return FORMS.get(name) or (_FILTER_LOG if name.endswith("Filter.log") else None)
 
 
@@ -138,7 +138,7 @@ def is_hole(line: bytes) -> bool:
 
 
 def hole(size: int) -> bytes:
-    """A line of so many bytes that is no record."""
+    """A line of ``size`` bytes that is no record."""
     return (b"\t" if size > len(LOST) else b" ") * (size - 1) + b"\n"
 
 
@@ -173,8 +173,8 @@ def _line_start(file: object, at: int) -> int:
 def fields_around(
     path: Path, span: tuple[int, int], end: int, field: int
 ) -> tuple[str | None, str | None]:
-    """A field of the last whole line before a span and of the first one behind it; None where there
-    is none."""
+    """A field of the last whole line before a span and of the first whole line behind it; None
+    without such a line."""
     before = after = None
     if present(path).exists():
         with open_stored(path, skip=True) as file:
@@ -197,7 +197,7 @@ def _field(line: bytes, field: int) -> str | None:
 
 
 def check_log(found: Findings, path: Path, end: int, say: Say) -> Scan:
-    """Name what is wrong with one log. Raises OSError."""
+    """Report the faults of one log. Raises OSError."""
     form = form_of(path.name)
     assert form is not None
     there = present(path)
@@ -210,7 +210,7 @@ def check_log(found: Findings, path: Path, end: int, say: Say) -> Scan:
         found.add(there, lacks if there.exists() else f"is gone, {end:,} bytes were committed")
         found.short[there] = end
     for start, _ in result.bad:
-        found.add(there, f"a line is no record of {path.name}", start)
+        found.add(there, f"a line is not a record of {path.name}", start)
     for start, stop in result.doubtful:
         if not any(start < bad_stop and bad_start < stop for bad_start, bad_stop in result.bad):
             what = f"{counted(stop - start, 'byte')} are not what their checksum says"

@@ -43,7 +43,7 @@ _REREAD = ("LARM_FIELDS", "LARM_FACETS", "LARM_LANGUAGES", "LARM_INDEX_LANGUAGES
 """Settings that `scrapy reindex` writes into crawl.json."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _JSON = ("totals.json", "web.json")
-"""Files that are made anew by the next run."""
+"""Files that the next run writes again."""
 
 
 def check_manifest(found: Findings, frontier: FrontierReader | None) -> None:
@@ -56,7 +56,7 @@ def check_manifest(found: Findings, frontier: FrontierReader | None) -> None:
         return
     if read.manifest is None:
         why = read.trouble.removeprefix(f"{path} ") or "is gone"
-        mend = "the next run makes it anew with -a resume=anyway, from its arguments"
+        mend = "the next run with -a resume=anyway rebuilds it from its arguments"
         found.add(path, why, mend=mend)
         return
     if read.copied:
@@ -110,7 +110,7 @@ def _check_rules(found: Findings, manifest: Mapping[str, Any]) -> None:
         path, source = found.path / RULES_DIR / name, manifest.get("settings", {}).get(setting)
         if not digest or digest == "unreadable" or not source or _digest(path) == digest:
             continue
-        what = "are not those of the crawl" if path.exists() else "are gone"
+        what = "are not the crawl's" if path.exists() else "are gone"
         if _digest(Path(source)) == digest:
             found.add(path, f"the rules {what}")
             found.restored[path] = Path(source)
@@ -182,7 +182,7 @@ def _whole(path: Path, size: int) -> int:
 
 
 def check_outbox(found: Findings, committed: Position | None, say: Say) -> None:
-    """Cursors, and what waits for receivers."""
+    """Check cursors, and entries that wait for receivers."""
     directory = found.path / FOLDER
     if not directory.exists():
         return

@@ -1,8 +1,8 @@
-"""Workers of a crawl that has no directory for them, by what Redis has; two directories of one.
+"""Workers without a directory, according to Redis; two directories of one worker.
 
-Redis knows which worker committed last in each partition, and that worker's frontier knows who
-has stored the partition's pages. Where the directory of one of them is gone, so are its pages, and
-a refresh does not fetch them again.
+Redis knows which worker committed last in each partition, and that worker's frontier knows which
+workers stored the partition's pages. If one of their directories is gone, so are its pages, and a
+refresh does not fetch them again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from larmspider import options
+from larmspider import options, program
 from larmspider.cluster.reader import RedisReader, waiting_of
 from larmspider.crawl.verify.findings import Findings
 from larmspider.errors import CrawlDirError, LarmspiderError
@@ -46,7 +46,9 @@ def check_workers(
                 return
             if differs := _other_crawl(reader.crawl_id(), parts):
                 found.add(
-                    found.path, differs, mend=f"scrapy workers --rebuild fills it ({_BAD_DAY})"
+                    found.path,
+                    differs,
+                    mend=f"{program.NAME} workers --rebuild fills it ({_BAD_DAY})",
                 )
                 return
             owners, partition_of = reader.owners(), reader.partition_of_key

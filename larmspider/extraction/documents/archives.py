@@ -30,12 +30,42 @@ else:
 _OPENERS: dict[str, Any] = {
     "application/gzip": gzip.open,
     "application/x-bzip2": bz2.open,
-    "application/x-xz": lzma.open,
+    "application/x-xz": lambda file: _Xz(file),
     "application/x-lzma": lzma.open,
     "application/zstd": zstd.open,
 }
+_PIECE = 1 << 16
+_XZ_START = b"\xfd7zXZ\0"
 _UNPACKED = ("gz", "bz2", "xz", "z", "zst", "lzma")
 _UNKNOWN_METHOD = "it is packed in a way that nothing here unpacks"
+
+
+class _Xz(io.RawIOBase):
+    """An xz file, unpacked as it is read. Zeros may stand between its streams (xz 1.2, 2.2), which
+    ``lzma.open`` takes for the end."""
+
+    def __init__(self, packed: io.BytesIO) -> None:
+        self._packed, self._stream = packed, lzma.LZMADecompressor()
+
+    def read(self, size: int = -1) -> bytes:
+        while True:
+            packed = b""
+            if self._stream.eof:
+                if not (packed := self._next_stream()):
+                    return b""
+                self._stream = lzma.LZMADecompressor()
+            elif self._stream.needs_input and not (packed := self._packed.read(_PIECE)):
+                raise EOFError("it is cut off")
+            if data := self._stream.decompress(packed, size):
+                return data
+
+    def _next_stream(self) -> bytes:
+        """Its first bytes; none at the end, and for what is no stream."""
+        packed = self._stream.unused_data
+        while not (packed := packed.lstrip(b"\0")):
+            if not (packed := self._packed.read(_PIECE)):
+                return b""
+        return packed if packed.startswith(_XZ_START[: len(packed)]) else b""
 
 
 class ZipReader:
@@ -88,7 +118,7 @@ class ZipReader:
         real.compress_size, real.file_size = self._size - info.header_offset, 1 << 62
         if info.compress_type == zipfile.ZIP_STORED:
             real.compress_size = real.file_size = info.compress_size
-        del real.CRC  # so it is not compared
+        del real.CRC  # so that zipfile does not compare it
         try:
             with self._zip.open(real) as file:
                 return self.budget.read(file, info.filename)
@@ -98,8 +128,8 @@ class ZipReader:
             raise
 
     def checked(self, body: bytes) -> bytes:
-        """``body`` for a library that unpacks it itself, knows no limits and believes what the list
-        says: every member is unpacked, and packed anew where one has another size. Raises
+        """``body`` for a library that unpacks it itself, has no limits and trusts the sizes in the
+        list. All members are unpacked; if one has another size, all are packed again. Raises
         Unread."""
         claims = False
         for info in self.infos:
@@ -110,7 +140,7 @@ class ZipReader:
         honest = io.BytesIO()
         reader = ZipReader(body)
         with zipfile.ZipFile(honest, "w") as made:
-            for name in dict.fromkeys(info.filename for info in self.infos):  # in their order
+            for name in dict.fromkeys(info.filename for info in self.infos):  # keeps their order
                 made.writestr(name, without_claims(reader.read(name)))
         return honest.getvalue()
 
@@ -126,8 +156,8 @@ _COUNT = re.compile(rb"""\s(?:count|uniqueCount)\s*=\s*["'](\d+)["']""")
 
 
 def without_claims(data: bytes) -> bytes:
-    """XML without a number of elements that is larger than all of it (ECMA-376 18.4.9); ``data``
-    itself if there is none."""
+    """XML without a count of elements that is larger than the file (ECMA-376 18.4.9); ``data``
+    itself if it has no such count."""
     if not data.startswith((b"<", b"\xef\xbb\xbf<")):
         return data
     if b"ount" not in data:
@@ -181,9 +211,9 @@ def _unpacked(body: bytes, mime: str, name: str, budget: Budget) -> Iterator[Mem
 
 
 def _tar(body: bytes, budget: Budget, *, counted: bool = False) -> Iterator[Member]:
-    """``counted``: the bytes of the members were counted when the archive was unpacked, but those
-    that a sparse file leaves out. Where a member says that it goes on beyond the archive, or is
-    less than nothing, it ends at the next head."""
+    """``counted``: the bytes of the members were counted when the archive was unpacked, except the
+    holes of sparse files. A member that claims to go beyond the archive, or to have a negative
+    size, ends at the next head."""
     at, file = 0, io.BytesIO(body)
     for _ in range(_MAX_LIES):
         file.seek(at)
@@ -251,7 +281,7 @@ def _plain(info: tarfile.TarInfo) -> str:
 
 
 def _next_head(body: bytes, begin: int) -> int:
-    """Where the next member begins, behind ``begin``; the end if there is none."""
+    """Where the next member begins, behind ``begin``; the end if no member follows."""
     at = begin
     while (at := body.find(b"ustar", at)) >= 0:
         head = at - 257

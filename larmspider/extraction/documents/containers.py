@@ -1,13 +1,13 @@
-"""The media type of a document by what it holds. Only processes that read documents ask, as this
-opens zip and OLE files.
+"""The media type of a document by its content. Only processes that read documents call this,
+because it opens zip and OLE files.
 
     document_type(body, "a/plan.doc")                   # "application/msword": a stream says so
     document_type(body, url, "application/msword")      # the header's, if no stream says more
 
-A package says by its relationships which part is the document, and by its content types what that
-is (ECMA-376-2 9.1, 9.3), whatever the names of the parts are. An OLE file has as many entries as
-its author likes: 1.5 MB of gzip took 4 s. The crawl's own process asks body_type.media_type, which
-looks at both ends alone; this answer replaces that one.
+The relationships of a package name the part that is the document, and its content types give the
+part's type (ECMA-376-2 9.1, 9.3). Names of parts do not matter. An OLE file has no limit of
+entries: 1.5 MB of gzip took 4 s. The crawl's own process calls body_type.media_type, which looks at
+both ends alone; this answer replaces it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _END_BYTES, _MAX_NAMES = 1 << 17, 10_000
 _COMMENT_BYTES = (1 << 16) + 22
 """Bytes at the end of a zip file in which the head of its list lies (APPNOTE 4.3.16)."""
 _MAX_LIST = 1_000_000
-"""Bytes of a list of members that is read whole, which takes up to 0.2 s; 10,000 names take as
-many."""
+"""Bytes up to which a list of members is read whole, which takes up to 0.2 s. 10,000 names have
+about this size."""
 _MAX_BYTES = 4_000_000
 """Bytes read of a member that lists parts; such a member has some 1,000 bytes."""
 _INSTALLER = "000C1084-0000-0000-C000-000000000046"
@@ -65,7 +65,7 @@ _IWORK_KINDS = {
 
 
 def document_type(body: bytes, name: str = "", content_type: str = "") -> str:
-    """As media_type() has it, for a container with a look inside."""
+    """The type by media_type(), with a look inside containers."""
     return media_type(content_type, body, name, _type_inside)
 
 
@@ -105,7 +105,7 @@ def _plain(name: str) -> str:
 
 
 def _read(archive: zipfile.ZipFile, name: str | None) -> bytes:
-    """The first bytes of a member; none without one, or of one that is encrypted."""
+    """The first bytes of a member; none if it is missing or encrypted."""
     if name is None or archive.getinfo(name).flag_bits & 1:
         return b""
     with archive.open(name) as file:

@@ -1,8 +1,8 @@
 """Calendars and visiting cards: iCalendar (RFC 5545), vCard 2.1, 3 (RFC 2426) and 4 (RFC 6350).
 
-Read are all lines as they stand, put together where they were folded, without escapes (``\\\\n``,
-``\\\\,``) and quoted-printable, in the CHARSET of the line, else in that of the file. The title is
-the first calendar name, summary or full name; URLs are links. Not read: pictures and sounds.
+The text has all lines as they stand. Folded lines are joined; escapes (``\\\\n``, ``\\\\,``) and
+quoted-printable are decoded, in the CHARSET of the line, else of the file. The title is the first
+calendar name, summary or full name; URLs are links. Not read: pictures and sounds.
 """
 
 from __future__ import annotations

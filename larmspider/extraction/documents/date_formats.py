@@ -42,7 +42,7 @@ _FIELDS = {
 
 
 def quick_date(section: Section, since_1904: bool) -> Callable[[float], str] | None:
-    """For dates and times in digits."""
+    """A quick function for formats of dates and times in digits; None for other formats."""
     template = ""
     timed = [piece.text[0] for piece in section.pieces if piece.kind == "date"]
     last, at = "", 0

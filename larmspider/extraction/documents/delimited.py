@@ -16,7 +16,7 @@ from larmspider.items import Page
 
 _DELIMITERS = ",;\t|"
 _HEAD_CHARS = 4_096
-"""Characters by which the delimiter is found: the most frequent one beside quoted fields."""
+"""Characters in which the delimiter is looked for: the most frequent one beside quoted fields."""
 _QUOTED = re.compile(r'"[^"]*+(?:""[^"]*+)*+"?')
 
 

@@ -1,9 +1,9 @@
 """Documents that lie in documents of Office: parts of the document (parts.py).
 
 Found are the targets of relationships of the kinds package, oleObject and aFChunk, wherever in the
-document these begin, and objects of OpenDocument that are OLE files. What an OLE file wraps is
-taken out of it: an Office document, or any file that was put in as a symbol (MS-OLEDS 2.3.6). Not
-found is what lies in a file of Office 97.
+document these begin, and objects of OpenDocument that are OLE files. An OLE wrapper is unpacked: it
+holds an Office document, or any file that was inserted as a symbol (MS-OLEDS 2.3.6). Embedded
+documents in a file of Office 97 are not found.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _of_opendocument(package: Package) -> Iterator[tuple[str, str]]:
 
 
 def _unwrapped(part: str, data: bytes) -> tuple[str, bytes]:
-    """Name and bytes of what an OLE file holds, or its own."""
+    """Name and bytes of the file inside an OLE file; of the file itself if it wraps none."""
     if data.startswith(SIGNATURE):
         try:
             with opened(data) as file:
@@ -97,12 +97,13 @@ def _unwrapped(part: str, data: bytes) -> tuple[str, bytes]:
                     name, inside = _native(file.openstream("\x01Ole10Native").read())
                     return f"{part}/{name}" if name else part, inside
         except Unread:
-            pass  # it says so itself
+            pass  # the reader of this part reports it
     return part, data
 
 
 def _native(stream: bytes) -> tuple[str, bytes]:
-    """Behind the size and 2 bytes two names, 8 bytes, a path with its length, the file with its."""
+    """Name and bytes of the file in the stream: size, 2 bytes, two names, 8 bytes, a path with its
+    length, the file with its length."""
     label, _, rest = stream[6:].partition(b"\0")
     _, _, rest = rest.partition(b"\0")
     start = 8 + int.from_bytes(rest[4:8], "little")

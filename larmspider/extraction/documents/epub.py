@@ -18,30 +18,47 @@ from larmspider.items import Outcome, Page
 
 _BASE = "part://book/"
 _CONTAINER = "META-INF/container.xml"
+_CHAPTERS = (".xhtml", ".html", ".htm")
 _RIGHTS = ("META-INF/rights.xml", "META-INF/sinf.xml", "META-INF/license.lcpl")
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     archive, builder = ZipReader(body), DocumentBuilder()
+    names = {name.lower(): name for name in archive.names}
     if any(name in archive.names for name in _RIGHTS):
         raise Unread(Outcome.ENCRYPTED, "its publisher's rights management locks it")
-    if _CONTAINER not in archive.names:
-        raise Unread(Outcome.DAMAGED, f"it has no {_CONTAINER}")
-    roots = parse_xml(archive.read(_CONTAINER)).iter("{*}rootfile")
-    package = next((root.get("full-path") or "" for root in roots), "")
-    if package not in archive.names:
-        raise Unread(Outcome.DAMAGED, "it has no package document")
+    package = _package(archive, names)
     listed = parse_xml(archive.read(package))
     dublin_core(listed, builder)
     builder.note()
     files = {item.get("id"): item.get("href") or "" for item in listed.iter("{*}item")}
     with keeping(builder, url, absolute=True):
+        chapters = []
         for reference in listed.iter("{*}itemref"):
             href = files.get(reference.get("idref"))
             path = normpath(join(dirname(package), unquote((href or "").partition("#")[0])))
-            if href and path in archive.names:
-                _chapter(archive.read(path), builder)
+            if href and (chapter := names.get(path.lower())):
+                chapters.append(chapter)
+        if not chapters:  # no order is named, or a wrong one
+            chapters = sorted(name for key, name in names.items() if key.endswith(_CHAPTERS))
+        for chapter in chapters:
+            _chapter(archive.read(chapter), builder)
     return builder.page(url, absolute=True)
+
+
+def _package(archive: ZipReader, names: dict[str, str]) -> str:
+    """The package document: which the container names, else the first there is. Raises Unread.
+    ``names``: of the members, by themselves in lower case."""
+    found = ""
+    if container := names.get(_CONTAINER.lower()):
+        roots = parse_xml(archive.read(container)).iter("{*}rootfile")
+        found = next((root.get("full-path") or "" for root in roots), "")
+    package = names.get(found.lower()) or next(
+        (name for key, name in sorted(names.items()) if key.endswith(".opf")), ""
+    )
+    if not package:
+        raise Unread(Outcome.DAMAGED, "it has no package document")
+    return package
 
 
 def _chapter(markup: bytes, builder: DocumentBuilder) -> None:

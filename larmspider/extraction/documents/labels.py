@@ -1,12 +1,12 @@
-"""Text of bytes whose charset a mail, an RTF file or a program of Outlook names, or fails to name.
+"""Decodes bytes whose charset a mail, an RTF file or a program of Outlook names, or fails to name.
 
     text_of(b"\\xd6\\xec", "gb2312")                   # "\u6731": WHATWG reads the label as GBK
     text_of("Köln".encode(), "us-ascii")             # "K\u00f6ln": no ASCII, so it is guessed
     text_of(b"\\xc4", of_codepage(1251))              # "\u0414"
 
 A label means what it means to browsers (WHATWG Encoding 4.2), else what it means to Python
-(utf-7, cp850, iso-2022-kr). ASCII, ``default`` and unknown labels declare nothing: then the bytes
-are UTF-8 if they decode, else guessed as those of a page (charset.py).
+(utf-7, cp850, iso-2022-kr). ASCII, ``default`` and unknown labels declare nothing: the bytes are
+then UTF-8 if they decode, else guessed like a page's charset (charset.py).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import webencodings
 from larmspider.extraction.charset import FALLBACK, SAMPLE_BYTES, decode, guess
 
 _ASCII = frozenset(("us-ascii", "ascii", "ansi_x3.4-1968", "iso-ir-6", "646", "x-user-defined"))
-"""Labels of what needs none: programs write them above anything."""
+"""Labels of plain ASCII, which need no charset: programs write them above anything."""
 _NO_CHARSETS = frozenset(("ascii", "idna", "punycode", "unicode_escape", "raw_unicode_escape"))
 """Codecs of Python that are no charset of a text."""
 _REPLACED = "replacement"
-"""WHATWG's name for what browsers refuse, such as ISO-2022-KR; a text does no harm here."""
+"""WHATWG's name for charsets that browsers refuse, such as ISO-2022-KR. Text is harmless here."""
 _NUMBERED = re.compile(r"(?:x-)?(?:cp|win|windows|ms|ibm|dos|codepage)[-_ ]?0*(\d{3,5})")
 _CUT_OFF, _WIDE = "unexpected end of data", ("utf-16le", "utf-16be")
 _SHIFT = re.compile(rb"[\x1b~+\0]")
-"""Bytes by which ASCII means other characters in some charset."""
+"""Bytes that change the meaning of ASCII in some charset."""
 _JAPANESE = re.compile(rb"\x1b\$[@B]|\x1b\([JI]")
 _ISO_8859, _UTF_7, _ISO_2022_JP = 28590, "utf-7", "iso-2022-jp"
 _CODEPAGES = {
@@ -77,8 +77,8 @@ def _of_python(label: str) -> str:
 
 
 def text_of(data: bytes, label: str = "", sample: bytes = b"") -> str:
-    """``data`` as text; bad bytes become U+FFFD. ``sample``: more bytes of the same author, for a
-    guess."""
+    """``data`` as text; bad bytes become U+FFFD. ``sample``: more bytes of the same author, which
+    help a guess."""
     if data.isascii() and not _SHIFT.search(data) and "16" not in label:
         return data.decode("ascii")
     if not (charset := known(label)):
@@ -124,8 +124,8 @@ def _guess(data: bytes) -> str:
 
 
 def _as(charset: str, data: bytes) -> str:
-    """``data`` in a charset of WHATWG, unless its bytes prove another one. A line end shows that a
-    last byte is whole, where it is that of "Caf\xe9"."""
+    """``data`` in a charset of WHATWG, unless its bytes prove another one. The added line end shows
+    that the last byte is a whole character, as in "Caf\xe9"."""
     if charset in _WIDE:
         return decode(data, f"text/plain; charset={charset}")[0]
     return decode(data + b"\n", f"text/plain; charset={charset}")[0].removesuffix("\n")

@@ -1,18 +1,18 @@
 """Mails as programs write them: eml, mbox and MHTML (RFC 5322, 2045 to 2047, 2231, 2557, 4155).
 
-Read are the subject as title, From, To and Cc, the date, and the text: each part of plain text or
-HTML that has no file name, the plain one of alternatives, with the links of the others, and their
-text where it is far more than the plain one. All other parts are attachments, the mails of an mbox
-its members: parts of the document (parts.py).
+The reader takes the subject as title, From, To and Cc, the date, and the text: each part of plain
+text or HTML without a file name. If there are alternatives, it takes the plain text, the links of
+the others, and their text if they have far more of it. All other parts are attachments; the mails
+of an mbox are its members. Both become parts of the document (parts.py).
 
-Charsets are read as labels.py has it, an HTML part without one by its own ``<meta>``. A multipart
-without its boundary is parsed by the first line that looks like one, else it is text. In an mbox
-"From " begins a mail where an address, a date and a header follow an empty line; without the empty
-line where a time and a header of mails follow.
+labels.py decodes charsets; an HTML part without a charset is decoded by its own ``<meta>``. A
+multipart without its boundary is parsed by the first line that looks like one, else it is text. In
+an mbox "From " begins a mail if it follows an empty line, and an address, a date and a header
+follow; or, without the empty line, if a time and a header of mails follow.
 
 MHTML, the file of a saved page, is the page of its root part: its title, its language, its links
-relative to Content-Location, and the text of its frames. Not read: what is encrypted, and signed
-mails in one piece (S/MIME's smime.p7m).
+relative to Content-Location, and the text of its frames. Encrypted mails are not read. A
+document signed in one piece is a part (signed.py).
 """
 
 from __future__ import annotations
@@ -45,15 +45,19 @@ MAIL, MBOX = "message/rfc822", "application/mbox"
 _SAYING_NOTHING = ("application/octet-stream", "text/plain")
 """Mail programs send any attachment under these."""
 _FROM = re.compile(
-    rb"(?:(?<=\n\n)|(?<=\n\r\n))From (?:\S+|\"[^\"\r\n]*\"\S*|\S+ at \S+)[ \t]+"
-    rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*\d|\d{4}-\d\d-\d\d)[^\r\n]*\r?\n"
+    rb"(?:(?<=\n\n)|(?<=\n\r\n))From (?:(?:\S+|\"[^\"\r\n]*\"\S*|\S+ at \S+)?[ \t]+"
+    rb"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*\d|\d{4}-\d\d-\d\d)[^\r\n]*"
+    rb"|\S+[ \t][^\r\n]*\d:\d\d:\d\d[^\r\n]*\d{4}[^\r\n]*|[^\s@]+@[^\s@]+)\r?\n"
     rb"(?=[!-9;-~]+[ \t]*:|>From )"
     rb"|(?<=\n)From (?:\S+|\S+ at \S+)[ \t]+(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b[^\r\n]*"
     rb"\d:\d\d[^\r\n]*\r?\n(?=(?i:return-path|received|delivered-to|from|to|subject|date"
     rb"|message-id|mime-version|x-[\w-]+|status|content-type|reply-to)[ \t]*:)"
 )
-"""Behind an empty line, or, as some programs leave that out, before the headers of a mail."""
+"""The first line of a mail: behind an empty line; or before the headers of a mail, as some programs
+leave the empty line out."""
 _FIRST_FROM = re.compile(rb"From [^\r\n]*\r?\n?")
+_UUCP = re.compile(rb"(?:>From [^\r\n]*\r?\n)+")
+"""Lines of the way of a mail (RFC 976 2.4)."""
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _SHOWN = re.compile(
@@ -66,13 +70,15 @@ _BOUNDARY = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _HTML = re.compile(r"\s*<(?:!doctype html|html|head|body)[\s>]", re.IGNORECASE)
-"""The beginning of a body that says nothing else of itself."""
+"""The beginning of a body of HTML without a type."""
 _SAVED_BY = re.compile(r"[\W_]*(?:saved by|gespeichert von|enregistr\w+ par)\b", re.IGNORECASE)
-"""A browser, which is no author: ``From: <Saved by Blink>``."""
+"""A browser in place of an author: ``From: <Saved by Blink>``."""
 _LETTER = re.compile(r"\w")
 _FAR_MORE = 4
-"""HTML of more than so many times the characters of its plain form is read beside it."""
+"""HTML with more than this many times the characters of its plain form is read beside it."""
 _DELETED_SPACE = re.compile(r" \r?\n(?!>)")
+_BEFORE = b"\xef \t\r\n123456789"
+_SIZE = re.compile(rb"(\d{1,9})[ \t]*\n(?=[!-9;-~]+:)")
 _MARK, _BLANK = b"\xef\xbb\xbf", b" \t\r\n"
 _ADDRESSED = ("to", "cc", "bcc", "received", "delivered-to", "newsgroups")
 """Headers that a saved page lacks."""
@@ -87,7 +93,7 @@ _PIECE, _SAMPLE = 1 << 20, 1 << 16
 
 
 def is_mbox(body: bytes) -> bool:
-    return body.startswith(b"From ")
+    return _beginning(body).startswith(b"From ")
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -106,8 +112,13 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _beginning(body: bytes) -> bytes:
-    """``body`` without a byte order mark and empty lines before its head."""
-    return body.removeprefix(_MARK).lstrip(_BLANK) if body[:1] in b"\xef \t\r\n" else body
+    """``body`` without what stands before its head: a byte order mark, empty lines, the size that
+    Apple Mail writes."""
+    if body[:1] in _BEFORE:
+        body = body.removeprefix(_MARK).lstrip(_BLANK)
+        if found := _SIZE.match(body):
+            body = body[found.end() : found.end() + int(found[1])]
+    return body
 
 
 def _near(body: bytes) -> Near:
@@ -191,7 +202,7 @@ def _is_saved_page(message: _Message) -> bool:
 
 
 def _sorted(message: _Message) -> tuple[list[tuple[_Message, bool]], list[_Message]]:
-    """The texts of a mail, each with whether its text is wanted beside its links, and its
+    """The texts of a mail, each with whether its text is wanted in addition to its links; and its
     attachments."""
     texts: list[tuple[_Message, bool]] = []
     enclosed: list[_Message] = []
@@ -234,7 +245,7 @@ def _sort_alternatives(inside: list[_Message], texts: Any, enclosed: Any, sort: 
 
 
 def _has_words(part: _Message) -> bool:
-    """Not so a space that does not break, which some programs send as plain text."""
+    """Whether a part has words. A no-break space alone has none; some programs send it as text."""
     data = _payload(part)
     return bool(data.strip()) and _LETTER.search(text_of(data, _charset(part))) is not None
 
@@ -272,10 +283,10 @@ def _is_attached(part: _Message) -> bool:
 
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
+    body = _beginning(body)
     if is_mbox(body):
         yield from _mails(body)
         return
-    body = _beginning(body)
     message, fault = _parsed(body)
     near = _near(body)
     for number, part in enumerate(_sorted(message)[1], 1):
@@ -291,6 +302,8 @@ def _mails(body: bytes) -> Iterator[Member]:
     spans += [found.span() for found in _FROM.finditer(body)]
     ends = [start for start, _ in spans[1:]] + [len(body)]
     for number, ((_, start), end) in enumerate(zip(spans, ends, strict=True), 1):
+        if uucp := _UUCP.match(body, start, end):
+            start = uucp.end()
         yield Member(f"{number}.eml", _QUOTED_FROM.sub(rb"\1", body[start:end]), MAIL)
 
 
@@ -364,7 +377,7 @@ def _parse(body: bytes) -> tuple[_Message, Unread | None]:
         parser.close()
     except Unread as fault:
         return made[0], fault
-    except (ValueError, LookupError, TypeError, AttributeError) as error:  # of odd headers
+    except (ValueError, LookupError, TypeError, AttributeError) as error:  # from odd headers
         return made[0], Unread(Outcome.DAMAGED, f"the mail cannot be parsed: {error!r}"[:300])
     return made[0], None
 
@@ -427,7 +440,7 @@ def _file_name(part: _Message, near: Near = Near()) -> str:  # noqa: B008 - it i
 
 def _location(part: _Message | None, url: str) -> str:
     """The URL that links in a part are relative to (RFC 2557 5): its Content-Location, relative to
-    those of the parts around it; ``url`` where these name no page of the web."""
+    the Content-Location of the parts around it; ``url`` if none of them is a URL of the web."""
     if part is None:
         return url
     if not part.place:

@@ -13,12 +13,14 @@ _FOOTER = re.compile(rb"^--|[^\s][ \t]+[^\s]", re.MULTILINE)
 _HEAD, _FEW, _LONG = 2_000, 20, 20
 """The first 2,000 bytes may have 1 in 20 outside base64. Words but the last have 20 bytes
 or more."""
+_MISSPELT = {"base64": "base64", "quotedprintable": "quoted-printable"}
 _UU_BEGIN = re.compile(rb"^begin [0-7]{3,4} [^\r\n]*\r?\n", re.MULTILINE)
 
 
 def coding_of(header: str) -> str:
     """The encoding that a Content-Transfer-Encoding header names."""
-    return header.partition(";")[0].strip(" \t\r\n\"'").lower()
+    name = header.partition(";")[0].partition("(")[0].strip(" \t\r\n\"'").lower()
+    return _MISSPELT.get(re.sub(r"[\s_-]+", "", name), name)
 
 
 def decoded(data: bytes, coding: str) -> bytes:
@@ -33,8 +35,8 @@ def decoded(data: bytes, coding: str) -> bytes:
 
 
 def is_base64(data: bytes) -> bool:
-    """Whether a body that is said to be base64 is: programs say so above plain text, too, and what
-    that decodes to is nonsense."""
+    """Whether a body that is declared as base64 really is. Some programs declare plain text so,
+    which would decode to nonsense."""
     head = data.lstrip()[:_HEAD]
     strange = len(head.translate(None, _ALPHABET + b" \t\r\n"))
     words = head.partition(b"\n")[0].split()

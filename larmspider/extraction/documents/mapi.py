@@ -1,8 +1,8 @@
 """Properties of MAPI, which mails of Outlook (msg.py) and winmail.dat (tnef.py) share.
 
-The body is the text, else the HTML, else compressed RTF (MS-OXCMAIL 2.1.3.3); links are those of
-all. Of an appointment, a task and a contact the place, times, people, addresses and telephone
-numbers are shown behind the sender. Strings of 8 bits are in the code page of
+The body is the text, else the HTML, else compressed RTF (MS-OXCMAIL 2.1.3.3). Links come from all
+three. For an appointment, a task and a contact, the place, times, people, addresses and telephone
+numbers follow the sender. Strings of 8 bits are in the code page of
 PidTagMessageCodepage, then PidTagInternetCodepage (MS-OXPROPS 2.776, 2.743), then guessed.
 """
 
@@ -32,8 +32,8 @@ FILE_NAME, SHORT_FILE_NAME, DATA = 0x3707, 0x3704, 0x3701
 INTEGER, STRING_8, STRING, TIME, BINARY, OBJECT = 0x0003, 0x001E, 0x001F, 0x0040, 0x0102, 0x000D
 VARIABLE = (STRING_8, STRING, BINARY)
 NAMED = 0x8000
-"""Numbers from here on mean something by what a message says of them alone. Those that are wanted
-have their long id (MS-OXPROPS 1.3.4.2) in place of it."""
+"""Numbers from here on have a meaning in their message alone. The wanted ones are replaced by their
+long id (MS-OXPROPS 1.3.4.2)."""
 _FACTS = (
     *(0x8208, 0x820D, 0x820E, 0x8232, 0x8238),  # place, start, end, how often, who: MS-OXOCAL
     *(0x811F, 0x8104, 0x8105),  # owner, start and due date of a task: MS-OXOTASK

@@ -1,13 +1,12 @@
 """Mails of Outlook (MS-OXMSG), by olefile: sender, recipients, subject, date and body (mapi.py),
 and the place and times of appointments, tasks and contacts.
 
-Attachments are parts (parts.py). A message in a message is a part too, written as a mail of RFC
-5322 with what it holds. Not read: OLE objects in the text of a mail.
+Attachments are parts (parts.py). A message in a message is a part too, converted to a mail of RFC
+5322. Not read: OLE objects in the text of a mail.
 """
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator
 
@@ -19,6 +18,7 @@ from larmspider.extraction.documents.mapi import Properties
 from larmspider.extraction.documents.ole import opened
 from larmspider.extraction.documents.parts import MAX_DEPTH, Budget, Member
 from larmspider.extraction.documents.reading import DocumentBuilder, keeping
+from larmspider.extraction.documents.signed import ENTITY
 from larmspider.items import Page
 
 _Path = tuple[str, ...]
@@ -26,8 +26,6 @@ _STREAM, _ATTACHMENT, _RECIPIENT = "__substg1.0_", "__attach_version1.0_", "__re
 _PROPERTIES = "__properties_version1.0"
 _INSIDE = f"{_STREAM}{mapi.DATA:04X}{mapi.OBJECT:04X}"
 _MAX_RECIPIENTS = 500
-_ENTITY = re.compile(rb"\s*(?:content-|mime-version)[\w-]*[ \t]*:", re.IGNORECASE)
-"""Outlook keeps the content of a signed mail as an attachment (RFC 8551 3.5.3)."""
 _NAMES, _ENTRIES = "__nameid_version1.0", f"{_STREAM}00030102"
 _ENTRY, _MAX_NAMES = struct.Struct("<IHH"), 4_096  # MS-OXMSG 2.2.3.1.2
 _FIXED = struct.Struct("<HHIQ")  # MS-OXMSG 2.4.2.1
@@ -63,7 +61,7 @@ class _Tree:
             for number, kind, index in _ENTRY.iter_unpack(named[:whole])
             if not kind & 1
         }
-        """Numbers of properties -> long ids, for those that are named by such."""
+        """Numbers of properties -> long ids, for properties that have one."""
 
     def properties(self, path: _Path, parent: Properties | None = None) -> Properties:
         found = Properties(parent=parent)
@@ -113,7 +111,8 @@ class _Tree:
                     name = name or found.text_of(mapi.SUBJECT) or str(number)
                     yield Member(f"{name}.eml", self.mail(found, inner, depth), MAIL)
             elif data := self.read(folder, f"{_STREAM}{mapi.DATA:04X}{mapi.BINARY:04X}"):
-                said = MAIL if name.lower().endswith(".p7m") and _ENTITY.match(data) else ""
+                # Outlook keeps the content of a signed mail so (RFC 8551 3.5.3)
+                said = MAIL if name.lower().endswith(".p7m") and ENTITY.match(data) else ""
                 yield Member(name or f"attachment-{number}", data, said)
 
     def mail(self, message: Properties, path: _Path, depth: int) -> bytes:

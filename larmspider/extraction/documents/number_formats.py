@@ -4,9 +4,9 @@
     shown(47115, "00000000")            # "00047115"
     shown(0.195, "0.0%")                # "19.5%"
 
-A program that opens the file writes dates and decimals in the way of its own country, which no file
-says: decimals have a point here, format 14 is 06.03.2024 and 3/6/2024. Names of days and months are
-English or German. Not done are eras, other calendars, other digits, and formats of text.
+A program that opens the file writes dates and decimals in its own country's format, which no file
+names: decimals have a point here, format 14 is 06.03.2024 and 3/6/2024. Names of days and months
+are English or German. Not supported: eras, other calendars, other digits, and formats of text.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ _MAX_CODE, _MAX_PIECES = 255, 80
 _QUICK = re.compile(r"\|*(?P<number>(?:(?P<comma>#,##)|#*)0(?:\.(?P<decimals>0+))?)\|*%?\|*")
 _UP = 1 + 2**-51
 _SCALE = re.compile(r"(?<=[0#?]),+(?=[^0#?,]*$)")
-"""Commas behind the last digit: thousands that are not shown."""
-_MAX_DIGITS = 100  # of a number, as 1E+300 in the format 0
+"""Commas behind the last digit: the number is shown in thousands."""
+_MAX_DIGITS = 100  # digits of a number, such as 1E+300 in the format 0
 
 
 def shown(value: float, code: str, *, since_1904: bool = False) -> str:
@@ -97,7 +97,7 @@ def formatter(code: str, *, since_1904: bool = False) -> Callable[[float], str]:
 
 
 def _quick_number(section: Section) -> Callable[[float], str] | None:
-    """For ``#,##0.00`` with words around it: 1 us in place of 30."""
+    """A quick function for formats such as ``#,##0.00`` with words around: 1 us in place of 30."""
     text = "".join(p.text if p.kind in ("digit", "other") else "|" for p in section.pieces)
     found = _QUICK.fullmatch(text)
     if found is None or section.is_date:
@@ -111,7 +111,7 @@ def _quick_number(section: Section) -> Callable[[float], str] | None:
     )
 
     def show(value: float) -> str:
-        # a half is rounded up, also one that no float has
+        # a half is rounded up, even if no float equals it
         number = format(abs(value) * scale * _UP, f"{comma}.{decimals}f")
         if len(number) > _MAX_DIGITS:
             return ""

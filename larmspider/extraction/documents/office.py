@@ -1,10 +1,10 @@
-"""What word processors write: docx, pptx, odt, ods, odp, zip files with XML in them.
+"""Files of word processors, slides and sheets: docx, pptx, odt, ods, odp (zip files with XML).
 
-Read are the parts that the relationships of the document lead to (relationships.py), each once:
+The reader follows the relationships of the document (relationships.py) and reads each part once:
 slides in their order, headers, footers, notes, comments, diagrams, charts, drawings; and chunks of
 HTML, RTF, text or Word (altChunk), which are text of the document. Embedded documents are parts
-(parts.py). No text are macros, masters and layouts, building blocks, themes and properties of the
-programs. What lies outside of the file is a link. office_text.py says what the text of a part is.
+(parts.py). Macros, masters and layouts, building blocks, themes and properties of the programs are
+no text. A target outside of the file is a link. office_text.py extracts the text of a part.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def _read(package: Package, builder: DocumentBuilder, depth: int = 0) -> None:
 
 
 class PartTexts:
-    """Reads parts with those that they lead to, each once. A part that cannot be read costs the
-    others nothing."""
+    """Reads parts and the parts that they lead to, each once. An unreadable part does not affect
+    the others."""
 
     def __init__(self, package: Package, builder: DocumentBuilder, depth: int = 0) -> None:
         self._package, self._builder, self._depth = package, builder, depth
@@ -185,7 +185,7 @@ class PartTexts:
 
 
 def _slides(root: Any, related: list[Relationship]) -> list[str]:
-    """The slides of a presentation, in their order; at the end what it does not list."""
+    """The slides of a presentation, in their order, and at the end the unlisted ones."""
     slides = {one.id or one.target: one.target for one in related if one.kind == "slide"}
     if not slides or root.tag != P + "presentation":
         return []

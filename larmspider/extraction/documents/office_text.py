@@ -1,12 +1,12 @@
-"""The text of one part of Office Open XML, with its links: words as they are shown, and no more.
+"""The text of one part of Office Open XML, with its links: only the words that are shown.
 
     add_text(root, {"r1": "http://h/"}, builder)
 
 Read are paragraphs of Word, of drawings (slides, diagrams, charts) and of comments, with every
 element that stands for a letter or a break (ECMA-376-1 17.3.3), formulas, and fields that are
 links. A raised number behind a word stands apart (note_numbers.py). A text box, the reading of a
-ruby and a WordArt are blocks apart. Of alternatives the first with text counts (ECMA-376-3). No
-text are deleted words, where moved words were, the numbers of notes, authors and dates, codes of
+ruby and a WordArt are blocks apart. The first alternative with text counts (ECMA-376-3). No text
+are deleted words, the old places of moved words, the numbers of notes, authors and dates, codes of
 fields, the numbers that a chart draws, and alternative texts.
 """
 
@@ -46,7 +46,7 @@ _SIGNS = dict.fromkeys(
     + [A + "br", A + "tab", W + "pgNum"],
     " ",
 ) | {W + "noBreakHyphen": "-"}
-"""Elements that part words, and one that is a letter; a w:softHyphen joins what is around it."""
+"""Elements that separate words, and one that is a letter; a w:softHyphen joins its neighbours."""
 _STYLE, _SYMBOL, _CHUNK = W + "pStyle", W + "sym", W + "altChunk"
 _LINK, _CODE, _FIELD, _SIMPLE = W + "hyperlink", W + "instrText", W + "fldChar", W + "fldSimple"
 _CHOICES = W + "ddList"
@@ -73,7 +73,7 @@ _HYPERLINK = re.compile(r"(?is)\s*HYPERLINK\b(.*)")
 _ARGUMENT = re.compile(r'["\u201c-\u201e]((?:[^"\u201c-\u201e\\]|\\.)*).?|(\\.)|([^\s"]+)')
 _WITH_VALUE = ("\\l", "\\o", "\\t", "\\s")
 _LONGEST_NOTE, _PIECES_BEFORE = 5, 3  # "12,13"
-_MAX_FIELDS = 100  # in each other
+_MAX_FIELDS = 100  # nested fields
 _SYMBOL_FONTS = re.compile(r"(?i)symbol|dings|mt extra|marlett")
 
 
@@ -256,7 +256,7 @@ class _Writer:
             self._fields[-1].start = len(self._pieces)
         elif kind == "end":
             field = self._fields.pop()
-            if field.start is None:
+            if field.start is None or field.start == len(self._pieces):
                 self._pieces.append(field.shown())
                 field.start = len(self._pieces)
             field.end(self._builder, "".join(self._pieces[field.start :]))
@@ -290,7 +290,7 @@ class _Field:
         self.begin = 0
         """Pieces of the paragraph before its code."""
         self.start: int | None = None
-        """Pieces of the paragraph before its text; None as long as no text has begun."""
+        """Pieces of the paragraph before its text; None until its text begins."""
 
     def shown(self) -> str:
         """The text of a field without a result."""

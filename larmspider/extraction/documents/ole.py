@@ -22,7 +22,7 @@ _POWERPOINT_TOKEN, _ENCRYPTED_TOKEN = slice(12, 16), bytes.fromhex("dfc4d1f3")  
 
 @contextmanager
 def opened(body: bytes) -> Iterator[olefile.OleFileIO]:
-    """Raises Unread for what is no OLE file, or a broken one."""
+    """Raises Unread for a file that is not OLE, or is broken."""
     try:
         with olefile.OleFileIO(io.BytesIO(body)) as file:
             yield file
@@ -70,7 +70,7 @@ def _text(value: bytes | str | None, codepage: str) -> str:
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
-    """What has no reader in the base install: .doc, .ppt. Its metadata are found all the same."""
+    """Metadata of .doc and .ppt, whose text has no reader in the base install."""
     if body.startswith(_BEFORE_OLE):
         raise Unread(Outcome.NO_READER, "nothing reads what Word wrote before version 6")
     refuse_encrypted(body)

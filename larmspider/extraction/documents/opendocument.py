@@ -2,11 +2,11 @@
 
     add_text(root, builder)
 
-Read are paragraphs and headings, headers and footers of all page styles, formulas and charts that
-lie in the document, labels and values of forms, names of sheets, and the value of a cell beside the
-text that it shows. Notes, comments, frames, shapes and the readings of rubies are blocks apart. No
-text are deleted words, the numbers of notes, the authors and dates of comments, scripts, and
-alternative texts. Linked files are links.
+The reader takes paragraphs and headings, headers and footers of all page styles, formulas and
+charts inside the document, labels and values of forms, names of sheets, and the value of a cell
+beside its displayed text. Notes, comments, frames, shapes and the readings of rubies are blocks
+apart. No text are deleted words, the numbers of notes, the authors and dates of comments, scripts,
+and alternative texts. Linked files are links.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SHAPES = (
 _APART = dict.fromkeys([_TEXT + "note", *(_DRAW + name for name in _SHAPES)], " ") | dict.fromkeys(
     [OFFICE + "annotation", OFFICE + "annotation-end", _TEXT + "ruby-text"], ""
 )
-"""Elements that are no text of the paragraph around them, and what stands there in their place."""
+"""Elements that are no text of the paragraph around them, and their replacements there."""
 _VALUES = (OFFICE + "date-value", OFFICE + "value", OFFICE + "string-value")
 _XPATH_NAMES = {
     "text": _TEXT[1:-1],
@@ -142,7 +142,7 @@ def add_text(root: Any, builder: DocumentBuilder) -> None:
 
 
 def _of_forms(forms: Any) -> Iterator[str]:
-    """Labels and values of the controls of forms; of the entries of a list what is chosen."""
+    """Labels and values of the controls of forms; from a list only the chosen entries."""
     for control in forms.iter("{*}*"):
         is_chosen = any(
             control.get(_FORM + name) == "true" for name in ("selected", "current-selected")
@@ -182,15 +182,15 @@ def _part_note(span: Any) -> None:
 
 
 def _replace(element: Any, text: str) -> None:
-    """Put ``text`` in the place of an element, and leave what follows it where it is."""
+    """Replace an element by ``text``; the text behind the element stays."""
     place = element.makeelement(_TEXT + "span")
     place.text, place.tail, element.tail = text, element.tail, None
     element.getparent().replace(element, place)
 
 
 def _blocks(root: Any, apart: list[Any]) -> Iterator[tuple[Any, str]]:
-    """Paragraphs and headings that lie in no other one, with their text, each before what was taken
-    out of it, which ``apart`` is given."""
+    """Outer paragraphs and headings, with their text. Each comes before the elements that were
+    taken out of it; these are appended to ``apart``."""
     inner = set(_NESTED(root))
     outer = {
         above for one in chain(root.iter(*_APART), inner) for above in one.iterancestors(*_BLOCKS)

@@ -5,8 +5,8 @@
     member("application/zip", body, "docs.zip", "docs/readme.txt")     # its bytes
 
 A reader whose format holds other documents has a function ``members(body, name, budget)`` beside
-``extract``. What is inside of a part is a part of the whole document, three deep, named by both
-paths: ``inner.zip/readme.txt``. Every limit ends in an outcome; what was read until then is kept.
+``extract``. The documents inside of a part are parts of the whole document, three deep, named by
+both paths: ``inner.zip/readme.txt``. Every limit ends in an outcome; the text until then is kept.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ MAX_ALL_TEXT = 5 * MAX_TEXT
 MAX_NAME = 1_024
 
 _BASE = "part://document/"
-"""What links inside of a part are relative to: other parts, which need no crawl."""
-_HOLDERS = ("archives", "mail", "msg")
+"""The base of links inside of a part: they lead to other parts, which need no crawl."""
+_HOLDERS = ("archives", "mail", "msg", "sevenzip", "signed")
 """Readers of documents whose parts are all that counts, or stand for it."""
 _PIECE = 1 << 16
 _KEPT_BYTES = 8 << 20
@@ -71,13 +71,13 @@ _CLUTTER = re.compile(
     r"(?i)(?:^|/)(?:__MACOSX/.*|\.DS_Store|(?:eh)?thumbs(?:_vista)?\.db|desktop\.ini"
     r"|\._[^/]+|~\$[^/]+|\.~lock\.[^/]*#)$"
 )
-"""Names of files that programs leave beside documents, as known_paths.txt has them: no parts."""
+"""Files that programs leave beside documents, as in known_paths.txt: they are no parts."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
-"""Names of tar files that are no UTF-8 have such."""
+"""Surrogates in names of tar files that are no UTF-8."""
 
 
 class Member(NamedTuple):
-    """Name and bytes, or why they cannot be had. ``said``: the Content-Type of an attachment."""
+    """Name and bytes, or why it has no bytes. ``said``: the Content-Type of an attachment."""
 
     name: str
     data: bytes | Unread
@@ -85,8 +85,8 @@ class Member(NamedTuple):
 
 
 Helped: TypeAlias = Callable[[str, bytes, Page], Page]
-"""A Page of what may be better at reading such a document, if need be; media type, body, and the
-Page of the first reader."""
+"""Takes media type, body, and the first reader's Page. Returns the Page of another reader, if that
+one is better."""
 
 
 class Spent(Unread):
@@ -94,7 +94,7 @@ class Spent(Unread):
 
 
 class Budget:
-    """What may still be unpacked of one document of ``packed`` bytes, whatever lies in what."""
+    """The remaining limits for unpacking one document of ``packed`` bytes, however it is nested."""
 
     def __init__(self, packed: int) -> None:
         self.most = self.bytes = min(MAX_ALL_BYTES, max(FREE_BYTES, packed * MAX_RATIO))
@@ -103,11 +103,11 @@ class Budget:
         self._names: dict[str, int] = {}
 
     def read(self, file: IO[bytes], what: str = "it", *, counted: bool = False) -> bytes:
-        """All of ``file``, whatever it says of its size. Raises Unread, with the first bytes, where
-        it is larger than allowed or damaged. ``counted``: its bytes were counted before."""
+        """All bytes of ``file``, whatever its declared size. Raises Unread, with the first bytes,
+        if it is larger than allowed or damaged. ``counted``: its bytes were counted before."""
         pieces: list[bytes] = []
         size = 0
-        read = getattr(file, "read1", file.read)  # what comes before a fault
+        read = getattr(file, "read1", file.read)  # gives the bytes before a fault
         try:
             while piece := read(_PIECE):
                 size += len(piece)
@@ -208,13 +208,13 @@ def read(
 
 
 def is_holder(mime: str) -> bool:
-    """Whether documents of a type are read for the sake of what they hold, as archives and mails;
-    others may hold some beside a text of their own."""
+    """Whether documents of a type are read only for their contents, such as archives and mails;
+    others may hold documents beside a text of their own."""
     return module_of(mime) in _HOLDERS
 
 
 def member(mime: str, body: bytes, name: str, part: str) -> bytes:
-    """The bytes of one part. Raises KeyError where there is none of that name, Unread."""
+    """The bytes of one part. Raises KeyError for an unknown name, Unread."""
     if members_of(mime) is not None:
         for found, data, _ in members(mime, body, name, Budget(len(body))):
             if found == part:
@@ -253,7 +253,7 @@ def members(
                 raise Unread(Outcome.TOO_LARGE, why)
         except (Spent, MemoryError):
             raise
-        except Exception as error:  # noqa: BLE001 - it costs what this member holds
+        except Exception as error:  # noqa: BLE001 - only the content of this member is lost
             yield Member(own, _unread(error))
 
 
@@ -278,8 +278,8 @@ def or_why(unpack: Callable[[], bytes]) -> bytes | Unread:
 
 
 def _unread_as_its_parts(page: Page) -> str:
-    """The outcome of a document none of whose parts can be read; "" if one can. What is no document
-    beside others, as the pictures of a mail, does not count."""
+    """The outcome of a document none of whose parts can be read; "" if one can. Parts that are no
+    documents, such as the pictures of a mail, count only if there are no others."""
     binary = f"{Outcome.BINARY}:"
     parts = [part for part in page.parts if not part.unread.startswith(binary)]
     if not parts and page.text:
@@ -294,7 +294,7 @@ def _read_part(name: str, data: bytes | Unread, said: str, page: Page, helped: H
         if not data.data:
             return Part(name, unread=data.unread)
         part = _read_part(name, data.data, said, page, helped)
-        part.digest, part.unread = "", data.unread  # of its beginning
+        part.digest, part.unread = "", data.unread  # the digest is of its beginning
         return part
     mime = document_type(data, name, said)
     part = Part(name, mime, len(data), digest=sha1(data, usedforsecurity=False).hexdigest())

@@ -1,10 +1,10 @@
-"""PDF, by PDFium: text page by page, titles, the targets of links; the rest by pdf_objects.py.
+"""PDF, by PDFium: text page by page, titles, the targets of links; pdf_objects.py has the rest.
 
-Pages are parted by form feeds in the Page's text, so that a hit can be named by its page. Behind
-the text that a page draws, and a line end, stands what is not drawn in it: looks of annotations
-and form fields, their contents and values, titles of the outline, names of attached files, each
-passage once. Embedded files are parts. A document that a password of "" opens is read. Left out
-are pictures (the plugin ocr), alternative texts of the structure tree, scripts and names of layers.
+Form feeds separate the pages in the Page's text, so that a hit can name its page. Undrawn text
+follows behind the drawn text of a page and a line end: looks of annotations and form fields, their
+contents and values, titles of the outline, names of attached files, each passage once. Embedded
+files are parts. A document that an empty password opens is read. Left out are pictures (the plugin
+ocr), alternative texts of the structure tree, scripts and names of layers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EMPTY = len("\0\0")
 _UNDRAWN = (pdfium_c.FPDF_ANNOT_LINK, pdfium_c.FPDF_ANNOT_POPUP, pdfium_c.FPDF_ANNOT_TEXT)
 
 for _name in ("pikepdf", "pypdfium2"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())  # or each damage goes to stderr
+    logging.getLogger(_name).addHandler(logging.NullHandler())  # keeps damages off stderr
 
 members = pdf_objects.members
 
@@ -59,6 +59,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
     builder = DocumentBuilder()
     _metadata(document, builder)
     builder.note()
+    is_titled = bool(builder.title)
     creator = document.get_metadata_value("Creator")
     pages: list[str] = []
     drawing: list[int] = []
@@ -88,7 +89,7 @@ def _read(document: Any, body: bytes, url: str) -> Page:
             break
     for number in drawing:
         pages[number] = _with_looks(document, number, pages[number], creator)
-    unread = _add_notes(document, body, pages, builder)
+    unread = _add_notes(document, body, pages, builder, is_titled=is_titled)
     size = sum(map(len, pages))
     made = builder.page(url)
     made.text = "\f".join(pages)[:MAX_TEXT] if size else ""
@@ -106,8 +107,8 @@ def _text(text_page: Any, creator: str) -> str:
 
 
 def _draws_annotations(page: Any) -> bool:
-    """Whether an annotation or a form field has a look of its own. Of a page with very many
-    annotations the looks are not read, which takes the square of their number."""
+    """Whether an annotation or a form field has a look of its own. A page with more than
+    `_MAX_LOOKS` annotations is skipped: reading the looks takes the square of their number."""
     number = pdfium_c.FPDFPage_GetAnnotCount(page)
     return number <= _MAX_LOOKS and any(_is_drawn(page, index) for index in range(number))
 
@@ -149,9 +150,12 @@ def _noted(text: str, notes: list[str]) -> str:
     return f"{text} {added}" if "\n" in text else f"{text}\n{added}"
 
 
-def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBuilder) -> str:
-    """Add the notes of pdf_objects.py and the titles of the outline to their pages. Returns why
-    some notes are missing, "" if none are."""
+def _add_notes(
+    document: Any, body: bytes, pages: list[str], builder: DocumentBuilder, *, is_titled: bool
+) -> str:
+    """Add the notes of pdf_objects.py and the titles of the outline to their pages, and metadata
+    that are missing. ``is_titled``: the document has a title, else the title is a guess. Returns
+    why some notes are missing, "" if none are."""
     titles: list[tuple[int, str]] = []
     outline_acts = False
     for entry in islice(document.get_toc(), pdf_objects.MAX_OBJECTS):
@@ -167,6 +171,10 @@ def _add_notes(document: Any, body: bytes, pages: list[str], builder: DocumentBu
         raise
     except Exception:  # noqa: BLE001, S110 - PDFium has read the pages
         pass
+    if notes.title and not is_titled and not _MADE_UP.match(notes.title):
+        builder.title = notes.title
+    builder.author = builder.author or notes.author
+    builder.modified = builder.modified or notes.modified
     for number, title in titles:
         notes.add(number, title)
     for number, texts in notes.pages.items():

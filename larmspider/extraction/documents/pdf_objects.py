@@ -1,16 +1,16 @@
-"""Forms, notes, actions and files of a PDF, by qpdf (``pikepdf``): PDFium does not give them all.
+"""Forms, notes, actions and files of a PDF, by qpdf (``pikepdf``), as PDFium lacks some of them.
 
     with opened(body) as document:
         found = notes_of(document, 20, body)          # of the first 20 pages
         found.pages[0]                                # ["Miller", "to be checked"]
         found.targets                                 # ["http://h/next.html"]
 
-Read are values of form fields (ISO 32000-1 12.7; of choices what is shown, of signatures name,
-reason and place), captions of push buttons, the XFA data of forms and the labels of those that
-have no other form; contents of annotations (12.5); targets of actions and of all that follow them
-by /Next (12.6), be they of annotations, pages, the outline or the document; embedded files, named
-by the document, a page or an annotation (7.11). Passwords that are typed into fields and scripts
-are left out; so is what is embedded in films and 3D.
+The reader takes values of form fields (ISO 32000-1 12.7; of choices the displayed value, of
+signatures name, reason and place), captions of push buttons, the XFA data of forms and the labels
+of forms that are only XFA; contents of annotations (12.5); targets of actions and of the actions
+behind them by /Next (12.6), of annotations, pages, the outline or the document; embedded files,
+named by the document, a page or an annotation (7.11). Passwords that are typed into fields,
+scripts, and files embedded in films and 3D are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import pikepdf
 from pikepdf import Array, Dictionary, Name, Stream, String
 
 from larmspider.extraction.documents.parts import Budget, Member, Spent, or_why
-from larmspider.extraction.documents.reading import Unread, local_name, parse_xml
+from larmspider.extraction.documents.reading import Unread, date_of, local_name, parse_xml
 from larmspider.items import Outcome
 
 MAX_OBJECTS = 100_000
@@ -43,6 +43,8 @@ _LEADS_OUT = re.compile(rb"/S\s*+/(?:URI|GoToR|GoToE|Launch)\b")
 _DIRECT = (0, 0)
 """The number of objects that stand within others."""
 _FILE_NAMES = ("/UF", "/F", "/Unix", "/Mac", "/DOS")
+_DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?<\?xml\b[^>]{0,200}\?>")
+_XMP = "{http://ns.adobe.com/xap/1.0/}"
 _RICH_TEXTS = ("text", "exData")
 _DAMAGES = (pikepdf.PdfError, RuntimeError, ValueError, TypeError, KeyError, IndexError)
 """Errors of pikepdf for damaged objects."""
@@ -74,6 +76,9 @@ class Notes:
         self.targets: dict[str, None] = {}
         self.base = ""
         self.unread = ""
+        self.title = self.author = ""
+        """The title in the XMP metadata (14.3.2); PDF 2.0 has no other title."""
+        self.modified: float | None = None
         self._left = MAX_OBJECTS
 
     def add(self, page: int, text: str) -> None:
@@ -103,8 +108,8 @@ def _damage_left_out(notes: Notes) -> Iterator[None]:
 def notes_of(
     document: pikepdf.Pdf, most_pages: int, body: bytes, *, outline_acts: bool = True
 ) -> Notes:
-    """``body``: the document; ``outline_acts``: whether its outline has actions. What is found
-    until a damaged place is kept."""
+    """The notes of a document with the content ``body``. ``outline_acts``: whether its outline has
+    actions. Notes found before a damaged place are kept."""
     notes, budget = Notes(), Budget(len(body))
     root = document.Root
     steps: tuple[Callable[[], None], ...] = (
@@ -115,6 +120,7 @@ def notes_of(
         lambda: _actions((root.get("/OpenAction"), *_additional(root)), notes),
         lambda: _xfa(root, notes, budget),
         lambda: _base(root, notes),
+        lambda: _metadata(root, notes, budget),
     )
     for step in steps:
         try:
@@ -123,7 +129,7 @@ def notes_of(
             notes.unread = notes.unread or unread.unread
         except MemoryError:
             raise
-        except Exception:  # noqa: BLE001, S112 - damage costs what this step had still to find
+        except Exception:  # noqa: BLE001, S112 - damage costs only the rest of this step
             continue
     return notes
 
@@ -221,7 +227,7 @@ def _outline(root: Any, notes: Notes) -> None:
 
 
 def _actions(first: Iterable[Any], notes: Notes) -> None:
-    """Targets of actions and of those that follow them."""
+    """Targets of actions and of the actions behind them."""
     for action in chain.from_iterable(_tree(one, ("/Next",), notes) for one in first):
         kind = action.get("/S")
         if kind == Name.URI and isinstance(uri := action.get("/URI"), String):
@@ -236,6 +242,24 @@ def _base(root: Any, notes: Notes) -> None:
         notes.base = _text(uri.get("/Base"))
 
 
+def _metadata(root: Any, notes: Notes, budget: Budget) -> None:
+    if not isinstance(stream := root.get("/Metadata"), Stream):
+        return
+    tree = parse_xml(content(stream, budget))
+    notes.title = next(_listed(tree, "title"), "")
+    notes.author = "; ".join(_listed(tree, "creator"))
+    for name in ("ModifyDate", "CreateDate"):
+        values = (one.get(f"{_XMP}{name}") or one.findtext(f"{_XMP}{name}") for one in tree.iter())
+        if notes.modified is None:
+            notes.modified = date_of(next(filter(None, values), ""))
+
+
+def _listed(tree: Any, name: str) -> Iterator[str]:
+    """The values of a property of Dublin Core; of a title in several languages the first."""
+    for element in tree.iter(f"{{http://purl.org/dc/elements/1.1/}}{name}"):
+        yield from (text for one in element.itertext() if (text := " ".join(one.split())))
+
+
 def _additional(holder: Any) -> Iterator[Any]:
     actions = holder.get("/AA")
     return iter(actions.as_dict().values() if isinstance(actions, Dictionary) else ())
@@ -248,7 +272,7 @@ def _xfa(root: Any, notes: Notes, budget: Budget) -> None:
     data = b"".join(content(one, budget) for one in streams if isinstance(one, Stream))
     if not data:
         return
-    tree = parse_xml(data)
+    tree = parse_xml(b"<xfa>%b</xfa>" % _DECLARATION.sub(b"", data))  # none may be around them
     shown = {text for texts in notes.pages.values() for text in texts}
     found = [one for sets in tree.iter("{*}datasets") for one in sets.iter("{*}*") if not len(one)]
     if not form.get("/Fields"):
@@ -262,7 +286,7 @@ def _xfa(root: Any, notes: Notes, budget: Budget) -> None:
 
 
 def members(body: bytes, name: str, budget: Budget) -> Iterator[Member]:
-    """Its embedded files. Raises Spent."""
+    """The embedded files of a PDF. Raises Spent."""
     if not _HOLDS_FILES.search(body):
         return
     with ExitStack() as stack:

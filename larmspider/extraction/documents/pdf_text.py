@@ -1,16 +1,16 @@
-"""The text of a page of a PDF: what PDFium gives, where that loses words.
+"""The text of a page of a PDF: PDFium's, with corrections where PDFium loses words.
 
     text_of(text_page)        # "word 3", for a raised 3 behind "word"; turned words in one piece
 
-- Numbers of notes stand apart (note_numbers.py) where their baseline is above that of the word.
-- Of text that is turned against its page (sideways headings of a table, stamps) PDFium puts single
-  letters on lines of their own, or joins lines. Words and lines are found by the gaps there.
+- Numbers of notes stand apart (note_numbers.py) if their baseline is above the word's baseline.
+- PDFium puts single letters of turned text (sideways headings of a table, stamps) on lines of their
+  own, or joins lines. Words and lines are found by the gaps there.
 - Cells of a spreadsheet that are cut off at their border stand apart.
-- Words of groff stand apart, which PDFium joins where the gap between them is small.
+- Words of groff stand apart; PDFium joins them if the gap between them is small.
 - Letters that are spaced out make words again.
 - Arabic by Chromium has the letters of each word from left to right; they are turned round.
 
-To look at a letter takes 0.5 us: numbers behind a word, and the first letter of each line, are
+Looking at a letter takes 0.5 us. Only numbers behind a word and the first letter of each line are
 looked at, and all letters of a page with turned text.
 """
 
@@ -38,7 +38,7 @@ _RAISED = 0.1
 _LEAST_RAISED = 0.3  # points: a font of size 1 may be scaled
 _SPACED = re.compile(r"(?<!\w)[^\W\d_](?: [^\W\d_]){3,}(?!\w)")
 _WIDER, _WIDEST_SPACED = 1.7, 0.5
-"""Between spaced words the gap is 1.7 times the gap between letters, which is below half of a
+"""The gap between spaced words is 1.7 times the gap between their letters, which is below half of a
 letter's height."""
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]{2,}")
 _SHEETS = re.compile(r"(?i)\b(?:calc|excel)\b")
@@ -46,9 +46,9 @@ _SHEETS = re.compile(r"(?i)\b(?:calc|excel)\b")
 _TIGHT, _WORD = re.compile(r"(?i)\bg?roff\b"), re.compile(r"[^\W\d_]{8,}")
 """PDFium takes some gaps of groff, which writes no spaces, for none. Looked at are words of this
 length, which may be two."""
-_SPACE = 0.2  # of the font's size: the least gap between words; letters have 0.15 at most
+_SPACE = 0.2  # of the font's size: the least gap between words; letters have at most 0.15
 _LETTERS = re.compile(r"(?<=[^\W\u2e80-\U0010ffff])[^\W\u2e80-\U0010ffff]")
-"""Letters behind a letter, but Chinese and the like, which are drawn one by one."""
+"""Letters behind a letter, except Chinese and similar letters, which are drawn one by one."""
 _MAX_LINES = 500
 """Lines of a page whose first letter is looked at."""
 _LEAST_ANGLE = 0.02  # radians
@@ -72,7 +72,7 @@ def text_of(text_page: Any, creator: str = "") -> str:
 
 
 def _changes(text_page: Any, text: str, creator: str) -> dict[int, tuple[int, str]]:
-    """Where text is to be replaced: start -> (end, new)."""
+    """The replacements in the text: start -> (end, new)."""
     letters = _Letters(text_page, text)
     changes = {at: (at, " ") for at in _notes(letters, text)}
     if _SHEETS.search(creator):
@@ -98,8 +98,8 @@ class _Letters:
 
     @cached_property
     def _numbers(self) -> Sequence[int]:
-        """PDFium's number of each letter: its text has line ends, and letters beside the page, that
-        it leaves out of the text within the page."""
+        """PDFium's number of each letter. PDFium's text has line ends, and letters beside the page,
+        which are missing in the text within the page."""
         count = self._page.count_chars()
         if count == len(self._text):
             return range(count)

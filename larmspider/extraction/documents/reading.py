@@ -1,4 +1,4 @@
-"""What the readers of documents share: the error by which they refuse, XML, dates, links in text.
+"""Shared by the readers of documents: the error for a refusal, XML, dates, links in text.
 
 raise Unread(Outcome.ENCRYPTED, "needs a password")
 """
@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from html import unescape
 from html.entities import html5
 from typing import Any
 
@@ -16,32 +17,39 @@ from lxml import etree
 
 from larmspider.dates import http_time
 from larmspider.errors import LarmspiderError
-from larmspider.extraction import progress
+from larmspider.extraction import charset, progress
 from larmspider.extraction.page_builder import MAX_ANCHOR, MAX_TEXT, PageBuilder
 from larmspider.items import ORDINARY, Outcome, Page
 
 _NO_UTF_16 = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s{0,99}<\?xml[^>]{0,99}encoding=[\"'](?:utf-?16|ucs-?2|unicode)",
+    rb"(?:\xef\xbb\xbf)?\s{0,99}<\?xml[^>]{0,99}encoding=[\"'](?:utf-?16|ucs-?2|unicode|iso-10646)",
     re.IGNORECASE,
 )
 """Declared in single bytes: .NET writes it into a string, which is saved as UTF-8."""
-_TOO_DEEP = "Excessive depth"
-"""libxml2 reads 256 elements in each other, 2,048 where it may use more memory."""
+_TOO_LARGE = re.compile("Excessive depth|Text node too long")
+"""libxml2 reads 256 elements in each other, 2,048 where it may use more memory, and then more than
+10,000,000 characters in one element, too."""
 _MAX_DEPTH = 200
 _MARKUP = re.compile(
     rb"""<(?:!--|!\[CDATA\[|\?|(/?)([^\s<>/!?"']++)"""
     rb"""(?:[^<>"'/]|/(?!>)|"[^"]*+"|'[^']*+')*+(/?)>)"""
 )
-_ENDS = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
+_CDATA = b"<![CDATA["
+_ENDS = {b"<!--": b"-->", _CDATA: b"]]>", b"<?": b"?>"}
 _ENCODING = re.compile(rb"<\?xml[^>]{0,99}?encoding\s{0,9}=\s{0,9}[\"']([\w.:-]{1,40})")
 _DECLARATION = re.compile(rb"^(?:\xef\xbb\xbf)?\s{0,99}<\?xml[^>]{0,200}\?>")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _ENTITIES = b"<!ENTITY"
-_DOCTYPE, _DOCTYPE_WITHIN = b"<!DOCTYPE", 1 << 16
+_DOCTYPE_WITHIN = 1 << 16
+_DOCTYPE_LINE = re.compile(rb"<!DOCTYPE[^<>\[]{0,1000}+(?:\[[^\]]{0,65536}+\])?[^<>]{0,100}>")
 _ENTITY = re.compile(
     rb"""<!ENTITY\s{1,99}([\w.-]{1,99})\s{1,99}(?:"([^"&%<]{0,999})"|'([^'&%<]{0,999})')\s{0,99}>"""
 )
 _REFERENCE = re.compile(rb"&([A-Za-z_][\w.-]{0,98});")
+_SURROGATE = re.compile(rb"&#(?:[xX]0{0,9}[dD][89a-fA-F][0-9a-fA-F]{2}|0{0,9}5[5-7]\d{3});")
+"""A reference to half a character, or to one near it: lxml raises at the text that has one."""
+_FATAL = etree.ErrorLevels.FATAL
+_NO_ENCODING = "Invalid bytes in character encoding"
 _OF_XML = frozenset((b"amp", b"lt", b"gt", b"quot", b"apos"))
 _PDF_DATE = re.compile(
     r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([Z+-])(\d\d)?'?(\d\d)?)?'?"
@@ -54,8 +62,8 @@ _ONLY_URL = re.compile(r"(?:https?|ftp)://\S+")
 
 
 class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
-    """A document that is not read. ``page`` has what was found until then, if that is of use,
-    ``data`` the first bytes of a member that cannot be had whole."""
+    """A document that is not read. ``page`` has the useful content found until then, ``data`` the
+    first bytes of an incomplete member."""
 
     data: bytes = b""
 
@@ -71,7 +79,7 @@ class Unread(LarmspiderError):  # noqa: N818 - a decision, not a fault
 
 class DocumentBuilder(PageBuilder):
     """A PageBuilder for documents: text up to a limit, links with their text, author and date.
-    What it has is noted (progress.py) as it comes."""
+    Notes its content (progress.py) as it grows."""
 
     __slots__ = ("_about", "_noted", "author", "modified", "size")
 
@@ -93,7 +101,7 @@ class DocumentBuilder(PageBuilder):
             self.note()
 
     def note(self) -> None:
-        """Keep what was added since the last note, should this process not come to the end."""
+        """Keep the content added since the last note, in case this process is killed."""
         pieces, links, _ = self._noted
         self._noted = len(self.pieces), len(self.links), self.size
         if not progress.is_kept():
@@ -110,8 +118,8 @@ class DocumentBuilder(PageBuilder):
             self.links.append((target, ORDINARY, text[: 2 * MAX_ANCHOR], False))
 
     def page(self, url: str, *, absolute: bool = False) -> Page:
-        """``absolute``: links are kept only if they have a scheme, for the document lies where no
-        other can be named relative to it."""
+        """``absolute``: keep only links with a scheme, because the document has no neighbours that
+        relative links could name."""
         if absolute:
             self.links = [link for link in self.links if _URL.match(link[0])]
         page = Page(url)
@@ -141,22 +149,38 @@ def keeping(builder: DocumentBuilder, url: str, *, absolute: bool = False) -> It
 def parse_xml(data: bytes) -> Any:
     """The root element. Nothing is fetched, no entity is resolved but characters and short texts.
     Raises Unread."""
-    root = _root(data)
-    if _DOCTYPE in data[:_DOCTYPE_WITHIN] and next(root.iter(etree.Entity), None) is not None:
-        root = _root(_without_entities(data))
-    return root
+    return parse_any_xml(data)[0]
 
 
-def _root(data: bytes) -> Any:
-    """Elements that lie deeper than libxml2 reads are left out, their text is not."""
-    root, is_too_deep = _parsed(data)
-    if is_too_deep and _ENTITIES not in data:  # which would grow without a limit
-        root, is_too_deep = _parsed(data, huge_tree=True)
-    if is_too_deep:
-        root, _ = _parsed(_less_deep(data))
+def parse_any_xml(data: bytes) -> tuple[Any, bool]:
+    """As parse_xml(), and whether libxml2 may have left out text, as the XML is broken."""
+    if b"&#" in data:
+        data = _SURROGATE.sub(b" ", data)
+    root, faults = _root(data)
+    if any(_NO_ENCODING in fault for fault in faults):
+        text, _ = charset.decode(data, None)
+        data = _DECLARATION.sub(b"", text.encode("utf-8", "replace"))
+        root, faults = _root(data)
+    if next(root.iter(etree.Entity), None) is not None:
+        root, faults = _root(_without_entities(data))
+    return root, bool(faults) and _ENTITIES not in data
+
+
+def _root(data: bytes) -> tuple[Any, list[str]]:
+    """The root element, and the fatal faults of the XML. Elements that lie deeper than libxml2
+    reads are left out, their text is not."""
+    root, faults = _parsed(data)
+    if _is_too_large(faults) and _ENTITIES not in data:  # which would grow without a limit
+        root, faults = _parsed(data, huge_tree=True)
+    if _is_too_large(faults):
+        root, faults = _parsed(_less_deep(data))
     if root is None:
         raise Unread(Outcome.DAMAGED, "its XML has no element")
-    return root
+    return root, faults
+
+
+def _is_too_large(faults: list[str]) -> bool:
+    return any(map(_TOO_LARGE.search, faults))
 
 
 def _less_deep(data: bytes) -> bytes:
@@ -185,9 +209,9 @@ def _less_deep(data: bytes) -> bytes:
     return b"".join((*pieces, data[done:]))
 
 
-def _parsed(data: bytes, *, huge_tree: bool = False) -> tuple[Any, bool]:
-    """The root element, and whether the rest of it lies too deep. Without comments, which would
-    part the text around them."""
+def _parsed(data: bytes, *, huge_tree: bool = False) -> tuple[Any, list[str]]:
+    """The root element, and the parser's fatal messages. Without comments, which would part the
+    text around them."""
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -202,12 +226,36 @@ def _parsed(data: bytes, *, huge_tree: bool = False) -> tuple[Any, bool]:
         root = etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise Unread(Outcome.DAMAGED, f"its XML cannot be read: {error}") from None
-    return root, any(_TOO_DEEP in entry.message for entry in parser.error_log)
+    return root, [one.message for one in parser.error_log if one.level == _FATAL]
+
+
+def text_of_broken_xml(data: bytes) -> str:
+    """The text between the tags of XML that libxml2 cannot read to its end."""
+    text, _ = charset.decode(data, None)
+    data = _DOCTYPE_LINE.sub(b"", text.encode("utf-8", "replace"), count=1)
+    pieces: list[bytes] = []
+    at = done = 0
+    while found := _MARKUP.search(data, at):
+        pieces.append(_outside(data[done : found.start()]))
+        done = at = found.end()
+        if end := _ENDS.get(found[0]):
+            at = data.find(end, at)
+            at = len(data) if at < 0 else at
+            if found[0] == _CDATA:
+                pieces.append(data[done:at])
+            done = at = at + len(end)
+    pieces.append(_outside(data[done:]))
+    return b" ".join(pieces).decode("utf-8", "replace")
+
+
+def _outside(data: bytes) -> bytes:
+    return unescape(data.decode("utf-8", "replace")).encode("utf-8", "replace")
 
 
 def _without_entities(data: bytes) -> bytes:
-    """``data`` with what entities stand for: libxml2 puts them into the tree as elements. Those
-    of HTML are characters, others what the document says, but for elements; the rest are spaces."""
+    """``data`` with its entities replaced: libxml2 puts entities into the tree as elements.
+    Entities of HTML become characters. Entities of the document become their text without
+    elements. Others become spaces."""
     declared = {name: double or single for name, double, single in _ENTITY.findall(data)}
     left = len(data)
 
@@ -249,7 +297,7 @@ def dublin_core(root: Any, builder: DocumentBuilder) -> None:
 
 def date_of(text: str) -> float | None:
     """Seconds since the epoch of a date as documents write it: ISO 8601, ``D:2024...`` (PDF 7.9.4),
-    or that of a mail; None for any other text."""
+    or a mail's date; None for any other text."""
     text = text.strip()
     try:
         return _utc(datetime.fromisoformat(text))

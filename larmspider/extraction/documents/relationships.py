@@ -5,7 +5,7 @@
     package.related(package.main)       # Relationship("r1", "header", "word/kopf.xml"), ...
 
 A backslash in a name is a slash, and names are equal in any case. A target outside of the package
-is a link, which nobody opens. The usual names of parts count where relationships are missing.
+is a link, and stays unopened. The usual names of parts count where relationships are missing.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Package:
         return root
 
     def related(self, part: str) -> list[Relationship]:
-        """Where ``part`` leads, "" being the package; what is not there is left out."""
+        """The targets of ``part``, "" being the package, without missing ones."""
         if part not in self._known:
             found = self._listed(part)
             if part and (self.by_name or not found):
@@ -135,8 +135,8 @@ class Package:
 
 
 def unescaped(text: str) -> str:
-    """``text`` without escapes (ECMA-376-1 22.9.2.19) of ASCII: Excel and PowerPoint write one for
-    each end of a line that came from elsewhere. Word has none."""
+    """``text`` without escapes of ASCII (ECMA-376-1 22.9.2.19): Excel and PowerPoint write an
+    escape for each pasted line end. Word has none."""
     return _ESCAPED.sub(_character, text) if "_x00" in text else text
 
 
@@ -150,7 +150,7 @@ def _slashed(name: str) -> str:
 
 
 def _key(name: str) -> str:
-    """A name without case and escapes, by which names of one part are equal."""
+    """A name without case and escapes, so that all names of one part are equal."""
     if not _ODD.search(name):
         return name.lower()
     return normpath("/" + unquote(_slashed(name)).lstrip("/")).lower()[1:]

@@ -1,14 +1,14 @@
-"""RTF (1.9.1) by a reader of its own: a stack of groups, and a table of what their words mean.
+"""RTF (1.9.1) by a reader of its own: a stack of groups, and a table of the meanings of words.
 
-Read are title and author, the text with lists, tables and the results of fields, HYPERLINK fields
+It takes title and author, the text with lists, tables and the results of fields, HYPERLINK fields
 as links, and, each as a block behind its paragraph: headers, footers, footnotes, endnotes,
 comments, text boxes and WordArt. Bytes are in the charset of their font, else in ``\\ansicpg``.
 
 Not read: deleted and moved-away text, the instructions of other fields, index and contents entries,
-pictures, embedded objects but for their shown result, and authors and dates of comments. HTML that
-Outlook wraps into RTF is read as the RTF that it is, with the links of its markup.
+pictures, embedded objects except for their shown result, and authors and dates of comments. HTML
+that Outlook wraps into RTF is read as RTF, with the links of its markup.
 
-Braces may be missing or too many. Text behind the last one is read, which Word does not.
+Braces may be missing or too many. Text behind the last one is read; Word does not read it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_DEPTH = 5_000
 """Groups in each other whose state is kept; deeper ones share a state."""
 _MAX_ANCHOR = 500
-_UNCHOSEN = 25  # of a drop-down field: as its default says
+_UNCHOSEN = 25  # the value of a drop-down field with its default choice
 
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
@@ -120,7 +120,7 @@ class _Reader:
         """URLs of fields whose result has not come yet."""
         self.art = False  # the next value is the text of WordArt
         self.choices: list[str] = []
-        """Entries of the drop-down field that is read; no text but for the one that is shown."""
+        """Entries of the drop-down field under way; only the shown one is text."""
         self.chosen: int | None = None
 
     def read(self, body: bytes, at: int) -> None:

@@ -1,4 +1,4 @@
-"""The words of RTF (1.9.1) that change what is read: destinations, characters, charsets.
+"""The words of RTF (1.9.1) that change the text: destinations, characters, charsets.
 
 DESTINATIONS["footnote"]      # ASIDE: its text is a block of its own
 """

@@ -1,8 +1,8 @@
 """Spreadsheets: xlsx, xlsb and xls by calamine, values and results of formulas, row by row.
 
-Of xlsx also what a cell shows beside its value, and what lies beside the cells (workbook.py), as
-parts the documents that it holds. Not read are formulas, names, pivot caches, and of xlsb and xls
-all but the cells and the hyperlinks of the latter.
+An xlsx also gives the displayed form of a cell beside its value, the texts beside the cells
+(workbook.py), and its embedded documents as parts. Not read are formulas, names and pivot caches.
+An xlsb or xls gives its cells alone, and an xls also its hyperlinks.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _cells(body: bytes, builder: DocumentBuilder, workbook: Workbook | None = No
 
 
 def _with_formatted(row: list[Any], left: int, beside: dict[int, str]) -> list[str]:
-    """The cells of a row, each with what it shows behind it where that is something else."""
+    """The cells of a row; a cell whose displayed form differs has it behind its value."""
     cells = []
     for column, cell in enumerate(row, left):
         if cell != "":

@@ -1,12 +1,12 @@
 """Tags of pictures, sound and films: title, author and texts, by Pillow and tinytag.
 
-Read are Exif (ImageDescription, Artist, Copyright, XPTitle and its like, UserComment), IPTC and XMP
+It reads Exif (ImageDescription, Artist, Copyright, XPTitle and the like, UserComment), IPTC and XMP
 (title, headline, description, keywords, creator, rights, place) of JPEG, PNG, TIFF and WebP, texts
 of PNG and comments of JPEG and GIF; title, artist, album, composer, genre, comment, lyrics and
 copyright of MP3, MP4 (m4a, m4v, mov), Ogg, FLAC, WAV, AIFF and WMA. Neither pixels nor sound are
 decoded.
 Left out are raw pictures of cameras, HEIC, Photoshop, AVI and Matroska, and tags behind the pixels
-of a PNG. What has no such tag has no text, and stays ``binary``.
+of a PNG. A file without such a tag has no text, and stays ``binary``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _Tags = Iterator[tuple[str, str]]
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     builder = DocumentBuilder()
     found: dict[str, str] = {}
-    with suppress(Exception):  # what was found until then is kept
+    with suppress(Exception):  # tags found before the error are kept
         for kind, value in _tags(body):
             if value := " ".join(value.replace("\0", " ").split()):
                 found.setdefault(value, kind)
@@ -154,7 +154,7 @@ def _of_xmp(data: Any) -> _Tags:
         return
     for element in root.iter("{*}*"):
         if kind := _XMP.get(local_name(element)):
-            for text in element.itertext():  # of rdf:li
+            for text in element.itertext():  # in rdf:li
                 yield kind, text
         for name, value in element.attrib.items():
             if kind := _XMP.get(name.rpartition("}")[2]):

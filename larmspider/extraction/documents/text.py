@@ -1,11 +1,11 @@
 """JSON, lines of JSON, and Jupyter notebooks.
 
-JSON is read as it stands, but for the escapes in its strings (RFC 8259 7): ``\\\\u00fc`` is ü, two
-halves of a character are one, ``\\\\n`` parts words. A URL ends where its string ends.
+JSON is read as it stands, except for the escapes in its strings (RFC 8259 7): ``\\\\u00fc`` is ü,
+two halves of a character are one, ``\\\\n`` separates words. A URL ends where its string ends.
 
-Of a notebook (nbformat 3 and 4) the sources of all cells are read, and the text of their outputs:
-streams, plain text, HTML where there is no plain one, errors. Not read: pictures, and attachments
-of cells. The first heading is the title; the links of Markdown are links.
+A notebook (nbformat 3 and 4) gives the sources of all cells and the text of their outputs: streams,
+plain text, HTML if there is no plain text, errors. Not read: pictures, and attachments of cells.
+The first heading is the title; the links of Markdown are links.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from larmspider.extraction.page_builder import MAX_TEXT
 from larmspider.items import Page
 
 _JSON_STRING = re.compile(r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)"?')
-"""Also one that is not closed: linear, and without memory for each character."""
+"""Also matches an unclosed string; linear, and without memory for each character."""
 _BEFORE, _STARTS_OF_JSON = "\ufeff\x1e \t\r\n", ("{", "[", '"')
 _ESCAPE = re.compile(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))",
@@ -46,8 +46,8 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
 
 
 def _without_escapes(text: str) -> str:
-    """``text`` with the characters for which escapes stand in its strings. Backslashes beside these
-    stay, as in a log of lines in brackets."""
+    """``text`` with the escapes in its strings replaced by their characters. Backslashes outside
+    of strings stay, as in a log of lines in brackets."""
     if "\\" not in text:
         return text
     return _JSON_STRING.sub(
@@ -70,7 +70,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _urls_in_json(text: str) -> Iterator[str]:
-    """URLs in the strings, without their escapes (RFC 8259 7), and in text beside these."""
+    """URLs in the strings, without their escapes (RFC 8259 7), and in text outside of strings."""
     for found in _JSON_STRING.finditer(text):
         if "://" in found[1] or ":\\/" in found[1]:
             try:
@@ -117,7 +117,7 @@ def _read_notebook(notebook: dict[str, Any], whole: str, charset: str, url: str)
 
 
 def _shown(output: dict[str, Any], url: str) -> Iterable[str]:
-    """The text of what a cell has printed, drawn or raised."""
+    """The printed, drawn or raised output of a cell, as text."""
     data = _dict(output.get("data"))
     plain = _joined(output.get("text")) or _joined(data.get("text/plain"))
     yield plain

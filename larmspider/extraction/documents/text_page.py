@@ -12,7 +12,7 @@ from larmspider.items import Outcome, Page
 def text_page(
     text: str, charset: str | None, url: str, builder: DocumentBuilder, urls: Iterable[str]
 ) -> Page:
-    """The Page of ``text``, with ``urls`` as links beside those that ``builder`` has, each once."""
+    """The Page of ``text``, with ``urls`` as links beside the links of ``builder``, each once."""
     known = {link[0] for link in builder.links}
     for target in urls:
         if target not in known:

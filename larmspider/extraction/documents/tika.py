@@ -1,17 +1,17 @@
-"""The second reader: Apache Tika, compiled into a library (``iscc-tika``), for what no other reads.
+"""The second reader: Apache Tika, compiled into a library (``iscc-tika``), for the other formats.
 
     helped("application/msword", body, page)       # the Page with the text of a doc
 
 - It alone reads doc, ppt, OneNote, Publisher, Visio until 2010, chm, WordPerfect, XPS, Excel 2 to
-  4, and Pages, Numbers and Keynote of iWork '09 (`READ`). Of later ones, of Visio 2013 and later,
-  Works, Project and StarOffice it finds no text: they are ``no-reader``.
-- It adds what calamine leaves out of xls and xlsb: comments, charts, text boxes, headers, cells as
-  they are shown, embedded documents. What has no new word is left out (`MERGED`).
-- It is asked where another reader finds no text in a format of Office, or calls it damaged or
+  4, and Pages, Numbers and Keynote of iWork '09 (`READ`). In later iWork files, in Visio 2013 and
+  later, Works, Project and StarOffice it finds no text: they are ``no-reader``.
+- It adds the parts of xls and xlsb that calamine leaves out: comments, charts, text boxes, headers,
+  displayed forms of cells, embedded documents. A text without a new word is left out (`MERGED`).
+- It helps if another reader finds no text in an Office file, or calls the file damaged or
   encrypted.
 
-It is not asked for PDF without text, nor for texts, in which it finds nothing more. Its OCR is off.
-It is loaded when the first document needs it. What it gives is XHTML, which html.py reads.
+It does not read PDF without text, nor plain texts, in which it finds nothing more. Its OCR is off.
+The first document that needs it loads it. Its output is XHTML, which html.py reads.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ READ = frozenset(
 MERGED = frozenset(
     {"application/vnd.ms-excel", "application/vnd.ms-excel.sheet.binary.macroenabled.12"}
 )
-_ASKED_AFTER = frozenset({"office", "spreadsheet", "rtf", "epub", "msg", "ole", "unknown"})
+_ASKED_AFTER = frozenset(
+    {"office", "spreadsheet", "rtf", "epub", "msg", "ole", "sevenzip", "unknown"}
+)
 """Readers whose documents it may read where they fail."""
 _HELPED = (Outcome.NO_READER, Outcome.NO_TEXT, Outcome.DAMAGED, Outcome.ENCRYPTED)
-"""Outcomes of a first reader. Workbooks that are protected against changes alone are encrypted,
-with a password that everybody knows."""
+"""Outcomes of a first reader after which Tika is tried. Workbooks that are only protected against
+changes are encrypted, with a well-known password."""
 _ENCRYPTED = re.compile(r"(?i)encrypt|password|-protected$")
 _LISTS_ONLY = frozenset({"EmptyParser", "IWork13PackageParser", "IWork18PackageParser"})
 """Parsers of Tika's that give names and no text."""
@@ -53,6 +55,7 @@ _HEADER = re.compile(r"\s*&[LCR]")
 """How a header or footer of a sheet begins."""
 _ARCHIVES = frozenset({"application/x-7z-compressed", "application/vnd.rar"})
 _FAULTS = "X-TIKA:EXCEPTION:embedded_exception"
+_WARNS = "X-TIKA:warning"
 _HEAVY_BYTES = 200_000_000
 _AS_ZIP = "PackageParser"
 """Tika's for documents in a zip file that it does not know, and for archives."""
@@ -120,7 +123,7 @@ def _read(mime: str, body: bytes, url: str) -> tuple[Page, Iterator[str]]:
         if _ENCRYPTED.search(str(error)):
             raise Unread(Outcome.ENCRYPTED, "needs a password") from None
         raise Unread(Outcome.DAMAGED, f"Tika cannot read it: {error}"[:300]) from None
-    if any(map(_ENCRYPTED.search, metadata.get("Content-Type", ()))):
+    if any(map(_ENCRYPTED.search, (*metadata.get("Content-Type", ()), *metadata.get(_WARNS, ())))):
         raise Unread(Outcome.ENCRYPTED, "needs a password")
     parsers = {one.rpartition(".")[2] for one in metadata.get("X-TIKA:Parsed-By", ())}
     if parsers & _LISTS_ONLY or (_AS_ZIP in parsers and mime in WRAPPED):
@@ -165,7 +168,7 @@ def _extractor() -> Any:
 
 
 def _allow_threads() -> None:
-    """Raise the limit that process_child.py sets as long as no reader needs threads."""
+    """Raise the limit that process_child.py sets until a reader needs threads."""
     try:
         import resource
     except ImportError:  # no POSIX

@@ -1,11 +1,11 @@
-"""The parts of an xlsx by their relationships, for calamine, and what calamine does not read.
+"""The parts of an xlsx by their relationships, for calamine, and the content calamine leaves out.
 
     workbook = Workbook(package, builder)
     CalamineWorkbook.from_filelike(io.BytesIO(workbook.for_calamine()))
     workbook.formatted("Sheet1")        # {7: {1: "06.03.2024"}}: row from 1, column from 0
     workbook.read_beside("Sheet1")      # header, footer, comments, text boxes, charts into builder
 
-Of the cells only those are looked at again whose format may show another text than the value.
+Only cells whose format may show another text than the value are read a second time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _MAX_AREA = 10_000_000
 """Cells between the first and the last one of a sheet. Calamine keeps 24 bytes for each, used or
 not; a program that saves a sheet with one stray cell at its end leaves 17,000,000,000."""
 _MAX_FORMATTED = 300_000
-"""Cells of a sheet that are shown beside their values; more have more text than is kept."""
+"""Cells of a sheet that are shown beside their values; more would exceed the limit of text."""
 
 
 class _Sheet(NamedTuple):
@@ -95,7 +95,7 @@ class Workbook:
         self._cells: re.Pattern[bytes] | None = None
 
     def _listed(self, root: Any) -> dict[str, _Sheet]:
-        """By their names. A sheet whose id leads nowhere is the next part without one."""
+        """The sheets by their names. A sheet with a wrong id is the next part without a sheet."""
         related = [one for one in self._package.related(self._package.main) if one.kind in _SHEETS]
         by_id = {one.id: one for one in related if one.id}
         others = iter([one for one in related if not one.id])

@@ -1,15 +1,18 @@
-"""XML that is no XHTML: feeds, sitemaps, DocBook. The text between the tags; href and the like are
-links, and so are URLs that feeds and sitemaps have as text.
+"""XML that is no XHTML: feeds, sitemaps, DocBook. The text between the tags, behind it the
+attributes that are text for people, as in outlines (OPML) and processes (BPMN); href and the like
+are links, and so are URLs that feeds and sitemaps have as text. The text between the tags of broken
+XML is read to the end of the file.
 
-Documents of an office in one XML file are read as those in a zip file: OpenDocument
-(opendocument.py), what Word saves as XML and the WordprocessingML of Word 2003 (office_text.py).
-A workbook of Excel 2003 has the names of its sheets, its cells, comments, headers and links. Their
-pictures and embedded files, as base64, are not read.
+Office documents in one XML file are read like the ones in a zip file: OpenDocument
+(opendocument.py), Word documents saved as XML and the WordprocessingML of Word 2003
+(office_text.py). A workbook of Excel 2003 has the names of its sheets, its cells, comments, headers
+and links. Their pictures and embedded files, as base64, are not read.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from larmspider.extraction import xhtml
@@ -17,14 +20,25 @@ from larmspider.extraction.documents import office_text, opendocument
 from larmspider.extraction.documents.format_codes import header_text
 from larmspider.extraction.documents.reading import (
     DocumentBuilder,
+    Unread,
     date_of,
     dublin_core,
     keeping,
     local_name,
+    parse_any_xml,
     parse_xml,
+    text_of_broken_xml,
 )
 from larmspider.items import Page
 
+_WORDS = frozenset(
+    {"text", "title", "label", "name", "value", "caption", "description", "desc", "summary"}
+    | {"message", "comment", "question", "answer", "displayname", "display-name"}
+)
+"""Attributes that have the text in files of diagrams, outlines, processes and settings."""
+_DRAWN = ("svg",)
+"""Roots of files whose such attributes name layers and shapes."""
+_LETTERS = re.compile(r"[^\W\d_]{2}")
 _HREFS = ("href", "{http://www.w3.org/1999/xlink}href", "src")
 _URL_ELEMENTS = frozenset(("link", "loc", "guid", "url", "uri", "id"))
 _WORD_2003 = b"http://schemas.microsoft.com/office/word/2003/wordml"
@@ -37,6 +51,9 @@ _SHEET_2003 = "{urn:schemas-microsoft-com:office:spreadsheet}"
 _EXCEL_2003 = "{urn:schemas-microsoft-com:office:excel}"
 _HEADS_2003 = (_EXCEL_2003 + "Header", _EXCEL_2003 + "Footer")
 _COMMENT_2003 = "{http://schemas.microsoft.com/aml/2001/core}content"
+_LONG = 1_000
+_BASE64 = re.compile(r"\s*(?:[A-Za-z0-9+/]{40,}+\s*)++(?:[A-Za-z0-9+/]{0,39}={0,2}\s*)?")
+"""A piece of 1,000 characters or more that is a picture, as in FictionBook."""
 _PICTURE = re.compile(rb">[A-Za-z0-9+/=\s]{5000000,}+<")
 """Base64 of some size: libxml2 ends at 10,000,000 characters without a tag, and all behind is lost.
 """
@@ -44,7 +61,12 @@ _PICTURE = re.compile(rb">[A-Za-z0-9+/=\s]{5000000,}+<")
 
 def extract(body: bytes, url: str, content_type: str | None) -> Page:
     body = _PICTURE.sub(b"><", body)
-    root = parse_xml(body)
+    try:
+        root, is_broken = parse_any_xml(body)
+    except Unread as unread:
+        with keeping(builder := DocumentBuilder(), url):
+            builder.add(text_of_broken_xml(body))
+            raise unread from None
     if local_name(root) == "html":
         return xhtml.extract(body, url, content_type)
     builder = DocumentBuilder()
@@ -63,7 +85,7 @@ def extract(body: bytes, url: str, content_type: str | None) -> Page:
             _add_properties(root, builder)
             _add_workbook(root, builder)
         else:
-            _add_any(root, builder)
+            _add_any(root, builder, text_of_broken_xml(body) if is_broken else None)
     return builder.page(url)
 
 
@@ -114,8 +136,11 @@ def _part(comment: Any) -> None:
         comment.getparent().addnext(comment.makeelement(office_text.W + "br"))
 
 
-def _add_any(root: Any, builder: DocumentBuilder) -> None:
+def _add_any(root: Any, builder: DocumentBuilder, broken: str | None) -> None:
+    """``broken``: the text of XML of which libxml2 may have left out some."""
     dublin_core(root, builder)
+    has_words = local_name(root) not in _DRAWN
+    words: dict[str, None] = {}
     for element in root.iter("{*}*"):
         target = next((element.get(name) for name in _HREFS if element.get(name)), None)
         text = (element.text or "").strip()
@@ -123,9 +148,24 @@ def _add_any(root: Any, builder: DocumentBuilder) -> None:
             builder.add_link(target, text)
         elif local_name(element) in _URL_ELEMENTS and text.startswith(("http://", "https://")):
             builder.add_link(text)
-    _add_pieces(root, builder)
+        if has_words and element.attrib:
+            words.update((value, None) for value in _words_of(element.attrib))
+    if broken is None or {*broken.split()} <= {*" ".join(root.itertext("{*}*")).split()}:
+        _add_pieces(root, builder)
+    else:
+        builder.add(broken)
+    for value in words:
+        builder.add(value)
+
+
+def _words_of(attributes: Any) -> Iterator[str]:
+    """The values of attributes that are text for people."""
+    for name, value in attributes.items():
+        if name.rpartition("}")[2].lower() in _WORDS and _LETTERS.search(value):
+            yield value
 
 
 def _add_pieces(root: Any, builder: DocumentBuilder) -> None:
     for piece in () if root is None else root.itertext("{*}*"):
-        builder.add(piece)
+        if len(piece) < _LONG or not _BASE64.fullmatch(piece):
+            builder.add(piece)

@@ -1,12 +1,12 @@
-"""The names in a zip file, whatever program has written them (APPNOTE 4.4.4, 4.6.9, appendix D).
+"""The names in a zip file, for all programs that write them (APPNOTE 4.4.4, 4.6.9, appendix D).
 
     names = ZipNames(archive.infolist())
     names.of(info)                          # "Prüfplan.txt" in place of "Pr\u0192fplan.txt"
 
-A name is UTF-8 where bit 11 says so or it decodes. The field 0x7075 of Info-ZIP counts if its CRC
-is that of the name. Else a charset is guessed by all names together, for programs write that of
-their system: by scripts, case, and the letters that a language has most. Of equal guesses the
-first counts, cp437: it is what the format says.
+A name is UTF-8 if bit 11 says so or it decodes. The field 0x7075 of Info-ZIP counts if its CRC is
+the CRC of the name. Otherwise the charset is guessed from all names together, because programs
+write names in the charset of their system: by scripts, case, and the frequent letters of a
+language. The first of equal guesses counts; cp437 is the first, because the format names it.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ _KEPT = (b"path", b"expires", b"max-age")
 
 
 class OriginCookies:
-    """In memory alone. ``host`` is a name or an address; IPv6 addresses may have brackets."""
+    """Cookies in memory alone. ``host`` is a name or an address; IPv6 addresses may have
+    brackets."""
 
     def __init__(self, scheme: str, host: str) -> None:
         self._base, self._host = f"{scheme}://{_HOST}", _plain(host)
@@ -58,7 +59,7 @@ class OriginCookies:
         found: dict[bytes, bytes] = {}
         for attribute in attributes:
             name, _, value = attribute.partition(b"=")
-            found[name.strip().lower()] = value.strip()  # of several the last one counts
+            found[name.strip().lower()] = value.strip()  # the last of several counts
         if not self._is_ours(_plain(found.get(b"domain", b"").decode("utf-8", "replace"))):
             return None
         if not found.get(b"path", b"").startswith(b"/"):

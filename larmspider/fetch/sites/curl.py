@@ -1,4 +1,4 @@
-"""Hands what a host needs to libcurl: a Site becomes options of an easy handle.
+"""Hands a host's settings to libcurl: a Site becomes options of an easy handle.
 
     site = sites.for_url(url)
     if site is not None:
@@ -7,8 +7,8 @@
     curl.reset()              # before the handle serves another origin
 
 A handle that carried a Site serves that Site only, until it is reset (Transfer.dirty): pycurl
-cannot unset options singly, and Digest's nonces go too. libcurl itself reuses no connection whose
-credentials, certificates or proxy are others.
+cannot unset options singly, and a reset also drops Digest's nonces. libcurl itself reuses no
+connection with other credentials, certificates or proxy.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def apply_site(
     *,
     proxy: bool = True,
 ) -> None:
-    """Set the options of ``site`` over those already set; ``url`` is what the handle will fetch.
+    """Set the options of ``site`` over the existing ones; ``url`` is the URL to fetch.
 
     ``headers`` are the request's, as lines for libcurl (``Name: value``). HTTPHEADER becomes these
-    and the site's; of two with one name the request's is sent, of cookies both. Without ``proxy``
+    and the site's; if both have a name, the request's is sent, but both cookies. Without ``proxy``
     the site's is left out. Raises ValueError, with nothing set, if ``url`` is of another origin.
     """
     if origin_of(url) != site.origin:

@@ -5,10 +5,10 @@
     table.secret("password")        # from password, password_env or password_file
     read_proxy(table)               # from proxy, proxy_auth, proxy_user, ...
     table.check_names()             # a key that was not read is an error
-    table.problems                  # what only who fetches needs, and is not there
+    table.problems                  # missing secrets and files, which only fetches need
 
-A variable that is not set, a file that cannot be read, and what these hold, are no errors here: a
-command that reads a crawl needs none of it.
+A variable that is not set, an unreadable file, and their contents are no errors here: a command
+that only reads a crawl needs none of them.
 
 No message shows the value of a key that may hold a secret.
 """
@@ -49,7 +49,7 @@ class SiteTable:
         self._asked: set[str] = set()
 
     def refuse(self, key: str, what: str) -> ConfigError:
-        """The error for a key: ``what`` says what is wrong."""
+        """The error for a key: ``what`` describes the fault."""
         return ConfigError(f"{self.where}: {key} {what}")
 
     def expected(self, key: str, wanted: str, value: object = None) -> ConfigError:
@@ -61,7 +61,7 @@ class SiteTable:
         return key in self._values
 
     def text(self, key: str, accepted: Collection[str] = ()) -> str | None:
-        """A string, one of ``accepted`` where that is not empty."""
+        """A string, one of ``accepted`` unless that is empty."""
         value = self._get(key)
         if value is None:
             return None
@@ -110,7 +110,7 @@ class SiteTable:
         self.defer(error)
 
     def secret(self, key: str) -> Secret | None:
-        """From ``key``, ``key``_env or ``key``_file, at most one of them."""
+        """The secret from ``key``, ``key``_env or ``key``_file, at most one of them."""
         keys = [name for name in (key, f"{key}_env", f"{key}_file") if name in self._values]
         self._asked.update(keys)
         if not keys:
@@ -217,7 +217,7 @@ _NOT_BY_HAND = {
     "proxy-authorization": ": use proxy_user and proxy_password",
     **dict.fromkeys(("host", "connection", "content-length", "transfer-encoding"), ""),
 }
-"""Headers with a key of their own in the file, and those that say how a request is sent."""
+"""Headers with a key of their own in the file, and headers that libcurl sets for a request."""
 
 
 def read_credentials(table: SiteTable) -> Credentials | None:

@@ -1,14 +1,14 @@
-"""Finds what a URL's host needs that others do not: LARM_SITES_FILE, looked up by origin.
+"""Finds the settings of a URL's host: LARM_SITES_FILE, looked up by origin.
 
 >>> sites = Sites.from_settings(settings)
 >>> sites.for_url("https://wiki.example/Main/Start")    # None where no rule is meant for its origin
 Site(origin=('https', 'wiki.example', 443), options=..., rules=('sites.toml [[site]] 1 (...)',))
 
-Rules are bound to scheme, host and port: never to what stands before an "@" or behind the port.
-The file is checked when it is read: names, types, and what libcurl can do. Secrets, certificates
-and keys are checked where pages are fetched (Sites.for_fetching); a command that only reads needs
-none of them, and knows the same hosts without. A site that sends its server a secret is for https,
-unless the file says otherwise.
+Rules are bound to scheme, host and port: never to the text before an "@" or behind the port.
+The file is checked when it is read: names, types, and the abilities of libcurl. Secrets,
+certificates and keys are checked where pages are fetched (Sites.for_fetching). A command that only
+reads a crawl needs none of them, and knows the same hosts. A site that sends its server a secret is
+for https, unless the file says otherwise.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Sites:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Sites:
-        """For who only reads a crawl: secrets and files that are not there are `problems`. Raises
+        """The sites for reading a crawl: missing secrets and files are `problems`. Raises
         ConfigError, naming file, table and key."""
         name = options.text(settings, "LARM_SITES_FILE")
         return _read(Path(name).expanduser()) if name else cls()
@@ -99,9 +99,9 @@ class Sites:
 
     @property
     def protected(self) -> list[str]:
-        """The patterns of hosts that are sent credentials, cookies, headers or a client
-        certificate, or whose pages may ask others with theirs (``render_origins``), so that what is
-        fetched may not be for everybody."""
+        """The patterns of hosts that get credentials, cookies, headers or a client certificate, or
+        whose pages may send theirs to other hosts (``render_origins``). The fetched pages may then
+        not be for everybody."""
         opening = (rule.patterns for rule in self.rules if rule.options.opens_doors)
         return sorted({str(pattern) for patterns in opening for pattern in patterns})
 
@@ -115,7 +115,7 @@ class Sites:
         return any(rule.options.render for rule in self.rules)
 
     def for_url(self, url: str, *, secrets: bool = True) -> Site | None:
-        """What applies to ``url``, one object for all URLs of an origin; None: no rule does.
+        """The settings for ``url``, one object for all URLs of an origin; None: no rule matches.
         Without ``secrets`` credentials, cookies, headers, login, client certificate are left out.
 
         0.4 us for a known origin, whatever the number of rules; 0.05 us without rules.
@@ -137,7 +137,7 @@ class Sites:
             return None
         of_all = reduce(SiteOptions.or_else, (rule.options for rule in meant))
         if of_all.login and origin_of(of_all.login.url) not in (None, (scheme, host, port)):
-            of_all = replace(of_all, login=None)  # that of another host of the table
+            of_all = replace(of_all, login=None)  # another host of the table has this login
         return Site((scheme, host, port), of_all, tuple(rule.where for rule in meant))
 
 
@@ -156,7 +156,7 @@ def origin_of(url: str) -> Origin | None:
 
 
 def read_sites_file(path: Path) -> Sites:
-    """With all secrets. Raises ConfigError, naming file, table and key."""
+    """The sites with all secrets. Raises ConfigError, naming file, table and key."""
     return _read(path).complete()
 
 
@@ -203,9 +203,9 @@ def _where(path: Path, number: int, values: dict[str, Any]) -> str:
 
 def _warnings(rule: SiteRule, table: SiteTable, path: Path) -> Iterator[str]:
     if rule.options.verify is False:
-        told = ", and learns what they are told here" if rule.options.has_secrets else ""
+        told = ", and learns the secrets for them" if rule.options.has_secrets else ""
         yield (
-            f"{rule.where}: verify = false: whoever stands between can read and change what these"
+            f"{rule.where}: verify = false: a machine in between can read and change what these"
             f" hosts send{told}"
         )
     for file in (*table.secret_files, *([path] if table.has_inline_secret else [])):

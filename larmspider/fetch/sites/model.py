@@ -1,7 +1,7 @@
-"""What one host needs that others do not: credentials, certificates, a proxy, headers, cookies.
+"""The settings of one host: credentials, certificates, a proxy, headers, cookies.
 
-Values only: lookup.py reads them and finds those of a URL, curl.py hands them to libcurl. No repr()
-shows a secret.
+Values only: lookup.py reads them and finds the settings of a URL, curl.py hands them to libcurl. No
+repr() shows a secret.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Secret:
         return bool(self._missing)
 
     def reveal(self) -> str:
-        """The text itself, for an option of a request. Raises ConfigError where it is missing."""
+        """The text itself, for an option of a request. Raises ConfigError if it is missing."""
         if self._missing:
             raise ConfigError(self._missing)
         return self._value
@@ -98,8 +98,8 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A form to sign in with: its ``url`` (or path), what is written into which field, and a text
-    that pages have only while signed in."""
+    """A form to sign in with: its ``url`` (or path), the values of its fields, and a text that
+    pages have only while signed in."""
 
     url: str
     fields: tuple[tuple[str, Secret], ...]
@@ -121,7 +121,7 @@ class SiteOptions:
     proxy: Proxy | None = None
     render: bool | None = None
     render_origins: tuple[tuple[str, str, int], ...] | None = None
-    """Origins that a rendered page may ask with what they need, beside its own."""
+    """Further origins to which a rendered page may send requests with their credentials."""
 
     @property
     def has_secrets(self) -> bool:
@@ -142,8 +142,8 @@ class SiteOptions:
 
     @property
     def opens_doors(self) -> bool:
-        """Whether these may get pages that not everybody may see. A page that may ask other origins
-        with their credentials is such a page itself."""
+        """Whether these may open pages that not everybody may see. A page that may send requests to
+        other origins with their credentials is such a page itself."""
         return self.sends_credentials or bool(self.render_origins)
 
     @property
@@ -153,7 +153,7 @@ class SiteOptions:
         return any(value is not None for value in tls)
 
     def or_else(self, other: SiteOptions) -> SiteOptions:
-        """These, and those of ``other`` that are not set here."""
+        """These options; missing ones come from ``other``."""
         names = (option.name for option in fields(SiteOptions))
         return SiteOptions(
             **{
@@ -163,7 +163,7 @@ class SiteOptions:
         )
 
     def __str__(self) -> str:
-        """In words, without secrets: "basic; CA ca.pem; proxy socks5h://gate:1080"."""
+        """A description without secrets: "basic; CA ca.pem; proxy socks5h://gate:1080"."""
         parts = [self.credentials.method] if self.credentials else []
         for what, pairs in (("cookie", self.cookies), ("header", self.headers)):
             if pairs:
@@ -193,8 +193,8 @@ class SiteOptions:
 class SiteRule:
     """One [[site]] of the file. ``where`` names it for people: "sites.toml [[site]] 2 (wiki)".
 
-    ``schemes`` are those of patterns that name none. ``problems``: secrets and files that are not
-    there or cannot be used, each as the text of an error; only who fetches needs them.
+    ``schemes`` are for patterns that name none. ``problems``: missing or unusable secrets and
+    files, each as the text of an error; only processes that fetch need them.
     """
 
     where: str
@@ -213,8 +213,8 @@ class SiteRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """What applies to all URLs of one ``origin``, (scheme, host, port): each option by the first
-    rule that matches and sets it. One object an origin: compare with ``is``."""
+    """The settings for all URLs of one ``origin``, (scheme, host, port): each option comes from the
+    first rule that matches and sets it. One object an origin: compare with ``is``."""
 
     origin: tuple[str, str, int]
     options: SiteOptions

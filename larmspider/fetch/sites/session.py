@@ -1,4 +1,4 @@
-"""Signed in by a form: what is asked next, the cookies, and whether a page shows that it is over.
+"""Sign-in by a form: the next request, the cookies, and whether a page shows that it has ended.
 
     session = sessions.of_url("https://wiki.example/")      # None: its host has no login
     session.step                     # GET /login, then POST with its hidden fields, then GET ...
@@ -6,10 +6,10 @@
     session.is_turned_away(page)     # the login form, or a redirect to it, where a page should be
 
 One Session an origin, in memory alone: cookies and hidden fields are in no log and in no file. All
-steps stay on the origin. The text ``login_check`` of the sites file proves that somebody is signed
-in. A page without it may be turned away; whether the session is over is then asked at the page that
-followed the form (``home``), so that a page which is not for this user is told from an expired
-login. Signed in is at most every AGAIN_SECS.
+steps stay on the origin. The text ``login_check`` of the sites file proves that the crawl is signed
+in. A page without this text may be turned away. The crawl then fetches the page that followed the
+form (``home``): it tells an expired login from a page that is not for this user. Sign-ins are at
+least AGAIN_SECS apart.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from larmspider.fetch.sites.model import Login, Site
 
 AGAIN_SECS = 600.0
-"""Between two attempts to sign in."""
+"""Seconds between two attempts to sign in."""
 MAX_FAILURES = 3
 """Attempts without a form, after which the host is given up in this run."""
 MAX_HOPS = 5
@@ -57,11 +57,11 @@ class Purpose(Enum):
     """The page with the form."""
     SUBMIT = "submit"
     PROOF = "proof"
-    """A page that shows whether somebody is signed in."""
+    """A page that shows whether the crawl is signed in."""
 
 
 class Step(NamedTuple):
-    """One request of a sign-in. ``body`` is that of the form, so it holds the secret."""
+    """One request of a sign-in. ``body`` is the form's body, and holds the secret."""
 
     purpose: Purpose
     url: str
@@ -81,7 +81,7 @@ class Trouble(NamedTuple):
 
 
 class Session:
-    """``proof`` counts how often it was proved that somebody is signed in."""
+    """``proof`` counts the proofs that the crawl is signed in."""
 
     def __init__(self, origin: Origin, login: Login) -> None:
         scheme, host, port = origin
@@ -89,7 +89,7 @@ class Session:
         self.url = resolve(f"{scheme}://{host}:{port}/", login.url) or ""
         self.step: Step | None = Step(Purpose.FORM, self.url)
         self.is_out = False
-        """Whether the step is being asked."""
+        """Whether the request of the step is under way."""
         self.proof = 0
         self._cookies = OriginCookies(self.origin[0], self.origin[1])
         self._home = ""
@@ -126,11 +126,11 @@ class Session:
     # signing in
 
     def released(self) -> None:
-        """The step was not asked, and will be."""
+        """The step was not sent, and will be."""
         self.is_out = False
 
     def failed(self) -> None:
-        """A step had no answer, or a server error: all begins anew, when its host may be asked."""
+        """A step had no answer, or a server error: the sign-in restarts when the host is due."""
         self.is_out = False
         if self.step is not None and (self.step.form_url or self.step.purpose is Purpose.FORM):
             self._restart()
@@ -140,8 +140,8 @@ class Session:
         self._cookies = OriginCookies(self.origin[0], self.origin[1])
 
     def answered(self, response: Response, now: float) -> Trouble | None:
-        """What follows from the answer to the step: the next one, ``step`` None for signed in, or
-        why the host has to wait."""
+        """Go on to the step that follows from the answer; ``step`` is None when signed in. Returns
+        why the host has to wait, if it has to."""
         step, self.is_out = self.step, False
         assert step is not None
         if 300 <= response.status < 400 and "Location" in response.headers:
@@ -224,7 +224,7 @@ class Session:
     # pages
 
     def is_turned_away(self, response: Response) -> bool:
-        """Whether this may be what a page shows to somebody who is not signed in. 1 us for a page
+        """Whether a signed-out user may see this answer in place of the page. Takes 1 us for a page
         with the text of ``login_check``."""
         if 300 <= response.status < 400:
             target = response.headers.get("Location")
@@ -240,9 +240,9 @@ class Session:
         )
 
     def turned_away(self, url: str, proof: int, now: float) -> Trouble | bool | None:
-        """A page was turned away that was asked after so many proofs. True: it is asked again, when
-        the session is proved; Trouble: when its host has waited; False: it was turned away once
-        before although the session was well, so it is not for this user."""
+        """A page was turned away whose request was sent when there were ``proof`` proofs. True:
+        retry it when the session is proved. Trouble: retry it when its host has waited. False: it
+        was turned away before although the session was valid, so it is not for this user."""
         if proof != self.proof or self.step is not None:
             return True
         if url in self._suspects:
@@ -280,7 +280,7 @@ class Session:
 
 
 class Sessions:
-    """Those of a crawl's hosts; ``any`` is False where no host has a login."""
+    """The sessions of a crawl's hosts; ``any`` is False if no host has a login."""
 
     _of_crawler: ClassVar[WeakKeyDictionary[Crawler, Sessions]] = WeakKeyDictionary()
 
@@ -311,8 +311,8 @@ class Sessions:
 
 
 def _form_in(response: Response, login: Login) -> Any:
-    """The form with all fields of the login; None where there is none, and where the markup is so
-    bad that it takes long to read. 1 us where a name is not in the page."""
+    """The form with all fields of the login. None without such a form, and if the markup is so bad
+    that reading takes long. Takes 1 us if a name is not in the page."""
     names, body = [name for name, _ in login.fields], response.body
     if not _is_html(response) or not all(escape(name).encode() in body for name in names):
         return None
@@ -330,8 +330,8 @@ def _form_in(response: Response, login: Login) -> Any:
 
 
 def _filled(form: Any, login: Login) -> list[tuple[str, str]]:
-    """What a browser would send: the fields as they stand (hidden ones, what is checked), ours, and
-    the first button that has a name."""
+    """The pairs that a browser would send: the fields as they stand (hidden and checked ones), our
+    fields, and the first button with a name."""
     ours = {name: secret.reveal() for name, secret in login.fields}
     pairs = [(name, value) for name, value in form.form_values() if name not in ours]
     buttons = form.xpath(

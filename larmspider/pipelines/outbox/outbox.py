@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 
 import scrapy.signals
 
-from larmspider import options, signals, stats
+from larmspider import options, program, signals, stats
 from larmspider.extraction.helper_process import ChildPath
 from larmspider.formatting import counted, size
 from larmspider.items import Page, Removed
@@ -407,7 +407,8 @@ class Outbox:
             self._count(name)
         for name in self._late():
             logger.warning(
-                "%s has not taken %s%s; the same command, or scrapy outbox --send, sends them",
+                f"%s has not taken %s%s; the same command, or {program.NAME} outbox --send,"
+                " sends them",
                 *(name, self._waiting(name, self._cursors[name])),
                 f" ({self._cursors[name].trouble})" if self._cursors[name].trouble else "",
             )

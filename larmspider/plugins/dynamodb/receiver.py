@@ -8,8 +8,8 @@
     example.wiki:http/large.pdf    2026-01-31T12:00:01.000000Z             one above 400 KB: its
     example.wiki:http/large.pdf    2026-01-31T12:00:01.000000Z body 0000   first item, then pieces
 
-A version is an item for ever, named by URL and stamp: what comes twice changes nothing, and what
-comes late sorts before what is newer. A removal takes away the versions before it.
+A version is an item for ever, named by URL and stamp: a repeated version changes nothing, and a
+late one sorts before newer ones. A removal deletes the versions before it.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ KEYS = {
 BILLING = "PAY_PER_REQUEST"
 THREADS = 8
 PAUSES = (0.1, 0.3, 1.0, 3.0, 0.0)
-"""Seconds until what was left unprocessed is sent again; then the sender waits, for longer."""
+"""Seconds until unprocessed items are sent again; after the last one the sender waits longer."""
 WRITES = 25
-"""Of one BatchWriteItem."""
+"""Items of one BatchWriteItem."""
 ITEM_BYTES, PIECE_BYTES, ROW_BYTES = 400_000, 400_000, 2048
 """An item may have 409,600 with its names, a row key 2,048."""
 MAKE_SECS = 60.0
@@ -107,7 +107,7 @@ class DynamoDbReceiver(Receiver):
         self._client: Any = None
         self._pool: ThreadPoolExecutor | None = None
         self._busy = ""
-        """What it said last."""
+        """The last reason of the server for being busy."""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -168,7 +168,7 @@ class DynamoDbReceiver(Receiver):
             code = str(error.response["Error"].get("Code", ""))
             said = f"{code}: {error.response['Error'].get('Message') or action}"
             said = told(said, 2_000)
-            if len(said) > 300:  # it has quoted what it refuses
+            if len(said) > 300:  # it quotes the refused item
                 said = f"{said[:100]} ... {said[-190:]}"
             status = error.response["ResponseMetadata"].get("HTTPStatusCode", 0)
             if code == "ResourceNotFoundException":
@@ -199,7 +199,7 @@ class DynamoDbReceiver(Receiver):
             head, *more = ({"PutRequest": {"Item": _attributes(one)}} for one in items(entry))
             heads.append((number, head))
             pieces += ((number, one) for one in more)
-        again = self._write(pieces)  # before what they are pieces of
+        again = self._write(pieces)  # before their first items
         again |= self._write([one for one in heads if one[0] not in again])
         for number, entry in enumerate(batch):
             if entry.removed is not None and number not in again and number not in rejected:
@@ -233,7 +233,7 @@ class DynamoDbReceiver(Receiver):
         raise AwayError(f"{_NONSENSE}: it has no last page")
 
     def _write(self, writes: Sequence[Write]) -> set[int]:
-        """The numbers of those that were not wholly written."""
+        """The numbers of the writes that were not complete."""
         parts = [writes[start : start + WRITES] for start in range(0, len(writes), WRITES)]
         assert self._pool is not None
         return set().union(*self._pool.map(self._write_part, parts))
@@ -336,7 +336,7 @@ def _time_of(entry: Entry) -> str:
 
 
 def items(entry: Entry) -> list[dict[str, Any]]:
-    """The first item of a version, and the pieces of what does not fit into it."""
+    """The first item of a version, and the pieces that do not fit into it."""
     key = {"row": row_of(entry.url), "time": _time_of(entry)}
     head: dict[str, Any] = key | {"url": entry.url, "stamp": entry.stamp}
     if entry.removed is not None:

@@ -1,4 +1,4 @@
-"""A crawl written into one file: JSON lines, CSV, Parquet, WARC or GraphML (docs/export.md).
+"""Writes a crawl into one file: JSON lines, CSV, Parquet, WARC or GraphML (docs/export.md).
 
     export(crawl, "links", Path("links.csv"), host="wiki.example")
 
@@ -49,10 +49,10 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "length": int,
     },
 }  # fmt: skip
-"""What can be exported, and the columns that it has."""
+"""The exports and their columns."""
 TABLES = ("jsonl", "csv", "parquet")
 ALONE = {"warc.gz": PAGES, "graphml": HOSTS}
-"""Formats that are for one thing only."""
+"""Formats that have one export only."""
 _BATCH = 1_000
 _SUFFIX = ".part"
 
@@ -88,9 +88,9 @@ def export(
     force: bool = False,
     progress: Progress = lambda _done, _whole: None,
 ) -> Exported:
-    """Write ``what`` into ``path``; ``bodies``: those of pages too, in base64 or, in Parquet, as
-    bytes. Raises ConfigError for what cannot be done, before anything is written; LarmspiderError,
-    OSError, and then leaves no file."""
+    """Write ``what`` into ``path``. ``bodies``: with the bodies of pages, in base64 or, in Parquet,
+    as bytes. Raises ConfigError for impossible requests, before anything is written. Raises
+    LarmspiderError or OSError later, and then leaves no file."""
     kind = format_of(what, path.name)
     if bodies and (what != PAGES or kind in ALONE):
         raise ConfigError(f"--bodies: expected pages as one of {', '.join(TABLES)}")
@@ -135,7 +135,7 @@ def export(
     except BaseException as error:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # of a write
+        if isinstance(error, OSError) and error.filename is None:  # an error of write()
             why = error.strerror or error
             raise LarmspiderError(f"{path} cannot be written: {why}") from None
         raise
@@ -267,7 +267,7 @@ def _id(host: str) -> str:
 
 
 def _write_warc(out: IO[bytes], _: Mapping[str, type], pages: Iterable[CrawledPage]) -> None:
-    """Heads are made of what the logs have: status and media type."""
+    """Heads are made from the logs: status and media type."""
     about = "from the page files of larmspider: heads have status and media type alone"
     out.write(info_record(Path(out.name).name.removesuffix(_SUFFIX), description=about).member)
     for page in pages:

@@ -4,9 +4,9 @@
         print(mirror.line, mirror.equal, mirror.common)   # synonym(b.example)=a.example 212 212
     accept(mirror, resolver_file(settings, crawl))
 
-A mirror is a host of which at least `LEAST_COMMON` paths are those of another one, and
-`EQUAL_SHARE` of these pages are equal: the same bytes, or the same text. Compared is a sample of
-each host, the paths with the smallest hashes. It is a guess, so an operator has to accept it.
+A mirror is a host that shares at least `LEAST_COMMON` paths with another host, and `EQUAL_SHARE` of
+these pages are equal: the same bytes, or the same text. The comparison covers a sample of each
+host, the paths with the smallest hashes. It is a guess, so an operator has to accept it.
 """
 
 from __future__ import annotations
@@ -71,8 +71,7 @@ def mirrors_in(crawl: CrawlDir) -> list[Mirror]:
 
 
 def resolver_file(settings: Settings, crawl: CrawlDir) -> Path | None:
-    """The operator's LARM_HOST_RESOLVER_FILE, of which a crawl reads a copy; None: there is
-    none."""
+    """The operator's LARM_HOST_RESOLVER_FILE (a crawl reads a copy of it), or None."""
     name = options.text(settings, _FILE)
     if name and Path(name) == crawl.rules.get(_FILE):
         name = str(crawl.settings[_FILE])
@@ -80,7 +79,7 @@ def resolver_file(settings: Settings, crawl: CrawlDir) -> Path | None:
 
 
 def rules_in(file: Path | None) -> HostResolver:
-    """Its rules, none where it is gone. Raises ConfigError."""
+    """The rules of the file; none if it is missing. Raises ConfigError."""
     return HostResolver.from_file(file) if file and file.exists() else HostResolver()
 
 

@@ -32,7 +32,7 @@ def accept_mirror(site: Site, host: str) -> str:
     """Add the line of a host to the operator's file. Raises LarmspiderError."""
     found = {mirror.host: mirror for mirror in mirrors_of(site.source)}
     if host not in found:
-        raise HttpError(f"{host[:300]!r} is no mirror of another host.", 409)
+        raise HttpError(f"{host[:300]!r} is not a mirror.", 409)
     file = resolver_file(site.source.settings, site.source.crawl)
     line = found[host].line
     path = accept(found[host], file)

@@ -1,1 +1,1 @@
-"""Tells an operator what waits for a decision, by a command or a webhook."""
+"""Tells an operator about pending decisions, by a command or a webhook."""

@@ -1,4 +1,4 @@
-"""Sends what waits for an operator to LARM_NOTIFY: a command, or the URL of a webhook."""
+"""Sends pending decisions to LARM_NOTIFY: a command, or the URL of a webhook."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def _post(url: str, notice: Notice) -> None:
     request = urllib.request.Request(url, body, headers)  # noqa: S310 - http or https
     opener = urllib.request.build_opener(_NoRedirect, _Http, _Https)
     with opener.open(request, timeout=TIMEOUT_SECS):
-        pass  # what it answers is not read
+        pass  # its answer is not read
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error: it would be followed without the message, and with what the URL
-    holds."""
+    """A redirect is an error: it would be followed without the message, and with the secrets of the
+    URL."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class _Limited(HTTPConnection):
-    """Its answer is there in time, however slowly it comes: the process waits for this thread."""
+    """Limits the time of an answer, even a slow one: the process waits for this thread."""
 
     def getresponse(self) -> HTTPResponse:
         with reply_within(self, TIMEOUT_SECS):

@@ -5,7 +5,7 @@
     objects/2f/2fd4e1c6...                      a body, once, named for its SHA-1
     manifests/1767182400000000-9f86d081.jsonl   a line a page or removal: url, stamp, digest, ...
 
-Of several lines of a URL, in all manifests, the one with the largest stamp counts; lines that come
+The line with the largest stamp counts for a URL, among the lines of all manifests; lines that come
 twice are equal. An object may belong to several pages, so none is deleted.
 """
 
@@ -40,7 +40,7 @@ _SAID = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.DOT
 _STATUS = re.compile(r"status code: (4\d\d)")
 _CAUSE = re.compile(r'(?:message|error): "(.*?)"')
 LEFT_OUT = ("text", "links", "at", "body")
-"""Of a line of a manifest; the body has them."""
+"""Fields that a line of a manifest lacks; the body has them."""
 
 
 class ObjectsReceiver(Receiver):
@@ -112,7 +112,7 @@ class ObjectsReceiver(Receiver):
             self._pool = ThreadPoolExecutor(THREADS)
         names = (f"objects/{digest[:2]}/{digest}" for digest in bodies)
         list(self._pool.map(self._put, names, bodies.values()))
-        manifest = b"".join(lines)  # behind what it names
+        manifest = b"".join(lines)  # written after the bodies that it names
         name = hashlib.sha256(manifest).hexdigest()[:8]
         self._put(f"manifests/{batch[0].stamp}-{name}.jsonl", manifest)
         return Sent()

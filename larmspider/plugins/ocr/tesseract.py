@@ -20,7 +20,7 @@ from larmspider.items import Outcome, Page, Part
 
 _DPI = 200
 _MAX_PIXELS = 5_000
-"""Of the longer side; a page of A3 at 300 dpi has 4,961."""
+"""Pixels of the longer side; a page of A3 at 300 dpi has 4,961."""
 
 
 def check(languages: str) -> None:
@@ -50,7 +50,7 @@ def is_wanted(page: Page | Part) -> bool:
 
 
 def read_scans(body: bytes, page: Page, languages: str, ends: float) -> None:
-    """Until ``ends``, by time.monotonic(); what was read until then is kept."""
+    """Read scans until ``ends``, a time of time.monotonic(); the text until then is kept."""
     texts = page.text.split("\f")
     document = pdfium.PdfDocument(body)
     late = False

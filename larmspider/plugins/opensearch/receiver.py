@@ -2,9 +2,9 @@
 
     LARM_OPENSEARCH_URL=https://larm:secret@search.example:9200/intranet scrapy crawl intranet ...
 
-``intranet`` is an alias for one index, ``intranet-1``, which is made with our mapping where there
-is none. A document is a page, its id the SHA-256 of the URL, its version the stamp: what comes
-twice or late is a version conflict, and changes nothing.
+``intranet`` is an alias for one index, ``intranet-1``, which is created with our mapping if
+missing. A document is a page, its id the SHA-256 of the URL, its version the stamp: a repeated or
+late version is a version conflict, and changes nothing.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
     "digest": _KEYWORD, "from_page": _KEYWORD, "links": _KEYWORD,
     "fields": {"type": "object", "dynamic": True},
 }  # fmt: skip
-"""The mapping. What else a document has, such as LARM_FIELDS, is below ``fields``."""
+"""The mapping. Further fields of a document, such as LARM_FIELDS, are below ``fields``."""
 INDEX = {
     "mappings": {"dynamic": "strict", "properties": PROPERTIES},
     "settings": {"index": {"gc_deletes": "1d"}},
 }
-"""So long the server remembers the versions of what was deleted: an older one may come late."""
+"""For one day the server remembers versions of deleted documents: an older version may come
+late."""
 TIMEOUT_SECS = 60
 _REINDEX_SECS = 86_400
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,200}")
@@ -67,7 +68,7 @@ class Answer(NamedTuple):
 
     @property
     def error(self) -> str:
-        """What the server says, in one line."""
+        """The error of the server, in one line."""
         found = self.body.get("error", self.body) if isinstance(self.body, dict) else self.body
         return f"{self.status} {_reason(found)}"
 
@@ -136,7 +137,7 @@ class OpenSearchReceiver(Receiver):
         self._connection = kind(self._host, self._port, timeout=timeout)
 
     def _index(self) -> tuple[str, Mapping[str, Any]]:
-        """The name of the index that ours stands for, made where there is none, and its fields."""
+        """The name of the index behind our alias, created if missing, and its fields."""
         answer = self._ask("GET", f"/{self.name}/_mapping")
         if answer.status == 404:
             self._make(f"{self.name}-1", {self.name: {}})
@@ -283,7 +284,7 @@ class OpenSearchReceiver(Receiver):
 
 
 def document(entry: Entry) -> dict[str, Any]:
-    """What the index has of a page."""
+    """The document of a page in the index."""
     page = entry.page
     found = {name: page[name] for name in PROPERTIES if page.get(name) not in (None, "", [])}
     with suppress(ValueError):

@@ -1,15 +1,15 @@
-"""Chromium as a page sees it, without a network: whoever renders answers each of its requests.
+"""Chromium without a network: the caller answers each request of a page.
 
     browser = Browser(find_browser(), RenderLimits())
     rendered = await browser.render(response, answer)
     rendered.html                     # the page as its scripts have left it
 
-One process for the crawl, with its sandbox and never as root, a context of its own for each page;
-a page that failed there in company gets a process of its own.
-Scripts and data are asked through ``answer``; style sheets are empty, and pictures, fonts, films,
-sockets, further windows and all that is no GET are refused. The same-origin policy holds
-(same_origin.py). Playwright drives it (larmspider[render]): a client of the protocol of our own
-would be shorter to install, and longer to keep up with Chromium.
+One process serves the crawl, with its sandbox and never as root. Each page has a context of its
+own; a page that failed there in company gets a process of its own.
+``answer`` fetches scripts and data. Style sheets are empty. Pictures, fonts, films, sockets,
+further windows and all requests but GET are refused. The same-origin policy holds (same_origin.py).
+Playwright drives Chromium (larmspider[render]): a protocol client of our own would be smaller to
+install, and harder to keep up with Chromium.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable")
 _ARGUMENTS = (
-    "--proxy-server=127.0.0.1:9",  # nobody listens there: what is not answered here is not asked
+    "--proxy-server=127.0.0.1:9",  # no server listens there: only the caller answers requests
     "--proxy-bypass-list=<-loopback>",
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--disable-background-networking",
     "--disable-quic",
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",  # or STUN asks any address
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",  # otherwise STUN reaches any address
 )
 _WANTED = frozenset((FRAME, "script", "xhr", "fetch"))
 _HEADERS = ("content-security-policy", "x-content-type-options")
@@ -61,7 +61,7 @@ _INHERITS = ("", "about:blank", "about:srcdoc")
 _GO_THERE = '<meta http-equiv="refresh" content="0;url={}">'
 START_SECS = 120.0
 AFTER_SECS = 10.0
-"""For reading the page, and for closing it, when its time is up."""
+"""Seconds for reading the page, and for closing it, when its time is up."""
 _MARKUP = """(() => {
     const type = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "";
     const all = type + (document.documentElement ? document.documentElement.outerHTML : "");
@@ -70,14 +70,14 @@ _MARKUP = """(() => {
 TOGETHER = 3
 """Pages at a time,"""
 EACH = 2
-"""and pages of one host at a time: one place is left for other hosts."""
+"""Pages of one host at a time: one place is left for other hosts."""
 MOST_LINKS = 100
 LONGEST_LINK = 8_192
 """A script may go to another URL again and again; 100 links of 8,192 characters are kept."""
 
 
-class NotRendered(DownloadFailedError):  # noqa: N818 - as those of fetch/errors.py
-    """Chromium could not say what the page is."""
+class NotRendered(DownloadFailedError):  # noqa: N818 - like the errors of fetch/errors.py
+    """Chromium failed to render the page."""
 
     kind = "render"
 
@@ -93,9 +93,9 @@ class Rendered:
 
 
 Answer = Callable[[Asking, dict[str, str], Callable[[], int]], Awaitable["Response | None"]]
-"""From a request, some headers and the bytes that are left when its turn has come; None: it is
-refused. A redirect is followed, and told to the Asking; that of a frame to another origin is the
-answer itself. Raises TooBig."""
+"""Takes a request, some headers and the bytes left when its turn has come. Returns the answer; None
+refuses the request. Follows a redirect and notes it in the Asking, but returns a frame's redirect
+to another origin itself. Raises TooBig."""
 
 
 def find_browser() -> str:
@@ -136,9 +136,9 @@ def check_browser() -> None:
 class Browser:
     """One Chromium for all pages. It starts with the first page, and again after it has died.
 
-    What a page does to it harms the others that are there. So a page that fails in company is
-    rendered once more, in a Chromium of its own. A host whose last page has failed gets one for
-    each page, until a page does well.
+    A page may harm the other pages in the process. A page that fails in company is therefore
+    rendered once more, in a Chromium of its own. If the last page of a host has failed, each page
+    of the host gets its own Chromium, until a page succeeds.
     """
 
     def __init__(self, program: str, limits: RenderLimits) -> None:
@@ -366,7 +366,7 @@ class _Rendering:
         if main and asked.is_navigation_request():
             if self._served:
                 self._note_link(asked.url)
-                await route.fulfill(status=204)  # so that the page stays
+                await route.fulfill(status=204)  # keeps the browser on the page
                 return
             self._served = True
             await self._fulfill(route, self.response, {})
@@ -408,7 +408,7 @@ class _Rendering:
         try:
             frame = asked.frame
             return frame if self.page is None or frame.page == self.page else None
-        except Error:  # there is none yet
+        except Error:  # it has no frame yet
             return None
 
     def _is_own(self, frame: Frame | None) -> bool:

@@ -1,10 +1,10 @@
 """Pages of hosts that the sites file marks with ``render`` go through Chromium (browser.py).
 
-What a page asks for while it is rendered is fetched by the crawl itself: as other requests it needs
-to be in scope, not to act where somebody is signed in, and to be allowed by robots.txt and
-LARM_DENY_ADDRESSES; it waits for its host's turn. A host that the crawl, or this worker, has not
-met is not asked. Another origin than the page's is asked without credentials, unless the site's
-``render_origins`` name it (same_origin.py).
+The crawl itself fetches the requests of a page that is being rendered. Like other requests they
+have to be in scope, must not act while signed in, need the permission of robots.txt and
+LARM_DENY_ADDRESSES, and wait for their host's turn. A host that is new to the crawl, or to this
+worker, gets no request. Origins other than the page's get no credentials, unless the site's
+``render_origins`` name them (same_origin.py).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_HOPS = 5
-"""Redirects of what a page asks for."""
+"""Redirects of one request of a page."""
 KEPT_BYTES = 32_000_000
 """Scripts that are kept for further pages."""
 MAX_TOLD = 20
@@ -57,7 +57,7 @@ class RenderMiddleware(WithScheduler):
         super().__init__(crawler)
         self.sites, self.browser = sites, browser
         self._kept: OrderedDict[tuple[str, str, str], Response] = OrderedDict()
-        """By Asking.shares."""
+        """Kept scripts, by Asking.shares."""
         self._kept_bytes = 0
         self._told: set[tuple[Origin, Origin]] = set()
         self._closing: asyncio.Future[None] | None = None
@@ -96,7 +96,7 @@ class RenderMiddleware(WithScheduler):
             lease.unrendered = error
             return response
         finally:
-            # what follows measures how long the host took, not the browser
+            # later steps measure the time of the host, not of the browser
             started = request.meta.get("download_started", began)
             request.meta["download_started"] = started + time.monotonic() - began
         self._count("pages")
@@ -106,7 +106,7 @@ class RenderMiddleware(WithScheduler):
             limits = ", ".join(rendered.cut)
             logger.warning("Rendering of %s ended by %s", printable(request.url), limits)
         response.headers["Content-Type"] = "text/html; charset=utf-8"
-        for name in ("ETag", "Last-Modified"):  # they are those of a shell that hardly ever changes
+        for name in ("ETag", "Last-Modified"):  # they describe a shell that hardly ever changes
             response.headers.pop(name, None)
         request.meta[VALIDATORS] = {}
         page = response.replace(body=rendered.html.encode("utf-8", "replace"), encoding="utf-8")

@@ -1,13 +1,13 @@
-"""The same-origin policy of rendered pages: who is asked with credentials, and who reads an answer.
+"""The same-origin policy of rendered pages: requests with credentials, and readable answers.
 
     asking = Asking(url, page=("https", "app.example", 443))
     asking.with_credentials         # False unless url is of the page's origin, or of `allowed`
     asking.redirected("https://other.example/")
     answer_headers(asking, response.headers)      # for the browser; None: withhold the answer
 
-The rules are those of the Fetch Standard (4.4 HTTP-redirect fetch, 4.10 CORS check). The crawl
-follows redirects itself, and Chromium sees an answer at the URL that the page named first. So this
-module checks each answer that a redirect to another origin has led to; Chromium checks all others.
+The rules come from the Fetch Standard (4.4 HTTP-redirect fetch, 4.10 CORS check). The crawl follows
+redirects itself, and Chromium sees an answer at the URL that the page named first. This module
+therefore checks each answer behind a redirect to another origin; Chromium checks all others.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def is_script(headers: Headers) -> bool:
 class Asking:
     """One request of a rendered page, redirect by redirect.
 
-    ``page`` is the page's origin, ``allowed`` are other origins that its site's ``render_origins``
-    name. ``kind`` is Chromium's: document (a frame), script, fetch or xhr. ``origin`` is the header
-    Origin that Chromium adds to a request that a CORS check follows; "": there is none.
-    ``by_page``: a document of the page's own origin asks, no frame of another one.
+    ``page`` is the page's origin, ``allowed`` are other origins from its site's ``render_origins``.
+    ``kind`` is Chromium's: document (a frame), script, fetch or xhr. ``origin`` is the header
+    Origin that Chromium adds to a request with a CORS check, else "".
+    ``by_page``: a document of the page's own origin sends it, not a frame of another origin.
     """
 
     url: str
@@ -74,7 +74,7 @@ class Asking:
 
     @property
     def with_credentials(self) -> bool:
-        """Whether the request may carry what the sites file has for the host of its URL."""
+        """Whether the request may carry the sites file's secrets for the host of its URL."""
         if not self.by_page or self.tainted:
             return False
         at = origin_of(self.url)
@@ -108,9 +108,9 @@ class Asking:
 def answer_headers(asking: Asking, headers: Headers) -> dict[str, str] | None:
     """The CORS headers of the answer for Chromium; None: the page may not have the answer.
 
-    Playwright adds a permissive ``Access-Control-Allow-Origin`` where there is none. So there is
-    always one: the origin of the URL itself. No CORS check accepts that, as browsers make the check
-    for other origins only.
+    Playwright adds a permissive ``Access-Control-Allow-Origin`` if there is none. The answer
+    therefore always has one: the origin of the URL itself. No CORS check accepts that, as browsers
+    make the check for other origins only.
     """
     named = b", ".join(headers.getlist("Access-Control-Allow-Origin")).decode("latin-1").strip()
     kept = {ALLOW_ORIGIN: named or _none(asking)}

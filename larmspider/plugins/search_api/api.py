@@ -4,8 +4,8 @@
     {"query": {"query_string": {"query": "vpn login"}}, "from": 0, "size": 10,
      "highlight": {"fields": {"text": {}}}, "aggs": {"hosts": {"terms": {"field": "host"}}}}
 
-A query is what it is on the search page (search/query.py). What is not in this part is an error
-with OpenSearch's fields. docs/search-api.md has the details.
+Queries have the syntax of the search page (search/query.py). Unsupported parts of a request get an
+error with OpenSearch's fields. docs/search-api.md has the details.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from larmspider.web.site import (
 )
 
 PATH = f"{SEARCH}/_search"
-"""And the same for a named index: /search/{index}/_search."""
+"""A named index has the path /search/{index}/_search."""
 MAX_WINDOW = 10_000
 """Hits that a search may skip and ask for together, as in OpenSearch."""
 MAX_AGGREGATIONS = 10
 MAX_TAG = 100
-"""Characters of what stands around a marked word."""
+"""Characters of a tag around a marked word."""
 _PARSING, _ILLEGAL = "parsing_exception", "illegal_argument_exception"
 _KEYS = ("query", "from", "size", "highlight", "aggs", "aggregations", "_source")
 _IGNORED = ("track_total_hits", "timeout", "pretty", "human")
@@ -73,7 +73,7 @@ class Question:
 
 async def search(request: web.Request) -> web.Response:
     """/search/_search and /search/{index}/_search, GET and POST. It changes nothing, so it needs no
-    CSRF token; who may see what is as on the search page."""
+    CSRF token; access is as on the search page."""
     site, asked = request.app[SITE], web_request(request)
     try:
         async with asyncio.timeout(REQUEST_SECS):
@@ -266,7 +266,7 @@ def _aggregations(asked: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
 
 
 def _tags(told: Any) -> tuple[str, str] | None:
-    """What stands around marked words, where the text is to be highlighted."""
+    """The tags around marked words, if the request wants ``text`` highlighted; else None."""
     if told is None:
         return None
     told = _mapping("[highlight]", told)

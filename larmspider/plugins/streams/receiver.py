@@ -6,8 +6,8 @@
 
 Its name, LARM_STREAM_NAME, is the key of the Redis stream, stream and subject of NATS, or the topic
 of Kafka, where the URL is the key of a message. A message is JSON, without the body. ``url`` and
-``stamp`` name it for ever: whoever reads the stream drops what comes twice, as JetStream does by
-itself (Nats-Msg-Id) within two minutes.
+``stamp`` name it for ever: readers of the stream drop messages that come twice. JetStream does this
+by itself (Nats-Msg-Id) within two minutes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ URLS = (
 )
 _ID = re.compile(rb"[0-9]{1,20}-[0-9]{1,20}")
 _MAX_MESSAGE = 100_000_000
-"""Bytes; a broker takes less, and says so."""
+"""Bytes; a broker may refuse less, with a message."""
 
 
 class _Stream(ABC):
-    """What differs between servers."""
+    """A stream on one kind of server."""
 
     @abstractmethod
     def open(self) -> None:
@@ -142,7 +142,7 @@ class _Nats(_Stream):
         stream = self._client.jetstream()
         try:
             await stream.add_stream(name=self._name, subjects=[self._name])
-        except self._nats.js.errors.BadRequestError:  # it is there, as somebody has made it
+        except self._nats.js.errors.BadRequestError:  # it exists, with a configuration of its own
             if await stream.find_stream_name_by_subject(self._name) != self._name:
                 raise RefusedError(
                     f"a stream has the subject {self._name} that has another name"
@@ -182,7 +182,7 @@ class _Nats(_Stream):
         return await asyncio.gather(*(publish(*one) for one in messages), return_exceptions=True)
 
     def _run(self, action: Any) -> Any:
-        if self._loop is None:  # in a thread: a crawl that begins asks from within its own loop
+        if self._loop is None:  # in a thread: a starting crawl calls this from within its own loop
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
             self._thread.start()
@@ -244,7 +244,7 @@ class _Kafka(_Stream):
         """The last error that the client has met by itself."""
 
     def _hear(self, error: Any) -> None:
-        # that all brokers are down says less than why
+        # "all brokers are down" says less than the cause
         if self._heard is None or error.code() != self._kafka.KafkaError._ALL_BROKERS_DOWN:
             self._heard = error
 

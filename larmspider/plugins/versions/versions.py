@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from larmspider import program
 from larmspider.crawl.logs import REMOVED, STATUS
 from larmspider.crawl.reader import CrawlDir, StoredPage
 from larmspider.errors import ConfigError, CrawlDirError
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
 TAKEN_OUT, MOVED = "taken out", "moved"
 MAX_VISITS = 1_000
-"""The last ones are kept."""
+"""Visits that are kept: the latest."""
 MAX_BLOCKS = 5_000
-"""Of a text that is compared."""
+"""Blocks of a text that are compared."""
 MAX_CHANGES = 200
 """Lines that are shown."""
 LONG_SENTENCE = 12
@@ -70,14 +71,14 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """In the order of time."""
+    """The visits and versions of a page, in the order of time."""
 
     url: str
     visits: list[Visit] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)
 
     def at(self, when: float) -> tuple[Version, StoredPage]:
-        """The version that was the last one then. Raises CrawlDirError where there is none."""
+        """The version that was the last one then. Raises CrawlDirError if there was none."""
         text = utc(when)
         until = [visit for visit in self.visits if visit.time <= text]
         then = [version for version in self.versions if version.time <= text]
@@ -115,9 +116,9 @@ def history(
     now: float | None = None,
     may_see: Callable[[str], bool] = lambda _url: True,
 ) -> History:
-    """All that the logs have of a URL, by its exact form; of several workers by time. Visits and
-    versions of its old URLs, from which it has moved, are part of it, as far as the reader
-    ``may_see`` them."""
+    """Everything in the logs about a URL, by its exact form; of several workers by time. Visits and
+    versions of its old URLs, from which it has moved, are included if the reader ``may_see``
+    them."""
     exact, now = crawl.name_of(exact), time.time() if now is None else now
     found = History(exact)
     moved = [one for one in old_urls(crawl, exact) if may_see(one[0])]
@@ -148,8 +149,8 @@ def _taken_out(part: CrawlDir, exact: str) -> Iterator[Visit]:
 def _versions(
     part: CrawlDir, exact: str, fetches: Iterable[list[str]], now: float, *, moved: bool = False
 ) -> Iterator[Version]:
-    """Records of store.log have no time: the last one belongs to the last fetch, and so on. Those
-    of a page that has ``moved`` stay, for its new URL."""
+    """The versions of a page. Records of store.log have no time: the last record
+    belongs to the last fetch, and so on. Records of a ``moved`` page stay, for its new URL."""
     stored: list[StoredPage] = []
     gone = ""
     for fields in part.logs.all_of("store.log", exact):
@@ -166,7 +167,7 @@ def _versions(
             page = stored[-1 - before_last]
             yield Version(when, page.status, page.size, page)
             continue
-        why = "was taken away by scrapy compact (LARM_VERSIONS says how many stay)"
+        why = f"was taken away by {program.NAME} compact (LARM_VERSIONS says how many stay)"
         if when <= gone:
             why = f"does not count since the page was taken out {gone}"
         yield Version(when, int(result), int(size or 0), None, why)
@@ -198,7 +199,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def changes(old: list[str], new: list[str]) -> tuple[list[tuple[str, str]], str]:
-    """Blocks that went ("-"), came ("+") or stand beside those (" "), and what is not shown."""
+    """Blocks that went ("-"), came ("+") or stand beside them (" "), and what was left out."""
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     found: list[tuple[str, str]] = []
     for group in matcher.get_grouped_opcodes(1):

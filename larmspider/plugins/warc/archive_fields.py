@@ -61,7 +61,7 @@ def check_url(url: str) -> str:
 
 
 def check_time(when: float, now: float | None = None) -> float:
-    """Raises RefusedError for what no capture can have."""
+    """Raises RefusedError for a time that no capture can have."""
     now = time.time() if now is None else now
     if not when >= FIRST:  # nor nan
         raise RefusedError("its date lies before 1990")
@@ -82,7 +82,7 @@ def date_of(text: str) -> float:
 
 
 def digest_of(text: str | None) -> str | None:
-    """None for what is no digest."""
+    """The digest; None for other texts."""
     return text if text and _DIGEST.fullmatch(text) else None
 
 
@@ -134,7 +134,7 @@ def _text(value: bytes) -> str:
 def plain_headers(
     pairs: Iterator[tuple[str, str]] | Sequence[tuple[str, str]],
 ) -> list[tuple[str, str]]:
-    """Those whose names and values may be sent."""
+    """The headers whose names and values may be sent."""
     found = ((name.strip(), value.strip()) for name, value in pairs)
     return [
         (name, value)
@@ -144,8 +144,8 @@ def plain_headers(
 
 
 def decoded(stream: IO[bytes], headers: Sequence[tuple[str, str]], most: int) -> Iterator[bytes]:
-    """The body in pieces, without chunks and codings; as it lies there where it has none of those
-    that the head names, as archives of some programs do. ``most``: bytes that are wanted, 0 for
+    """The body in pieces, without chunks and codings. It stays unchanged if it has none of the
+    codings that the head names, as in archives of some programs. ``most``: wanted bytes, 0 for
     all. Raises TooBig for a bomb."""
     said = {
         name: [value.encode() for key, value in headers if key.lower() == name] for name in CODING
@@ -181,7 +181,7 @@ def _decoded(pieces: Iterator[bytes], encodings: Sequence[str], most: int) -> It
 
 
 def _dechunked(stream: IO[bytes]) -> Iterator[bytes]:
-    """The chunks of RFC 9112 7.1, up to the first that is none."""
+    """The chunks of RFC 9112 7.1, up to the first invalid one."""
     line = stream.readline(_PIECE)
     if not _SIZE.fullmatch(line):
         yield line

@@ -1,4 +1,4 @@
-"""DOWNLOAD_HANDLERS of `scrapy import`: what an archive holds, in place of what servers say."""
+"""DOWNLOAD_HANDLERS of `scrapy import`: answers from an archive in place of servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ArchiveHandler:
 
     lazy = True
     asks_servers = False
-    """So no name is looked up (fetch/dns.py)."""
+    """No name is looked up for it (fetch/dns.py)."""
 
     def __init__(self, archive: Archive, room: Room, sites: Sites | None = None) -> None:
         self._archive, self._room, self._sites = archive, room, sites or Sites()

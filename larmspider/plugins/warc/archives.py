@@ -1,14 +1,14 @@
-"""Pages that were fetched by somebody else: WARC files, caches of HTTrack, folders of wget.
+"""Pages that other programs fetched: WARC files, caches of HTTrack, folders of wget.
 
     archive = Archive([Path("2026.warc.gz"), Path("mirror/")])
     archive.find("http://wiki/a")            # Capture(time=..., source=..., place=81_264)
     capture.source.read(capture, Room())     # Answer(200, [...], b"<p>...")
 
-A WARC is read once for the places of its records, then record by record as they are asked for. Of
-several captures of a URL the latest counts. A file that is damaged is read up to there; ``damages``
-has a line about it. An archive is foreign content: each field of a record is checked
-(archive_fields.py), and of a folder nothing but its own plain files is opened (plain_files.py).
-``refused`` says what is not taken, and why.
+A WARC is read once for the places of its records, then record by record on demand. The latest of
+several captures of a URL counts. A damaged file is read up to the damage; ``damages`` has a line
+about it. An archive is foreign content: each field of a record is checked (archive_fields.py), and
+only a folder's own plain files are opened (plain_files.py). ``refused`` lists what was not taken,
+and why.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ _PIECE, _MEMBER_PIECE = 1 << 16, 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body`` is decoded, and ``headers`` say nothing of how it was coded. One that is too large
-    for memory is the ``blob``."""
+    """``body`` is decoded, and ``headers`` have no coding. A body that is too large for memory is
+    the ``blob``."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -117,23 +117,23 @@ class Source(Protocol):
     """One file or folder."""
 
     def captures(self) -> Iterator[Capture | Refused]:
-        """Those of http and https. Raises DamagedError after the last one that can be read."""
+        """The captures of http and https. Raises DamagedError after the last readable one."""
 
     def read(self, capture: Capture, room: Room) -> Answer:
         """Raises TooBig for a body that finds no ``room``, BadResponse, CrawlDirError."""
 
 
 class DamagedError(Exception):
-    """A source that cannot be read to its end: what is wrong, and where."""
+    """A source that cannot be read to its end: the fault, and its place."""
 
 
 class Archive:
-    """What all ``paths`` hold. Raises ConfigError where one is none of these."""
+    """All pages of all ``paths``. Raises ConfigError for a path that is no archive."""
 
     def __init__(self, paths: Sequence[Path], scheme: str = "http") -> None:
         self.damages: list[str] = []
         self.refused: list[str] = []
-        """A line for each reason for which something was not taken."""
+        """A line for each reason for which something was refused."""
         self.refused_entries = 0
         self._captures: dict[str, Capture] = {}
         for path in paths:
@@ -155,7 +155,7 @@ class Archive:
                     refusals.add(Refused(without_userinfo(capture.url), str(error)))
                     continue
                 if urlsplit(key).path == "/robots.txt":
-                    continue  # of crawlers that keep it
+                    continue  # some crawlers keep it
                 found += 1
                 known = self._captures.get(key)
                 if known is None or known.time <= capture.time:
@@ -315,8 +315,8 @@ class WarcFile:
 
 
 def _fault_at(file: IO[bytes], at: int, *, whole: bool = True) -> str:
-    """A clause about the fault of the record there; "" for a good one, one that is cut short, and
-    other bytes. warcio passes over a wrong checksum, and may lose all records behind it.
+    """A clause about the fault of the record there; "" for a good record, a record that is cut
+    short, and other bytes. warcio passes over a wrong checksum, and may lose all records behind it.
     ``whole``: the gzip member is unpacked to its end."""
     file.seek(max(0, at))
     unpacked, piece = zlib.decompressobj(31), file.read(_MEMBER_PIECE)
@@ -399,7 +399,7 @@ class HTTrackCache:
         return plain_headers([(name, value) for name, colon, value in split if colon])
 
     def _saved(self, name: str, room: Room) -> tuple[bytes, Blob | None]:
-        path = name.encode("latin-1")  # as `_head` has decoded it
+        path = name.encode("latin-1")  # reverses the decoding of `_head`
         if path.startswith(b"/") or b".." in path.split(b"/"):
             raise ValueError(f"{name} is outside of the mirror")
         try:
@@ -411,7 +411,7 @@ class HTTrackCache:
 
 class MirrorFolder:
     """A folder for each host, as of ``wget -m``: ``wiki:8080/a/index.html`` is
-    ``http://wiki:8080/a/``. No head is kept, so the status is 200, the type that of the name."""
+    ``http://wiki:8080/a/``. It keeps no head: the status is 200, the type follows the name."""
 
     def __init__(self, folder: PlainFolder, scheme: str) -> None:
         self._folder, self._scheme = folder, scheme
@@ -425,7 +425,7 @@ class MirrorFolder:
             except OSError as error:
                 why = in_words(error)
             if not why:
-                continue  # a file beside the hosts
+                continue  # a plain file between the hosts' folders
             if why != _IS_FOLDER:
                 yield Refused(os.fsdecode(host), why)
                 continue
@@ -496,7 +496,7 @@ def _is_web(url: str) -> bool:
 
 
 def _plain(headers: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Without what says how the body was coded."""
+    """The headers without codings of the body."""
     return [(name, value) for name, value in headers if name.lower() not in CODING]
 
 

@@ -5,8 +5,8 @@
 warc/<LARM_DIR>-<time>-00000.warc.gz   at most LARM_WARC_BYTES each, as in records.py
 warc/<LARM_DIR>-<time>-00000.cdxj      a line for each page of it, sorted once the file is full
 
-A file is appended to, a gzip member a record, so that recovery cuts it at a member's end. The lines
-of CDXJ name the place of their record: those that are behind the end are dropped, in any order.
+Files grow by gzip members, a member a record, so that recovery cuts a file at a member's end. Each
+line of CDXJ names the place of its record: lines with a place behind the end are dropped.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 FOLDER = WARC
 _NUMBER = re.compile(r"-(\d{5,})\.warc\.gz\Z")
 _REMEMBERED = 32_768
-"""Payloads of which a later one is a revisit; 300 bytes each."""
+"""Payloads that a later record may be a revisit of; 300 bytes each."""
 _FREE_BYTES = 1 << 20
-"""What a folder is to have free when a crawl begins."""
+"""Free bytes that a folder must have when a crawl begins."""
 
 
 class _Open(NamedTuple):
@@ -209,7 +209,7 @@ class WarcPipeline(Store):
 
 
 def warc_files(folder: Path) -> dict[int, Path]:
-    """By number, in order."""
+    """The WARC files by number, in order."""
     found = ((_NUMBER.search(path.name), path) for path in folder.glob("*.warc.gz"))
     return dict(sorted((int(match[1]), path) for match, path in found if match))
 
@@ -222,13 +222,13 @@ def lost_warc_files(folder: Path) -> dict[int, Path]:
 
 
 def fill_up(path: Path, whole: int, size: int) -> None:
-    """Let a WARC file that was cut short have ``size`` bytes again: behind ``whole``, where its
-    last whole record ends, comes a record of type warcinfo, with a long comment in its gzip header.
-    So its committed length stays right, and readers find the records that follow."""
+    """Give a WARC file that was cut short ``size`` bytes again. ``whole`` is the end of its last
+    whole record. Behind it comes a record of type warcinfo, with a long comment in its gzip header:
+    the committed length stays right, and readers find the records that follow."""
     path.parent.mkdir(exist_ok=True)
     path.touch()
     os.truncate(path, whole)
-    member = info_record(path.name, description="What stood here is lost").member
+    member = info_record(path.name, description="The records here are lost").member
     flags, left = member[3] | _HAS_COMMENT, size - whole - len(member) - 1
     with path.open("ab") as file:
         if left >= 0:
@@ -271,7 +271,7 @@ def cdxj_of(path: Path) -> Path:
 
 
 def cdxj_records(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Date and fields of the lines of a CDXJ, but of one that is torn."""
+    """Date and fields of the lines of a CDXJ, without a torn line."""
     for line in path.read_text("utf-8").splitlines() if path.exists() else ():
         if fields := _fields(line):
             moment = datetime.strptime(line.split(" ")[1], "%Y%m%d%H%M%S")
@@ -288,7 +288,7 @@ def _originals(path: Path) -> Iterator[tuple[str, Original]]:
 
 
 def _fields(line: str) -> dict[str, str]:
-    """The fields of a line; none of one that a crash tore."""
+    """The fields of a line; empty if a crash tore the line."""
     try:
         found: dict[str, str] = json.loads(line.split(" ", 2)[2])
     except (IndexError, ValueError):

@@ -3,9 +3,9 @@ r"""Records of WARC/1.1 (ISO 28500:2017), each a gzip member of its own, and lin
     for record in page_records(page, original=None):      # response, request, metadata
         file.write(record.member)
 
-A body is written as it is stored: decoded. So the head of its response has the true length, and
-what it said about the coded one as X-Archive-Orig-Content-Encoding, -Transfer-Encoding and
--Content-Length. Nothing is written that may hold credentials: no cookie, no Authorization, no
+A body is written as it is stored: decoded. The head of its response therefore has the true length.
+The original values for the coded body are in X-Archive-Orig-Content-Encoding, -Transfer-Encoding
+and -Content-Length. No field that may hold credentials is written: no cookie, no Authorization, no
 header whose name speaks of a token, a session or a password, none of LARM_SITES_FILE, no user name
 or password in a URL.
 """
@@ -59,9 +59,9 @@ _HOPS = {ORDINARY: "L a/@href", FRAME: "E iframe/@src", REDIRECT: "R Location:"}
 
 
 class Record(NamedTuple):
-    """``member`` is the record, compressed; of one with a ``body_file`` it is what comes before
-    that, as it is, and `pieces` are the record. ``payload``: "sha1:" and the digest in base32, of a
-    record that a CDXJ has a line for; "" for others. ``fields`` are those of that line."""
+    """``member`` is the compressed record. With a ``body_file``, it is the uncompressed part before
+    the body, and `pieces` are the record. ``payload``: "sha1:" and the digest in base32, if a CDXJ
+    has a line for the record, else "". ``fields`` are the fields of that line."""
 
     member: bytes
     url: str = ""
@@ -101,7 +101,7 @@ def payload_digest(page: Page) -> str:
 
 
 def info_record(name: str, **fields: str) -> Record:
-    """The first record of each file; ``fields`` besides those that all files have."""
+    """The first record of each file; ``fields`` are added to the common ones."""
     found = {
         "software": f"larmspider/{__version__}",
         "format": "WARC File Format 1.1",
@@ -154,7 +154,7 @@ def page_records(page: Page, original: Original | None, payload: str = "") -> It
 
 
 def removed_record(removed: Removed) -> Record:
-    """That a page was taken out, and why; what was written of it stays."""
+    """A record that a page was removed, and why; its earlier records stay."""
     about = [("WARC-Target-URI", _written(removed.url))]
     block = _lines([("removed", removed.reason or "another worker has its newest version")])
     return Record(_member("metadata", _new_id(), _seconds(removed.time), about, _FIELDS, block))
@@ -200,7 +200,7 @@ def _member(
     block: bytes,
     file_bytes: int = 0,
 ) -> bytes:
-    """Of a record whose block goes on with so many bytes of a file, what comes before these."""
+    """The part of a record before the ``file_bytes`` bytes of a file that end its block."""
     head = [
         f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {own}\r\nWARC-Date: {date}\r\n",
         *(f"{name}: {value}\r\n" for name, value in fields),
@@ -223,7 +223,7 @@ def _new_id() -> str:
 
 
 def _written(url: str) -> str:
-    """As it stands in a head: without user name, password and what would end the line."""
+    """The URL for a head: without user name, password and line ends."""
     return "%20".join(without_userinfo(url).split()).encode("utf-8", "replace").decode()
 
 
@@ -306,7 +306,7 @@ def _request_head(url: str, received: ReceivedHeaders) -> bytes:
 
 
 def _unfolded(lines: Sequence[bytes]) -> list[bytes]:
-    """Lines of a head until its end, a folded one as one (RFC 9112 5.2), without what is none."""
+    """Lines of a head until its end, folded lines joined (RFC 9112 5.2), without invalid ones."""
     found: list[bytes] = []
     for line in lines:
         text = line.strip()

@@ -1,5 +1,5 @@
 """`scrapy import`, and WARC files as seeds: the pages of archives go through filters, extraction
-and stores as if they were fetched now; the time of each is that of its capture."""
+and stores as if they were fetched now, but with the times of their captures."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ SETTINGS: dict[str, Any] = {
     "LARM_RETRY_AFTER_MAX_SECS": 0.01,
     "LARM_HOST_MAX_FAILURES": 1_000_000_000,
 }
-"""Nobody is asked, so nobody is waited for."""
+"""No server is asked, so none is waited for."""
 FOLLOW = "larmspider.middlewares.follow.FollowMiddleware"
 
 
 class ArchiveSpider(IntranetSpider):
-    """Its seeds are a page of each host, so that these are the scope unless there is another one;
-    no link is followed. The crawl that it makes is one of the intranet spider."""
+    """The seeds are one page of each host, so that these hosts are the scope by default. No link is
+    followed. The resulting crawl is a crawl of the intranet spider."""
 
     name = ""  # no spider of `scrapy list`
     asks_sources = False
     may_resume = False
-    """Whether it goes on with a crawl that had other seeds."""
+    """Whether it may continue a crawl with other seeds."""
     archive: Archive
 
     def __init__(self, **kwargs: Any) -> None:
@@ -69,7 +69,7 @@ class ArchiveSpider(IntranetSpider):
         scheme: str = "http",
         **kwargs: Any,
     ) -> Self:
-        """Raises ConfigError for what is no archive, and for other arguments."""
+        """Raises ConfigError for a path that is no archive, and for unknown arguments."""
         if scheme not in ("http", "https"):
             raise ConfigError(f"scheme={scheme}: expected http or https")
         with _ended_by_signals():
@@ -117,8 +117,8 @@ class _Told(BaseException):
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and the like end what is done meanwhile. The event loop, which else stops a crawl,
-    waits for it. Raises LarmspiderError."""
+    """SIGTERM and the like interrupt the work in this context. The event loop, which otherwise
+    stops a crawl, waits for it. Raises LarmspiderError."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise _Told(signal.Signals(number).name)

@@ -75,7 +75,7 @@ def _urls_of(found: Findings, path: Path) -> dict[int, str]:
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError:
-        found.add(path, "is gone", mend="a tool that indexes WARC files makes it anew")
+        found.add(path, "is gone", mend="a tool that indexes WARC files restores it")
         return urls
     for number, line in enumerate(lines, 1):
         try:
@@ -83,7 +83,7 @@ def _urls_of(found: Findings, path: Path) -> dict[int, str]:
             urls[int(fields["offset"])] = str(fields["url"])
         except (ValueError, KeyError, IndexError, TypeError):
             if line.endswith(b"\n"):
-                mend = "a tool that indexes WARC files makes it anew"
+                mend = "a tool that indexes WARC files restores it"
                 found.add(path, f"line {number} is no record", mend=mend)
     return urls
 
@@ -91,7 +91,7 @@ def _urls_of(found: Findings, path: Path) -> dict[int, str]:
 def _bad_members(
     path: Path, end: int, starts: Iterable[int], say: Say
 ) -> Iterator[tuple[int, str]]:
-    """Where each damaged member of a WARC file begins, and what is wrong with it. ``starts``: known
+    """The beginning and the fault of each damaged member of a WARC file. ``starts``: known
     beginnings of members."""
     known = sorted(starts)
     with path.open("rb") as file:
@@ -108,7 +108,7 @@ def _bad_members(
 
 
 def _member(file: IO[bytes], start: int) -> tuple[int, str]:
-    """Its bytes, and what is wrong with it."""
+    """The size of a member, and its fault."""
     unpack, size = zlib.decompressobj(31), 0
     file.seek(start)
     try:

@@ -1,4 +1,4 @@
-"""/deletes: pages that are gone and wait for somebody before they leave the search."""
+"""/deletes: pages that are gone, and leave the search after an operator's decision."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from larmspider.web.render import Templates, curve, times, when
 from larmspider.web.request import PageView, WebRequest, WebResponse
 
 ROWS = 12
-"""Of each small table."""
+"""Rows of each small table."""
 
 
 def overview(request: WebRequest) -> WebResponse:
@@ -42,7 +42,7 @@ def update_parts(
 
 
 def parts(status: Status) -> dict[str, Any]:
-    """Values of the template beside the status."""
+    """Further values of the template, from the status."""
     urls, past = status.urls, status.history
     running = status.run_state.state is State.RUNNING
     moments = [point.time for point in past.points]
@@ -99,7 +99,7 @@ def parts(status: Status) -> dict[str, Any]:
 
 
 def _refresh_tables(status: Status) -> dict[str, dict[str, int]]:
-    """None for a crawl no page of which was visited again."""
+    """Tables of the refresh; empty for a crawl without a page that was visited again."""
     if not status.freshness.is_known:
         return {}
     return {

@@ -1,8 +1,8 @@
-"""What operators see of the search; each also as JSON (format=json). Values that are unknown are
+"""The operator's view of the search, as pages and as JSON (format=json). Unknown values are
 refused.
 
-/control/queries                   what was searched for, what found nothing first
-/control/why?q=vpn&u=http://...    why a page is where it is among the hits; filters as in /search
+/control/queries                   the search log, queries without a hit first
+/control/why?q=vpn&u=http://...    the rank of a page among the hits; filters as in /search
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def reasons(request: WebRequest) -> WebResponse:
 
 
 def _source_of(url: str, request: WebRequest) -> Source:
-    """Of several crawls the first one that has fetched a URL."""
+    """The first of several crawls that has fetched a URL."""
     for source in request.source.all if request.source.others else ():
         with suppress(LarmspiderError):
             if source.crawl.last_fetch(source.crawl.forms(url).exact) is not None:

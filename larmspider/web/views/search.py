@@ -1,7 +1,7 @@
 """/search: the search page and its JSON; /opensearch.xml adds it to a browser's search engines.
 
 /search?q=vpn&host=wiki.example&type=pdf&lang=de&since=week&page=2
-/search?q=lisence&exact=1                     what is typed, not what may have been meant
+/search?q=lisence&exact=1                     the typed query, without corrections
 /search?q=vpn&field.room=4.12                 an own field (LARM_FIELDS)
 /search?q=vpn&copies=1                        copies of a page as hits of their own
 /search?q=vpn&sort=date                       newest first, of pages with all the words
@@ -53,16 +53,16 @@ MAX_PAGES = 100
 SIMILAR_HITS = 10
 FACET_VALUES = 10
 MAX_FREQUENT = 3
-"""Frequent queries that are looked at for a suggestion, each a search,"""
+"""Frequent queries that are tried for a suggestion, a search each."""
 ASKED_FOR = 30
-"""and of so many the first that may be suggested."""
+"""Frequent queries from which these are taken."""
 MAX_TYPED = 60
-"""Characters of which more are suggested."""
+"""Characters of a typed text up to which there are suggestions."""
 SUGGESTIONS_TYPE = "application/x-suggestions+json; charset=utf-8"
 OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
 
 FILTERS = ("collection", "host", "type", "lang", "since", "until", UNREACHABLE)
-"""Parameters that narrow a search; each has one value. So have own fields, as ``field.room``."""
+"""Parameters that narrow a search, with one value each; own fields are ``field.room``."""
 FIELD = "field."
 TITLES = {"host": "Host", "type": "Type", "lang": "Language", "since": "Date", "until": "Date"}
 TITLES |= {"collection": "Collection", UNREACHABLE: "Reachability"}
@@ -209,7 +209,7 @@ def _listed(asked: Asked, results: Results) -> int:
 
 
 def _refused(request: WebRequest, asked: Asked, error: QueryError) -> WebResponse:
-    """The box, with what is wrong."""
+    """The search box, with the error."""
     why = request.say.error(error)
     return request.render("search_start.html", 400, asked=asked, pages=0, error=why)
 
@@ -221,7 +221,7 @@ def wrong_format(request: WebRequest) -> str | None:
 
 
 def mistake(request: WebRequest) -> str | None:
-    """What the page ignores, and a program that asks for it is told."""
+    """The error in a request that the page ignores and that a program gets as an answer."""
     if wrong := wrong_format(request):
         return wrong
     page = request.text("page")
@@ -248,7 +248,7 @@ def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
 
 def _similar(request: WebRequest, *, as_json: bool) -> WebResponse:
     searcher, url = request.searcher(), request.text("similar")
-    # links of the page have the canonical URL, programs that of a hit
+    # links of the page have the canonical URL, programs send the URL of a hit
     document = searcher.get(url) or searcher.get(request.source.crawl.forms(url).exact)
     if document is None:
         raise HttpError("This page is not in the index.", 404)
@@ -268,7 +268,7 @@ def cached(request: WebRequest) -> WebResponse:
     if name:
         searcher = searcher.among([name])
     document = searcher.get(asked)
-    # of several crawls one may restrict what the document's own shows, as for /copy and /view
+    # one of several crawls may restrict a document that its own crawl shows, as for /copy and /view
     if document is None or not request.access.page(document.url):
         raise HttpError("This page is not in the index.", 404)
     blocks = list[Block]()
@@ -291,7 +291,7 @@ def cached(request: WebRequest) -> WebResponse:
 
 
 def suggest(request: WebRequest) -> WebResponse:
-    """What may be typed on, in the form that browsers ask for (OpenSearch Suggestions)."""
+    """Suggestions for the typed text, in the form that browsers use (OpenSearch Suggestions)."""
     typed = request.text("q", limit=MAX_TYPED, nul=" ")
     try:
         searcher = request.searcher()
@@ -316,8 +316,8 @@ def _frequent(request: WebRequest, searcher: Searcher, typed: str) -> list[str]:
 
 
 def _shows_all(searcher: Searcher, query: str) -> bool:
-    """Whether pages with all words of a query have all that was typed: not what is excluded, one of
-    two hosts, or a word too long for the index."""
+    """Whether pages with all words of a query match the whole query. They may not if the query
+    excludes something, names two hosts, or has a word too long for the index."""
     try:
         clauses = searcher.parsed(query, verbatim=True).clauses
     except QueryError:  # limits were others when it was typed
@@ -380,12 +380,12 @@ def _chosen(say: Words, asked: Asked) -> list[dict[str, Any]]:
 
 
 def _day(since: str) -> str:
-    """For the field of a form that takes days."""
+    """The value for a form field that takes days."""
     return "" if since in DAYS else since
 
 
 def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
-    """The facets as the page shows them, without those that leave no choice."""
+    """The facets as the page shows them, without facets that have only one value."""
     facets = results.facets
     assert facets is not None
     groups: tuple[tuple[str, Mapping[str, int]], ...] = (
@@ -434,7 +434,7 @@ def _telling(dates: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def opensearch(request: WebRequest) -> WebResponse:
-    """The description by which a browser adds this search to its own."""
+    """The description with which a browser adds this search to its own."""
     response = request.render("opensearch.xml", origin=request.origin)
     return WebResponse(response.body, OPENSEARCH_TYPE)
 

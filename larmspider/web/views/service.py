@@ -1,4 +1,4 @@
-"""For machines: /metrics (Prometheus), /stats.json and /healthz."""
+"""Pages for machines: /metrics (Prometheus), /stats.json and /healthz."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""/url?u=...: why is this page in the crawl, or why not, and its history; /copy: what is stored
-of it; /diff: what changed from one version to the next."""
+"""/url?u=...: why is this page in the crawl, or why not, and its history; /copy: its stored copy;
+/diff: the changes from one version to the next."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def url(request: WebRequest) -> WebResponse:
 
 
 def view(request: WebRequest) -> WebResponse:
-    """The stored copy in a frame without scripts, below a line that says what it is."""
+    """The stored copy in a frame without scripts, below a line that describes it."""
     asked, page = _stored(request)
     if not is_shown(page.mime):
         raise HttpError(f"A document of type {printable(page.mime)} is not shown here.", 415)
@@ -74,7 +74,7 @@ def copy(request: WebRequest) -> WebResponse:
 
 
 def _text_of(request: WebRequest, page: StoredPage) -> str:
-    """The page's text in the index; "" if there is none."""
+    """The page's text in the index, or ""."""
     with suppress(CrawlDirError):
         if (document := request.searcher().get(page.exact)) is not None:
             return document.text
@@ -82,7 +82,7 @@ def _text_of(request: WebRequest, page: StoredPage) -> str:
 
 
 def diff(request: WebRequest) -> WebResponse:
-    """What changed in a page's text from the version before ``at`` to that."""
+    """The changes in a page's text from the version before ``at`` to version ``at``."""
     asked, page = _stored(request)
     crawl, at, versions = request.source.crawl, request.text("at"), plugin.load(_VERSIONS)
     within = crawl.within(SEARCH_SECS)

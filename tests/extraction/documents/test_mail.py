@@ -295,3 +295,44 @@ def test_an_odd_mail_takes_linear_time(body: bytes) -> None:
     except mail.Unread:
         pass
     assert time.process_time() - before < 2
+
+
+@pytest.mark.parametrize("header", ["BASE64 (encoded)", '"base64"', "base-64", "Base 64;"])
+def test_a_coding_with_a_comment_or_another_spelling_is_known(header):
+    text = base64.b64encode("grüne Wörter".encode())
+    body = HEAD + b"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: "
+    assert "grüne Wörter" in read(body + header.encode() + b"\r\n\r\n" + text).text
+
+
+@pytest.mark.parametrize(
+    "separator",
+    [
+        b"From  Mon May  6 10:00:00 2024",
+        b"From a@h Mo Mai  6 10:00:00 2024",
+        b"From a@h",
+        b"From a@h 06 May 2024 10:00:00 +0200",
+    ],
+)
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b"\r\n"])
+def test_mails_of_a_mailbox_begin_at_lines_of_other_programs(separator, before):
+    one, two = (b"From: a@h\nSubject: %b\n\n%b\n" % (word, word) for word in (b"one", b"two"))
+    page = read(before + separator + b"\n" + one + b"\n" + separator + b"\n" + two, mail.MBOX)
+    assert [part.title for part in page.parts] == ["one", "two"]
+
+
+def test_a_line_in_a_text_begins_no_mail():
+    body = b"From a@h Mon May  6 10:00:00 2024\nSubject: x\n\ntext\n\nFrom here on\nfrom: there\n"
+    assert len(read(body, mail.MBOX).parts) == 1
+
+
+def test_a_line_of_the_way_of_a_mail_is_no_mail():
+    body = b"From a!b Mon May  6 10:00:00 2024\n>From b Mon May 6 10:00:00 2024\nSubject: x\n\ntext"
+    assert [(part.title, part.text) for part in read(body, mail.MBOX).parts] == [("x", "text")]
+
+
+def test_a_mail_of_apple_mail_is_read():
+    inner = HEAD + b"Subject: s\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nK=C3=B6ln"
+    body = b"%d        \n%b<?xml version='1.0'?><plist/>" % (len(inner), inner)
+    assert media_type("", body, "1.emlx") == mail.MAIL
+    page = read(body)
+    assert (page.title, "Köln" in page.text, "plist" in page.text) == ("s", True, False)

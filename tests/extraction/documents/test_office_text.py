@@ -253,13 +253,16 @@ def _coded(code: str) -> str:
         (" MACROBUTTON  NoMacro press &lt;here&gt; now ", "press <here> now"),
         (r" EQ \f(sales;costs) ", "sales costs"),
         (r"EQ \s\up5(above)\s\do5(below)", "above below"),
+        (" GOTOBUTTON mark jump there ", "jump there"),
+        (" QUOTE &quot;said so&quot; ", "said so"),
         (" PAGE ", ""),
         (" MACROBUTTON alone", ""),
     ],
 )
 def test_a_field_without_result_shows_its_caption(code, text):
     after = "<w:r><w:t>after</w:t></w:r>"
-    for field in (_coded(code) % "", f'<w:fldSimple w:instr="{code}"/>'):
+    empty = '<w:r><w:fldChar w:fldCharType="separate"/></w:r>'
+    for field in (_coded(code) % "", _coded(code) % empty, f'<w:fldSimple w:instr="{code}"/>'):
         assert words(para(field + after)) == [*text.split(), "after"]
     result = '<w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>result</w:t></w:r>'
     assert words(para(_coded(code) % result)) == ["result"]

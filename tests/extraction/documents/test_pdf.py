@@ -81,6 +81,26 @@ def test_a_field_that_no_page_shows_has_its_value():
     assert notes(one_page(catalog=form)) == "hidden"
 
 
+XMP = """<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-\
+syntax-ns#"><rdf:Description xmlns:xmp="http://ns.adobe.com/xap/1.0/" xmlns:dc="http://purl.org/dc/\
+elements/1.1/" xmp:ModifyDate="2024-05-06T07:08:09Z"><dc:title><rdf:Alt><rdf:li>Über Regeln</rdf:li>
+<rdf:li>Rules</rdf:li></rdf:Alt></dc:title><dc:creator><rdf:Seq><rdf:li>Ann</rdf:li><rdf:li>Bob
+</rdf:li></rdf:Seq></dc:creator></rdf:Description></rdf:RDF></x:xmpmeta>""".encode()
+
+
+def test_metadata_of_xmp_are_read_where_there_are_no_others():
+    body = one_page(
+        catalog=b"/Metadata 6 0 R",
+        o6=stream(XMP, b"/Type/Metadata/Subtype/XML"),
+        o7=b"<</Title(Own)/Author(Eve)>>",
+    )
+    page = read(body)
+    assert (page.title, page.author, page.modified) == ("Über Regeln", "Ann; Bob", 1_714_979_289.0)
+    informed = body.replace(b"/Root 1 0 R", b"/Root 1 0 R/Info 7 0 R")
+    page = read(informed)
+    assert (page.title, page.author) == ("Own", "Eve")
+
+
 XFA = (
     b'<xdp:xdp xmlns:xdp="http://ns.adobe.com/xdp/"><template><subform><draw><value><text>Label'
     b"</text></value></draw><script>no()</script></subform></template><xfa:datasets"
@@ -99,6 +119,9 @@ def test_data_of_xfa_are_read():
         o7=stream(XFA[half:]),
     )
     assert notes(split) == "Xfa data Label"
+    bare = XFA.partition(b">")[2].removesuffix(b"</xdp:xdp>")
+    alone = one_page(catalog=b"/AcroForm<</XFA[(t) 6 0 R]>>", o6=stream(b"<?xml?>" + bare))
+    assert notes(alone) == "Xfa data Label"
     filled = with_field(b"/FT/Tx/V(Xfa data)", o7=stream(XFA))
     assert notes(filled.replace(b"/Fields[6 0 R]", b"/XFA 7 0 R/Fields[6 0 R]")) == "Xfa data"
 

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import io
+import lzma
 import os
 import signal
 import tarfile
@@ -149,6 +150,54 @@ def test_a_part_that_ends_its_parser_costs_the_others_nothing(readers):
         ("a@h", "too-large"),
         ("text of c", ""),
     ]
+
+
+def test_a_tar_file_of_before_posix_is_one(readers):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        info = tarfile.TarInfo("a.txt")
+        info.size = 4
+        archive.addfile(info, io.BytesIO(b"word"))
+    body = bytearray(file.getvalue())
+    body[257:345] = bytes(88)
+    body[148:156] = b" " * 8
+    body[148:156] = b"%06o\0 " % sum(body[:512])
+    for name, said in (("a.tar", "application/x-tar"), ("a", "")):
+        assert [part.text for part in read(bytes(body), name, readers, said).parts] == ["word"]
+    body[0] ^= 1
+    assert read(bytes(body), "a", readers).unread.startswith("binary:")
+
+
+def test_all_streams_of_an_xz_file_are_read(readers):
+    body = lzma.compress(b"one ") + bytes(8) + lzma.compress(b"two") + bytes(4)
+    assert read(body, "a.txt.xz", readers).parts[0].text == "one two"
+    assert read(body + b"junk", "a.txt.xz", readers).parts[0].text == "one two"
+    page = read(body[:-30], "a.txt.xz", readers)
+    assert page.unread.startswith("damaged: it cannot be read")
+    assert page.parts[0].text.startswith("one")
+
+
+CHAPTER = '<html xmlns="http://www.w3.org/1999/xhtml"><title/><p>chapter</p></html>'
+SPINE = '<package><item id="a" href="a.xhtml"/><spine>%s</spine></package>'
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"OPS/book.opf": SPINE % '<itemref idref="a"/>', "OPS/A.XHTML": CHAPTER},
+        {"OPS/book.opf": SPINE % "", "OPS/a.xhtml": CHAPTER},
+        {
+            "meta-inf/container.xml": '<container><rootfile full-path="ops/Book.opf"/></container>',
+            "OPS/book.opf": SPINE % '<itemref idref="a"/>',
+            "OPS/a.xhtml": CHAPTER,
+        },
+    ],
+    ids=["without container", "without order", "other case"],
+)
+def test_chapters_are_found_where_a_list_of_a_book_is_wrong(files, readers):
+    body = corpus.zipped({"mimetype": "application/epub+zip"} | files)
+    page = read(body, "a.epub", readers)
+    assert (page.text, page.unread) == ("chapter", "")
 
 
 def test_what_is_no_archive_says_so(readers):
@@ -299,7 +348,6 @@ def test_old_office_needs_a_second_reader(readers):
         (ole({"VisioDocument": b"x"}), "x.vsd", ""),
         (ole({"VisioDocument": b"x"}), "x.vsd", "application/vnd.visio"),
         (corpus.zipped({"[Content_Types].xml": "", "visio/pages/page1.xml": ""}), "x.vsdx", ""),
-        (b"7z\xbc\xaf\x27\x1c...", "x.7z", ""),
         (b"\xffWPC...", "x.wpd", "application/vnd.wordperfect"),
     ],
 )

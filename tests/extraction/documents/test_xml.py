@@ -1,10 +1,11 @@
 """Documents of Word in one XML file. test_opendocument.py has the same for OpenDocument."""
 
+import base64
 from itertools import pairwise
 
 import pytest
 
-from larmspider.extraction.documents import parts
+from larmspider.extraction.documents import parts, reading
 from tests.support.documents.packages import NAMES, W, para, rels, word
 
 BODY = (
@@ -113,3 +114,57 @@ def test_deep_elements_cost_no_text(depth, charset, start):
     xml = f"<?xml version='1.0' encoding='{charset}'?>{start}<r>first{inside}<z>last</z></r>"
     page = parts.read("application/xml", xml.encode(charset), "http://h/a.xml", None)
     assert page.text.split() == ["first", "Größe<c>", "last"]
+
+
+_DECLARED = b'<?xml version="1.0"?>'
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            b"<log>one</log>\n<log><![CDATA[<two>]]></log>\n<log>three &amp; x</log>",
+            "one <two> three",
+        ),
+        (_DECLARED + b"<a>one</a>\ntwo", "one two"),
+        (_DECLARED + b'<r><c>one</c><d a=1 b="x">two</d><e>three</e></r>', "one two three"),
+        (_DECLARED + b"<r><c>one</d></c></r><b>two</b>", "one two"),
+        (_DECLARED + b"<r><c>one</c><![CDATA[two", "one two"),
+        (b"Warning: x\n" + _DECLARED + b"<r>one</r>", "Warning: x one"),
+        (_DECLARED + b"<r>one &nbsp;&foo;&uuml;ber<b>two</b></r>", "one über two"),
+        (_DECLARED + b"<r>one &#xD800;<b>two</b></r>", "one two"),
+        (b'<?xml version="1.0" encoding="utf-8"?><r>K\xf6ln <b>two</b></r>', "Köln two"),
+        (b'<?xml version="1.0" encoding="ISO-10646-UCS-2"?><r>K\xc3\xb6ln</r>', "Köln"),
+        (_DECLARED + b"<r>one<p>" + b"word, " * 1_700_000 + b"</p>two</r>", "one word, word"),
+    ],
+)
+def test_text_behind_a_broken_place_is_read(body, text):
+    try:
+        found = parts.read("application/xml", body, "http://h/a.xml", None).text
+    except reading.Unread as unread:
+        found = unread.page.text
+    assert found.startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (
+            b'<opml><body><outline text="News &amp; more" xmlUrl="http://h/f"/></body></opml>',
+            "News & more",
+        ),
+        (b'<definitions><task id="t1" name="Check"><a value="12"/></task></definitions>', "Check"),
+        (
+            b'<svg xmlns="http://www.w3.org/2000/svg"><g label="Layer"/><text>see</text></svg>',
+            "see",
+        ),
+    ],
+)
+def test_attributes_that_are_text_for_people_are_read(body, text):
+    assert parts.read("application/xml", _DECLARED + body, "http://h/a.xml", None).text == text
+
+
+def test_pictures_within_xml_are_no_text():
+    picture = base64.encodebytes(bytes(range(256)) * 8)
+    body = _DECLARED + b"<FictionBook><p>word</p><binary>" + picture + b"</binary></FictionBook>"
+    assert parts.read("application/xml", body, "http://h/a.fb2", None).text == "word"

@@ -465,7 +465,7 @@ def test_warns_of_files_that_others_may_read(read: Read, tmp_path: Path) -> None
 
 def test_warns_of_certificates_that_are_not_verified(read: Read) -> None:
     (said,) = read('[[site]]\nhosts = "h"\nverify = false').warnings
-    assert "[[site]] 1 (h): verify = false: whoever stands between" in said
+    assert "[[site]] 1 (h): verify = false: a machine in between" in said
     assert read('[[site]]\nhosts = "h"\nverify = true').warnings == ()
 
 
