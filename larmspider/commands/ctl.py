@@ -65,6 +65,11 @@ ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
             "POST", _one(name, "/visit"), {"what": what, "value": value}
         ),
     ),
+    "preview": (
+        ("FILE",),
+        "fetch the first 20 pages of a crawl that is not kept",
+        lambda file: Asked("POST", "/preview", {"crawl": _table(file)}),
+    ),
     "runs": (("NAME",), "the runs of a crawl", lambda name: Asked("GET", _one(name, "/runs"))),
     "log": (
         ("NAME", "NUMBER"),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from larmspider.command import LarmCommand, with_crawls_settings
 from larmspider.commands.serve import stopped_by_signals
@@ -93,6 +94,7 @@ class Command(LarmCommand):
         from larmspider.server.app import build_server
         from larmspider.server.audit import Audit
         from larmspider.server.crawls import Crawls as Acts
+        from larmspider.server.look import Looks
         from larmspider.server.manager import Manager
         from larmspider.server.process import Launcher
         from larmspider.server.remote import tell
@@ -117,12 +119,12 @@ class Command(LarmCommand):
             tries=Tries(binding.wrong_tokens, binding.wrong_tokens_in_all),
         )
         manager = Manager(home, settings, Launcher(home), act=tell)
-        crawls = Crawls(
-            Acts(manager, Audit(home.path)), store, Secrets(home.path, settings.secrets)
-        )
+        secrets = Secrets(home.path, settings.secrets)
+        crawls = Crawls(Acts(manager, Audit(home.path)), store, secrets, Looks(home))
         app = build_server(crawls, guard, binding, self._source_of)
         address = "127.0.0.1" if is_first else binding.address
         server = await Server.start(app, address, binding.port)
+        crawls.ports.append(urlsplit(server.url).port or 0)
         stopped = stopped_by_signals()
         try:
             write_server_file(home.path, server.url, "", guard.key, name=SERVER_FILE)

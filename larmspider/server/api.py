@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from larmspider.server.crawl_file import CrawlFileError, Problem
 from larmspider.server.crawl_schema import WRITABLE
 from larmspider.server.crawls import By, Crawls, version_of
 from larmspider.server.home import CrawlEntry
+from larmspider.server.look import Looks
 from larmspider.server.manager import Manager
 from larmspider.server.runs import STOPPED, tail_of
 from larmspider.server.secrets import Secrets
@@ -45,6 +46,9 @@ class Server:
     crawls: Crawls
     tokens: TokenStore
     secrets: Secrets
+    looks: Looks
+    ports: list[int] = field(default_factory=list)
+    """Ports of this server, which no look asks."""
 
     @property
     def manager(self) -> Manager:
@@ -200,6 +204,18 @@ async def visit(call: Call) -> types.Done:
     return types.Done(done=done)
 
 
+async def preview(call: Call) -> types.LookAnswer:
+    body: types.Look = call.body
+    acts = call.server.crawls
+    kept = acts.check(body.crawl, body.name)
+    found = await call.server.looks.at(kept, call.server.ports)
+    _note(call, "preview", " ".join(kept.seeds))
+    if body.name:
+        compared = await asyncio.to_thread(acts.compared, body.name, kept)
+        found = msgspec.structs.replace(found, compared=compared)
+    return found
+
+
 async def runs(call: Call) -> types.RunList:
     await crawl(call)
     state = call.server.manager.state_of(call.name)
@@ -272,6 +288,7 @@ OPERATIONS = (
     Operation("POST", f"{_ONE}/pause", "Pause a run", pause, types.Done),
     Operation("POST", f"{_ONE}/resume", "Continue a paused run", resume, types.Done),
     Operation("POST", f"{_ONE}/visit", "Visit pages again", visit, types.Done, types.Visit),
+    Operation("POST", "/preview", "Look at a crawl", preview, types.LookAnswer, types.Look),
     Operation("GET", f"{_ONE}/runs", "The runs of a crawl", runs, types.RunList, scope=READ),
     Operation("GET", f"{_ONE}/runs/{{number}}/log", "The end of a run's log", log, types.Log),
     Operation(

@@ -52,9 +52,36 @@ class Visit(Body, frozen=True):
 
 
 class Look(Body, frozen=True):
-    """A crawl that is not kept; ``name`` of an existing crawl compares it with the present one."""
+    """A crawl that is not kept. ``name``: the keys change this crawl."""
 
     crawl: dict[str, Any]
+    name: str = ""
+
+
+class LookPage(Answer, frozen=True):
+    url: str
+    status: str
+    title: str
+
+
+class LookLink(Answer, frozen=True):
+    url: str
+    reason: str
+
+
+class LookAnswer(Answer, frozen=True):
+    """``taken`` and ``refused`` are the first links in and out of the scope, ``taken_links`` and
+    ``refused_links`` their numbers. ``cut_off``: the time was over. ``compared``: the queued URLs
+    that the new scope drops."""
+
+    pages: list[LookPage]
+    taken: list[LookLink]
+    refused: list[LookLink]
+    taken_links: int
+    refused_links: int
+    said: str
+    cut_off: bool
+    compared: str = ""
 
 
 class NewToken(Body, frozen=True):

@@ -18,7 +18,7 @@ from larmspider.status.crawl_workers import own_access
 
 SERVER_FILE = "server.json"
 TOKEN = "LARMSPIDER_TOKEN"  # noqa: S105 - the name of a variable
-_SECONDS = 60.0
+_SECONDS = 120.0  # a preview takes 75
 _MAX_BYTES = 10_000_000
 
 

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from larmspider.control.scope_change import preview
 from larmspider.crawl.state import RunState, State
-from larmspider.errors import ConfigError, HttpError, InvalidURL
+from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.errors import ConfigError, HttpError, InvalidURL, LarmspiderError
 from larmspider.server.audit import Audit
 from larmspider.server.crawl_edit import edited
-from larmspider.server.crawl_file import CrawlFileError, not_writable
+from larmspider.server.crawl_file import CrawlFileError, not_writable, parse_crawl
+from larmspider.server.crawl_schema import Crawl
 from larmspider.server.home import CrawlEntry
 from larmspider.server.manager import Manager
 from larmspider.urls.canonical import canonicalize
@@ -53,6 +56,23 @@ class Crawls:
             raise HttpError(f"{name} was changed meanwhile: load it again, and change that.", 409)
         self.home.write(name, edited(text, changes), new=False)
         self._note(by, "change", name, f"changed: {', '.join(sorted(changes))}")
+
+    def check(self, values: Mapping[str, Any], name: str = "") -> Crawl:
+        """The crawl that these values are, or that they make of the crawl ``name``. Raises
+        ConfigError."""
+        self._refuse_foreign_keys(values)
+        text = self.home.text_of(self._entry(name).name) if name else ""
+        return parse_crawl(edited(text, values), "crawl")
+
+    def compared(self, name: str, crawl: Crawl) -> str:
+        """How many queued URLs of the crawl ``name`` are outside of a new scope; "" where that
+        cannot be said."""
+        if not crawl.restrict:
+            return ""
+        try:
+            return preview(open_crawl(self.manager.directory_of(self._entry(name))), crawl.restrict)
+        except LarmspiderError as error:
+            return str(error)
 
     def delete(self, name: str, typed: str, by: By, *, pages: bool) -> str:
         """Delete a crawl that does not run, with its runs and, with ``pages``, its directory.

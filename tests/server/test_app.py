@@ -21,6 +21,7 @@ from larmspider.server.api import Server as Crawls
 from larmspider.server.app import build_server
 from larmspider.server.audit import Audit
 from larmspider.server.crawls import Crawls as Acts
+from larmspider.server.look import Looks
 from larmspider.server.mount import rebased
 from larmspider.server.openapi import as_text, description
 from larmspider.server.secrets import Secrets
@@ -42,7 +43,7 @@ class Console:
         self.manager = self.machine.manager(parallel=1)
         self.tokens = TokenStore(home)
         acts = Acts(self.manager, Audit(home))
-        self.crawls = Crawls(acts, self.tokens, Secrets(home))
+        self.crawls = Crawls(acts, self.tokens, Secrets(home), Looks(self.manager.home))
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self.url = ""
@@ -253,7 +254,9 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
     assert acts[:3] == ["delete", "remove token", "make token"]
     assert acts[-1] == "create"
     assert made["token"] not in (console.machine.home / "audit.log").read_text()
-    assert asked == {one.name for one in OPERATIONS}
+    ask("preview", "/preview", {"crawl": SEEDS, "name": "nix"}, 404)
+    ask("preview", "/preview", {"crawl": {"seeds": ["x"]}}, 400)
+    assert asked == {one.name for one in OPERATIONS}  # test_server.py has a preview that is made
 
 
 def test_the_description_is_up_to_date() -> None:

@@ -106,6 +106,19 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         server.token = first_token(server)
         got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "eve"})
         assert got.status == 410
+        own = f"{server.url}/api/v1/crawls"
+        links = f"<a href=/b>b</a> <a href={own}>o</a> <a href=/c/x>c</a>"
+        site.routes["/"] = f"<title>Start</title><p>penguins live here {links}"
+        looked = {"seeds": [site.url("/")], "restrict": "http://127.*", "exclude": [".*/x"]}
+        found = server.api("/preview", "POST", {"crawl": looked})
+        assert [page["title"] for page in found["pages"]] == ["Start", ""]
+        refused = {link["url"]: link["reason"] for link in found["refused"]}
+        assert refused[site.url("/c/x")] == "matches exclude .*/x"
+        assert refused[own].startswith("matches exclude [a-z]+://")
+        assert [link["url"] for link in found["taken"]] == [site.url("/"), site.url("/b")]
+        assert all(one.target != "/api/v1/crawls" for one in site.log)
+        assert list((tmp_path / "home" / "looks").iterdir()) == []
+        site.routes["/"] = "<title>Start</title><p>penguins live here <a href=/b>b</a>"
         made = server.api("/crawls", "POST", {"name": "wiki", "crawl": {"seeds": [site.url("/")]}})
         assert made["summary"]["state"] == "new"
         server.api("/crawls/wiki/start", "POST")
