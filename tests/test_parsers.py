@@ -33,7 +33,7 @@ HARMLESS = frozenset(
 )
 """Dates of a header; the egg that this package lies in; quotes of an attribute."""
 OTHERS = frozenset(
-    {"isal", "tomlkit"}
+    {"isal", "tomlkit", "yarl"}
     | {"aiohttp", "backports", "botocore", "can_ada", "compression", "confluent_kafka", "cronsim"}
     | {"itemadapter", "javaproperties", "jinja2", "lmdb", "markupsafe", "msgpack", "msgspec"}
     | {"nats", "numpy"}
@@ -241,6 +241,8 @@ WHERE: Mapping[str, Row] = {
     "web/words.py": row(OWN, _TYPED, "tomllib.loads"),
     "server/crawl_file.py": row(OWN, _TYPED, "tomllib.loads"),
     "server/server_settings.py": row(OWN, _TYPED, "tomllib.loads"),
+    "server/client.py": row(OWN, "10,000,000 bytes, from the operator's own server", "json.loads"),
+    "commands/ctl.py": row(OWN, _TYPED, "tomllib.loads"),
     "extraction/helper_child.py": row(OWN, "messages of our processes", "msgpack.unpackb"),
     "pipelines/outbox/outbox.py": row(OWN, "lines of our processes", "json.loads"),
     "pipelines/outbox/sender.py": row(OWN, "lines of our processes", "json.loads"),

@@ -17,10 +17,12 @@ from msgspec import Struct
 from larmspider.crawl.state import FINISHED, RunState, State
 from larmspider.errors import ConfigError
 from larmspider.files import make_folder, replace_file
-from larmspider.server.process import UNKNOWN, log_of
+from larmspider.server.process import STOP, UNKNOWN, log_of
 from larmspider.workdir.manifest import MANIFEST
 
 FILE = "state.json"
+STOPPED = "shutdown"
+"""The outcome of a run that an operator or a window has stopped."""
 NOT_BEGUN = "not begun"
 """The outcome of a run whose server was killed before the crawl had begun."""
 _TAIL_BYTES = 16_384
@@ -108,6 +110,8 @@ def _outcome(directory: Path, run: Run, status: int) -> str:
             return "failed"
         case 0:
             return state.reason or FINISHED
+        case _ if status == -STOP:  # it was still starting
+            return STOPPED
     if status == UNKNOWN and state.state is State.ENDED:
         return state.reason
     return "killed" if state.state is State.KILLED or status < 0 else "unknown"
@@ -142,16 +146,13 @@ def tail_of(folder: Path, number: int, most: int) -> str:
     return text.decode("utf-8", "replace")
 
 
-def trim(folder: Path, runs: CrawlRuns, kept: int, log_bytes: int) -> None:
-    """Forget runs beyond ``kept`` with their logs; cut the log of the run that goes on to the
-    second half."""
+def trim(folder: Path, runs: CrawlRuns, kept: int) -> None:
+    """Forget runs beyond ``kept``, with their logs."""
     del runs.runs[:-kept]
     oldest = runs.runs[0].number if runs.runs else runs.last
     for path in folder.glob("*.log"):
         if path.stem.isdecimal() and int(path.stem) < oldest:
             path.unlink(missing_ok=True)
-    if runs.run is not None:
-        cut_log(log_of(folder, runs.run.number), log_bytes)
 
 
 def cut_log(path: Path, most: int) -> None:
