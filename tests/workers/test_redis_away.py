@@ -1,4 +1,4 @@
-"""A worker that gets the signal to stop while Redis is away ends, and continues at its last commit."""
+"""A worker that gets the signal to stop while Redis is away ends, at its last commit."""
 
 from __future__ import annotations
 
