@@ -217,7 +217,9 @@ def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> N
     site = scripted_server({"/": "<title>Start</title><p>a", "/robots.txt": (404, {}, b"")})
     (tmp_path / "home" / "crawls").mkdir(parents=True)
     (tmp_path / "wiki.toml").write_text(f"seeds = ['{site.url('/')}']\n")
-    shown = re.findall(r"^    larmspider (.*)$", (PROJECT / "docs/server.md").read_text(), re.M)
+    shown = re.findall(
+        r"^    larmspider (.*)$", (PROJECT / "docs/server.md").read_text(), re.MULTILINE
+    )
     ran = []
 
     def run(line: str, status: int = 0) -> str:
