@@ -62,8 +62,8 @@ def log(server: Server, request: WebRequest) -> WebResponse:
     return request.render("run_log.html", crawl=name, number=number, text=text)
 
 
-def new(server: Server, request: WebRequest) -> WebResponse:
-    return request.render("new_crawl.html", examples=EXAMPLES, names=server.secrets.names())
+def new(_: Server, request: WebRequest) -> WebResponse:
+    return request.render("new_crawl.html", examples=EXAMPLES, look=None)
 
 
 def acts(server: Server, request: WebRequest) -> WebResponse:

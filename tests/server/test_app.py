@@ -308,6 +308,9 @@ def test_forms(console: Console) -> None:
     assert 'aria-invalid="true"' in page
     assert "does not compile" in page
     assert ">htp//x</textarea>" in page
+    page = console.send("/preview", name="wiki", seeds="htp//x", collection="Staff").text
+    assert 'aria-invalid="true"' in page
+    assert 'value="Staff"' in page
     page = console.send("/new", name="a/b", seeds="http://w/").text
     assert "expected 1 to 64 of the letters" in page
     page = console.send(

@@ -118,6 +118,17 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         assert [link["url"] for link in found["taken"]] == [site.url("/"), site.url("/b")]
         assert all(one.target != "/api/v1/crawls" for one in site.log)
         assert list((tmp_path / "home" / "looks").iterdir()) == []
+        cookie = request(f"{server.url}/login", "POST", form={"token": server.token})
+        headers = {"Cookie": cookie.headers["Set-Cookie"].partition(";")[0]}
+        csrf = re.search(
+            r'name="csrf" value="(\w+)', request(f"{server.url}/new", headers=headers).text
+        )
+        assert csrf
+        form = {"csrf": csrf[1], "name": "wiki", "seeds": site.url("/")}
+        page = request(f"{server.url}/preview", "POST", headers, form).text
+        assert "2 pages fetched" not in page  # b and c/x are in the scope of the seed
+        assert "3 pages fetched. The scope takes 3 URLs and refuses 1 URL" in page
+        assert 'value="wiki"' in page
         site.routes["/"] = "<title>Start</title><p>penguins live here <a href=/b>b</a>"
         made = server.api("/crawls", "POST", {"name": "wiki", "crawl": {"seeds": [site.url("/")]}})
         assert made["summary"]["state"] == "new"
