@@ -98,18 +98,20 @@ def _refusal(error: LarmspiderError, form: dict[str, str]) -> FlashMessage:
 async def _preview(request: web.Request, server: Server) -> web.StreamResponse:
     """The form of a new crawl again, with the first pages of the crawl."""
     form = await checked_form(request, request.app[SITE])
-    look = None
+    look, shared = None, list[str]()
     try:
         crawl = server.crawls.check(values_of(form))
         server.crawls.audit.note(
             proof_of(request).who, address_of(request), "preview", form.get("seeds", ""), "begun"
         )
+        shared = server.crawls.shared(crawl)
         look = await server.looks.at(crawl, server.ports)
         flash = FlashMessage("Nothing is kept yet.", good=True, typed=form)
     except (ConfigError, HttpError) as error:
         flash = _refusal(error, form)
     asked = replace(web_request(request), flash=flash)
-    return aiohttp_response(asked.render("new_crawl.html", examples=EXAMPLES, look=look))
+    page = asked.render("new_crawl.html", examples=EXAMPLES, look=look, crawl=None, shared=shared)
+    return aiohttp_response(page)
 
 
 def values_of(form: dict[str, str], *, given: bool = False) -> dict[str, Any]:
