@@ -22,6 +22,7 @@ from larmspider import program
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 from larmspider.formatting import counted
+from larmspider.frontier.clock import jumps_in
 from larmspider.frontier.delete_gate import (
     SCOPE,
     UNDECIDED_SECS,
@@ -36,6 +37,7 @@ from larmspider.frontier.delete_gate import (
 from larmspider.frontier.deletes import DAY, DEAD_SECS, Observation
 from larmspider.frontier.hosts import unpack_host
 from larmspider.frontier.moves import HostMove, move_of, note_of_move
+from larmspider.frontier.revisiting import NOTE
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, host_of
 
 SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
@@ -130,7 +132,10 @@ def dead_hosts(frontier: _Frontier, now: float, after: float = DEAD_SECS) -> lis
         for name, (packed, counts) in frontier.hosts().items()
         if packed and counts.stored
     ]
-    dead = (one for one in found if one.since and now - one.since >= after)
+    jumps = jumps_in(frontier.note(NOTE))
+    dead = (
+        one for one in found if one.since and jumps.now_for(one.since, now) - one.since >= after
+    )
     return sorted(dead, key=lambda one: one.since)
 
 
@@ -162,10 +167,11 @@ def waiting_lists(frontier: _Frontier, now: float) -> dict[str, list[Row]]:
     """The waiting pages by host, and under SCOPE the pages of all hosts that are out of scope, with
     the pages whose removal has been undecided for long. Empty lists are left out."""
     found: dict[str, list[Row]] = {}
+    jumps = jumps_in(frontier.note(NOTE))
     for host in sorted(frontier.hosts()):
         waiting = waiting_of(frontier.note(note_of(host)))
         for key, page in waiting_of(frontier.note(undecided_note_of(host))).items():
-            if key not in waiting and page.is_listed(now):
+            if key not in waiting and page.is_listed(jumps.now_for(page.since, now)):
                 waiting[key] = _explained(page, now)
         for name in (host, SCOPE):
             for key in listed_as(name, host, waiting):

@@ -23,7 +23,7 @@ from dataclasses import astuple, dataclass, field
 from enum import Enum
 from hashlib import blake2b
 from heapq import nsmallest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgpack
 
@@ -41,6 +41,7 @@ from larmspider.extraction.fingerprint import (
     error_signature,
 )
 from larmspider.formatting import counted
+from larmspider.frontier.clock import ClockJumps
 from larmspider.frontier.deletes import (
     CANARIES,
     DAY,
@@ -65,9 +66,13 @@ from larmspider.frontier.storage.records import (
     FetchRecord,
     QueuedUrl,
     UrlState,
+    host_of,
     host_prefix,
 )
 from larmspider.items import Page
+
+if TYPE_CHECKING:
+    from larmspider.frontier.sources import Source
 
 SCOPE = "scope"
 """The name under which pages out of scope are listed and approved; ``Notice.what`` and ``host`` of
@@ -84,6 +89,8 @@ UNDECIDED, MOVED = "undecided", "moved"
 """``Notice.what``: pages of a host are undecided for UNDECIDED_SECS; the host has moved."""
 CLOCK = "clock"
 """``Notice.what``: the clock was set back. ``host`` is the day then."""
+SITEMAP = "sitemap"
+"""``Notice.what``: a sitemap stops naming pages that are there."""
 UNDECIDED_SECS = 7 * DAY
 """A page that stays is listed if visits do not find it as stored for longer."""
 UNCONFIRMED_SECS = 30 * DAY
@@ -235,7 +242,7 @@ class DeleteGate:
         self._hosts: dict[str, _Host] = {}
         self._changed: set[str] = set()
         self._silent: set[str] = set()  # hosts that somebody is told of
-        self.brake = Brake()
+        self.brake, self.jumps = Brake(), ClockJumps()
         self.notices: list[Notice] = []
         """What somebody should be told; whoever does empties the list."""
         self.take_out: Callable[[str, float], None] | None = None
@@ -529,13 +536,22 @@ class DeleteGate:
                 one.why = one.why if one.seen == seen else ""
                 one.seen, one.reason = str(seen), reason
         self._changed.add(entry.host)
-        if one.is_listed(now) and entry.key not in mine.waiting:
+        if one.is_listed(self.jumps.now_for(one.since, now)) and entry.key not in mine.waiting:
             text = (
                 f"Pages of {entry.host} are not as they were for more than"
                 f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or reason}."
                 f" See {program.NAME} deletes."
             )
             self.notices.append(Notice(UNDECIDED, entry.host, text, str(seen)))
+
+    def flaps(self, source: Source) -> None:
+        """A sitemap has stopped naming pages, as it often did for pages that are there."""
+        text = (
+            f"{source.url} stops naming pages that are there: {source.there:.0f} of"
+            f" {source.there + source.missing:.0f} visits found them. The pages are not visited"
+            " sooner any more; repair the sitemap."
+        )
+        self.notices.append(Notice(SITEMAP, host_of(source.url), text))
 
     def to_look_at(self, host: str, now: float) -> list[tuple[bytes, FetchRecord]]:
         """Undecided pages of a host whose last visit is older than UNDECIDED_SECS and which are not
@@ -681,6 +697,7 @@ class DeleteGate:
                 self.leaving.add(host)
                 self.take_out(host, since)
             return
+        now = self.jumps.now_for(since, now)
         if now - since < DEAD_SECS or host in self._silent or not pages:
             return
         self._silent.add(host)
@@ -704,6 +721,8 @@ class DeleteGate:
             return not any(one.seen == seen or not seen for one in undecided)
         if what == MOVED:
             return self._of(host).move is None
+        if what == SITEMAP:
+            return False  # one notice is enough
         is_well = mine is not None and any(mine.visited.values())
         if what == LOGIN:
             return mine is not None and not mine.expired and mine.well >= MAX_LOGINS
@@ -718,7 +737,11 @@ class DeleteGate:
         """Number of pages of a host that wait for the operator, as ``scrapy deletes`` lists them:
         those that are not decided for long, too."""
         mine = self._of(host)
-        undecided = (key for key, one in mine.undecided.items() if one.is_listed(now))
+        undecided = (
+            key
+            for key, one in mine.undecided.items()
+            if one.is_listed(self.jumps.now_for(one.since, now))
+        )
         return len(mine.waiting.keys() | {*undecided})
 
     def approve(self, host: str, keys: Mapping[bytes, float]) -> None:

@@ -672,7 +672,10 @@ class Frontier:
         gone = self.sources.named(url, map(url_key, names))
         visits = [(key, self.backend.visit(key)) for key in gone]
         stored = [(key, one) for key, one in visits if one and one.state is UrlState.STORED]
-        if self.refresh is not None:
+        flapping = self.sources.dropped((key for key, _ in stored), url)
+        if flapping is not None and stored:
+            self.gate.flaps(flapping)
+        elif self.refresh is not None:
             self.refresh.named_no_more(stored)
         return len(stored)
 

@@ -35,6 +35,7 @@ from msgspec.structs import replace
 from larmspider.extraction.fingerprint import Volatile
 from larmspider.formatting import counted, utc
 from larmspider.frontier import dispatch
+from larmspider.frontier.clock import LEAST_JUMP_SECS, ClockJumps
 from larmspider.frontier.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
 from larmspider.frontier.deletes import (
     PRESENT,
@@ -215,6 +216,8 @@ class Revisiting:
         self._changed: set[str] = set()
         self._budget = Budget(per_day)
         self._confirming = Budget(0.0)  # visits that confirm, beside the budget
+        self._jumps, self._clock_was = ClockJumps(), frontier.clock()
+        self._dropped = 0  # visits of these for pages that nothing names any more, in this plan
         self._paid: set[bytes] = set()  # planned visits that are charged, and not judged yet
         self._requested: set[bytes] = set()  # pages whose visit has begun, and is not judged yet
         self._missing: list[tuple[float, bytes, FetchRecord]] = []  # a heap: -since, key
@@ -248,6 +251,9 @@ class Revisiting:
         self._budget.left, self._budget.at = kept.get("left", 0.0), kept.get("at", 0.0)
         self._theta = kept.get("theta", 0.0)
         self._confirming.left, self._confirming.at = kept.get("confirming", (0.0, 0.0))
+        self.gate.jumps = self._jumps = ClockJumps.unpack(kept.get("jumps", ()))
+        self._clock_was = now
+        self._jumps.saw(kept.get("clock", 0.0), now)
         if self.mode and kept.get("clock", 0.0) - now > DAY:
             self._clock_was_set_back(kept["clock"], now)
         goes_on = self.mode and kept.get("mode") == self.mode
@@ -282,7 +288,10 @@ class Revisiting:
 
     def save(self) -> None:
         """Into notes of the backend, before a batch is sealed."""
-        put = self._frontier.backend.put_note
+        put, now = self._frontier.backend.put_note, self.clock()
+        if now - self._clock_was > LEAST_JUMP_SECS:  # checkpoints are seconds apart
+            self._jumps.saw(self._clock_was, now)
+        self._clock_was = now
         for host in self._changed:
             known = self._hosts[host]
             put(f"volatile {host}", known.volatile.pack())
@@ -303,6 +312,7 @@ class Revisiting:
             "theta": self._theta,
             "clock": self.clock(),
             "confirming": (self._confirming.left, self._confirming.at),
+            "jumps": self._jumps.pack(),
         }
         if self._visits_all and not self._frontier.finished:
             kept |= {"mode": self.mode, "since": self._since}
@@ -363,6 +373,7 @@ class Revisiting:
             self._confirming.per_day = self._confirmations_a_day
             self._to_confirm.clear()
             self._confirming.fill(now)
+            self._dropped = 0
             self._missing, self._oldest = [], []
             number = min(self._room, int(self._budget.left / SAMPLED + self._random()))
             self._sample = Reservoir(number, self._random)
@@ -796,6 +807,8 @@ class Revisiting:
             self._frontier.park(host, inf, LOGIN_EXPIRED)
         if self._frontier.sources is not None:
             self._frontier.sources.judged(entry.key, changed=seen is Observation.CHANGED)
+            if seen in PRESENT or after.missing_as:
+                self._frontier.sources.visited(entry.key, missing=seen not in PRESENT)
         return decision._replace(record=after)
 
     def _robots_read(self, host: str, record: FetchRecord, now: float) -> float:
@@ -978,10 +991,13 @@ class Revisiting:
 
     def named_no_more(self, pages: Sequence[tuple[bytes, FetchRecord]]) -> None:
         """Nothing that named these pages names them any more, so they may be gone. They are looked
-        at as pages are that were missing: next, and beside the budget."""
+        at as pages are that were missing: next, and beside the budget, of which they get half."""
         if self.mode not in (DUE, WATCH):
             return
+        room = max(LEAST_CONFIRMATIONS, int(self._confirming.left)) // 2 - self._dropped
         items = [(key, CONFIRM) for key, visit in pages if not 0.0 < visit.due <= SIGNALLED]
+        items = items[: max(0, room)]
+        self._dropped += len(items)
         self._frontier.backend.schedule(items)
         if items:
             self.until = max(self.until, CONFIRM)

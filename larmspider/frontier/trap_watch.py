@@ -26,7 +26,7 @@ from larmspider.frontier.strategies import LATER, level_of
 from larmspider.frontier.traps import MAX_LEVEL, NEW, SOME, Budgets, ClassRecord, HostTraps, Met
 from larmspider.items import REDIRECT, Page
 from larmspider.urls.file_urls import FILES
-from larmspider.urls.view_of import view_of
+from larmspider.urls.view_of import is_format_of, names_formats, view_of
 
 if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier
@@ -214,6 +214,8 @@ class TrapWatch:
         may_wait = self._mode == LEARN and self._frontier.strategy.has_levels
         level = level_of(entry.priority) if may_wait else MAX_LEVEL
         met = known.traps.meet(entry.normalized, entry.depth, level)
+        if not met.records[0].params and is_format_of(entry.normalized, entry.from_page):
+            known.traps.views += 1  # a suffix is a view like a parameter
         self._changed.add(entry.host)
         if met.later:
             self.passed += 1
@@ -241,6 +243,8 @@ class TrapWatch:
         if met is None:
             return ""
         known = self._of(entry.host)
+        if not known.traps.has_views and names_formats(page.url, (link.url for link in page.links)):
+            known.traps.views += 1  # the text of this page has to be known when these come
         if not known.traps.wants_verdict(met):
             return ""
         of = view_of(page.url, page.from_page) if known.traps.has_views else ""
