@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aiohttp import web
@@ -15,6 +15,7 @@ from larmspider.server.api import Server
 from larmspider.server.crawl_file import CrawlFileError
 from larmspider.server.crawls import By
 from larmspider.server.mount import Mounts
+from larmspider.server.schedule import EXAMPLES
 from larmspider.server.tokens import first_key
 from larmspider.web.actions import checked_form, flash_back, read_form, set_session
 from larmspider.web.auth import OPERATE
@@ -61,7 +62,12 @@ def add_routes(router: web.UrlDispatcher, server: Server, mounts: Mounts) -> Non
         return Form(server, mounts, name, form, by)
 
     router.add_post("/first", first)
+
+    async def preview(request: web.Request) -> web.StreamResponse:
+        return await _preview(request, server)
+
     router.add_post("/new", create)
+    router.add_post("/preview", preview)
     router.add_post("/manage/{name}/{act}", act)
 
 
@@ -77,14 +83,35 @@ async def _done(
     try:
         done, target = await act(form, by)
     except (ConfigError, HttpError) as error:
-        text = str(error)
-        typed = dict(form)
-        if isinstance(error, CrawlFileError):
-            typed |= {f"error {one.key.partition('[')[0]}": one.text for one in error.problems}
-        return flash_back(
-            site, form | {"next": target}, FlashMessage(text, good=False, typed=typed)
-        )
+        return flash_back(site, form | {"next": target}, _refusal(error, form))
     return flash_back(site, form | {"next": target}, FlashMessage(done, good=True))
+
+
+def _refusal(error: LarmspiderError, form: dict[str, str]) -> FlashMessage:
+    """An error with all that was typed; each problem of a crawl file beside its field."""
+    typed = dict(form)
+    if isinstance(error, CrawlFileError):
+        typed |= {f"error {one.key.partition('[')[0]}": one.text for one in error.problems}
+    return FlashMessage(str(error), good=False, typed=typed)
+
+
+async def _preview(request: web.Request, server: Server) -> web.StreamResponse:
+    """The form of a new crawl again, with the first pages of the crawl."""
+    form = await checked_form(request, request.app[SITE])
+    look, shared = None, list[str]()
+    try:
+        crawl = server.crawls.check(values_of(form))
+        server.crawls.audit.note(
+            proof_of(request).who, address_of(request), "preview", form.get("seeds", ""), "begun"
+        )
+        shared = server.crawls.shared(crawl)
+        look = await server.looks.at(crawl, server.ports)
+        flash = FlashMessage("Nothing is kept yet.", good=True, typed=form)
+    except (ConfigError, HttpError) as error:
+        flash = _refusal(error, form)
+    asked = replace(web_request(request), flash=flash)
+    page = asked.render("new_crawl.html", examples=EXAMPLES, look=look, crawl=None, shared=shared)
+    return aiohttp_response(page)
 
 
 def values_of(form: dict[str, str], *, given: bool = False) -> dict[str, Any]:

@@ -160,6 +160,7 @@ async def crawl(call: Call) -> types.CrawlDetail:
         directory=str(manager.directory_of(entry)),
         writable=sorted(WRITABLE),
         secrets=call.server.secrets.names(),
+        shared=call.server.crawls.shared(entry.crawl, name) if entry.crawl is not None else [],
     )
 
 

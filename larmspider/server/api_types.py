@@ -132,7 +132,7 @@ class CrawlList(Answer, frozen=True):
 
 class CrawlDetail(Answer, frozen=True):
     """``file`` is the text of the crawl file, ``version`` its hash, ``writable`` the keys that may
-    be changed here."""
+    be changed here, ``shared`` the hosts of the seeds that other crawls have, too."""
 
     summary: CrawlAnswer
     crawl: dict[str, Any]
@@ -141,6 +141,7 @@ class CrawlDetail(Answer, frozen=True):
     directory: str
     writable: list[str]
     secrets: list[str]
+    shared: list[str]
 
 
 class RunAnswer(Answer, frozen=True):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from larmspider.control.scope_change import preview
 from larmspider.crawl.state import RunState, State
@@ -73,6 +74,16 @@ class Crawls:
             return preview(open_crawl(self.manager.directory_of(self._entry(name))), crawl.restrict)
         except LarmspiderError as error:
             return str(error)
+
+    def shared(self, crawl: Crawl, name: str = "") -> list[str]:
+        """The hosts of the seeds that another crawl starts from, too, a sentence each."""
+        hosts = _hosts(crawl)
+        return [
+            f"{host} is crawled by {entry.name}, too: each crawl keeps its own delay"
+            for entry in self.manager.entries().values()
+            if entry.crawl is not None and entry.name != name
+            for host in sorted(hosts & _hosts(entry.crawl))
+        ]
 
     def delete(self, name: str, typed: str, by: By, *, pages: bool) -> str:
         """Delete a crawl that does not run, with its runs and, with ``pages``, its directory.
@@ -145,6 +156,10 @@ class Crawls:
             self.audit.note(by.who, by.address, act, what, result)
         except OSError as error:
             raise HttpError(f"The audit log cannot be written: {error.strerror}.", 500) from None
+
+
+def _hosts(crawl: Crawl) -> set[str]:
+    return {urlsplit(seed).netloc.lower() for seed in crawl.seeds} - {""}
 
 
 def version_of(text: str) -> str:

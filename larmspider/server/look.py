@@ -30,6 +30,7 @@ from larmspider.server.crawl_edit import new_text
 from larmspider.server.crawl_schema import Crawl, Host
 from larmspider.server.home import Home
 from larmspider.server.process import LOG, crawl_command
+from larmspider.server.runs import SAYS
 
 PAGES, SECONDS = 20, 60.0
 MAX_LINKS = 50
@@ -116,9 +117,7 @@ def _shown(crawl: Crawl, ports: Collection[int]) -> dict[str, object]:
 
 
 def _said(log: Path) -> str:
-    lines = log.read_text("utf-8", "replace").splitlines()
-    found = [line.partition("crawl: ")[2] for line in lines if line.startswith("scrapy crawl: ")]
-    return "; ".join(found)[:_MAX_SAID]
+    return "; ".join(SAYS.findall(log.read_text("utf-8", "replace")))[:_MAX_SAID]
 
 
 def _found(directory: Path, said: str, cut_off: bool) -> LookAnswer:

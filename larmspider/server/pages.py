@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from larmspider.errors import HttpError
@@ -47,6 +47,7 @@ def manage(server: Server, request: WebRequest) -> WebResponse:
         held=state.held,
         examples=EXAMPLES,
         directory=str(manager.directory_of(entry)),
+        shared=server.crawls.shared(entry.crawl, name) if entry.crawl is not None else [],
     )
 
 
@@ -63,7 +64,20 @@ def log(server: Server, request: WebRequest) -> WebResponse:
 
 
 def new(server: Server, request: WebRequest) -> WebResponse:
-    return request.render("new_crawl.html", examples=EXAMPLES, names=server.secrets.names())
+    """The form, with the values of the crawl ``copy`` if there is one."""
+    found = server.manager.entries().get(request.text("copy", limit=64))
+    crawl = None if found is None else found.crawl
+    return request.render("new_crawl.html", examples=EXAMPLES, look=None, crawl=crawl, shared=[])
+
+
+def file(server: Server, request: WebRequest) -> WebResponse:
+    """The crawl file, to download."""
+    name = request.path["name"]
+    if name not in server.manager.entries():
+        raise HttpError("There is no such crawl (any more).", 404)
+    text = server.manager.home.text_of(name)
+    disposition = {"Content-Disposition": f'attachment; filename="{name}.toml"'}
+    return WebResponse(text.encode(), "application/toml; charset=utf-8", headers=disposition)
 
 
 def acts(server: Server, request: WebRequest) -> WebResponse:
@@ -108,16 +122,39 @@ def metrics(server: Server, _: WebRequest) -> WebResponse:
 def pages_of(server: Server) -> Sequence[PageView]:
     """The pages with their paths."""
     found = (
-        ("/", crawls, "Crawls"),
         ("/new", new, "New crawl"),
         ("/manage/{name}", manage, ""),
         ("/manage/{name}/log/{number}", log, ""),
+        ("/manage/{name}/file", file, ""),
         ("/acts", acts, "Acts"),
+    )
+    # a token that may only read sees these
+    open_ones = (
+        ("/", crawls, "Crawls"),
         ("/first", first, ""),
         ("/metrics", metrics, ""),
         (HEALTH, healthz, ""),
     )
-    own = [
-        PageView(path, partial(view, server), nav, without_crawl=True) for path, view, nav in found
-    ]
-    return (*own, PageView("/login", login, without_crawl=True))
+    return (
+        *(_page(server, path, view, nav) for path, view, nav in open_ones),
+        *(_page(server, path, _operators(view), nav) for path, view, nav in found),
+        PageView("/login", login, without_crawl=True),
+    )
+
+
+View = Callable[[Server, WebRequest], WebResponse]
+
+
+def _page(server: Server, path: str, view: View, nav: str) -> PageView:
+    return PageView(path, partial(view, server), nav, without_crawl=True)
+
+
+def _operators(view: View) -> View:
+    """A page that shows crawl files, directories or logs: for tokens that may operate."""
+
+    def answer(server: Server, request: WebRequest) -> WebResponse:
+        if not request.signed_in:
+            raise HttpError("This page needs a token with the scope operate.", 403)
+        return view(server, request)
+
+    return answer

@@ -7,6 +7,7 @@ HOME/runs/NAME/7.log          what run 7 said
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -26,8 +27,8 @@ STOPPED = "shutdown"
 NOT_BEGUN = "not begun"
 """The outcome of a run whose server was killed before the crawl had begun."""
 _TAIL_BYTES = 16_384
-_SAYS = b"scrapy crawl: "
-"""Begins the line in which a crawl says why it ends with an error."""
+SAYS = re.compile(r"^(?:scrapy|larmspider) crawl: (.*)$", re.MULTILINE)
+"""The line in which a crawl says why it ends with an error."""
 
 
 class Run(Struct, kw_only=True, omit_defaults=True):
@@ -129,9 +130,8 @@ def _last_words(folder: Path, number: int) -> str:
     """Why a run ended with an error, from its log; "" where it does not say."""
     with suppress(OSError), log_of(folder, number).open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-        lines = [line for line in log.read().split(b"\n") if line.startswith(_SAYS)]
-        if lines:
-            return lines[-1].removeprefix(_SAYS).decode("utf-8", "replace")[:1_000]
+        found: list[str] = SAYS.findall(log.read().decode("utf-8", "replace"))
+        return found[-1][:1_000] if found else ""
     return ""
 
 

@@ -308,6 +308,9 @@ def test_forms(console: Console) -> None:
     assert 'aria-invalid="true"' in page
     assert "does not compile" in page
     assert ">htp//x</textarea>" in page
+    page = console.send("/preview", name="wiki", seeds="htp//x", collection="Staff").text
+    assert 'aria-invalid="true"' in page
+    assert 'value="Staff"' in page
     page = console.send("/new", name="a/b", seeds="http://w/").text
     assert "expected 1 to 64 of the letters" in page
     page = console.send(
@@ -316,6 +319,15 @@ def test_forms(console: Console) -> None:
     assert "wiki is created; wiki starts" in page
     console.tick()
     assert "running" in console.page("/").text
+    assert 'seeds = ["http://w/"' in console.page("/manage/wiki/file").text.replace("\n    ", "")
+    copied = console.page("/new?copy=wiki").text
+    assert ">http://w/\nhttp://v/</textarea>" in copied
+    console.send("/new", name="twin", seeds="http://v/b")
+    assert "v is crawled by wiki, too" in console.page("/manage/twin").text
+    reader = console.token("read")
+    for path in ("/manage/wiki", "/manage/wiki/file", "/manage/wiki/log/1", "/acts", "/new"):
+        assert console.ask(path, headers=reader).status == 403, path
+    assert console.ask("/", headers=reader).status == 200
     page = console.send("/manage/wiki/change", seeds="http://w/", **{"limits.pages": "many"}).text
     assert "expected a number" in page
     page = console.send("/manage/wiki/change", seeds="http://w/", collection="<b>").text

@@ -118,6 +118,17 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         assert [link["url"] for link in found["taken"]] == [site.url("/"), site.url("/b")]
         assert all(one.target != "/api/v1/crawls" for one in site.log)
         assert list((tmp_path / "home" / "looks").iterdir()) == []
+        cookie = request(f"{server.url}/login", "POST", form={"token": server.token})
+        headers = {"Cookie": cookie.headers["Set-Cookie"].partition(";")[0]}
+        csrf = re.search(
+            r'name="csrf" value="(\w+)', request(f"{server.url}/new", headers=headers).text
+        )
+        assert csrf
+        form = {"csrf": csrf[1], "name": "wiki", "seeds": site.url("/")}
+        page = request(f"{server.url}/preview", "POST", headers, form).text
+        assert "2 pages fetched" not in page  # b and c/x are in the scope of the seed
+        assert "3 pages fetched. The scope takes 3 URLs and refuses 1 URL" in page
+        assert 'value="wiki"' in page
         site.routes["/"] = "<title>Start</title><p>penguins live here <a href=/b>b</a>"
         made = server.api("/crawls", "POST", {"name": "wiki", "crawl": {"seeds": [site.url("/")]}})
         assert made["summary"]["state"] == "new"
@@ -210,3 +221,43 @@ def test_a_directory_of_the_command_line_is_taken_over(
     ):
         refused = scrapy("server", "--home", "home", *arguments, cwd=tmp_path)
         assert (refused.status, told in refused.err) == (2, True), refused.err
+
+
+def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> None:
+    """docs/server.md, one after the other; the help of server and serve names the other."""
+    site = scripted_server({"/": "<title>Start</title><p>a", "/robots.txt": (404, {}, b"")})
+    (tmp_path / "home" / "crawls").mkdir(parents=True)
+    (tmp_path / "wiki.toml").write_text(f"seeds = ['{site.url('/')}']\n")
+    shown = re.findall(
+        r"^    larmspider (.*)$", (PROJECT / "docs/server.md").read_text(), re.MULTILINE
+    )
+    ran = []
+
+    def run(line: str, status: int = 0) -> str:
+        for name, value in (("larmspider-home", "home"), ("http://wiki.example/", site.url("/"))):
+            line = line.replace(name, value)
+        words = line.split()
+        words[1:1] = ["--home", "home"] if words[0] == "ctl" else []
+        found = scrapy(*words, cwd=tmp_path)
+        assert found.status == status, (line, found.err)
+        return found.out
+
+    with serving(tmp_path) as server:
+        server.token = first_token(server)
+        for line in shown:
+            if line.startswith("ctl ") or " token " in line:
+                out = run(line)
+                assert out.strip(), line
+                ran.append(line)
+            if " start " in line:
+                until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "ended")
+        assert "stops" in out or "does not wait any more" in out
+    run("crawl intranet --file larmspider-home/crawls/wiki.toml")
+    ran.append("crawl intranet --file larmspider-home/crawls/wiki.toml")
+    crawl(site.url("/"), tmp_path)
+    (tmp_path / "crawl").rename(tmp_path / "old")
+    run("server --home larmspider-home add old")
+    rest = {line for line in shown if line not in ran}
+    assert rest == {"server --home larmspider-home", "server --home larmspider-home add crawl old"}
+    for command, other in (("server", "larmspider serve DIR"), ("serve", "larmspider server")):
+        assert other in " ".join(scrapy(command, "--help", cwd=tmp_path).out.split())
