@@ -1,8 +1,8 @@
 """Each module that calls a parser has a row here: its process, and what bounds the input.
 
-What parses documents or containers runs in reader processes only. The crawl's own process parses
+Parsers of documents or containers run in reader processes only. The crawl's own process parses
 HTML within markup_guard.py, plain text, robots.txt, sitemaps and feeds. A new caller of a parser
-fails until its row says in which process it runs and what bounds it. docs/hostile-web.md has the
+fails until its row says in which process it runs and what bounds it. docs/hostile-web.md says the
 same in words.
 """
 

@@ -181,7 +181,7 @@ def test_commands_name_what_is_missing(
 
 
 def test_every_package_of_an_extra_is_refused_here() -> None:
-    """So that this file notices the extras that are added."""
+    """This file thereby notices new extras."""
     extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]

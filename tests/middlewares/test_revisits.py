@@ -59,7 +59,7 @@ def page(path: str, text: str = "", status: int = 200, to: str = "", robots: str
 
 
 class World:
-    """A start page and others, p0 to p7, which all stay as they are but for those of ``site``."""
+    """A start page and others, p0 to p7, which all stay as they are except those in ``site``."""
 
     def __init__(self, pages: int = 8, robots: bool = False) -> None:
         self.disk, self.clock, self.robots = Disk(), Clock(1.8e9), robots
@@ -90,7 +90,7 @@ class World:
         return frontier
 
     def run(self, day: float) -> list[Any]:
-        """What the stores get in a run on that day."""
+        """The pages and removals that the stores get in a run on that day."""
         self.clock.now, self.stored, self.asked = 1.8e9 + day * DAY, [], []
         frontier = self.frontier = self.begin()
         self.work(frontier)
@@ -289,7 +289,7 @@ def test_a_page_that_is_not_to_be_indexed_is_stored_and_leaves_by_the_brake() ->
 
 
 def test_no_more_pages_are_hidden_than_the_brake_lets_go() -> None:
-    """Of a host that forbids by mistake to index any page; its pages stay as they were."""
+    """A host forbids by mistake to index any page; its pages stay as they were."""
     world = World(pages=40)
     for name in ["", *(f"p{number}" for number in range(40))]:
         world.site[name] = page(name, robots="noindex")
@@ -516,7 +516,7 @@ def test_pages_that_left_while_the_clock_was_ahead_do_not_hold_the_brake_for_a_y
 
 
 def test_the_end_of_a_run_counts_all_pages_that_scrapy_deletes_lists() -> None:
-    """What is not decided for long, too, not only what the brake holds."""
+    """Pages that stay undecided for long count too, not only those that the brake holds."""
     world = World()
     world.site["p1"] = page("p1", status=403)
     for day, said in ((1, None), (7, None), (9, "1 page of h:80 for `scrapy deletes`")):

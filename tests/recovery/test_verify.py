@@ -75,7 +75,7 @@ class Crawls(NamedTuple):
         return scrapy("verify", "--dir", name, *more, cwd=self.folder)
 
     def content(self, name: str) -> Any:
-        """What is stored and found: status and body by path, links, and pages in the index."""
+        """Everything stored: status and body by path, links, and pages in the index."""
         crawl = CrawlDir(self.folder / name)
         pages = {}
         for one in crawl.pages():

@@ -247,7 +247,7 @@ def test_watch_goes_on_until_somebody_stops_it(machine: Machine) -> None:
 
 
 def test_a_crawl_that_was_killed_is_continued(machine: Machine) -> None:
-    """After a minute, then two, ...; a refused one waits for somebody."""
+    """After a minute, then two, ...; a refused one waits for an operator."""
     crawl(machine, "a")
     manager = machine.manager()
     manager.start("a", "me")
@@ -351,8 +351,8 @@ def test_what_cannot_be_done(machine: Machine) -> None:
 
 
 def test_state_and_logs_have_a_bound(tmp_path: Path) -> None:
-    """A damaged state counts as absent, but for the numbers of logs; a long log keeps its end, and
-    what is appended to it."""
+    """A damaged state counts as absent, except the numbers of logs; a long log keeps its end, and
+    later lines are appended to it."""
     log = tmp_path / "7.log"
     with log.open("ab") as file:
         file.write(b"".join(b"line %d\n" % number for number in range(10_000)))
