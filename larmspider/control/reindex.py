@@ -18,7 +18,7 @@ from larmspider.index.rebuild import Progress, finish, rebuild
 from larmspider.index.schema import STEMMERS
 from larmspider.index.unreached import UnreachedLog
 from larmspider.index.version import has_index
-from larmspider.index.writer import heap_bytes_of
+from larmspider.index.writer import heap_bytes_of, seal_index
 from larmspider.pipelines.reextract import link_texts, linking_pages, missed_pages, reextracted
 
 _PROGRESS_SECS = 5.0
@@ -59,12 +59,19 @@ def reindex(
             restricted=restricted,
             pages=partial(linking_pages, crawl.path, crawl.forms),
         )
+    restore_unreached(crawl)
+    return number
+
+
+def restore_unreached(crawl: CrawlDir) -> None:
+    """If no readable file says which pages were not reached, write what the frontier knows. Raises
+    CrawlDirError, OSError."""
     marks = UnreachedLog(crawl.index_dir)
-    if marks.is_new:  # the old index is gone
+    if marks.is_new:
         for missed in missed_pages(crawl.path, crawl.forms):
             marks.missed(*missed)
         marks.write()
-    return number
+        seal_index(crawl.index_dir)
 
 
 class RebuildLog:

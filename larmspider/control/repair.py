@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from larmspider import plugin, program
 from larmspider.checksums import Stretch, crc_of, forget_sums, read_sums, sum_anew, sums_path
-from larmspider.control.reindex import reindex
+from larmspider.control.reindex import reindex, restore_unreached
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.verify.bodies import Bodies, records
 from larmspider.crawl.verify.findings import Findings, Say
@@ -122,6 +122,7 @@ def repair(
     if found.index_lost:
         yield from _rebuild_index(found, settings, say)
     elif found.index_unsealed:
+        restore_unreached(CrawlDir(path))
         seal_index(path / "index")
     for damage in found.damages:
         if damage.mend:
@@ -176,10 +177,15 @@ def _exact(forms: Callable[[str], Forms], url: str) -> str:
 
 def _entry(url: str, key: bytes, forms: Callable[[str], Forms]) -> QueuedUrl:
     try:
-        normalized = forms(url).normalized
+        normalized, exact = forms(url)
     except InvalidURL:
-        normalized = url
-    return QueuedUrl(url, normalized, key, host_of(url))
+        normalized = exact = url
+    return QueuedUrl(url, normalized, key, host_of(url), guess=_guess(normalized, exact))
+
+
+def _guess(normalized: str, exact: str) -> bytes:
+    """The key by which other spellings of the page find it; b"" for the page's own."""
+    return url_key(normalized) if normalized != exact else b""
 
 
 def _make_due_here(path: Path, due: Mapping[bytes, str]) -> int:
@@ -385,7 +391,7 @@ def _visits(
     keys: list[bytes] = []
     last: dict[bytes, int] = {}
     for number, (_, fields) in enumerate(records(log, end)):
-        key = url_key(crawl.forms(fields[1]).exact)
+        key = url_key(_exact(crawl.forms, fields[1]))
         keys.append(key)
         last[key] = number
     depths: dict[int, int] = {}
@@ -405,7 +411,7 @@ def _visits(
             code = int(status)
             entry = QueuedUrl(
                 url, normalized, keys[number], host_of(url), max(0, depth), int(link_type or 0),
-                from_page=from_page,
+                from_page=from_page, guess=_guess(normalized, _exact(crawl.forms, url)),
             )  # fmt: skip
             visit = FetchRecord(
                 UrlState.FAILED if code >= 400 else UrlState.STORED,

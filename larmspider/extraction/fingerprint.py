@@ -635,18 +635,22 @@ def was_noindex(link_signature: bytes) -> bool:
 def error_signature(page: Page, *, numbers: bool = False) -> bytes:
     """8 bytes that are the same for all pages that say one thing about any URL, as error pages do:
     without the URL and its parts, and without numbers, unless with ``numbers``."""
+    return _hash(" ".join(error_words(page, numbers=numbers)), 8)
+
+
+def error_words(page: Page, *, numbers: bool = False) -> Iterator[str]:
+    """The words of title and text that error_signature() is made of."""
     path = urlsplit(page.url).path
     last = unquote(path).rpartition("/")[2]
     parts = [part for part in {path, unquote(path), last if len(last) > 3 else ""} if len(part) > 1]
     text = f"{page.title}\n{page.text}"[:MAX_BYTES]
-    words = (
+    return (
         word
         for word in text.split()
         if not any(part in word for part in parts)
         and (numbers or not _is_variable(word))
         and (_LETTER.search(word) or (numbers and word != "/"))  # "/" is the rest of a number
     )
-    return _hash(" ".join(words), 8)
 
 
 class _Numbers(dict[bytes, int]):

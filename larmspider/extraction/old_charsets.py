@@ -7,8 +7,8 @@ In the wrong charset a text has signs within words (``Gr”áe``), signs that op
 one in 8 of its characters beyond ASCII stands so, and in the other charset next to none does.
 
 Among 12,600 texts of 10 to 150 messages in 41 languages and their Windows charsets none is read in
-another one. 86% (French) to 100% of texts in cp850 of 10 to 150 messages are read right, and 84% to
-100% of texts in macintosh; but half of the Dutch ones in macintosh, which have few such letters.
+another one. For texts of 10 to 150 messages, 86% (French) to 100% in cp850 are read right, and 84%
+to 100% in macintosh; half of the Dutch texts in macintosh, which have few such letters.
 """
 
 from __future__ import annotations

@@ -28,6 +28,13 @@ from typing import NamedTuple
 import msgpack
 
 from larmspider import program
+from larmspider.extraction.error_page import (
+    LEAST_PAIRS,
+    Pairs,
+    likeness,
+    pairs_to_keep,
+    says_another_thing,
+)
 from larmspider.extraction.fingerprint import (
     asked_password,
     asks_password,
@@ -85,6 +92,8 @@ _SOON = 2.0
 """Due time of the pages of a host that has moved: equal to SIGNALLED (revisiting.py)."""
 MANY = 3
 """Pages of a host with texts of their own that have one text since this run: it is nobody's."""
+_LEAST_ANSWERS, _MOST_ANSWERS = 2, 3
+"""Made-up URLs of a host in a run. The third is for two answers that were like by chance."""
 LEAST_TEXT = 20
 """Characters; less is compared with nothing."""
 WHOLE_HOST = b""
@@ -101,12 +110,14 @@ ASKED_FIRST = "the start page and those that most pages link to are asked first"
 
 
 class Wait(Enum):
-    """``WAIT``: what a page is cannot be said before the made-up URL is answered."""
+    """``WAIT``: what a page is cannot be said before the made-up URL is answered. ``ONCE_MORE``:
+    nor before the page itself is fetched once more."""
 
     WAIT = "wait"
+    ONCE_MORE = "once more"
 
 
-WAIT = Wait.WAIT
+WAIT, ONCE_MORE = Wait.WAIT, Wait.ONCE_MORE
 
 
 @dataclass(slots=True)
@@ -154,17 +165,30 @@ class _Probe:
     password: bool = False
     target: str = ""
     unread: bool = False
+    pairs: Pairs | None = None
+    """The pairs of words of all answers that were pages; None: no answer was one."""
+    answers: int = 0
+
+    def ask_again(self) -> None:
+        """Which words does the error page have each time?"""
+        self.url, self.wanted = made_up_url(self.url), True
 
     def answered(self, page: Page | None) -> None:
         """``page`` as read from a 200 or a redirect; None for any other answer, which says that the
         host tells errors as such. If ``page`` is unread, no other unread page of this host is
         believed."""
         self.wanted = self.out = False
+        self.answers += 1
+        if self.answers > 1:
+            if page is not None and page.status == 200 and self.pairs is not None:
+                self.pairs &= pairs_to_keep(page)
+            return
         if page is None:
             return
         self.target = redirect_target(page)
         if page.status == 200 and len(page.text) >= LEAST_TEXT:
             self.error, self.password = error_signature(page), asks_password(page)
+            self.pairs = pairs_to_keep(page)
         elif page.status == 200:
             self.unread = bool(page.unread)
 
@@ -267,9 +291,18 @@ class DeleteGate:
 
     # what a page is
 
-    def looks_like(self, host: str, page: Page, before: FetchRecord) -> Observation | Wait | None:
+    def looks_like(
+        self,
+        host: str,
+        page: Page,
+        before: FetchRecord,
+        *,
+        stored: Page | None = None,
+        first: Page | None = None,
+    ) -> Observation | Wait | None:
         """What the answer to a visit again is if it is no page of its own: a 200 with another text
-        than ``before``, or a redirect. None: it is the page, changed or moved."""
+        than ``before``, or a redirect. None: it is the page, changed or moved. ``stored``: the page
+        as it was, if that is known; ``first``: the answer to a visit 2 s before."""
         mine = self._of(host)
         target = redirect_target(page)
         if not target and asks_password(page) and not asked_password(before.link_signature):
@@ -287,6 +320,8 @@ class DeleteGate:
         error = error_signature(page)
         if error == mine.probe.error:
             return Observation.LOGIN if mine.probe.password else Observation.SOFT_404
+        if stored is not None and (found := _like_error(mine.probe, page, stored, first)):
+            return found
         # pages may differ by numbers alone: of these each has a text of its own
         earlier = mine.texts.setdefault(error_signature(page, numbers=True), set())
         if len(earlier) <= MANY:
@@ -756,6 +791,32 @@ def redirect_target(page: Page) -> str:
         if link.type == 2:
             return link.url.partition("?")[0]
     return ""
+
+
+def _like_error(
+    probe: _Probe, page: Page, stored: Page, first: Page | None
+) -> Observation | Wait | None:
+    """Whether a page has become an error page some words of which are others at each answer."""
+    if probe.pairs is None:
+        return None
+    found = likeness(probe.pairs, page, stored)
+    if not found.is_lost:
+        return None
+    if probe.answers < _LEAST_ANSWERS:
+        probe.ask_again()
+        return WAIT
+    if found.is_error:
+        return Observation.LOGIN if probe.password else Observation.SOFT_404
+    if found.shared is not None:
+        if found.shared and probe.answers < _MOST_ANSWERS:
+            probe.ask_again()
+            return WAIT
+        return None
+    if len(probe.pairs) >= LEAST_PAIRS:
+        return None  # the page had all of them before
+    if first is None:
+        return ONCE_MORE
+    return Observation.EMPTY if says_another_thing(first, page) else None
 
 
 def made_up_url(url: str) -> str:

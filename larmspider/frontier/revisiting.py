@@ -697,11 +697,35 @@ class Revisiting:
         self.known(host).doubtful.add(key)
         self.touch(host)
 
+    def lost_body_of(self, entry: QueuedUrl) -> bytes:
+        """The digest of the body that a doubtful page had; b"" for other pages."""
+        if entry.key not in self.known(entry.host).doubtful:
+            return b""
+        before = self._frontier.backend.visit(entry.key)
+        digest = b"" if before is None else before.digest[:BODY_DIGEST]
+        return digest if len(digest) == BODY_DIGEST and digest != NO_DIGEST else b""
+
+    def _undoubted(self, key: bytes, visit: FetchRecord) -> FetchRecord:
+        """The record of a doubtful page that was visited and not stored again, with the signatures
+        that the next visit compares."""
+        before = self._frontier.backend.visit(key)
+        if before is None:
+            return visit
+        return replace(
+            visit,
+            digest=before.digest,
+            signature=before.signature,
+            link_signature=before.link_signature,
+        )
+
     def ended(self, entry: QueuedUrl, visit: FetchRecord) -> FetchRecord:
         """The record of a URL that has its final state, with the time of its next visit."""
         if entry.key in (doubtful := self.known(entry.host).doubtful):
-            doubtful.remove(entry.key)
-            self.touch(entry.host)
+            if is_lost(visit):  # not stored again
+                visit = self._undoubted(entry.key, visit)
+            else:
+                doubtful.remove(entry.key)
+                self.touch(entry.host)
         self._paid.discard(entry.key)
         self._requested.discard(entry.key)
         if entry.visit is not None:
@@ -836,6 +860,7 @@ class Revisiting:
             self.touch(entry.host)
         self._requested.discard(entry.key)
         self._to_confirm.pop(entry.key, None)
+        self.known(entry.host).doubtful.discard(entry.key)
         reason = approved(reason) if is_approved else reason
         reason = f"{reason}, to {target}" if has_successor else reason
         successor = target if has_successor else ""
@@ -984,6 +1009,11 @@ def _doubted(visit: FetchRecord) -> FetchRecord:
         etag="",
         last_modified="",
     )
+
+
+def is_lost(visit: FetchRecord) -> bool:
+    """Whether this is the record of a doubtful page that was not stored again."""
+    return visit.state is UrlState.STORED and visit.digest[:BODY_DIGEST] == NO_DIGEST
 
 
 def asked_at(visit: FetchRecord) -> float:

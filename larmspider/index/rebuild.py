@@ -111,10 +111,10 @@ def rebuild(
                 progress(done, total)
             writer.commit()
             count = writer.count()
+            carry_over([directory], draft)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    carry_over([directory], draft)
     replace_file(draft / _COMPLETE, _state_of(directory).encode())
     try:
         _swap(directory)

@@ -165,6 +165,11 @@ def _write(directory: Path, pages: Mapping[str, _Mark], hosts: Mapping[str, floa
     replace_file(directory / NAME, msgpack.packb(record, unicode_errors="replace"))
 
 
+def is_damaged(directory: Path) -> bool:
+    """Whether the index in ``directory`` has marks that cannot be read."""
+    return (directory / NAME).exists() and _read(directory) is None
+
+
 def _read(directory: Path) -> tuple[dict[str, _Mark], dict[str, float]] | None:
     """None where there is nothing, or it is damaged."""
     try:

@@ -53,6 +53,7 @@ from larmspider.index.schema import (
 )
 from larmspider.index.sections import kept_breaks, kept_sections
 from larmspider.index.stems import Stems
+from larmspider.index.unreached import NAME as UNREACHED
 from larmspider.index.version import (
     META_NAME,
     create_index,
@@ -604,7 +605,7 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 def seal_index(directory: Path) -> None:
     """Seal the files while no merge is under way. Raises OSError."""
-    names = [META_NAME, "meta.json", ".managed.json", "ahead", "anchors/data.mdb"]
+    names = [META_NAME, "meta.json", ".managed.json", "ahead", UNREACHED, "anchors/data.mdb"]
     for pattern in ("pages-*.zdict", "waiting-*"):
         names += (path.name for path in directory.glob(pattern))
     seal(directory, names)

@@ -39,7 +39,7 @@ from larmspider.extraction.fingerprint import (
 )
 from larmspider.extraction.helper_process import ExtractionStopped
 from larmspider.fetch.errors import kind_of, message_of
-from larmspider.frontier.delete_gate import WAIT
+from larmspider.frontier.delete_gate import ONCE_MORE, Wait
 from larmspider.frontier.deletes import DAY, Observation, observation_of
 from larmspider.frontier.ending import LookAgain, Revisited
 from larmspider.frontier.frontier import LOOK_AGAIN_SECS
@@ -367,13 +367,17 @@ class _Judge:
             return seen, visit
         is_empty = page.status == 200 and not page.file_bytes and not page.body.strip()
         is_empty |= 200 < page.status < 300
-        if is_empty and was_stored and visit.status == 200 and visit.digest:
+        was_page = was_stored and visit.status == 200 and not self._is_lost_body(page)
+        if is_empty and was_page and visit.digest:
             return Observation.EMPTY, visit
-        if was_stored and visit.status == 200 and self._leads_to_login(page):
+        if was_page and self._leads_to_login(page):
             return Observation.LOGIN, visit
-        if was_stored and visit.status == 200 and not self._is_known(page):
-            found = self.refresh.gate.looks_like(self.entry.host, page, visit)
-            if found is WAIT:
+        if was_page and not self._is_known(page):
+            gate, stored = self.refresh.gate, self.stored
+            found = gate.looks_like(self.entry.host, page, visit, stored=stored, first=first)
+            if found is ONCE_MORE:
+                self.refresh.looks[self.entry.key] = page
+            if isinstance(found, Wait):
                 return None, visit
             if isinstance(found, Observation):
                 return found, visit
@@ -403,6 +407,12 @@ class _Judge:
         if page.noindex and was_stored and page.status == 200 and not _was_hidden(visit):
             return Observation.NOINDEX, record
         return Observation.SAME if is_same else Observation.CHANGED, record
+
+    def _is_lost_body(self, page: Page) -> bool:
+        """Whether the answer is the very body that the stores have lost: it is stored again, and
+        is no error page."""
+        lost = self.refresh.lost_body_of(self.entry)
+        return bool(lost) and page.status == 200 and lost == bytes.fromhex(page.digest)
 
     def _is_known(self, page: Page) -> bool:
         """Whether text and links are unchanged, with or without volatile words: by the signatures

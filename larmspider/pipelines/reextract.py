@@ -10,8 +10,7 @@ was not read) and, with depth and Last-Modified, in the frontier.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from itertools import chain, groupby
@@ -60,19 +59,38 @@ def reextracted(
     """The number of pages in store.log, and what the index would have of each whose URL is
     ``wanted``. Of pages in other languages than ``only``, if there are any, it has none. Raises
     ConfigError where bodies are missing, CrawlDirError where store.log cannot be read."""
-    total, ends = 0, defaultdict[int, int](int)
+    total, sizes, lost = 0, dict[int, int](), dict[str, int]()
     for total, (fields, _) in enumerate(stored_pages(directory), 1):  # noqa: B007 - its last value
-        number, offset, size = map(int, (fields[8], fields[9], fields[6]))
-        if number != BLOBS:  # those are not read
-            ends[number] = max(ends[number], offset + (size if number >= 0 else 1))
-    for number, end in ends.items():
-        path = body_file(directory, number)
-        if stored_size(path, missing=0) < end:
+        url, number, offset, size = fields[1], int(fields[8]), int(fields[9]), int(fields[6])
+        if number != BLOBS and number not in sizes:  # those are not read
+            sizes[number] = stored_size(body_file(directory, number), missing=0)
+        lost.pop(url, None)
+        least = offset + (size if number >= 0 else 1)
+        if fields[4] != "0" and number != BLOBS and least > sizes[number]:
+            lost[url] = number
+    awaited = _awaited(directory, forms, lost) if lost else frozenset()
+    for url, number in lost.items():
+        if url not in awaited and wanted(url):
             raise ConfigError(
-                f"{path} is gone or cut short: expected all page files that store.log names,"
-                f" to read pages again; {MEND}"
+                f"{body_file(directory, number)} is gone or cut short: expected all page files"
+                f" that store.log names, to read pages again; {MEND}"
             )
-    return total, _documents(directory, forms, readers, languages, only, wanted)
+
+    def readable(url: str) -> bool:
+        return url not in lost and wanted(url)
+
+    return total, _documents(directory, forms, readers, languages, only, readable)
+
+
+def _awaited(directory: Path, forms: FormsOf, urls: Iterable[str]) -> frozenset[str]:
+    """The pages that a repair has made due and no run has stored again."""
+    found = set()
+    with suppress(CrawlDirError), FrontierReader(directory / "frontier") as frontier:
+        for url in urls:
+            with suppress(InvalidURL):
+                if frontier.is_doubtful(url_key(forms(url).exact), url):
+                    found.add(url)
+    return frozenset(found)
 
 
 def _documents(

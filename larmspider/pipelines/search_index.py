@@ -363,8 +363,10 @@ class SearchIndexPipeline(Store):
         self._ask_unreached()
         try:
             with self._failure_kept():
-                await asyncio.to_thread(writer.close, self.stopping)
-                self._write_marks()
+                try:
+                    self._write_marks()  # the writer seals them with its files
+                finally:
+                    await asyncio.to_thread(writer.close, self.stopping)
             if writer.waiting:
                 logger.warning(
                     "%s: stored, and in the search index when the same command goes on",

@@ -52,7 +52,9 @@ def read_server_file(directory: Path) -> tuple[str, str] | None:
 
 
 def own_access(directory: Path) -> Access | None:
-    """None if the crawl in ``directory`` is not served, or not to this user."""
+    """The address, and a key that commands of the crawl's user send in place of the token, so that
+    wrong tokens of other users cannot block them. None if the crawl is not served, or not to this
+    user."""
     found = _server_file(directory)
     if found is None:
         return None

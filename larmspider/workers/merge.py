@@ -264,11 +264,11 @@ class _Merge:
                         writer.commit()
             writer.commit()
             number = writer.count()
-        carry_over(
-            [directory for _, directory in indexed],
-            self._draft / "index",
-            lambda _, key: any(_page_of(key) in counted for counted in self._counted),
-        )
+            carry_over(
+                [directory for _, directory in indexed],
+                self._draft / "index",
+                lambda _, key: any(_page_of(key) in counted for counted in self._counted),
+            )
         return number
 
     def _withdraw(self, writer: IndexWriter, indexes: Sequence[Path]) -> None:

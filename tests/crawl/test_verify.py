@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.checksums import STRETCH, Sums, kept_checksums, read_sums, sums_path
+from larmspider.checksums import STRETCH, Sums, kept_checksums, read_sums, sum_anew, sums_path
 from larmspider.control.repair import repair
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.verify import check as module
@@ -23,15 +23,20 @@ from larmspider.crawl.verify.findings import Findings
 from larmspider.crawl.verify.frontier import check_seal
 from larmspider.crawl.verify.logs import check_log, hole, is_hole
 from larmspider.crawl.verify.others import check_manifest
+from larmspider.errors import ConfigError
+from larmspider.extraction.language import Languages
+from larmspider.extraction.process import Readers
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
+from larmspider.index.unreached import UnreachedLog
 from larmspider.index.writer import seal_index
 from larmspider.items import Link, Page
 from larmspider.pipelines.link_log import LINK_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.pipelines.records import RecordLog, read_records
+from larmspider.pipelines.reextract import reextracted
 from larmspider.workdir.directory import write_manifest
 from larmspider.workdir.manifest import CHECKSUMS, SHARED
 from larmspider.workdir.manifest_copy import NOTE
@@ -232,6 +237,58 @@ def test_a_body_that_is_not_what_its_digest_says_is_named_and_made_due(crawl: Cr
     again = checked(crawl)
     assert [str(damage) for damage in again.damages] == []
     assert list(again.awaited.values()) == [URLS[0]]
+
+
+def test_pages_are_read_again_without_a_page_file_that_has_none_of_them(tmp_path: Path) -> None:
+    """Nor a version that counts: so one lost file stops neither a check nor a new index."""
+    log = RecordLog(tmp_path / "store.log", STORE_LOG_COLUMNS)
+    for url, status, file in (("/a", "200", "1"), ("/a", "200", "0"), ("/b", "200", "1")):
+        log.append(
+            "", f"http://h{url}", f"http://h{url}", "0", status, "text/html", "3", "t", file, "0"
+        )
+    log.append("", "http://h/gone", "http://h/gone", "0", "0", "", "0", "", "1", "0")
+    log.close()
+    (tmp_path / "pagefile_0.pfl").write_bytes(b"abc")
+    crawl = CrawlDir.__new__(CrawlDir)
+    crawl.path, crawl.manifest = tmp_path, {}
+    given = tmp_path, crawl.forms, Readers(), Languages(())
+    _, documents = reextracted(*given, (), lambda url: url != "http://h/b")
+    assert [name for name, _ in documents] == ["http://h/a"]
+    with pytest.raises(ConfigError, match=r"pagefile_1\.pfl is gone or cut short"):
+        reextracted(*given)
+
+
+def test_a_frontier_that_is_made_anew_finds_pages_by_other_spellings(crawl: CrawlDir) -> None:
+    """So that a link to another spelling is compared with the page, as in the first crawl."""
+    old, new = b"\thttp://h/1\thttp://h/1\t", b"\thttp://h/X\thttp://h/x\t"
+    log = crawl.path / "store.log"
+    log.write_bytes(log.read_bytes().replace(old, new))
+    sum_anew(log)
+    (crawl.path / "frontier" / "data.mdb").unlink()
+    found = checked(crawl)
+    found.frontier_lost, found.index_lost = True, False
+    list(repair(found, Settings(), say))
+    backend = LmdbBackend(crawl.path / "frontier")
+    backend.recover()
+    assert backend.guessed([url_key("http://h/x")]) == [[url_key("http://h/X")]]
+    backend.close()
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "flipped", "a bit"])
+def test_marks_of_pages_that_were_not_reached_are_named_and_made_again(
+    crawl: CrawlDir, damage: str
+) -> None:
+    marks, log = crawl.path / "index" / "unreached", UnreachedLog(crawl.path / "index")
+    log.missed(URLS[1], "missing", 2_000.0)
+    log.write()
+    seal_index(crawl.path / "index")
+    assert of_files(checked(crawl)) == set()
+    DAMAGES[damage](marks)
+    found = checked(crawl)
+    assert of_files(found) == {"unreached"}
+    assert not found.index_lost
+    assert list(repair(found, Settings(), say)) == []
+    assert (of_files(checked(crawl)), marks.exists()) == (set(), True)
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {

@@ -9,7 +9,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,9 +61,13 @@ def page(path: str, text: str = "", status: int = 200, to: str = "", robots: str
 class World:
     """A start page and others, p0 to p7, which all stay as they are except those in ``site``."""
 
-    def __init__(self, pages: int = 8, robots: bool = False) -> None:
+    def __init__(
+        self, pages: int = 8, robots: bool = False, site: Mapping[str, Answer] | None = None
+    ) -> None:
         self.disk, self.clock, self.robots = Disk(), Clock(1.8e9), robots
-        self.site: dict[str, Answer | Callable[[str], Answer]] = {}
+        self.site: dict[str, Answer | Callable[[str], Answer]] = dict(site or {})
+        self.made_up: Callable[[], Page] | None = None
+        """Gives the answer to made-up URLs; None: 404."""
         self.links: dict[str, int] = {}
         self.stored: list[Any] = []
         self.asked: list[str] = []
@@ -115,7 +119,8 @@ class World:
             frontier.robots_loaded(lease, b"", 0.0)
             return
         if lease.own is not None:
-            frontier.own_ended(lease, "404")
+            made_up = self.made_up and self.made_up()
+            frontier.own_ended(lease, "200" if made_up else "404", page=made_up)
             return
         found = self.site.get(path) or page(path)
         answer = found(path) if callable(found) else found
@@ -542,3 +547,83 @@ def test_a_page_that_leaves_by_approval_names_it_as_the_reason(later: int, reaso
     world.clock.now += DAY
     world.work(frontier)
     assert [one.reason for one in world.stored if isinstance(one, Removed)] == [reason]
+
+
+@pytest.mark.parametrize("body", ["", "<p>Nothing was said in this month, nor in another one."])
+def test_a_body_that_is_lost_is_stored_again_if_the_page_is_as_it_was(body: str) -> None:
+    """Though it is empty, or as the error page is; until then it is awaited."""
+    lost = replace(page("p1", body or "<p>"), body=body.encode())
+    world = World(site={"p1": lost})
+    world.made_up = lambda: lost
+    frontier = world.begin()
+    assert frontier.refresh is not None
+    frontier.refresh.doubt(["http://h/p1"])
+    frontier.checkpoint({})
+    world.bodies.clear()
+    for day, answer in ((1, page("p1", status=503)), (2, page("p1", status=404)), (3, lost)):
+        world.site["p1"] = answer
+        items = [one for one in world.run(day) if one.url == "http://h/p1"]
+        assert [type(one) for one in items] == [Page if answer is lost else Kept]
+    assert world.begin().refresh.known(HOST).doubtful == set()  # type: ignore[union-attr]
+
+
+NAVIGATION = "<p>Start, people, projects, canteen, travel, all of the intranet, search, help</p>"
+SORRY = f"{NAVIGATION}<h1>Sorry</h1><p>There is no such page here any more."
+WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron", "inlet", "jetty")
+
+
+def some_words(seed: random.Random, number: int = 12) -> str:
+    return " ".join(f"{seed.choice(WORDS)}-{seed.choice(WORDS)}" for _ in range(number))
+
+
+ERRORS: dict[str, Callable[[random.Random], str]] = {
+    "random words": lambda seed: f"{SORRY}<p>Meanwhile: {some_words(seed)}",
+    "random words in three places": lambda seed: (
+        f"<p>{some_words(seed)}</p>{SORRY}<p>{some_words(seed)}</p><p>Call us: {some_words(seed)}"
+    ),
+    "a tip out of three": lambda seed: SORRY + "<p>" + seed.choice(
+        ["Lock your screen when you leave.", "Save the file twice.", "Coffee is on floor three."]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("seed", range(3))
+def test_an_error_page_with_other_words_each_time_is_one(error: str, seed: int) -> None:
+    """It is not stored over the page, which leaves as by 404. A page that changed is stored, though
+    all of its own words are others now."""
+    source = random.Random(seed)
+    own = {f"p{n}": page(f"p{n}", f"{NAVIGATION}<p>{some_words(source, 40)}") for n in (1, 2)}
+    world = World(site=own)
+    world.site["p1"] = lambda path: page(path, ERRORS[error](source))
+    world.made_up = lambda: page("made-up", ERRORS[error](source))
+    for day in DAILY[:3]:
+        world.site["p2"] = page("p2", f"{NAVIGATION}<p>New: {some_words(source, 40)}")
+        items = {one.url: one for one in world.run(day) if one.url[-2:] in ("p1", "p2")}
+        assert isinstance(items["http://h/p2"], Page)
+        left = isinstance(items["http://h/p1"], Removed)
+        assert left or getattr(items["http://h/p1"], "kind", "") == "soft-404"
+    assert left
+
+
+def test_a_server_that_says_something_else_to_every_url_overwrites_nothing() -> None:
+    """No sentence tells an error page there: a page stays. One with a lasting text is stored."""
+    source = random.Random(1)
+    world = World(site={"p1": page("p1", f"<p>{some_words(source, 40)}")})
+    world.site["p1"] = lambda path: page(path, f"<h1>{some_words(source, 40)}")
+    world.made_up = lambda: page("made-up", f"<h1>{some_words(source, 40)}")
+    world.site["p2"] = page("p2", f"<h1>{some_words(source, 40)}")
+    items = {one.url: one for one in world.run(1)}
+    assert (items["http://h/p1"].kind, type(items["http://h/p2"])) == ("empty", Page)
+
+
+def test_a_new_design_makes_no_error_pages_of_small_pages() -> None:
+    """The navigation of the new error page is that of all pages."""
+    source = random.Random(1)
+    said = {f"p{n}": f"<p>Number {n} {some_words(source, 10)}" for n in (1, 2)}
+    world = World(site={name: page(name, f"{NAVIGATION}{text}") for name, text in said.items()})
+    design = f"<p>{some_words(source, 60)}</p>"
+    world.site |= {name: page(name, f"{design}{text}") for name, text in said.items()}
+    world.made_up = lambda: page("made-up", f"{design}<h1>Sorry</h1>{some_words(source)}")
+    items = [one for one in world.run(1) if one.url[-2:] in said]
+    assert [type(one) for one in items] == [Page, Page]

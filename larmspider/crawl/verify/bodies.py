@@ -25,7 +25,6 @@ from larmspider.frontier.storage.records import (
     NO_DIGEST,
     FetchRecord,
     UrlState,
-    host_of,
     url_key,
 )
 from larmspider.pipelines.page_files import BLOBS, body_file, page_file_name, read_body
@@ -270,8 +269,7 @@ def _is_awaited(frontier: FrontierReader | None, key: bytes, visit: FetchRecord 
         return False
     if visit is None:
         return frontier.state(key) in (UrlState.QUEUED, UrlState.LEASED)
-    doubtful = frontier.note(f"doubtful {host_of(visit.url)}") or b""
-    return any(doubtful[at : at + 16] == key for at in range(0, len(doubtful), 16))
+    return frontier.is_doubtful(key, visit.url)
 
 
 def _says(visit: FetchRecord) -> bytes:

@@ -22,6 +22,8 @@ from larmspider.files import why_no_lock
 from larmspider.formatting import counted
 from larmspider.frontier.storage.records import url_key
 from larmspider.index.rebuild import files_of, stored_documents
+from larmspider.index.unreached import NAME as UNREACHED
+from larmspider.index.unreached import is_damaged
 from larmspider.index.version import check_format, has_index, open_index
 
 _OF_TANTIVY = re.compile(r"[0-9a-f]{32}\..+")
@@ -85,10 +87,14 @@ def _check_files(found: Findings, directory: Path, say: Say) -> None:
             what = "" if tantivy_crc(path) == crc else "is another file than the last run left"
         else:
             what = "" if crc_of(path, 0, size) == crc else "is not what its checksum says"
-        if what:
+        if what and name == UNREACHED:
+            _add_unreached(found, path, what)
+        elif what:
             found.add(path, what)
             found.index_lost = True
             found.anchors_lost |= name.startswith("anchors/")
+    if UNREACHED not in (sealed or ()) and is_damaged(directory):
+        _add_unreached(found, directory / UNREACHED, "cannot be read")
     for number, name in enumerate(sorted(names)):
         say("index", number, len(names))
         if what := check_tantivy(directory / name):
@@ -98,6 +104,13 @@ def _check_files(found: Findings, directory: Path, say: Say) -> None:
         if what := _check_listed(directory, name):
             found.add(directory / name, what)
             found.index_lost = True
+
+
+def _add_unreached(found: Findings, path: Path, what: str) -> None:
+    """The frontier knows the same, so the index is whole."""
+    found.add(path, what)
+    found.gone.append(path)
+    found.index_unsealed = True
 
 
 def _check_listed(directory: Path, name: str) -> str:

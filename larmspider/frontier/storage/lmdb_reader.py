@@ -37,6 +37,11 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         self._files: LmdbFiles = open_shared(path)
         self._closed = False
 
+    def is_doubtful(self, key: bytes, url: str) -> bool:
+        """Whether the stores may have lost the page: it is stored again by its next visit."""
+        doubtful = self.note(f"doubtful {records.host_of(url)}") or b""
+        return any(doubtful[at : at + 16] == key for at in range(0, len(doubtful), 16))
+
     def state(self, key: bytes) -> UrlState:
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
