@@ -554,8 +554,8 @@ METAREFRESH_ENABLED = False  # extraction finds it: a link of type 2
 
 # The stores are the entries of `ITEM_PIPELINES`; the lowest number runs first.
 
-# What `links.log` has of a page: `distinct`: a link that the page repeats, with the same target and
-# Lines of `links.log`: `distinct`: a link that the page repeats, with the same target and
+# Lines of `links.log`: `distinct`: a link that the page repeats, with the same target and text, is
+# one line; `all`: a line each.
 LARM_LINK_LOG = "distinct"
 
 # The size of a page file, at most.
