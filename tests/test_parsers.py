@@ -260,7 +260,8 @@ STATE: Mapping[str, frozenset[str]] = {
         "msgpack.unpackb": "cluster/commit cluster/rebuild cluster/redis_records"
         " cluster/write_ahead_log extraction/fingerprint extraction/novelty frontier/aliases"
         " frontier/broken_views frontier/clock frontier/delete_gate frontier/deletes"
-        " frontier/revisiting frontier/shortfall frontier/sources frontier/moves frontier/traps index/packed"
+        " frontier/revisiting frontier/shortfall frontier/sources frontier/moves"
+        " frontier/traps index/packed"
         " index/unreached index/waiting pipelines/outbox/spool pipelines/search_index"
         " crawl/verify/index",
         "msgpack.Unpacker": "index/packed",
