@@ -259,8 +259,9 @@ STATE: Mapping[str, frozenset[str]] = {
         " workdir/manifest workdir/manifest_copy",
         "msgpack.unpackb": "cluster/commit cluster/rebuild cluster/redis_records"
         " cluster/write_ahead_log extraction/fingerprint extraction/novelty frontier/aliases"
-        " frontier/broken_views frontier/delete_gate frontier/deletes frontier/revisiting"
-        " frontier/shortfall frontier/sources frontier/moves frontier/traps index/packed"
+        " frontier/broken_views frontier/clock frontier/delete_gate frontier/deletes"
+        " frontier/revisiting frontier/shortfall frontier/sources frontier/moves"
+        " frontier/traps index/packed"
         " index/unreached index/waiting pipelines/outbox/spool pipelines/search_index"
         " crawl/verify/index",
         "msgpack.Unpacker": "index/packed",

@@ -128,7 +128,8 @@ class Launcher:
 
 def crawl_command(python: str, file: Path, settings: Mapping[str, str]) -> list[str]:
     """The command that crawls by a file; ``settings`` win over the file."""
-    command = [python, "-m", "scrapy", "crawl", "intranet", "--file", str(file)]
+    # -v: the log of each run is a file of its own, not crawl.log
+    command = [python, "-m", "scrapy", "crawl", "intranet", "-v", "--file", str(file)]
     for setting, value in settings.items():
         command += ["-s", f"{setting}={value}"]
     return command

@@ -55,7 +55,7 @@ class Running:
 @contextmanager
 def serving(folder: Path, *arguments: str) -> Iterator[Running]:
     environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "larmspider.settings"}
-    environment["PYTHONPATH"] = str(PROJECT)
+    environment |= {"PYTHONPATH": str(PROJECT), "LARMSPIDER_PROGRAM": "larmspider"}
     with (folder / "server.log").open("a") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "scrapy", "server", "--home", "home", "--port", "0", *arguments],

@@ -25,7 +25,7 @@ def browser() -> Iterator[Browser]:
 
 
 def findings(browser: Browser) -> list[Any]:
-    """What axe-core says of the page."""
+    """The violations that axe-core finds on the page."""
     files = distribution("axe-playwright-python").files or ()
     path = next(Path(str(f.locate())) for f in files if f.name == "axe.min.js")
     browser.driver.execute_script(path.read_text("utf-8"))  # type: ignore[no-untyped-call]
