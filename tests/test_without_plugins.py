@@ -188,7 +188,7 @@ def test_every_package_of_an_extra_is_refused_here() -> None:
     needed = {
         need.partition(">")[0].partition("[")[0].replace("-", "_")
         for name, needs in extras.items()
-        if name not in ("core-test", "deploy", "dev", "tika", "test")
+        if name not in ("core-test", "deploy", "dev", "sevenzip", "tika", "test")
         for need in needs
     }
     named = {"nats_py": "nats"}
