@@ -2,6 +2,7 @@
 # make crawl START=http://wiki/ RESTRICT='https?://[^/]*\.example/.*'     crawl yours
 # make crawl WORKERS=4                    with so many processes, which share it through Redis
 # make web LARM_DIR=crawl-demo            the web pages of a crawl, running or not
+# make dist                               a wheel and an sdist, for pipx and uv
 # make egg                                for scrapyd: dist/larmspider.egg, dist/requirements.txt
 # make test / acceptance / core / check / docs / bench / serve / soak / screenshots
 
@@ -23,25 +24,41 @@ BIN  := $(VENV)/bin
 UV   := $(shell command -v uv 2>/dev/null)
 PYTHON ?= python3
 
-.PHONY: crawl egg test acceptance core soak check docs bench serve web screenshots clean
+.PHONY: crawl dist egg test acceptance core soak check docs bench serve web screenshots clean
 
-# .venv is made anew when pyproject.toml changes; with uv where it is installed, else with venv
-$(VENV)/ready: pyproject.toml
+# .venv is rebuilt when pyproject.toml changes; with uv where it is installed, else with venv.
+# installed: larmspider alone, for a crawl; ready: and the tools of developers, for everything else
+$(VENV)/installed: WHAT = .
+$(VENV)/ready: WHAT = .[dev]
+$(VENV)/installed $(VENV)/ready: pyproject.toml
 	@echo "Installing larmspider and what it needs into $(VENV), which takes a minute or two ..."
 ifdef UV
 	@$(UV) venv --quiet --allow-existing $(VENV)
-	@$(UV) pip install --quiet --python $(BIN)/python -e '.[dev]'
+	@$(UV) pip install --quiet --python $(BIN)/python -e '$(WHAT)'
 else
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '$(WHAT)'
 endif
-	@touch $@
+	@touch $@ $(VENV)/installed
 	@echo "Installed."
 
-crawl: $(VENV)/ready
+# $(VENV)/ready is the newer of the two where both are: it installs more
+ifneq ($(wildcard $(VENV)/ready),)
+CRAWLS := $(VENV)/ready
+else
+CRAWLS := $(VENV)/installed
+endif
+crawl: $(CRAWLS)
 	@$(BIN)/python examples/first_crawl.py --start="$$START" --restrict="$$RESTRICT" \
 	    --search="$$SEARCH" --dir="$$LARM_DIR" --fresh="$$FRESH" \
 	    --workers="$$WORKERS" $(ARGS)
+
+# a wheel and an sdist, checked; the wheel has the user's pages too (larmspider help)
+dist: $(VENV)/ready
+	@rm -rf build dist/larmspider-*
+	@$(BIN)/python -m build --outdir dist .
+	@rm -rf build
+	@$(BIN)/python -m twine check --strict dist/larmspider-*
 
 # what a scrapyd node runs, and what is to be installed there for it
 egg: $(VENV)/ready
@@ -120,7 +137,7 @@ bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 # the demo intranet by itself, on a port of its own choice
-serve: $(VENV)/ready
+serve: $(CRAWLS)
 	$(BIN)/python examples/intranet/serve.py
 
 # the web pages of the crawl in LARM_DIR

@@ -1,6 +1,24 @@
-"""For scrapyd-deploy, which runs this file, and writes one that knows no pyproject.toml if there is
-none. Everything is said in pyproject.toml."""
+"""Everything is said in pyproject.toml, but for the user's pages, which the wheel has from docs/
+(larmspider help). scrapyd-deploy runs this file, too."""
+
+import shutil
+from pathlib import Path
 
 from setuptools import setup
+from setuptools.command.build_py import build_py
 
-setup()
+
+class WithGuide(build_py):
+    """Copies docs/*.md into larmspider/guide of the build."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        guide = Path(self.build_lib) / "larmspider" / "guide"
+        guide.mkdir(parents=True, exist_ok=True)
+        for page in (Path(__file__).parent / "docs").glob("*.md"):
+            shutil.copy(page, guide)
+
+
+setup(cmdclass={"build_py": WithGuide})

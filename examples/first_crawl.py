@@ -28,6 +28,8 @@ from larmspider.crawl.worker_dirs import open_crawl
 
 DEMO_DIR = "crawl-demo"
 DEMO_SEARCH = "Reisekosten"
+ADDRESS = "http://127.0.0.1:6080/"
+BIN = ".venv/bin/"
 
 
 def main() -> int:
@@ -87,7 +89,12 @@ def main() -> int:
     if status:
         return status
     words = options.search or (words_of_a_title(directory) if options.start else DEMO_SEARCH)
-    return run("search", *in_dir, "--", words)
+    status = run("search", *in_dir, "--", words)
+    if status == 0:
+        told = shlex.join(["--dir", directory])
+        print(f"\nIn the browser: {BIN}larmspider serve {told}, then {ADDRESS}")
+        print(f"More: {BIN}larmspider search {told} WORDS; {BIN}larmspider help")
+    return status
 
 
 def has_ended(directory: Path) -> bool:
@@ -112,9 +119,9 @@ def demo(stack: ExitStack, port: int) -> DemoServer:
 
 
 def run(*arguments: str) -> int:
-    """Run a scrapy command of this project and return its exit status."""
-    print("$ scrapy", shlex.join(arguments), flush=True)
-    command = [str(Path(sys.executable).with_name("scrapy")), *arguments]
+    """Run a command of larmspider and return its exit status."""
+    print("$ larmspider", shlex.join(arguments), flush=True)
+    command = [str(Path(sys.executable).with_name("larmspider")), *arguments]
     environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "larmspider.settings"}
     return subprocess.run(command, env=environment, check=False).returncode
 

@@ -111,7 +111,7 @@ class Sums:
             self._start, self._crc = self._end, 0
 
     def write(self) -> None:
-        """Keep the stretches that have ended, for the file is synced up to there."""
+        """Write the sums of ended stretches; the file is synced up to there."""
         pending, self._pending = self._pending, []
         if pending:
             self._path.parent.mkdir(exist_ok=True)
@@ -190,8 +190,8 @@ def read_seal(folder: Path) -> Mapping[str, tuple[int, int]] | None:
 
 
 def kept_checksums(folder: Path) -> list[str]:
-    """Names of the files with checksums in a crawl's directory: the next check misses one that is
-    gone. "pagefile_*.pfl" stands for all page files, if each has checksums."""
+    """Names of the files with checksums in a crawl's directory, so that the next check misses lost
+    ones. "pagefile_*.pfl" stands for all page files, if each has checksums."""
     names = [f"{part}/{SEAL}" for part in ("frontier", "index")]
     names += (f"{FOLDER}/{path.name}" for path in sorted((folder / FOLDER).glob("*.log")))
     found = [name for name in names if (folder / name).exists()]
@@ -202,7 +202,7 @@ def kept_checksums(folder: Path) -> list[str]:
 
 
 def lost_checksums(folder: Path, names: Iterable[str]) -> Iterator[Path]:
-    """Files of `kept_checksums` that are gone or empty, though what they are about is there."""
+    """Files of `kept_checksums` that are gone or empty, although their subject is there."""
     for name in names:
         part, _, last = name.rpartition("/")
         if last == SEAL:
@@ -228,7 +228,7 @@ def tantivy_crc(path: Path) -> int | None:
 
 
 def _footer(path: Path) -> tuple[int, int] | None:
-    """Where the footer begins, and the checksum of what is before it."""
+    """The place of the footer, and the checksum of the bytes before it."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size

@@ -111,10 +111,10 @@ class LarmCommand(ScrapyCommand):
             self.fail(error)
             sys.stdout.flush()
         except BrokenPipeError:
-            sys.stderr.close()  # `| head` has what it wanted
+            sys.stderr.close()  # `| head` has all it wanted
         except OSError as error:
             self.exitcode = 1
-            print(f"scrapy: {error}", file=sys.stderr)
+            print(f"{program.NAME}: {error}", file=sys.stderr)
 
     words_may_begin_with_a_dash = False
     """Whether ``-word`` is no option, as in a query."""
@@ -131,7 +131,7 @@ class LarmCommand(ScrapyCommand):
 
     @abstractmethod
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Print the answer. Raises LarmspiderError if there is none."""
+        """Print the answer. Raises LarmspiderError if there is no answer."""
 
     def open_crawl(self) -> CrawlDir:
         """The crawl in LARM_DIR. Settings and rule files become those it ran with, except where the
@@ -140,7 +140,7 @@ class LarmCommand(ScrapyCommand):
         shards = [Path(shard) for shard in options.strings(self.settings, "LARM_SHARDS")]
         crawl = open_crawl(options.crawl_root(self.settings), shards, self.settings)
         with_crawls_settings(self.settings, crawl)
-        follow_mode(crawl.manifest, *crawl.places)  # of a report, or an index of the logs
+        follow_mode(crawl.manifest, *crawl.places)  # the mode of a report, or an index of the logs
         return crawl
 
     def fail(self, error: LarmspiderError) -> None:
@@ -150,8 +150,8 @@ class LarmCommand(ScrapyCommand):
 
 
 def with_crawls_settings(settings: BaseSettings, crawl: CrawlDir) -> BaseSettings:
-    """``settings``, changed to those that the crawl ran with, except where the command line says
-    otherwise."""
+    """``settings``, changed to the crawl's settings, except where the command line sets another
+    value."""
     copies = {name: str(path) for name, path in crawl.rules.items()}
     for name, value in (crawl.settings | copies).items():
         if name not in _WHERE and not name.startswith("LARM_WEB"):

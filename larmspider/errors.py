@@ -42,7 +42,7 @@ class OtherFormatError(CrawlDirError, ConfigError):
 
 
 class CommittedGoneError(CrawlDirError):
-    """LARM_DIR lacks what a store has committed there; ``what`` is missing, one clause."""
+    """LARM_DIR lacks committed data of a store; ``what`` is a clause about it."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: something else has cut it short; {MEND}")

@@ -1,6 +1,5 @@
-"""Files that several processes meet at: locks, and files that are replaced in one step; what is on
-the disk when the power fails; how many files a process may have open, and what a full disk is
-called.
+"""Files shared by processes: locks, and replacement in one step; syncing against power loss; the
+limit of open files; the names of a full disk.
 
 with lock(Path("crawl/lock")):      # BlockingIOError while another process holds the lock
     replace_file(Path("crawl/crawl.json"), b"{}")
@@ -29,7 +28,7 @@ _MOST_FILES = 1 << 20
 """More than any crawl needs; some systems refuse more, or mean no limit at all by it."""
 
 _FULL_BYTES = 1 << 20
-"""A file system with less is full: what is written in one go does not fit."""
+"""Free bytes below which a file system counts as full: one write does not fit."""
 
 
 def lock(path: Path) -> IO[str]:
@@ -83,7 +82,7 @@ def replace_file(
     """
     draft = draft or path.with_name(path.name + ".new")
     try:
-        draft.unlink(missing_ok=True)  # of a process that was killed, perhaps with another mode
+        draft.unlink(missing_ok=True)  # of a killed process, perhaps with another mode
         mode = 0o600 if private else 0o666
         file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(file, "wb") as out:
@@ -186,15 +185,15 @@ _HIDDEN = (
     os.strerror(errno.EIO),  # LMDB, of a write that was cut short (mdb.c)
     "disk I/O error",  # SQLite, of all but ENOSPC
     "database or disk is full",
-    "An index writer was killed",  # Tantivy, of what ended one of its threads
+    "An index writer was killed",  # by Tantivy, whose thread has ended
     "Failed to open file for write",
 )
 
 
 def why_unwritable(place: Path) -> str | None:
-    """Why no large file of a folder can grow now, in words; None where it can. It tries with a
-    file of its own, which is as long as the largest one there. ``place`` may be a file, too: then
-    that one counts, and those whose names begin with its name."""
+    """Why no large file of a folder can grow now, in words; None if it can. It tries with a file of
+    its own, which is as long as the largest one there. ``place`` may be a file, too: then that file
+    counts, and files whose names begin with its name."""
     folder, files = place, place.rglob("*")
     if not place.is_dir():
         folder, files = place.parent, place.parent.glob(f"{glob.escape(place.name)}*")

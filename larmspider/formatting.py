@@ -36,8 +36,8 @@ INVISIBLE = (
     "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
 )
-"""As in a class of a regular expression: the format characters (Unicode's category Cf) that show
-nothing themselves. They turn the direction of what stands beside them, or hide in it."""
+"""The invisible format characters (Unicode's category Cf), as in a class of a regular expression.
+They turn the direction of their neighbours, or hide among them."""
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _NOT_FOR_JSON = re.compile(f"[\x7f-\x9f\u2028\u2029{INVISIBLE}]")
 
@@ -92,7 +92,7 @@ def json_escaped(text: str) -> str:
 
 @contextmanager
 def doing(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show on a terminal what is being done, until it is done; nothing elsewhere or with TERM=dumb.
+    """Show the work under way on a terminal, until it is done; nothing elsewhere or with TERM=dumb.
 
     with doing("Counting links") as progress:     # Counting links ...
         progress(5, 20)                           # Counting links: 25%
@@ -142,7 +142,7 @@ def duration(seconds: float) -> str:
 
 
 def count(number: float) -> str:
-    """With a comma between thousands."""
+    """The number with a comma between thousands."""
     return f"{number:,.0f}"
 
 

@@ -1,9 +1,9 @@
 """Page, Link, Requisite, FailedFetch, Kept, Removed: the contract between extraction, filters and
 stores.
 
-extraction/ makes a Page, the spider adds what the fetch knows, the filters mark its links, the
+extraction/ makes a Page, the spider adds the facts of the fetch, the filters mark its links, the
 stores write it. Links travel inside their Page, never as one Request each: a page has about 140
-links and about one of them is new.
+links, and about one of them is new.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REDIRECT = 2
 """Link type of a redirect: Location header or meta refresh (LARM's 2)."""
 
 REQUISITE = 3
-"""Link type of what a page needs to be shown: an image, a style, a script (LARM_REQUISITES)."""
+"""Link type of a page's requisite: an image, a style, a script (LARM_REQUISITES)."""
 
 KNOWN = "known"
 """``Link.reason`` of a link to a known URL; such a link is not refused."""
@@ -33,11 +33,11 @@ KNOWN = "known"
 class Link:
     """One link of a page.
 
-    ``url`` is absolute, without fragment, as it will be fetched; where the page's href does not
-    resolve it is the href itself. ``normalized`` is the canonical form, ``exact`` the exact one,
-    for comparison only, or None while or where there is none. ``anchor`` is the anchor or ALT text
-    on one line. ``rejected_by`` is the name of the filter that rejected the link, None while none
-    has, and ``reason`` is what that filter said.
+    ``url`` is absolute, without fragment, as it will be fetched; if the page's href does not
+    resolve, it is the href itself. ``normalized`` is the canonical form, ``exact`` the exact form,
+    for comparison only; None if unknown or missing. ``anchor`` is the anchor or ALT text on one
+    line. ``rejected_by`` is the name of the filter that rejected the link, or None; ``reason`` is
+    that filter's reason.
     """
 
     url: str
@@ -70,7 +70,7 @@ class Outcome(StrEnum):
     ENCRYPTED = "encrypted"
     """It needs a password."""
     NO_TEXT = "no-text"
-    """It was read, and has none: a scan, a form, an empty file."""
+    """It was read, and has no text: a scan, a form, an empty file."""
     DAMAGED = "damaged"
     """Truncated, overwritten, or not of the type that it claims."""
     TOO_LONG = "too-long"
@@ -106,7 +106,8 @@ class Part:
 
 
 PART_MARK = "#!/"
-"""Between the URL of a document and the name of a part; a fragment, so it is never fetched."""
+"""Stands between the URL of a document and the name of a part; a fragment, so it is never
+fetched."""
 
 
 def part_url(url: str, name: str) -> str:
@@ -136,19 +137,20 @@ class Section(NamedTuple):
 
 @dataclass(slots=True, repr=False)
 class Page:
-    """One fetched document: what the fetch knows, then what extraction found in it.
+    """One fetched document: the facts of the fetch, then the results of extraction.
 
-    ``url`` is as fetched, ``normalized`` its canonical form and ``exact`` its exact one. ``status``
-    is the HTTP status, ``mime`` the media type in lower case without parameters. ``from_page`` is
-    the URL of the page whose link led here ("" for a seed) and ``link_type`` that link's type.
-    ``depth`` is the number of links from a seed, ``redirects`` the number of redirects in a row
-    that led here. ``fetched`` is in seconds since the epoch, ``latency`` in seconds. ``digest`` is
-    the body's, in hex; ``etag`` and ``last_modified`` are those headers as sent. ``moved``: a meta
-    refresh redirects at once, to a link of type 2. ``author`` and ``modified`` (seconds since the
-    epoch, or None) are what a document says of itself, ``parts`` what it holds. ``rest`` is what of
-    ``text`` is not its main text, as (start, end) in order, ``contents`` which of these, counted
-    from 0, are tables of contents; ``sections`` begin in ``text``, in order. ``core``: the part
-    that would be the main text if it were not too short, else "".
+    ``url`` is as fetched, ``normalized`` its canonical form and ``exact`` its exact form.
+    ``status`` is the HTTP status, ``mime`` the media type in lower case without parameters.
+    ``from_page`` is the URL of the page whose link led here ("" for a seed) and ``link_type`` that
+    link's type. ``depth`` is the number of links from a seed, ``redirects`` the number of redirects
+    in a row that led here. ``fetched`` is in seconds since the epoch, ``latency`` in seconds.
+    ``digest`` is the body's, in hex; ``etag`` and ``last_modified`` are these headers as sent.
+    ``moved``: a meta refresh redirects at once, to a link of type 2. ``author`` and ``modified``
+    (seconds since the epoch, or None) come from the document, ``parts`` are the documents in it.
+    ``rest`` are the spans of ``text`` outside of its main text, as (start, end) in order;
+    ``contents`` are the numbers of these, counted from 0, that are tables of contents. ``sections``
+    begin in ``text``, in order. ``core``: the part that would be the main text if it were not too
+    short, else "".
     Pages of a PDF are parted by form feeds in ``text``. ``unread``: why extraction has not read the
     document, or not all of it, an Outcome and a message (``encrypted: needs a password``), else "".
     ``fields`` are values by name, found by LARM_FIELDS. ``headers`` are the headers of the
@@ -221,7 +223,7 @@ class Page:
 
     @property
     def name(self) -> str:
-        """The URL by which frontier and index know the page: its exact form."""
+        """The URL's exact form, the key of the page in frontier and index."""
         return self.exact or self.normalized or self.url
 
     def __repr__(self) -> str:
@@ -278,9 +280,9 @@ class Kept:
 
 @dataclass(slots=True)
 class Removed:
-    """A stored page that counts no more, at ``time``, for a ``reason`` in one line. A visit that
-    led to it has a `Kept` before it. Without a reason another worker has its newest version, or has
-    taken it out. ``successor``: the exact form of the URL to which it has moved."""
+    """A stored page that no longer counts from ``time`` on, for a ``reason`` in one line. If a
+    visit led to it, a `Kept` comes before it. Without a reason, another worker has its newest
+    version, or has removed it. ``successor``: the exact form of the URL to which it has moved."""
 
     url: str
     exact: str

@@ -223,7 +223,7 @@ def log_level(settings: BaseSettings, name: str = "LOG_LEVEL") -> int | str:
 
 def typed(settings: BaseSettings, name: str) -> Any:
     """The setting converted to the type of its default, as the command line gives strings. A value
-    that cannot be converted stays as it is; who reads the setting refuses it."""
+    that cannot be converted stays as it is; the reader of the setting refuses it."""
     value, default = _get(settings, name), defaults().get(name)
     with suppress(ConfigError, TypeError, ValueError):
         if isinstance(default, bool) or (name in _OPTIONAL and value is not None):
@@ -300,7 +300,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _try_to_write(folder: Path) -> None:
-    """With a file that has no name: others may be looking at the directory, or remove it.
+    """Try with an unnamed file: others may be looking at the directory, or remove it.
 
     TemporaryFile() makes a named file where the directory is gone for a moment.
     """

@@ -2,7 +2,7 @@
 
 plugin.load("versions.versions").history(crawl, url)
 
-The core imports no plugin. It loads one where a setting or a command asks for what the plugin does.
+The core imports no plugin. It loads a plugin when a setting or a command needs it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def check(components: Iterable[object]) -> None:
 
 @cache
 def find(name: str) -> Any | None:
-    """The module, or None if it cannot be imported, which is logged once. For what a crawl offers
-    without being asked for it."""
+    """The module, or None if it cannot be imported, which is logged once. For features that need no
+    setting."""
     try:
         return load(name)
     except ConfigError as error:

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 VARIABLE = "LARMSPIDER_PROGRAM"
-NAMES = ("larmspider", "scrapy")
+OWN = "larmspider"
+NAMES = (OWN, "scrapy")
 
 
 def called_as() -> str:

@@ -1,11 +1,11 @@
-"""Makes texts of servers and libraries fit to be shown: no secrets, one line, not too long.
+"""Makes messages of servers and libraries safe to show: no secrets, one line, not too long.
 
 >>> keep_secret("s3cret/word", user="larm")
 >>> told("FATAL: s3cret%2Fword is wrong for postgresql://larm:s3cret/word@db/x\\n\\x1b[31mHINT")
 'FATAL: *** is wrong for postgresql://***@db/x \N{REPLACEMENT CHARACTER}[31mHINT'
 
-A server may repeat what it was sent, and a library what it was given: URLs with a password, an
-Authorization header, a DSN. Every such text goes through told() before it is logged, kept or shown.
+A server may repeat its input, and so may a library: URLs with a password, an Authorization header,
+a DSN. Every such text goes through told() before it is logged, kept or shown.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def keep_secret(*values: str, user: str = "") -> None:
 
 
 def keep_secrets_of(name: str, value: Any) -> None:
-    """Mask what is secret in the value of a setting or variable ``name``: all of it, or the
+    """Mask the secret part of the value of a setting or variable ``name``: all of it, or the
     password and the tokens of a URL."""
     if not isinstance(value, str) or not value:
         return
@@ -137,8 +137,8 @@ def _without_token(found: re.Match[str]) -> str:
 
 
 def redacted(text: str, *, logged: bool = False) -> str:
-    """``text`` without the secrets that are known; ``logged``: and with those that are too short
-    to be masked in all that is logged."""
+    """``text`` without the known secrets; ``logged``: also without secrets that are too short to
+    be masked elsewhere."""
     pattern = _patterns[1 if logged else 0]
     if logged and pattern is not None:  # 5 us a line; the pattern takes 0.5 ms
         lower = text.lower()

@@ -1,4 +1,4 @@
-"""Requests, and what the frontier keeps of them.
+"""Requests, and their form in the frontier.
 
 The Request of a page is rebuilt from a few fields when its turn comes. A foreign spider's Request
 (callback, method, headers, body, meta, ...) is kept whole, as msgpack, so that it survives a
@@ -62,7 +62,7 @@ _RUNTIME = (
     "download_slot",
 )
 _VERBATIM = "verbatim_url"
-"""Request.meta: Scrapy takes the URL as it is. To escape it is half of what a Request costs."""
+"""Request.meta: Scrapy takes the URL as it is. Escaping it is half of the cost of a Request."""
 _IS_ESCAPED = re.compile(
     r"https?://[a-z0-9.-]+(?::(?:[1-5][0-9]{4}|[1-9][0-9]{0,3}))?/[A-Za-z0-9%/._~!$&()*+,;=:@-]*+"
     r"(?:\?[A-Za-z0-9%/._~!$&()*+,;=:@?-]++)?"
@@ -117,7 +117,7 @@ def page_request(
         meta[_VERBATIM] = True
     request = Request(url, errback=errback, meta=meta, priority=-depth)
     request.meta.pop(_VERBATIM, None)  # another URL may take its place
-    request.meta[URL] = request.url  # as Scrapy writes it
+    request.meta[URL] = request.url  # in Scrapy's spelling
     return request
 
 
@@ -153,7 +153,7 @@ def origin_of(request: Request) -> dict[str, Any]:
 
 
 def normalized_of(request: Request, forms: Callable[[str], tuple[str, str]]) -> str:
-    """The canonical form of the URL, kept in Request.meta["normalized"], beside the exact one in
+    """The canonical form of the URL, kept in Request.meta["normalized"]; the exact form is in
     "exact". Raises InvalidURL.
 
     Fields in the meta that belong to another URL are removed, except the depth, which continues.
@@ -202,7 +202,7 @@ def is_page_request(request: Request, spider: Spider) -> bool:
 
 
 def is_of_page(request: Request) -> bool:
-    """Whether page_request() made it, for the response to become a Page whatever its size."""
+    """Whether page_request() made it: the response becomes a Page of any size."""
     return request.method == "GET" and "from_page" in request.meta
 
 

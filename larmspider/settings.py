@@ -1,6 +1,6 @@
 """All settings of a crawl, in the order in which a URL meets them.
 
-A comment above a setting, or behind it, is what docs/settings.md says of it (``make docs``). A step
+The comment above a setting, or behind it, goes into docs/settings.md (``make docs``). A step
 is removed, added or swapped by editing one line here, or in a settings module of your own that
 begins with ``from larmspider.settings import *``.
 """
@@ -38,9 +38,9 @@ LARM_HOST_RESOLVER_FILE = ""
 # The directory of the crawl, made if missing. One directory holds one crawl.
 LARM_DIR = "crawl"
 
-# Its mode, in octal, and what files in it have of that: 0750 lets a group read, 0770 lets it run
-# `scrapy serve` and other commands too. Empty: as the umask says; 0700 where `LARM_SITES_FILE`
-# holds credentials (docs/sign-in.md#who-may-see-what-was-fetched).
+# The mode of `LARM_DIR`, in octal, which also limits the modes of its files: 0750 lets a group
+# read, 0770 lets it also run `scrapy serve` and other commands. Empty: by the umask; 0700 if
+# `LARM_SITES_FILE` holds credentials (docs/sign-in.md#who-may-see-what-was-fetched).
 LARM_DIR_MODE = ""
 
 # `yes`: start over, deleting the crawl that `LARM_DIR` holds, and with `REDIS_URL` the one in
@@ -62,13 +62,12 @@ LARM_REFRESH = ""
 # are kept for 7 days. 0: a thirtieth of its pages.
 LARM_REFRESH_PER_DAY = 0
 
-# Which pages come first: `value`: those whose visit is worth most, by what is known of their
-# changes.
+# The order of visits: `value`: pages whose visit is worth most come first, by their known changes.
 LARM_REFRESH_ORDER = "value"
 
-# A name for the run of `refresh=all`, or of a pattern, that this worker belongs to: workers of the
-# same name are one run, and one that joins after its end begins no other. `scrapy workers` makes
-# one up for each start; workers that are started one by one may be given one.
+# A name for this worker's run of `refresh=all`, or of a pattern: workers with the same name are one
+# run, and a worker that joins after its end starts no other run. `scrapy workers` makes up a name
+# for each start; workers that are started one by one may be given one.
 LARM_REFRESH_RUN = ""
 
 # --- Many workers -------------------------------------------------------------------------------
@@ -87,8 +86,8 @@ REDIS_URL = os.environ.get("REDIS_URL", "")
 # Empty: the host name and the first number whose directory is free (docs/workers.md#directories).
 LARM_WORKER = ""
 
-# For the commands that read a crawl: further directories of the same crawl, such as mounted ones of
-# other machines. `--shard DIR` on the command line.
+# For the commands that read a crawl: further directories of the same crawl, such as mounted
+# directories of other machines. `--shard DIR` on the command line.
 LARM_SHARDS: list[str] = []
 
 # Partitions that all hosts are divided into, 1 to 16384; each has one owner. 0: 4,096 in a new
@@ -107,7 +106,7 @@ LARM_LOCAL_QUEUE = 256
 # (docs/workers.md#when-a-worker-stops-or-dies). At least 1; the same for all workers.
 LARM_LEASE_SECS = 15.0
 
-# At the end of the crawl wait for seeds in `<spider>:start_urls`, for ever.
+# Wait for ever at the end of the crawl, for seeds in `<spider>:start_urls`.
 LARM_KEEP_ALIVE = False
 
 # --- Who we are, and how polite -----------------------------------------------------------------
@@ -264,25 +263,25 @@ LARM_RENDER_SECS = 20.0
 LARM_RENDER_BYTES = 20_000_000
 
 # CPU seconds for extracting one document of more than 512 KB or 10,000 tags, which happens in a
-# process of its own so that the crawl goes on. A document that takes longer is stored without text
-# and links, and `fetch.log` says so.
+# process of its own so that the crawl continues. A document that takes longer is stored without
+# text and links, with a note in `fetch.log`.
 LARM_EXTRACTION_SECS = 10.0
 
 # Memory of that process, with the same consequence. Not on Windows.
 LARM_EXTRACTION_BYTES = 1 << 30
 
-# Whether other pages of 2,000 bytes and more are extracted beside the crawl's own thread, in one
-# more process, which takes some 40 MB: it has 32 of them at most, and the crawl itself extracts
-# what comes meanwhile. `auto`: on machines with two cores or more, once the crawl's thread has been
-# busy for half of the time over 200 pages; a polite crawl of few hosts never is. `on`: from the
-# first page; `off`: never. `scrapy workers` with more than a worker for two cores turns `auto` to
+# Whether other pages of 2,000 bytes and more are extracted in one more process beside the crawl's
+# own thread. The process takes some 40 MB and has at most 32 pages; the crawl itself extracts
+# further ones. `auto`: on machines with two cores or more, once the crawl's thread has been busy
+# for half of the time over 200 pages; a polite crawl of few hosts never is. `on`: from the first
+# page; `off`: never. `scrapy workers` with more than one worker for two cores turns `auto` to
 # `off`.
 LARM_EXTRACTION_BESIDE = "auto"
 
 # CPU seconds for reading one document that is no page: PDF, Office, mail, archives
 # (docs/documents.md). They are read in other processes of their own. A document that takes longer
-# is stored without text and links, and `fetch.log` says so. A host with several such documents in a
-# row has less.
+# is stored without text and links, with a note in `fetch.log`. A host with several slow documents
+# in a row gets fewer seconds.
 LARM_DOCUMENT_SECS = 30.0
 
 # Memory of each of these processes, with the same consequence. Not on Windows.
@@ -297,15 +296,15 @@ LARM_DOCUMENT_READERS = 0
 # its own, of 130 MB. Empty: none is guessed.
 LARM_LANGUAGES = "ar,da,de,el,en,es,fi,fr,hu,it,ko,nl,no,pt,ro,ru,sv,ta,tr"
 
-# Own fields: what a CSS selector or an XPath finds on the pages of some hosts, by pattern as in
-# `LARM_HOST_RULES` and name: `{"shop*.example": {"price": ".price", "room": "//td[@id='room']"}}`.
-# They go into feeds and the search index (docs/search.md#own-fields). The first pattern that sets a
-# name holds. As JSON on the command line.
+# Own fields: values that a CSS selector or an XPath finds on the pages of some hosts, by pattern as
+# in `LARM_HOST_RULES` and name: `{"shop*.example": {"price": ".price", "room":
+# "//td[@id='room']"}}`. They go into feeds and the search index (docs/search.md#own-fields). The
+# first pattern that sets a name holds. As JSON on the command line.
 LARM_FIELDS: dict[str, dict[str, str]] = {}
 
-# Apache Tika reads doc, ppt, OneNote and other formats that no other reader knows, and adds to
-# what others find in xls (docs/documents.md#second-reader). `auto`: where it is installed, as on
-# Linux by default; `tika`: it has to be (`pip install 'larmspider[tika]'`). Empty: it does not.
+# Apache Tika reads doc, ppt, OneNote and other formats without another reader, and adds to the
+# text of xls (docs/documents.md#second-reader). `auto`: if it is installed, as on Linux by default;
+# `tika`: it must be installed (`pip install 'larmspider[tika]'`). Empty: it is not used.
 LARM_SECOND_READER = "auto"
 
 # The languages of scanned pages, as tesseract names them: `deu+eng`. Pages of a PDF without text
@@ -313,11 +312,11 @@ LARM_SECOND_READER = "auto"
 # queue of their own. Empty: they are not.
 LARM_OCR = ""
 
-# Seconds for the scanned pages of one PDF; those that were read until then are kept.
+# Seconds for the scanned pages of one PDF; pages that were read until then are kept.
 LARM_OCR_SECS = 120.0
 
 # Bytes of pages that are fetched and not yet stored; while there are more, nothing new is fetched.
-# Documents that wait for a reader have half as much room beside that (docs/documents.md).
+# Documents that wait for a reader have half of this room in addition (docs/documents.md).
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024
 
 # Stored pages of one host; 0 is no limit.
@@ -446,15 +445,15 @@ SPIDER_MIDDLEWARES = {
 
 # --- The frontier -------------------------------------------------------------------------------
 
-# `FrontierScheduler` and `LarmDownloader` are used together or not at all: the frontier says when a
-# host may be asked, so the downloader has no slots of its own, which other schedulers need and
-# which would hold requests back a second time. One without the other is an error at the start. How
-# slots are shared: ARCHITECTURE.md#whose-turn-it-is.
+# `FrontierScheduler` and `LarmDownloader` are used together or not at all: the frontier decides
+# when a host may be asked, so the downloader has no slots of its own. Other schedulers need such
+# slots, and with the frontier they would delay requests twice. One without the other is an error at
+# the start. How slots are shared: ARCHITECTURE.md#whose-turn-it-is.
 
 # A queue a host, hosts in turn.
 SCHEDULER = "larmspider.scheduler.FrontierScheduler"
 
-# Sends what the frontier hands out, at once.
+# Sends the requests of the frontier at once.
 DOWNLOADER = "larmspider.fetch.downloader.LarmDownloader"
 
 # The order of a host's URLs: `breadth-first`, `path-words` (fewer path segments first), `backlinks`
@@ -472,7 +471,7 @@ LARM_SLOW_SHARE = 0.5
 # The share of all slots kept for hosts that have not answered yet.
 LARM_PROBE_SHARE = 0.125
 
-# From when on a fetch counts as slow.
+# Seconds from which on a fetch counts as slow.
 LARM_SLOW_SECS = 2.0
 
 # Seconds for the first fetch from a host that has never answered (its robots.txt), while quick
@@ -499,7 +498,7 @@ LARM_PROBE_SECS = 1.0
 # `If-Modified-Since`) for the next request for the same URL, which gets a 304 if nothing has
 # changed.
 
-# For http and https: libcurl. Scrapy's own work too, without the limits of ours.
+# For http and https: libcurl. Scrapy's own handlers work too, without these limits.
 DOWNLOAD_HANDLERS = {
     "http": "larmspider.fetch.curl_handler.CurlHandler",
     "https": "larmspider.fetch.curl_handler.CurlHandler",
@@ -555,8 +554,8 @@ METAREFRESH_ENABLED = False  # extraction finds it: a link of type 2
 
 # The stores are the entries of `ITEM_PIPELINES`; the lowest number runs first.
 
-# What `links.log` has of a page: `distinct`: a link that the page repeats, with the same target and
-# text, is one line; `all`: a line each.
+# Lines of `links.log`: `distinct`: a link that the page repeats, with the same target and text, is
+# one line; `all`: a line each.
 LARM_LINK_LOG = "distinct"
 
 # The size of a page file, at most.
@@ -595,7 +594,7 @@ LARM_INDEX_LANGUAGES: list[str] = []
 # Fields of `LARM_FIELDS` that searches count and offer as filters, as "room,status".
 LARM_FACETS: list[str] = []
 
-# For `scrapy_redis.pipelines.RedisPipeline`, where it is added to `ITEM_PIPELINES`: JSON with
+# For `scrapy_redis.pipelines.RedisPipeline`, if you add it to `ITEM_PIPELINES`: JSON with
 # bodies in base64, into the list `<spider>:items`.
 REDIS_ITEMS_SERIALIZER = "larmspider.pipelines.redis_items.serialize"
 
@@ -666,7 +665,8 @@ LARM_MONITOR_SECS = 5.0
 
 # Where the log goes to a terminal: rates, totals, slowest and parked hosts and the forecast below
 # it, in place of the monitor's lines. `NO_COLOR` is obeyed; a narrow window gets one line; with
-# `TERM=dumb`, on a pipe or in a file the log is all there is.
+# `TERM=dumb`, on a pipe or in a file the log is all there is. `line`: one line, as `larmspider
+# crawl` has it, whose log goes to `crawl.log` in LARM_DIR unless `-v` or LOG_LEVEL is given.
 LARM_PROGRESS = True
 
 # Serve the crawl's web pages while it runs (docs/operations.md#the-web-pages).
@@ -694,7 +694,7 @@ LARM_WEB_WRONG_TOKENS = 20
 # The same of all addresses together; then each has one until the minute is over.
 LARM_WEB_WRONG_TOKENS_IN_ALL = 200
 
-# Names by which browsers reach the server, beside IP addresses and `localhost`. A request with
+# Names by which browsers reach the server, apart from IP addresses and `localhost`. A request with
 # another `Host` is refused.
 LARM_WEB_HOSTS: list[str] = []
 
@@ -752,14 +752,14 @@ LARM_QUERY_LOG_DAYS = 90
 EXTENSIONS = {
     "larmspider.extensions.preflight.PreflightExtension": -100,  # before any other makes a file
     "larmspider.extensions.checkpoint.CheckpointExtension": 500,
-    "larmspider.extensions.seed_watch.SeedWatchExtension": 500,  # seeds that cannot be had
+    "larmspider.extensions.seed_watch.SeedWatchExtension": 500,  # seeds that cannot be fetched
     "larmspider.extensions.stop.StopExtension": 500,  # SIGTERM and Ctrl-C
     "larmspider.extensions.notify.NotifyExtension": 500,  # events for an operator; approvals
     "larmspider.status.monitor.MonitorExtension": 500,
     "larmspider.extensions.progress.ProgressExtension": 500,
     "larmspider.extensions.tuning.AllocatorExtension": 100,  # memory of large bodies goes back
     "larmspider.extensions.tuning.TasksExtension": 100,  # fewer tasks of asyncio
-    "larmspider.extensions.tuning.GarbageExtension": 900,  # when all the others are there
+    "larmspider.extensions.tuning.GarbageExtension": 900,  # after all others
     "larmspider.extensions.pagerank.PageRankExtension": 500,  # where LARM_STRATEGY is pagerank
     "larmspider.status.totals.TotalsExtension": 500,  # counts of all runs
     "larmspider.control.operator.OperatorExtension": 500,  # control, orders of earlier runs

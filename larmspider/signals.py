@@ -1,20 +1,20 @@
-"""larmspider's signals, beside Scrapy's."""
+"""larmspider's signals, in addition to Scrapy's."""
 
 recovered = object()
 """``positions``: mapping from store to its committed position (bytes). Sent by the scheduler before
-the stores open. A store goes back to its position, or to nothing where it has none."""
+the stores open. A store goes back to its position, or to nothing if it has none."""
 
 checkpoint = object()
 """No arguments. Each store hands its buffers to the operating system and returns (its name, its
 position); not a coroutine, so that all positions are of one moment."""
 
 commit = object()
-"""No arguments; sent after ``checkpoint``. Each store makes durable what it had at its position: it
+"""No arguments; sent after ``checkpoint``. Each store makes its data up to its position durable: it
 syncs files, commits an index. May be a coroutine; pages may be written meanwhile."""
 
 committed = object()
-"""``positions``, as for ``recovered``: what the checkpoint has made durable that was taken just
-now. Also sent after the last one, when the stores are closed."""
+"""``positions``, as for ``recovered``: the data that the last checkpoint has made durable. Also
+sent after the very last one, when the stores are closed."""
 
 hold = object()
 """``why``: nothing is fetched from now on, for this reason in one line; "": fetches continue."""

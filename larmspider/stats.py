@@ -1,15 +1,15 @@
-"""The keys under which larmspider counts, in Scrapy's stats collector beside Scrapy's own.
+"""The keys of larmspider's counts, in Scrapy's stats collector beside Scrapy's own.
 
 They are printed when a crawl ends. No key holds a host or a URL.
 
 The summary at the end of a crawl counts URLs as the frontier does, each once:
 
 - **stored**: every store has its page.
-- **failed**: given up, after its retries where these may help. A page that ends in a server error
-  (5xx, 429, 408) has failed; its last response is in the page files even so, so
+- **failed**: given up, after its retries if these may help. A page that ends in a server error
+  (5xx, 429, 408) has failed. Its last response is in the page files anyway, so
   `larm/page_files/pages`, `larm/follow/pages` and the bytes of the summary count it.
-- **refused**: robots.txt does not allow it, a store would not take it, or the operator removed it.
-- **merged**: another URL gives the same page, as far as its host has proved.
+- **refused**: robots.txt does not allow it, a store refused it, or the operator removed it.
+- **merged**: another URL gives the same page, as its host has proved.
 - **left**: still queued. The same command continues with them. If a budget ended the crawl
   (`LARM_MAX_PAGES`, `LARM_HOST_MAX_PAGES`, `LARM_HOST_RULES`), a larger budget is needed.
 
@@ -30,7 +30,7 @@ FILTER_ERRORS = "larm/{filter}/errors"
 """each filter: of those, the ones rejected because the filter raised"""
 
 FOLLOW_PAGES = "larm/follow/pages"
-"""FollowMiddleware: pages seen, those that ended in a server error too"""
+"""FollowMiddleware: pages seen, including pages that ended in a server error"""
 FOLLOW_LINKS = "larm/follow/links"
 """FollowMiddleware: links found on them"""
 FOLLOW_NEW_URLS = "larm/follow/new_urls"
@@ -39,8 +39,8 @@ FOLLOW_HOSTS = "larm/follow/hosts"
 """FollowMiddleware: hosts among those"""
 
 REQUISITES = "larm/requisites/{state}"
-"""FollowMiddleware: images, styles and scripts that were queued; FrontierScheduler: those that are
-stored, failed or refused"""
+"""FollowMiddleware: images, styles and scripts that were queued; FrontierScheduler: images, styles
+and scripts that are stored, failed or refused"""
 
 FETCH_BYTES = "larm/fetch/bytes"
 """LarmDownloader: bytes of bodies, after decompression, robots.txt too"""
@@ -67,7 +67,7 @@ that were turned_away, which are fetched again"""
 REFRESH_NEXT = "larm/next_refresh/due"
 """FrontierScheduler: when `refresh=due` has something to visit next, as `29 Dec 02:22`"""
 REFRESH_WAITS = "larm/next_refresh/waits"
-"""FrontierScheduler: what waits for the operator or for a silent host, as one text"""
+"""FrontierScheduler: the pages that wait for the operator or for a silent host, as one text"""
 REFRESH_LEFT = "larm/next_refresh/left"
 """RevisitsMiddleware: the first pages that left the search in this run, as one text"""
 REFRESH_DEAD = "larm/next_refresh/dead"
@@ -77,8 +77,8 @@ REFRESH_CAME = "larm/next_refresh/came"
 LOGIN_WAITS = "larm/login/waits"
 """LoginFetch: hosts that wait for their login, each with the reason, as one text"""
 RENDER = "larm/render/{event}"
-"""RenderMiddleware: pages that went through Chromium, requests that they made, and those that were
-refused; pages that a limit cut, and those that failed (tried again)"""
+"""RenderMiddleware: pages that went through Chromium, their requests, and refused requests; pages
+that a limit cut, and failed pages (tried again)"""
 SHORTFALLS = "larm/shortfalls"
 """FrontierScheduler, at the end: why little of seeds' hosts is stored, a line a host"""
 SCRIPT_HOSTS = "larm/scripts/hosts"
@@ -101,7 +101,7 @@ FRONTIER = "larm/frontier/{state}"
 queued, stored, failed, refused, merged"""
 ALIASES = "larm/aliases/{rule}/{state}"
 """FrontierScheduler, at the end: hosts where a rule of `LARM_CANONICAL_RULES` is on trial, proven
-or off, of those that were asked in this run or have merged URLs"""
+or off, among the hosts that were asked in this run or have merged URLs"""
 RUN = "larm/run/{state}"
 """FrontierScheduler: URLs that came to their end in this run: stored, failed, refused; each once;
 merged: fetched, and found to be copies of pages that have another URL"""
@@ -142,8 +142,8 @@ EXTRACTION_BESIDE = "larm/extraction/beside"
 EXTRACTION_ERRORS = "larm/extraction/errors"
 """IntranetSpider: pages stored without title and links because extraction raised"""
 EXTRACTION_REFUSED = "larm/extraction/refused"
-"""IntranetSpider: pages of which extraction took too long or too much memory, or ended its process;
-they are stored with what was read until then"""
+"""IntranetSpider: pages whose extraction took too long or too much memory, or ended its process;
+they are stored with the text read until then"""
 EXTRACTION_SHORTENED = "larm/extraction/shortened"
 """ReaderPool: documents and large pages that had a shorter limit, as several in a row of their host
 took too long or too much memory (docs/documents.md#how-hosts-share-the-readers)"""
@@ -176,7 +176,7 @@ WARC_BYTES = "larm/warc/bytes"
 WARC_FILES = "larm/warc/files"
 """WarcPipeline: existing WARC files, also from earlier runs"""
 STORES_REFUSED = "larm/stores/refused/{store}"
-"""each store, by its class: pages and items it refused, as one that is too large; they are dropped,
+"""each store, by its class: pages and items it refused, such as too large ones; they are dropped,
 and each has a line in the log"""
 STORES_PASSED = "larm/stores/passed/{store}"
 """each store, by its class: items that it left to the next one, as they lack a field that it needs
@@ -192,7 +192,7 @@ SEARCH_INDEX_LANGUAGE = "larm/search_index/language"
 OUTBOX_SENT = "larm/outbox/sent/{receiver}"
 """Outbox: pages and deletes that each receiver, by its class, has taken (docs/stores.md)"""
 OUTBOX_DEAD = "larm/outbox/dead/{receiver}"
-"""Outbox: dead letters: what the receiver refused, each with a line in its log"""
+"""Outbox: dead letters: entries that the receiver refused, each with a line in its log"""
 OUTBOX_WAITING = "larm/outbox/waiting/{receiver}"
 """Outbox: not a count: pages and deletes that the receiver has not taken yet"""
 PAGERANK_COMPUTED = "larm/pagerank/computed"
@@ -203,8 +203,8 @@ BROKEN = "larm/checkpoint/broken"
 """FrontierScheduler, at the end: not a count: why the crawl broke off and nothing more was
 committed, as text; not set otherwise"""
 SEED_PROBLEM = "larm/seeds/problem"
-"""SeedWatchExtension: not a count: seeds that could not be had, and why, as text; the first five of
-the run"""
+"""SeedWatchExtension: not a count: seeds that could not be fetched, and why, as text; the first
+five of the run"""
 REDIS_ROUND_TRIPS = "larm/redis/round_trips"
 """FrontierScheduler, at the end, with `REDIS_URL`: times that the frontier sent commands to Redis
 and waited for the replies: three or four a checkpoint, whatever the number of pages, and a
@@ -222,7 +222,7 @@ the same command again"""
 
 @cache
 def filter_rejected(name: str) -> str:
-    """The key that counts what the filter called ``name`` rejected."""
+    """The key that counts the links and URLs that the filter called ``name`` rejected."""
     return FILTER_REJECTED.format(filter=name)
 
 

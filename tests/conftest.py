@@ -32,7 +32,7 @@ collect_ignore = (
 )
 """Without extras: the docs show commands that need some, and PostgreSQL needs psycopg."""
 NICE = 15
-"""Of tests that give way to those that measure time."""
+"""Niceness of tests that give way to tests that measure time."""
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")  # a busy machine fails no test
 SUITES = Path(__file__).parents[1] / ".." / "shared" / "suites"
@@ -133,7 +133,7 @@ def small_disk() -> Iterator[tuple[Path, Callable[[str], None]]]:
 
 @pytest.fixture(scope="session")
 def suites() -> Path:
-    """The folder of the peers' test data, which is no part of the project."""
+    """The folder of the peers' test data, which does not belong to the project."""
     if not SUITES.exists():
         pytest.skip(f"peer test data is not here: {SUITES}")
     return SUITES
@@ -166,8 +166,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Of tests that run beside each other those that measure time have the processors when they
-    want them: whoever runs others gives way from then on."""
+    """Tests that measure time get the processors when they want them, while other tests run beside
+    them: the process of the other tests gives way from now on."""
     if hasattr(item.config, "workerinput") and not item.get_closest_marker("timed"):
         os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
@@ -181,13 +181,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported is not looked at again at the end of each file: 0.09 s."""
+    """The collector skips imported objects at the end of each file: 0.09 s."""
     gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _leaks_of_this_file() -> Iterator[None]:
-    """What a file leaves open is reported at its own last test, and not wherever the garbage
+    """Leaks of a file are reported at its own last test, and not wherever the garbage
     collector happens to run."""
     yield
     gc.collect()

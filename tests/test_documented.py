@@ -1,4 +1,4 @@
-"""What a user can set or read is documented."""
+"""Settings, stats, commands and files that a user can set or read are documented."""
 
 from __future__ import annotations
 

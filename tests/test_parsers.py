@@ -1,8 +1,8 @@
 """Each module that calls a parser has a row here: its process, and what bounds the input.
 
-What parses documents or containers runs in reader processes only. The crawl's own process parses
+Parsers of documents or containers run in reader processes only. The crawl's own process parses
 HTML within markup_guard.py, plain text, robots.txt, sitemaps and feeds. A new caller of a parser
-fails until its row says in which process it runs and what bounds it. docs/hostile-web.md has the
+fails until its row says in which process it runs and what bounds it. docs/hostile-web.md says the
 same in words.
 """
 
@@ -33,7 +33,7 @@ HARMLESS = frozenset(
 )
 """Dates of a header; the egg that this package lies in; quotes of an attribute."""
 OTHERS = frozenset(
-    {"isal", "tomlkit"}
+    {"isal", "tomlkit", "yarl"}
     | {"aiohttp", "backports", "botocore", "can_ada", "compression", "confluent_kafka", "cronsim"}
     | {"itemadapter", "javaproperties", "jinja2", "lmdb", "markupsafe", "msgpack", "msgspec"}
     | {"nats", "numpy"}
@@ -241,6 +241,8 @@ WHERE: Mapping[str, Row] = {
     "web/words.py": row(OWN, _TYPED, "tomllib.loads"),
     "server/crawl_file.py": row(OWN, _TYPED, "tomllib.loads"),
     "server/server_settings.py": row(OWN, _TYPED, "tomllib.loads"),
+    "server/client.py": row(OWN, "10,000,000 bytes, from the operator's own server", "json.loads"),
+    "commands/ctl.py": row(OWN, _TYPED, "tomllib.loads"),
     "extraction/helper_child.py": row(OWN, "messages of our processes", "msgpack.unpackb"),
     "pipelines/outbox/outbox.py": row(OWN, "lines of our processes", "json.loads"),
     "pipelines/outbox/sender.py": row(OWN, "lines of our processes", "json.loads"),
@@ -262,7 +264,8 @@ STATE: Mapping[str, frozenset[str]] = {
         "msgpack.Unpacker": "index/packed",
         "msgspec.msgpack.decode": "frontier/storage/records frontier/storage/lmdb_reader"
         " frontier/part extraction/novelty"
-        " learned/deletes/table learned/revisits/host learned/revisits/revisiting"
+        " learned/deletes/table learned/revisits/budget learned/revisits/host"
+        " learned/revisits/revisiting"
         " learned/traps/host_traps",
         "msgspec.msgpack.Decoder": "frontier/hosts frontier/storage/records",
         "zlib.decompress": "cluster/redis_records",

@@ -54,7 +54,7 @@ def test_a_page_request_is_one_whatever_spelling_scrapy_gives_its_url() -> None:
     ],
 )
 def test_a_page_request_has_the_url_that_scrapy_makes_of_it(url: str) -> None:
-    """Whether Scrapy is asked for it or not; a URL in its place is escaped."""
+    """On the fast way and on Scrapy's own; a URL that replaces it is escaped."""
     request = page_request(SPIDER, url)
     assert request.url == Request(url).url
     assert request.replace(url="http://h/ü").url == "http://h/%C3%BC"

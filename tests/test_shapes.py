@@ -13,7 +13,7 @@ pytestmark = pytest.mark.acceptance
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.run.__name__)
 def test_ten_times_as_much_costs_ten_times_the_calls(shape: Shape, tmp_path: Path) -> None:
-    """Of sizes that are a fiftieth of the smallest one of the table."""
+    """The smaller size is a fiftieth of the smallest one of the table."""
     sizes = shape.sizes[0] // 50, shape.sizes[0] // 5
     small, large = (calls_of(shape, _made(tmp_path / str(size)), size) for size in sizes)
     assert large / small <= MOST

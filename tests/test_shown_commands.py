@@ -41,6 +41,7 @@ ELSEWHERE = {
     r"make test|\.ci/run": "a run of the tests",
     r"scrapy search -s LARM_DIR=crawl-demo": "tests/examples/test_first_crawl.py",
     r"scrapy serve": "tests/web/test_serve.py",
+    r"(scrapy|larmspider) (server|ctl|crawl intranet --file)": "tests/server/test_server.py",
     r"scrapy control": "tests/web/test_control.py",
     r"scrapy parse": "tests/whole_crawls/test_own_fields.py",
     r"scrapy workers": "tests/workers/test_command.py",
@@ -220,7 +221,7 @@ def test_redis_is_looked_at_as_shown(site: ScriptedServer, tmp_path: Path) -> No
 
 
 def in_shell(command: str, server: RedisServer) -> str:
-    """What it says; its redis-cli asks this server."""
+    """The output of ``command``; its redis-cli asks this server."""
     command = re.sub("redis-cli", f"redis-cli -s {server.socket}", command)
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, timeout=120, check=True
@@ -231,7 +232,7 @@ def in_shell(command: str, server: RedisServer) -> str:
 
 @pytest.mark.parametrize("command", [one for one in commands("make ") if one != "make test"])
 def test_make_knows_what_is_shown(command: str) -> None:
-    """What its recipes run is tested on its own: examples/, deploy/, benchmarks/, docs/."""
+    """Other tests run the recipes: examples/, deploy/, benchmarks/, docs/."""
     done = subprocess.run(
         [*shlex.split(command), "--dry-run"],
         cwd=PROJECT,
@@ -263,7 +264,7 @@ def test_a_benchmark_takes_the_options_shown(
 
 
 def benchmarked(module: str, *words: str) -> str:
-    """What a benchmark prints."""
+    """The output of a benchmark."""
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{module}", *words],
         cwd=PROJECT,

@@ -38,7 +38,7 @@ def statements(tree: ast.AST) -> Iterator[ast.stmt]:
 
 
 def imports(path: Path, *, typing: bool) -> Iterator[str]:
-    """What a module imports, by dotted name; with ``typing`` also what only annotations need."""
+    """The imports of a module, by dotted name; with ``typing`` also those for annotations only."""
     known = modules()
     skipped: set[ast.AST] = set()
     for node in statements(ast.parse(path.read_text("utf-8"))):
@@ -62,8 +62,8 @@ def unit(module: str) -> str:
 
 
 def test_imports_have_no_circle() -> None:
-    """The modules can be sorted so that each comes after all that it imports as it runs. What only
-    annotations need may point back: functions that take the Frontier name its class."""
+    """The modules can be sorted so that each comes after all that it imports as it runs. Imports
+    for annotations only may point back: functions that take the Frontier name its class."""
     graph = {
         name: {
             imported

@@ -1,7 +1,8 @@
 """One command a file, thin: arguments, a call into the rooms below, text or JSON.
 
-The console script ``larmspider`` is ``scrapy`` with our settings, so it has our commands in any
-directory. SCRAPY_SETTINGS_MODULE names settings of your own, which Python finds by PYTHONPATH.
+The console script ``larmspider`` runs them, and Scrapy's own commands, in any directory.
+SCRAPY_SETTINGS_MODULE names settings of your own, which Python finds by PYTHONPATH. ``scrapy`` runs
+the same commands in a folder with our scrapy.cfg.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import sys
 def main() -> None:
     """Run the command that sys.argv names; ends with SystemExit."""
     module = os.environ.setdefault("SCRAPY_SETTINGS_MODULE", "larmspider.settings")
-    from scrapy.cmdline import execute  # reads the variable
+    from larmspider import program
+    from larmspider.command_line import run
 
+    os.environ[program.VARIABLE] = program.NAME
     try:
-        execute()
+        run(sys.argv[1:])
     except ModuleNotFoundError as error:
         if error.name is None or error.name not in (module, module.partition(".")[0]):
             raise

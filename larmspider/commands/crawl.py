@@ -21,11 +21,14 @@ from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as CrawlCommand
 from scrapy.exceptions import UsageError
+from scrapy.settings import SETTINGS_PRIORITIES
 
 from larmspider import options, plugin, program
 from larmspider.errors import ConfigError, LarmspiderError, TemporaryError
 from larmspider.formatting import printable
 from larmspider.learned.factory import INDEX
+from larmspider.program import OWN
+from larmspider.quiet_log import LOG_NAME, ON_SCREEN, QuietLog
 from larmspider.spiders.intranet import IntranetSpider
 from larmspider.status.summary import Summary
 from larmspider.urls.file_urls import is_archive
@@ -41,6 +44,11 @@ class Command(CrawlCommand):
     word = "crawl"
     crawler: Crawler | None = None
     """The crawler that ran."""
+    log: QuietLog | None = None
+    """Of ``larmspider crawl``, unless the user wants the log on the screen."""
+
+    def short_desc(self) -> str:
+        return "Crawl: fetch, store and index pages from seeds (spider: intranet)"
 
     def long_desc(self) -> str:
         return (
@@ -57,6 +65,12 @@ class Command(CrawlCommand):
             help="a crawl file (docs/server.md), such as one of larmspider server; what -a and -s"
             " say comes first",
         )
+        parser.add_argument(
+            "-v",
+            "--verbose",
+            action="store_true",
+            help=f"larmspider: the log on the screen, not in LARM_DIR/{LOG_NAME}",
+        )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.settings is not None
@@ -72,7 +86,23 @@ class Command(CrawlCommand):
         except ConfigError as refused:
             print(f"{program.NAME} {self.word}: {refused}", file=sys.stderr)
             raise SystemExit(2) from None  # before the log is opened at that level
+        shows = opts.verbose or opts.nolog or opts.loglevel or opts.logfile
+        if program.NAME == OWN and not (shows or self.settings.get("LOG_FILE") or self._is_set()):
+            self._log_into_file(level)
         self.settings.set("LOG_LEVEL", level, "cmdline")
+
+    def _is_set(self) -> bool:
+        """Whether ``-s`` gives the level of the log."""
+        assert self.settings is not None
+        return self.settings.getpriority("LOG_LEVEL") == SETTINGS_PRIORITIES["cmdline"]
+
+    def _log_into_file(self, level: str | int) -> None:
+        assert self.settings is not None
+        if self.settings.getpriority("LARM_PROGRESS") == SETTINGS_PRIORITIES["project"]:
+            self.settings.set("LARM_PROGRESS", "line", "cmdline")
+        self.settings.set("LOG_INSTALL_ROOT_HANDLER", False, "cmdline")
+        self.log = QuietLog(options.larm_dir(self.settings), level)
+        self.log.install()
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
@@ -142,7 +172,7 @@ class Command(CrawlCommand):
 
     def _say(self, summary: Summary) -> None:
         assert self.settings is not None
-        if self.settings.get("LOG_FILE"):
+        if self.log is not None or self.settings.get("LOG_FILE"):
             for line in summary.lines():
                 logger.info("%s", line)
         try:
@@ -153,8 +183,8 @@ class Command(CrawlCommand):
     def complain(self, message: str) -> None:
         assert self.settings is not None
         print(f"{program.NAME} {self.word}: {printable(message)}", file=sys.stderr)
-        if self.settings.get("LOG_FILE"):
-            logger.critical("%s", message)
+        if self.log is not None or self.settings.get("LOG_FILE"):
+            logger.critical("%s", message, extra=ON_SCREEN)
 
 
 def _hang_up(_number: int, _frame: FrameType | None) -> None:

@@ -42,7 +42,8 @@ class Command(LarmCommand):
     def long_desc(self) -> str:
         return (
             "Serve the web pages of a crawl. With several DIRs, the search has the pages of all;"
-            " the other pages show the first one."
+            " the other pages show the first one. Nothing is started or written: `larmspider"
+            " server` runs and schedules crawls."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -39,6 +39,8 @@ from larmspider.learned.deletes.delete_gate import (
 )
 from larmspider.learned.deletes.moves import HostMove
 from larmspider.learned.deletes.table import DAY, DEAD_SECS, Observation
+from larmspider.learned.revisits.budget import jumps_in
+from larmspider.learned.revisits.revisiting import NOTE
 
 SHOWN, APPROVED = "deletes-shown.json", "deletes-approved.json"
 """Files in LARM_DIR."""
@@ -132,7 +134,10 @@ def dead_hosts(frontier: _Frontier, now: float, after: float = DEAD_SECS) -> lis
         for name, (packed, counts) in frontier.hosts().items()
         if packed and counts.stored
     ]
-    dead = (one for one in found if one.since and now - one.since >= after)
+    jumps = jumps_in(frontier.note(NOTE))
+    dead = (
+        one for one in found if one.since and jumps.now_for(one.since, now) - one.since >= after
+    )
     return sorted(dead, key=lambda one: one.since)
 
 
@@ -164,11 +169,12 @@ def waiting_lists(frontier: _Frontier, now: float) -> dict[str, list[Row]]:
     """The waiting pages by host, and under SCOPE the pages of all hosts that are out of scope, with
     the pages whose removal has been undecided for long. Empty lists are left out."""
     found: dict[str, list[Row]] = {}
+    jumps = jumps_in(frontier.note(NOTE))
     for host in sorted(frontier.hosts()):
         kept = HostDeletes.unpack(frontier.note(note_of(host)))
         waiting = kept.waiting
         for key, page in kept.undecided.items():
-            if key not in waiting and page.is_listed(now):
+            if key not in waiting and page.is_listed(jumps.now_for(page.since, now)):
                 waiting[key] = _explained(page, now)
         for name in (host, SCOPE):
             for key in listed_as(name, host, waiting):

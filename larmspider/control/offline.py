@@ -13,6 +13,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,6 +22,7 @@ from scrapy.signalmanager import SignalManager
 from scrapy.utils.misc import load_object
 
 from larmspider import options, program
+from larmspider.checksums import kept_checksums
 from larmspider.crawl.reader import CrawlDir
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import is_locked
@@ -31,8 +33,9 @@ from larmspider.pipelines.outbox.receiver import OutboxStore, Receiver
 from larmspider.pipelines.store import Store
 from larmspider.scheduler.checkpoint import let_go
 from larmspider.urls.normalizer import UrlForms
-from larmspider.workdir.directory import REDIS_DIR, locked, waited_for
-from larmspider.workdir.manifest import LOCK, SHARED, is_shared, stores_in
+from larmspider.workdir.directory import REDIS_DIR, locked, waited_for, write_manifest
+from larmspider.workdir.manifest import CHECKSUMS, LOCK, SHARED, is_shared, stores_in
+from larmspider.workdir.manifest_copy import read_or_copy
 
 if TYPE_CHECKING:
     from larmspider.cluster.joining import SharedCrawl
@@ -52,9 +55,18 @@ def change(crawl: CrawlDir, settings: BaseSettings, act: Act) -> int:
         finish_compaction(crawl.path)
         backend = LmdbBackend(crawl.path / "frontier")
         try:
-            return asyncio.run(_with_stores(crawl, settings, backend, act))
+            done = asyncio.run(_with_stores(crawl, settings, backend, act))
         finally:
             backend.close()
+        _keep_checksums(crawl.path)
+        return done
+
+
+def _keep_checksums(path: Path) -> None:
+    """The next check misses the checksums that the change has added, as after a run."""
+    manifest = read_or_copy(path).manifest
+    if manifest is not None and CHECKSUMS in manifest:
+        write_manifest(path, manifest | {CHECKSUMS: kept_checksums(path)})
 
 
 async def _with_stores(

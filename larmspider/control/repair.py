@@ -50,8 +50,15 @@ from larmspider.learned.revisits.host import HostKnowledge
 from larmspider.learned.revisits.plan import ASKED
 from larmspider.learned.revisits.revisiting import NOTE_ENDED
 from larmspider.pipelines.fetch_log import FETCH_LOG_COLUMNS
+from larmspider.pipelines.outbox.spool import (
+    COMMITTED,
+    Position,
+    cursors,
+    read_committed,
+    segments,
+    write_committed,
+)
 from larmspider.pipelines.outbox.spool import FOLDER as OUTBOX
-from larmspider.pipelines.outbox.spool import Position, cursors, read_committed, segments
 from larmspider.pipelines.page_files import WARC, PageFilesPipeline, page_file_name
 from larmspider.pipelines.records import read_records
 from larmspider.workdir.directory import write_manifest
@@ -117,6 +124,8 @@ def repair(
     for gone in found.gone:
         shutil.rmtree(gone) if gone.is_dir() else gone.unlink(missing_ok=True)
         forget_sums(gone)
+    if (path / OUTBOX).is_dir() and not (path / OUTBOX / COMMITTED).exists():
+        write_committed(path / OUTBOX, _committed(path))
     for file in dict.fromkeys(found.unsummed):
         if present(file) == file and file.exists():
             sum_anew(file)
@@ -452,10 +461,7 @@ def _put(backend: Backend, batch: list[tuple[QueuedUrl, FetchRecord]]) -> None:
 
 def _begin_outbox_anew(found: Findings) -> None:
     """Receivers continue behind lost entries, whose pages are stored and sent again."""
-    directory = found.path / OUTBOX
-    with CrawlDir(found.path).frontier() as frontier:
-        position = b"" if frontier is None else frontier.positions().get(OUTBOX, b"")
-    at = Position.unpack(position)
+    directory, at = found.path / OUTBOX, _committed(found.path)
     for name, cursor in cursors(directory).items():
         cursor.offset, cursor.number = at.offset, at.number
         cursor.write(directory, name)
@@ -464,6 +470,12 @@ def _begin_outbox_anew(found: Findings) -> None:
         forget_sums(path)
     (directory / f"{at.offset:015d}.spool").touch()
     sync_folder(directory)
+
+
+def _committed(path: Path) -> Position:
+    """The position of the outbox that the frontier has."""
+    with CrawlDir(path).frontier() as frontier:
+        return Position.unpack(b"" if frontier is None else frontier.positions().get(OUTBOX, b""))
 
 
 def _rebuild_index(found: Findings, settings: BaseSettings, say: Say) -> Iterator[str]:

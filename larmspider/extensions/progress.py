@@ -20,6 +20,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
@@ -46,6 +47,8 @@ LEAST_SECS = 1.0
 RATE_SECS = 10.0
 """Seconds over which rates are averaged."""
 MAX_PARKED = 5
+LINE, LINE_AND_CURSOR = "line", 3
+"""LARM_PROGRESS for a single line; the least height of a window for that."""
 LOOK_SECS = 5.0
 """Least seconds between two readings of hosts and forecast."""
 
@@ -58,10 +61,12 @@ def next_after(spent: float, least: float) -> float:
 class ProgressExtension:
     """Draws while the spider is open."""
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, *, is_line: bool) -> None:
+        """``is_line``: a single line, whatever the size of the terminal."""
         from larmspider.extensions.progress_view import Region, View
 
         self.crawler = crawler
+        self._most_lines = LINE_AND_CURSOR if is_line else inf
         self._region = Region(sys.stderr)
         self._view = View()
         self._handlers: list[tuple[logging.StreamHandler[Any], Any]] = []
@@ -72,10 +77,11 @@ class ProgressExtension:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        wanted = options.boolean(crawler.settings, "LARM_PROGRESS")
+        is_line = str(options.raw(crawler.settings, "LARM_PROGRESS")).strip().lower() == LINE
+        wanted = is_line or options.boolean(crawler.settings, "LARM_PROGRESS")
         if not wanted or not sys.stderr.isatty() or os.environ.get("TERM", "dumb") == "dumb":
             raise NotConfigured
-        extension = cls(crawler)
+        extension = cls(crawler, is_line=is_line)
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
         return extension
@@ -110,6 +116,7 @@ class ProgressExtension:
             gauges = await controller.gauges()
             if gauges is not None:
                 width, height = self._region.size()
+                height = int(min(height, self._most_lines))
                 self._region.show(self._view.lines(self._progress(gauges), width, height))
             await asyncio.sleep(next_after(time.thread_time() - began, LEAST_SECS))
 

@@ -187,7 +187,7 @@ def _head(progress: Progress) -> list[Text]:
 
 def _short(progress: Progress) -> Text:
     line = Text()
-    _add(line, f"{rate(progress.pages)}/s", style="bold")
+    _add(line, rate(progress.pages), "pages/s", "bold")
     _add(line, count(progress.urls.get("stored", 0)), "stored", "green")
     _add(line, count(progress.urls.get("queued", 0)), "queued")
     if progress.end is not None:

@@ -61,7 +61,7 @@ _JIS = re.compile(rb"\x1b\$[@B]")
 _NO_CHARACTER = re.compile("[\x80-\x84\x86-\x9f]")
 """Controls that no page has: what a single-byte charset makes of the bytes of another one."""
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
-"""Two-byte codecs decode bytes without a character in the charset as these."""
+"""Codecs of two bytes a character answer so for bytes without a character."""
 _CYRILLIC = frozenset(("koi8-r", "koi8-u", "windows-1251", "x-mac-cyrillic"))
 _CYRILLIC_WORD = re.compile("[\u0400-\u04ff]{3,}")
 _SIBLINGS = {
@@ -286,7 +286,7 @@ def _decode_as(body: bytes, charset: str) -> str:
 
 
 def codec_of(charset: str) -> codecs.CodecInfo:
-    """The codec of a charset that this module names; browsers know all but the DOS charsets."""
+    """The codec of a charset by its name; browsers know no charset of DOS."""
     encoding = webencodings.lookup(charset)
     info: codecs.CodecInfo = codecs.lookup(charset) if encoding is None else encoding.codec_info
     return info

@@ -4,10 +4,11 @@
     shown.share(rows_of(page))        # 1.0; they are remembered
     shown.share(rows_of(page))        # 0.0: the same page once more
 
-A comparison covers rows of three words, from a sample that depends on the words themselves: two
-pages with the same paragraph have the same rows of it. Words and numbers of the page's own URL do
-not count, as a calendar or an error page repeats them; hashes and ids do not count either. A page
-with the same words in another order, such as a sorted table, says nothing new.
+Compared are rows of three words, of a sample that goes by the words themselves, so that two pages
+with one paragraph have the same rows of it. Words and numbers of the page's own URL do not count,
+nor do the numbers next to these, hashes, GUIDs and numbers of 9 digits: a calendar or an error page
+repeats its request, and ids.
+A page with the words of another one in another order, as a sorted table, says nothing either.
 
 Words repeated from a page several times as long count as new: a mail is not a copy of its thread,
 nor a file a copy of the commit that has added it.
@@ -48,8 +49,12 @@ _BITS = 16
 """Bits of a filter for each number: 1 new number in 70 looks known."""
 _SIZES, _TIMES, _32_BITS = 0x9E3779B1, 0x85EBCA6B, 0xFFFFFFFF
 _WORD = re.compile(r"\w{2,}")
+_LONG_NUMBER = 12  # digits
+_LONG_TEXT, _DASHES = 4_000, 4  # characters of a page in which a GUID counts, and its dashes
 _UTF_8 = ("utf-8", "surrogatepass")
-_HASH = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}$")
+_HASH = re.compile(r"(?:(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}|\d{9,})$")
+"""A hash, or a number of 9 digits or more: a reference, a time in seconds."""
+_GUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 class Rows(NamedTuple):
@@ -84,7 +89,7 @@ _hashes = _Hashes()
 def rows_of(page: Page) -> Rows:
     """0.2 ms for 5 KB of text. A document without text is known by its bytes."""
     url = unquote(page.url).lower()
-    words = _words(f"{page.title}\n{page.text}", url, set(_WORD.findall(url)))
+    words = _words(f"{page.title}\n{page.text}", url, _own_words(url))
     if not words:
         body = set() if page.text else {crc32(page.body or page.digest.encode())}
         return Rows(body, 0, body, _SMALLEST)
@@ -106,7 +111,7 @@ def apart_of(page: Page) -> Apart | None:
     """The text outside of links, for a page that is mostly links; else None. Rows end at a link and
     have no numbers: a row of prices, hours or found pages is no text. 400 links take 0.6 ms."""
     url = unquote(page.url).lower()
-    own = set(_WORD.findall(url))
+    own = _own_words(url)
     left, found = MAX_TEXT, list[list[str]]()
     for piece in outside_links(page):
         found.append(_words(piece[: max(0, left)], url, own))
@@ -129,11 +134,21 @@ def _step(words: int) -> int:
     return 1 if words < _SHORT else 4 if words < _LONG else 16
 
 
+def _own_words(url: str) -> set[str]:
+    """Words that a page may repeat from its URL. A page with a number names its neighbours."""
+    words = set(_WORD.findall(url))
+    numbers = [int(word) for word in words if word.isdecimal() and len(word) <= _LONG_NUMBER]
+    return words.union(*((f"{one - 1}", f"{one + 1}") for one in numbers))
+
+
 def _words(text: str, url: str, own: Container[str]) -> list[str]:
-    """The words that count."""
+    """Those that are counted."""
+    text = text[:MAX_TEXT].lower()
+    if len(text) < _LONG_TEXT and text.count("-") >= _DASHES:
+        text = _GUID.sub(" ", text)
     return [
         word
-        for word in _WORD.findall(text[:MAX_TEXT].lower())
+        for word in _WORD.findall(text)
         if word not in own and (word.isalpha() or not (word in url or _HASH.match(word)))
     ]
 

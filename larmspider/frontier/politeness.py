@@ -52,6 +52,9 @@ KINDS = {
 }
 """By the fetch layer's word; any other word: retried, the host not blamed."""
 
+FORGIVING = 5
+"""Answers after a failure that undo one doubling of the wait: a host that refuses one request in
+ten is asked as long as it answers, one that refuses each second request waits longer each time."""
 _SERVER_ERROR = FailureKind(retry=True, blames_host=True)
 _OVERLOADED = FailureKind(retry=True, blames_host=True, snoozes=True)
 _OTHER = FailureKind(retry=True, blames_host=False)
@@ -109,6 +112,8 @@ class Politeness:
     def __init__(self, limits: Limits, rules: HostRules, random: Callable[[], float]) -> None:
         self.limits, self.rules, self.random = limits, rules, random
         self.overrides = Overrides()
+        self._answers: dict[str, int] = {}
+        """Answers of a host that failed lately, since its last failure or forgiven doubling."""
 
     def pace_of(self, host: str) -> HostPace:
         """The rule of a host, with the connections that were ordered."""
@@ -168,7 +173,17 @@ class Politeness:
         record.on_probation = False
         if now - record.last_failure > self.limits.quiet:
             record.level = 0
+        elif record.level and sent > record.last_failure:
+            self._forgive(record)
         record.next_time = max(record.next_time, sent + self.gap_seconds(record))
+
+    def _forgive(self, record: HostRecord) -> None:
+        """Undo a doubling after FORGIVING answers."""
+        answers = self._answers.pop(record.host, 0) + 1
+        if answers >= FORGIVING:
+            record.level -= 1
+        else:
+            self._answers[record.host] = answers
 
     def failed(
         self,
@@ -189,6 +204,7 @@ class Politeness:
         given up until the next run.
         """
         limits = self.limits
+        self._answers.pop(record.host, None)
         self._note_duration(record, seconds)
         if now - record.last_failure > limits.quiet + self._last_snooze(record):
             record.level = 0

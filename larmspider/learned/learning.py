@@ -161,7 +161,11 @@ class LearningFrontier(Frontier):
         """A whole sitemap names these pages, by the exact form of their URLs. Those that it named
         a time ago, and does not name any more, are due. Returns their number."""
         stored = self._stored(self.sources.named(url, map(url_key, names)))
-        self.refresh.named_no_more(stored)
+        flapping = self.sources.dropped((key for key, _ in stored), url)
+        if flapping is not None and stored:
+            self.gate.flaps(flapping)
+        else:
+            self.refresh.named_no_more(stored)
         return len(stored)
 
     def signalled(self, pages: Iterable[tuple[str, float]], source: str) -> int:

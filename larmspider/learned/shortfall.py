@@ -47,6 +47,8 @@ WALL_LINKS = 3
 LEAST_ERRORS, MOST_ERRORS = 2, 0.7
 """Errors of a host of which some pages are stored, and their share of its answers, to be the
 reason; errors that ask for a login, from the share LEAST_WALL on."""
+MANY_NOFOLLOW = 3
+"""Links with nofollow for each link that was followed, to be the reason."""
 LEAST_REFUSED = 3
 """Links that a filter must have refused, to be the reason."""
 _LOGIN_ERRORS = frozenset((401, 403, 407))
@@ -262,6 +264,11 @@ class Evidence(Note):
             )
         yield from self._no_links(name)
         yield from self._no_pages(name)
+        if self.nofollow_links >= max(LEAST_REFUSED, MANY_NOFOLLOW * self.followed):
+            yield (
+                f"{name} says nofollow on {_of(self.nofollow_links, all_links, 'link')} to itself;"
+                f" {rules} nofollow: ignore follows them"
+            )
 
     def _no_links(self, name: str) -> Iterator[str]:
         """Why there is nothing to follow on the pages."""

@@ -58,7 +58,8 @@ class Source(msgspec.Struct, array_like=True):
     """New fields go to the end, with a default. ``how`` it was found: ``robots.txt``, ``robots.txt
     of`` another host, ``guess``, ``feed`` or the URL of an index. ``answer``: an HTTP status, a
     kind of failure, or what was wrong with the document. ``changed``: by its index, ``depth``: of
-    indexes above it. ``true`` and ``false``: pages that it named as changed."""
+    indexes above it. ``true`` and ``false``: pages that it named as changed. ``missing`` and
+    ``there``: pages that it stopped naming, by what their visits found."""
 
     url: str
     how: str = ""
@@ -70,6 +71,14 @@ class Source(msgspec.Struct, array_like=True):
     vain: int = 0
     true: float = 0.0
     false: float = 0.0
+    missing: float = 0.0
+    there: float = 0.0
+
+    @property
+    def drops_pages(self) -> bool:
+        """Whether the pages that it stops naming are missing often enough for a visit."""
+        seen = self.missing + self.there
+        return (self.missing + PRIOR) / (seen + 2 * PRIOR) >= LEAST_PRECISION
 
     @property
     def precision(self) -> float:
@@ -111,6 +120,7 @@ class Sources(Part):
         self._hosts = HostNotes(notes, "sources", HostSources, prepare=self._prepare)
         self._answered: set[str] = set()
         self._signalled: dict[bytes, tuple[str, str]] = {}
+        self._dropped: dict[bytes, tuple[str, str]] = {}
         self._out: set[str] = set()  # hosts of which one is being asked
 
     def __repr__(self) -> str:
@@ -225,6 +235,28 @@ class Sources(Part):
             if len(self._signalled) >= MAX_SIGNALLED:
                 break
             self._signalled.setdefault(key, (host, url))
+
+    def dropped(self, keys: Iterable[bytes], url: str) -> Source | None:
+        """A source has stopped naming these stored pages. Returns the source if it did so too often
+        for pages that are there: then it makes none due."""
+        host = host_of(url)
+        for key in keys:
+            if len(self._dropped) >= MAX_SIGNALLED:
+                break
+            self._dropped.setdefault(key, (host, url))
+        source = self._hosts.of(host).sources.get(url)
+        return source if source is not None and not source.drops_pages else None
+
+    def visited(self, key: bytes, *, missing: bool) -> None:
+        """A page is there, or is missing: the source that stopped naming it was right, or not."""
+        host, url = self._dropped.pop(key, ("", ""))
+        source = self._hosts.of(host).sources.get(url) if host else None
+        if source is None:
+            return
+        source.missing, source.there = source.missing + missing, source.there + (not missing)
+        if source.missing + source.there > 1_000:  # what it did long ago counts less
+            source.missing, source.there = source.missing / 2, source.there / 2
+        self._hosts.touch(host)
 
     def judged(self, key: bytes, *, changed: bool) -> None:
         """A page was visited again: whoever had named it as changed was right, or not."""

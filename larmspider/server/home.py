@@ -8,6 +8,7 @@ with home.claim():                                # by one server at a time
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ class Home:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._read: dict[str, tuple[object, CrawlEntry]] = {}
+        self._lock = threading.Lock()
 
     @classmethod
     def open(cls, path: Path, *, make: bool = True) -> Self:
@@ -134,10 +136,14 @@ class Home:
         return self.path / RUNS / name
 
     def crawls(self) -> dict[str, CrawlEntry]:
-        """All crawls by name; a file that was not changed is not read again."""
+        """All crawls by name; a file that was not changed is not read again. Called in threads."""
+        with self._lock:
+            return self._crawls()
+
+    def _crawls(self) -> dict[str, CrawlEntry]:
         found: dict[str, CrawlEntry] = {}
         lower: dict[str, str] = {}
-        for path in sorted((self.path / CRAWLS).glob(f"*{ENDING}"))[:MAX_CRAWLS]:
+        for path in sorted((self.path / CRAWLS).glob(f"*{ENDING}")):
             name = path.name.removesuffix(ENDING)
             entry = self._entry(name, path)
             if (other := lower.setdefault(name.lower(), name)) != name:

@@ -21,11 +21,12 @@ from larmspider.crawl.state import FINISHED
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import size
 from larmspider.server.home import CrawlEntry, Home
-from larmspider.server.process import STOP, UNKNOWN, CrawlBusyError, Running, Starts
+from larmspider.server.process import STOP, UNKNOWN, CrawlBusyError, Running, Starts, log_of
 from larmspider.server.runs import (
     NOT_BEGUN,
     CrawlRuns,
     Run,
+    cut_log,
     judge,
     read_runs,
     trim,
@@ -158,6 +159,10 @@ class Manager:
         self._running[name].signal(STOP)
         return f"{name} stops; it goes on from there when it is started again"
 
+    async def tell(self, directory: Path, act: str) -> None:
+        """Send `pause` or `resume` to the crawl of a directory. Raises LarmspiderError."""
+        await self._act(directory, act)
+
     def forget(self, name: str) -> None:
         """Drop what is known of a crawl that was deleted."""
         self._states.pop(name, None)
@@ -288,6 +293,7 @@ class Manager:
         run, state.run = state.run, None
         run.ended, run.status, run.outcome, run.said = now, status, outcome, said
         state.runs.append(run)
+        trim(self.home.runs_of(name), state, self.settings.kept_runs)
         state.paused_for_disk = False
         entry = self._entries.get(name)
         watches = entry is not None and entry.crawl is not None and self._timetable(entry).watch
@@ -343,10 +349,8 @@ class Manager:
 
     def _save(self, name: str) -> None:
         state = self.state_of(name)
-        folder = self.home.runs_of(name)
-        trim(folder, state, self.settings.kept_runs, self.settings.log_bytes)
         try:
-            write_runs(folder, state)
+            write_runs(self.home.runs_of(name), state)
         except ConfigError as error:
             if not self.disk_full:
                 logger.error("%s", error)
@@ -362,8 +366,8 @@ class Manager:
     def trim_logs(self) -> None:
         """Cut the logs of crawls that run."""
         for name in self._running:
-            state = self.state_of(name)
-            trim(self.home.runs_of(name), state, self.settings.kept_runs, self.settings.log_bytes)
+            if (run := self.state_of(name).run) is not None:
+                cut_log(log_of(self.home.runs_of(name), run.number), self.settings.log_bytes)
 
 
 def _utc(epoch: float) -> datetime:

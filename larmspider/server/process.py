@@ -26,6 +26,7 @@ from larmspider.files import is_locked, lock, make_folder
 from larmspider.server.home import Home
 
 LOCK = "lock"
+LOG = "log"
 UNKNOWN = 1_000
 """The exit status of a process that another server has started."""
 
@@ -109,10 +110,7 @@ class Launcher:
         return _Process(folder / LOCK, child.pid, born_at(child.pid), child)
 
     def _command(self, name: str, refresh: str) -> list[str]:
-        file = str(self._home.file_of(name))
-        command = [sys.executable, "-m", "scrapy", "crawl", "intranet", "--file", file]
-        for setting, value in self._settings.items():
-            command += ["-s", f"{setting}={value}"]
+        command = crawl_command(sys.executable, self._home.file_of(name), self._settings)
         # the file may have changed: links that were rejected are judged again
         command += ["-a", "resume=anyway"]
         return [*command, "-a", f"refresh={refresh}"] if refresh else command
@@ -126,6 +124,15 @@ class Launcher:
             pid = _pid_of(str(self._home.file_of(name)))
             born = born_at(pid)
         return _Process(place, pid, born)
+
+
+def crawl_command(python: str, file: Path, settings: Mapping[str, str]) -> list[str]:
+    """The command that crawls by a file; ``settings`` win over the file."""
+    # -v: the log of each run is a file of its own, not crawl.log
+    command = [python, "-m", "scrapy", "crawl", "intranet", "-v", "--file", str(file)]
+    for setting, value in settings.items():
+        command += ["-s", f"{setting}={value}"]
+    return command
 
 
 def log_of(folder: Path, number: int) -> Path:

@@ -7,6 +7,7 @@ HOME/runs/NAME/7.log          what run 7 said
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -17,15 +18,17 @@ from msgspec import Struct
 from larmspider.crawl.state import FINISHED, RunState, State
 from larmspider.errors import ConfigError
 from larmspider.files import make_folder, replace_file
-from larmspider.server.process import UNKNOWN, log_of
+from larmspider.server.process import STOP, UNKNOWN, log_of
 from larmspider.workdir.manifest import MANIFEST
 
 FILE = "state.json"
+STOPPED = "shutdown"
+"""The outcome of a run that an operator or a window has stopped."""
 NOT_BEGUN = "not begun"
 """The outcome of a run whose server was killed before the crawl had begun."""
 _TAIL_BYTES = 16_384
-_SAYS = b"scrapy crawl: "
-"""Begins the line in which a crawl says why it ends with an error."""
+SAYS = re.compile(r"^(?:scrapy|larmspider) crawl: (.*)$", re.MULTILINE)
+"""The line in which a crawl says why it ends with an error."""
 
 
 class Run(Struct, kw_only=True, omit_defaults=True):
@@ -108,6 +111,8 @@ def _outcome(directory: Path, run: Run, status: int) -> str:
             return "failed"
         case 0:
             return state.reason or FINISHED
+        case _ if status == -STOP:  # it was still starting
+            return STOPPED
     if status == UNKNOWN and state.state is State.ENDED:
         return state.reason
     return "killed" if state.state is State.KILLED or status < 0 else "unknown"
@@ -125,9 +130,8 @@ def _last_words(folder: Path, number: int) -> str:
     """Why a run ended with an error, from its log; "" where it does not say."""
     with suppress(OSError), log_of(folder, number).open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
-        lines = [line for line in log.read().split(b"\n") if line.startswith(_SAYS)]
-        if lines:
-            return lines[-1].removeprefix(_SAYS).decode("utf-8", "replace")[:1_000]
+        found: list[str] = SAYS.findall(log.read().decode("utf-8", "replace"))
+        return found[-1][:1_000] if found else ""
     return ""
 
 
@@ -142,16 +146,13 @@ def tail_of(folder: Path, number: int, most: int) -> str:
     return text.decode("utf-8", "replace")
 
 
-def trim(folder: Path, runs: CrawlRuns, kept: int, log_bytes: int) -> None:
-    """Forget runs beyond ``kept`` with their logs; cut the log of the run that goes on to the
-    second half."""
+def trim(folder: Path, runs: CrawlRuns, kept: int) -> None:
+    """Forget runs beyond ``kept``, with their logs."""
     del runs.runs[:-kept]
     oldest = runs.runs[0].number if runs.runs else runs.last
     for path in folder.glob("*.log"):
         if path.stem.isdecimal() and int(path.stem) < oldest:
             path.unlink(missing_ok=True)
-    if runs.run is not None:
-        cut_log(log_of(folder, runs.run.number), log_bytes)
 
 
 def cut_log(path: Path, most: int) -> None:

@@ -35,11 +35,13 @@ class Access(NamedTuple):
     socket: str = ""
 
 
-def write_server_file(directory: Path, url: str, token: str, key: str, *, socket: str = "") -> None:
+def write_server_file(
+    directory: Path, url: str, token: str, key: str, *, socket: str = "", name: str = SERVER_FILE
+) -> None:
     """Write where the crawl in ``directory`` is served: ``socket`` is a file there. Raises
     OSError."""
     content = json.dumps({"url": url, "token": token, "key": key, "socket": socket}).encode()
-    replace_file(directory / SERVER_FILE, content, private=True, synced=False)
+    replace_file(directory / name, content, private=True, synced=False)
 
 
 def read_server_file(directory: Path) -> tuple[str, str] | None:
@@ -51,20 +53,20 @@ def read_server_file(directory: Path) -> tuple[str, str] | None:
     return ("" if found.get("socket") else found["url"]), found["token"]
 
 
-def own_access(directory: Path) -> Access | None:
+def own_access(directory: Path, name: str = SERVER_FILE) -> Access | None:
     """Address, and a key that commands of the crawl's user send in place of the token: wrong tokens
     of others cannot block it. None where the crawl is not served, or not to this user."""
-    found = _server_file(directory)
+    found = _server_file(directory, name)
     if found is None:
         return None
-    name = found.get("socket", "")
-    socket = str(directory / Path(name).name) if isinstance(name, str) and name else ""
+    file = found.get("socket", "")
+    socket = str(directory / Path(file).name) if isinstance(file, str) and file else ""
     return Access(found["url"], found["key"], socket)
 
 
-def _server_file(directory: Path) -> dict[str, str] | None:
+def _server_file(directory: Path, name: str = SERVER_FILE) -> dict[str, str] | None:
     try:
-        found = json.loads((directory / SERVER_FILE).read_text("utf-8"))
+        found = json.loads((directory / name).read_text("utf-8"))
         url, known = found["url"], (found["token"], found["key"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

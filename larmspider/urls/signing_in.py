@@ -25,6 +25,9 @@ _LOGIN = """
     openidconnect authorize authenticate cas adfs lostpassword forgotpassword forgottenpassword
     passwordreset resetpassword passwordrecovery recoverpassword requestpassword remindpassword
     passwordforgot passwordlost
+    anmelden anmeldung einloggen registrieren registrierung kontoerstellen passwortvergessen
+    connexion seconnecter inscription motdepasseoublie iniciarsesion registrarse accedi
+    inloggen registreren entrar cadastrar
 """
 LOGINS = frozenset(_LOGIN.split())
 """Names of the last segment of a path, without separators, extension and case."""
@@ -40,6 +43,7 @@ _RETURNS = """
     backurl backpage redirect redirecturi redirecturl redirectto redirectpath destination dest
     camefrom continue continueurl relaystate successurl targeturl gotourl goto loginredirect
     originalurl postloginredirect afterlogin forward forwardurl requestedurl service wreply
+    ziel zielurl zurueck weiterleitung retour volver
 """
 _RETURN_NAMES = frozenset(_RETURNS.split())
 """Parameters that say where the login returns to, without separators."""
@@ -49,11 +53,14 @@ _NEW_EACH_TIME = """
 _STATES = frozenset(_NEW_EACH_TIME.split())
 """Parameters that differ in each link, without separators."""
 _ADDRESS_NAMES = frozenset(
-    ("url", "uri", "ref", "referer", "referrer", "from", "target", "back", "origin", "to", "r", "u")
+    {"url", "uri", "ref", "referer", "referrer", "from", "target", "back", "origin", "to", "r", "u"}
+    | {"von", "path", "seite"}
 )
 """Parameters that count if their value is an address."""
 _MAY_BE = re.compile(
-    r"log|sign|regist|sso|saml|auth|oidc|openid|passw|cas|adfs|account", re.IGNORECASE
+    r"log|sign|regist|sso|saml|auth|oidc|openid|passw|cas|adfs|account|anmeld|konto|conne"
+    r"|inscri|motde|mot-de|iniciar|accedi|entrar|cadastr",
+    re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"/|https?:|\.\.?/", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[^a-z0-9]+")

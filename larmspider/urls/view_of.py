@@ -11,6 +11,7 @@ It is a guess: the page has to be compared to find out whether it says something
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 from larmspider.urls.url_class import WORDS, split_suffix
@@ -38,6 +39,19 @@ def view_of(url: str, found_on: str) -> str:
     if len(name) < _LEAST_LETTERS or name.isdigit() or path == base:
         return ""
     return found_on if unquote(name) in map(unquote, _VALUES.split(query)) else ""
+
+
+def is_format_of(url: str, found_on: str) -> bool:
+    """Whether ``url`` is the page ``found_on`` in another format: ``/rows/17.json``."""
+    return "?" not in url and _is_format(url.lower().split("/"), found_on.lower().split("/"))
+
+
+def names_formats(url: str, links: Iterable[str]) -> bool:
+    """Whether one of the URLs that a page links to is the page in another format."""
+    stem = _PAGE.sub("", url) + "."
+    return "?" not in url and any(
+        link.startswith(stem) and is_format_of(link, url) for link in links
+    )
 
 
 def words_path(path: str) -> str:

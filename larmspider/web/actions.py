@@ -18,7 +18,7 @@ from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
 from larmspider.formatting import printable
 from larmspider.reports import traps
-from larmspider.web.auth import cookie_name
+from larmspider.web.auth import OPERATE, cookie_name
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
 from larmspider.web.site import (
@@ -52,19 +52,26 @@ async def sign_in(request: web.Request) -> web.Response:
     tries, address = site.guard.tries, address_of(request)
     if secs := tries.wait(address):
         raise tried_too_often(secs)
-    form = await _form(request)
+    form = await read_form(request)
     target = _inside(form.get("next", ""))
     if secs := tries.wait(address):  # others of this address were faster
         raise tried_too_often(secs)
     token = form.get("token", "").strip()
-    if not site.guard.is_token(token):
+    identity = site.guard.identify(token)
+    if identity is None or identity.scope != OPERATE:
         if secs := tries.failed(address, token):
             raise tried_too_often(secs)
         asked = web_request(request)
         return aiohttp_response(asked.render("login.html", 403, target=target, wrong=True))
     response = web.Response(status=303, headers={"Location": target})
-    _set_cookie(request, response, site.guard.begin_session(request.headers.get("Host", "")))
+    set_session(request, response, identity.name)
     return response
+
+
+def set_session(request: web.Request, response: web.Response, who: str) -> None:
+    """Begin a session of a browser that has sent a token of ``who``."""
+    host = request.headers.get("Host", "")
+    _set_cookie(request, response, request.app[SITE].guard.begin_session(host, who))
 
 
 def _set_cookie(request: web.Request, response: web.Response, value: str) -> None:
@@ -89,7 +96,7 @@ def _inside(target: str) -> str:
 
 async def sign_out(request: web.Request) -> web.Response:
     site = request.app[SITE]
-    form = await _checked(request, site)
+    form = await checked_form(request, site)
     target = _inside(form.get("next", "/"))
     response = web.Response(status=303, headers={"Location": target})
     site.guard.end_session(request.cookies, request.headers.get("Host", ""))
@@ -100,7 +107,7 @@ async def sign_out(request: web.Request) -> web.Response:
 async def act(request: web.Request) -> web.Response:
     """/control/{act}."""
     site = request.app[SITE]
-    form = await _checked(request, site)
+    form = await checked_form(request, site)
     name = request.match_info["act"]
     by_script = "Authorization" in request.headers
     try:
@@ -126,10 +133,12 @@ async def act(request: web.Request) -> web.Response:
         status = error.status if isinstance(error, HttpError) else 409
         if by_script:
             return aiohttp_response(json_response({"error": str(error)}, status))
-        return _back(site, form, FlashMessage(str(error), good=False, typed=form))
+        return flash_back(site, form, FlashMessage(str(error), good=False, typed=form))
     if by_script:
         return aiohttp_response(json_response({"done": done}))
-    return _back(site, form, FlashMessage(done, good=True, typed=form if name == PREVIEW else {}))
+    return flash_back(
+        site, form, FlashMessage(done, good=True, typed=form if name == PREVIEW else {})
+    )
 
 
 def _edit(site: Site, name: str, form: dict[str, str]) -> str:
@@ -167,14 +176,14 @@ def _judge_trap(site: Site, act: str, name: str) -> str:
     return done
 
 
-def _back(site: Site, form: dict[str, str], flash: FlashMessage) -> web.Response:
+def flash_back(site: Site, form: dict[str, str], flash: FlashMessage) -> web.Response:
     number = site.flashes.keep(flash)
     target = _inside(form.get("next", ""))
     mark = "&" if "?" in target else "?"
     return web.Response(status=303, headers={"Location": f"{target}{mark}said={number}"})
 
 
-async def _checked(request: web.Request, site: Site) -> dict[str, str]:
+async def checked_form(request: web.Request, site: Site) -> dict[str, str]:
     """The form of a request that may change something. Raises HttpError for any other."""
     headers = request.headers
     if reason := site.guard.foreign(headers):
@@ -186,13 +195,13 @@ async def _checked(request: web.Request, site: Site) -> dict[str, str]:
         raise HttpError("Refused: sign in with the token first.", 401)
     if headers.get("Content-Type", "").partition(";")[0] == JSON.partition(";")[0]:
         raise HttpError("Refused: expected a form (application/x-www-form-urlencoded).", 415)
-    form = await _form(request)
+    form = await read_form(request)
     if reason := site.guard.refuse_post(proof, form.get("csrf", "")):
         raise HttpError(f"Refused: {reason}.", 403)
     return form
 
 
-async def _form(request: web.Request) -> dict[str, str]:
+async def read_form(request: web.Request) -> dict[str, str]:
     """The fields of a form. Raises HttpError for a body that is no form, or comes too late."""
     if (request.charset or "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
         raise HttpError("Refused: expected a form in UTF-8.", 400)

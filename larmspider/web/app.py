@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -55,6 +55,8 @@ logger = logging.getLogger(__name__)
 MAX_BODY = 65_536
 """Bytes of a POST."""
 _SEARCH_API = "search_api.api"
+API = "/api/"
+"""Below this path errors are JSON."""
 _TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -73,28 +75,35 @@ def build(
     opens: OpenableUrls = NOWHERE,
     *,
     ahead: bool = False,
+    pages: Sequence[PageView] = PAGES,
+    mounted: bool = False,
+    of_server: bool = False,
+    max_body: int = MAX_BODY,
 ) -> web.Application:
     """The application. ``ahead``: read what takes long before the first request, which is of no use
-    in a crawl that only begins."""
-    nav = [(page.nav, page.path) for page in PAGES if page.nav]
-    templates, work, crawl_status = Templates(opens, nav=nav), Work(), CrawlStatus(source)
+    in a crawl that only begins. ``mounted``: below a path of a server of several crawls, whose own
+    pages are at `/-/` (server/mount.py). ``of_server``: these own pages."""
+    nav = [(page.nav, page.path) for page in pages if page.nav]
+    templates = Templates(opens, nav=nav, mounted=mounted, of_server=of_server or mounted)
+    work, crawl_status = Work(), CrawlStatus(source)
     events = Events(source.controller, work, partial(update_parts, crawl_status, templates))
     site = Site(
         source, crawl_status, guard, templates, work, events, FlashMessages(),
         readers or Readers(), look or Look(), curated or Curated(),
         query_log or QueryLog(),
     )  # fmt: skip
-    app = web.Application(middlewares=[_answer], client_max_size=MAX_BODY)
+    app = web.Application(middlewares=[_answer], client_max_size=max_body)
     app[SITE] = site
-    for page in PAGES:
+    for page in pages:
         app.router.add_get(page.path, _handler(page))
     app.router.add_get("/static/{name}", _static)
-    app.router.add_get("/events", _events, allow_head=False)
-    if api := plugin.find(_SEARCH_API):
-        api.add_routes(app.router)
     app.router.add_post("/login", actions.sign_in)
     app.router.add_post("/logout", actions.sign_out)
-    app.router.add_post("/control/{act}", actions.act)
+    if pages is PAGES:
+        app.router.add_get("/events", _events, allow_head=False)
+        app.router.add_post("/control/{act}", actions.act)
+        if api := plugin.find(_SEARCH_API):
+            api.add_routes(app.router)
 
     async def begin(_: web.Application) -> None:
         def read() -> None:
@@ -216,7 +225,8 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
     if needs_proof(request) and (secs := proof_of(request).wait):
         raise tried_too_often(secs)
     if not may_read(request):
-        if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+        wants_page = "text/html" in request.headers.get("Accept", "")
+        if request.method == "GET" and wants_page and not request.path.startswith(API):
             if request.path == "/" and may_search(request):
                 raise web.HTTPSeeOther(SEARCH)
             raise web.HTTPSeeOther(f"/login?next={quote(request.path_qs, safe='')}")
@@ -228,7 +238,8 @@ def _error_page(request: web.Request, error: LarmspiderError) -> web.Response:
     asked, status = web_request(request), _status(error)
     if (api := plugin.find(_SEARCH_API)) and api.is_asked(request.path):
         return aiohttp_response(api.error_response(error, asked.told(error), status))
-    if "Authorization" in request.headers or request.query.get("format") == "json":
+    is_api = request.path.startswith(API)
+    if is_api or "Authorization" in request.headers or request.query.get("format") == "json":
         return aiohttp_response(json_response({"error": asked.told(error)}, status))
     message = _for_searchers(asked, error) if asked.only_searches else asked.told(error)
     return aiohttp_response(asked.render("error.html", status, message=message, number=status))

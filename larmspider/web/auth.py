@@ -102,6 +102,22 @@ MAX_SESSIONS = 1_000
 """Further ones end the oldest."""
 
 
+OPERATE, READ, PUSH = "operate", "read", "push"
+"""Scopes of a token: everything; reading pages and search; sending documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The name of a token, for logs, and its scope."""
+
+    name: str
+    scope: str = OPERATE
+
+
+OPERATOR = Identity("operator")
+"""The holder of the only token of a crawl, and commands of the crawl's own user."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """A signed-in browser: its forms send back ``csrf``. ``host`` is the Host header of the
@@ -110,22 +126,41 @@ class Session:
     csrf: str
     host: str
     ends: float
+    who: str = OPERATOR.name
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The sender of a request: ``session`` of a browser, or ``by_script`` with the
+    """The sender of a request: ``session`` of a browser, or ``script`` with a
     token. ``wait``: seconds until its address may try again, after wrong or unchecked tokens.
     ``stale``: its cookie has no session."""
 
     session: Session | None = None
-    by_script: bool = False
+    script: Identity | None = None
     wait: float = 0.0
     stale: bool = False
 
     @property
+    def by_script(self) -> bool:
+        """Whether a script sends a token that is for everything."""
+        return self.script is not None and self.script.scope == OPERATE
+
+    @property
     def signed_in(self) -> bool:
+        """Whether the sender may do everything."""
         return self.by_script or self.session is not None
+
+    @property
+    def reads(self) -> bool:
+        """Whether the sender may read."""
+        return self.signed_in or (self.script is not None and self.script.scope == READ)
+
+    @property
+    def who(self) -> str:
+        """The name for logs; "" without a proof."""
+        if self.session is not None:
+            return self.session.who
+        return "" if self.script is None else self.script.name
 
 
 class Guard:
@@ -153,13 +188,13 @@ class Guard:
         self._clock = clock
         self._sessions: dict[str, Session] = {}
 
-    def begin_session(self, host: str) -> str:
+    def begin_session(self, host: str, who: str = OPERATOR.name) -> str:
         """The value of the cookie of a browser that has sent the token."""
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         name = secrets.token_urlsafe(32)
         ends = self._clock() + SESSION_SECS
-        self._sessions[name] = Session(secrets.token_hex(32), host.lower(), ends)
+        self._sessions[name] = Session(secrets.token_hex(32), host.lower(), ends, who)
         return name
 
     def end_session(self, cookies: Mapping[str, str], host: str) -> None:
@@ -174,9 +209,13 @@ class Guard:
             if found is None or found.host != host.lower():
                 continue
             if self._clock() < found.ends:
-                return found
+                return found if self.is_valid(found.who) else None
             del self._sessions[name]
         return None
+
+    def is_valid(self, who: str) -> bool:
+        """Whether a token of this name still is one, so that its sessions continue."""
+        return True
 
     def accepts_host(self, host: str) -> bool:
         """Whether a Host header names this server."""
@@ -190,10 +229,11 @@ class Guard:
             return name.lower().rstrip(".") in self._names
         return True
 
-    def is_token(self, token: str) -> bool:
+    def identify(self, token: str) -> Identity | None:
+        """The name and scope of a token; None for a wrong one."""
         actual = self._token()
         same = hmac.compare_digest(token.encode("utf-8", "replace"), actual.encode())
-        return same and bool(actual)
+        return OPERATOR if same and actual else None
 
     def proof(
         self,
@@ -212,15 +252,15 @@ class Guard:
         kind, _, token = headers.get("Authorization", "").partition(" ")
         token, bears = token.strip(), kind.lower() == "bearer"
         if bears and hmac.compare_digest(token.encode("utf-8", "replace"), self.key.encode()):
-            return Proof(by_script=True)
+            return Proof(script=OPERATOR)
         names = (cookie_name(host), cookie_name(host, secure=True))
         wrong = next((cookies[name] for name in names if name in cookies), "")
         if not (bears or wrong):
             return Proof()
         wait = self.tries.wait(address)
         if not wait:
-            if bears and self.is_token(token):
-                return Proof(by_script=True)
+            if bears and (found := self.identify(token)) is not None:
+                return Proof(script=found)
             wait = self.tries.failed(address, token if bears else wrong, again=needed)
         return Proof(wait=wait, stale=bool(wrong))
 

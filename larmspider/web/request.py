@@ -100,6 +100,7 @@ class WebRequest:
     signed_in: bool = False
     may_read: bool = True
     csrf: str = ""
+    who: str = ""
     readers: Readers = field(default_factory=Readers)
     look: Look = field(default_factory=Look)
     say: Words = field(default_factory=Words)

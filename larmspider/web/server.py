@@ -85,9 +85,9 @@ class Binding:
     wrong_tokens_in_all: int = 200
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
+    def from_settings(cls, settings: Settings, *, has_tokens: bool = False) -> Self:
         """Raises ConfigError for bad values, and where other machines could connect without
-        token."""
+        token; ``has_tokens``: there are others than LARM_WEB_TOKEN."""
         token = options.text(settings, "LARM_WEB_TOKEN")
         binding = cls(
             address=options.text(settings, "LARM_WEB_ADDRESS"),
@@ -114,7 +114,7 @@ class Binding:
         for path in binding.open_paths:
             if not path.startswith("/"):
                 raise ConfigError(f"LARM_WEB_OPEN={path}: expected paths such as /search")
-        if not binding.is_local and not token:
+        if not (binding.is_local or token or has_tokens):
             raise ConfigError(
                 f"LARM_WEB_ADDRESS={binding.address} lets other machines in: set LARM_WEB_TOKEN too"
             )

@@ -137,7 +137,8 @@ def web_request(request: web.Request) -> WebRequest:
         only_head=request.method == "HEAD",
         origin=f"{scheme_of(request)}://{request.headers.get('Host', '')}",
         signed_in=proof.signed_in,
-        may_read=site.guard.may_read("/", signed_in=proof.signed_in),
+        who=proof.who,
+        may_read=site.guard.may_read("/", signed_in=proof.reads),
         readers=site.readers,
         look=site.look,
         say=site.look.words(request.headers.get("Accept-Language", "")),
@@ -151,7 +152,7 @@ def web_request(request: web.Request) -> WebRequest:
 
 def may_read(request: web.Request) -> bool:
     """Whether the path may be read: the search also by those whom a trusted proxy lets in."""
-    return _is_open(request) or proof_of(request).signed_in
+    return _is_open(request) or proof_of(request).reads
 
 
 def may_still_read(request: web.Request) -> bool:

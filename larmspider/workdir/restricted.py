@@ -207,4 +207,8 @@ def _protected(path: Path, _identity: object) -> tuple[str, ...]:
 
 @lru_cache(64)
 def _say_once(error: str) -> None:
-    logger.warning("%s: so all of its hosts count as restricted, for who may not see all", error)
+    logger.warning(
+        "%s. Until that is repaired, all hosts count as restricted: only users who may see all"
+        " pages find them",
+        error,
+    )

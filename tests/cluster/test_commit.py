@@ -84,7 +84,7 @@ class Scene:
         self.two.checkpoint({})  # brings the mail
 
     def check(self, committed):
-        """What w2 finds, and what remains in Redis."""
+        """The findings of w2, and the rest in Redis."""
         two = self.two
         assert two.counts() == two.audit() == (self.after if committed else self.before)
         arrived = two.take_inbox()
@@ -109,7 +109,7 @@ class Scene:
         assert left.isdisjoint({b"entries", b"requests", b"delayed", b"inbox"})
 
     def come_back(self, committed):
-        """w1 again, with the positions of what was committed, and its visits."""
+        """w1 again, with the positions of the committed batch, and its visits."""
         again = self.store.join("w1")
         try:
             assert again._positions == {"log": b"2" if committed else b"1"}
@@ -232,7 +232,7 @@ def test_the_next_owner_carries_out_what_it_finds_even_if_nobody_did_before(stor
 
 
 def test_two_may_take_over_at_once(store):
-    """Each step counts once, whoever sends it, in whatever order."""
+    """Each step counts once, from any sender, in any order."""
     scene = Scene(store)
     assert scene.die(1)
     store.fence("w1")

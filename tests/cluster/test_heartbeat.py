@@ -1,4 +1,4 @@
-"""The heartbeat renews while Redis answers, asks again while it does not, and ends when fenced."""
+"""The heartbeat renews while Redis answers, retries while it does not, and ends when fenced."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_lease_counts_from_the_request_and_not_from_the_answer() -> None:
 def test_redis_that_does_not_answer_is_asked_until_it_does(
     caplog: pytest.LogCaptureFixture, error: type[Exception]
 ) -> None:
-    """Or answers with what nobody understands."""
+    """Or answers with nonsense."""
 
     def answer(asked: int) -> Beat:
         if asked < 30:

@@ -79,7 +79,7 @@ def test_the_rules_that_made_the_keys_stay(server, crawler_for):
 def test_workers_side_by_side_tell_hosts_the_same_and_have_the_same_rules(
     server, crawler_for, tmp_path, monkeypatch, caplog
 ):
-    """Each difference is refused by name while somebody works; limits of fetches are warned of."""
+    """Each difference is refused by name while a worker runs; limits of fetches give a warning."""
     sites = tmp_path / "sites.toml"
     sites.write_text(
         '[[site]]\nhosts = ["wiki.example", "https://git.example:*"]\ntls_min = "1.2"\n'
@@ -114,7 +114,7 @@ def test_workers_side_by_side_tell_hosts_the_same_and_have_the_same_rules(
 
 
 def test_workers_agree_that_there_are_credentials(server, crawler_for, tmp_path):
-    """Of the same hosts: what they fetch is not for everybody then, wherever it lies."""
+    """For the same hosts: the fetched pages are then not for everybody, in any directory."""
     site = '[[site]]\nhosts = "https://wiki.example"\n%s\n'
     for name, option in (("with", 'auth = "bearer"\ntoken = "x"'), ("without", 'tls_min = "1.2"')):
         (tmp_path / name).write_text(site % option)

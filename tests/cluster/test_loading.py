@@ -123,7 +123,7 @@ def test_all_that_is_known_of_a_block_comes_with_it(store, workers):
 
 
 def test_visits_again_are_due_with_the_next_owner(store, workers):
-    """With their records; what is planned for this run alone the next owner plans anew."""
+    """With their records; the next owner plans visits of this run alone again."""
     one, two = workers("w1", "w2")
     store.assign(one, BLOCKS)
     one.add(entries(*"1234"))
@@ -443,7 +443,7 @@ def test_who_gives_up_a_block_counts_it_no_more(store, workers):
 
 
 def test_a_block_that_comes_back_brings_what_happened_meanwhile(store, workers):
-    """There and back: own visits and those of the other."""
+    """There and back: own visits and the other worker's."""
     one, two = workers("w1", "w2")
     store.assign(one, BLOCKS)
     one.add(entries(*"1234"))
@@ -513,7 +513,7 @@ def test_posted_urls_come_to_their_owner_once(store, workers):
     later = entry("http://b/2")
     one.forward([later])
     one.checkpoint({})
-    two.checkpoint({"s": b"1"})  # which does not take out as many once more
+    two.checkpoint({"s": b"1"})  # it does not remove the same number once more
     two.checkpoint({"s": b"2"})
     assert two.take_inbox() == [later]
     two.checkpoint({})
@@ -547,14 +547,14 @@ def test_many_posts_are_a_reason_for_a_commit(store, workers):
 
 
 def test_a_url_of_another_block_is_not_added(store, workers):
-    """It would be lost: nobody would write it to Redis."""
+    """It would be lost: no worker would write it to Redis."""
     (one,) = workers("w1")
     with pytest.raises(RuntimeError, match="not this worker's"):
         one.add(entries("1"))
 
 
 def test_names_of_one_host_are_in_one_block(store, workers):
-    """The block is that of the canonical URL; the queue is that of the host as found."""
+    """The canonical URL decides the block; the host as found decides the queue."""
     one, two = workers("w1", "w2")
     store.assign(one, BLOCKS)
     canonical = "http://wiki/1"
@@ -578,7 +578,7 @@ def test_names_of_one_host_are_in_one_block(store, workers):
 
 
 def test_a_worker_whose_lease_ran_out_commits_nothing(store, workers):
-    """Not even where nobody has taken its blocks yet."""
+    """Not even if no worker has taken its blocks yet."""
     (one,) = workers("w1")
     store.assign(one, BLOCKS)
     one.add(entries("1"))
@@ -754,7 +754,7 @@ def test_an_existing_crawl_keeps_its_number_of_partitions(workers):
 
 
 def test_a_note_that_is_of_no_host_stays_with_its_worker(store, workers):
-    """What the operator ordered of it: whoever owns the block that the name falls into."""
+    """The operator's orders for it, whoever owns the block that the name falls into."""
     one, two = workers("w1", "w2")
     store.assign(two, BLOCKS)
     one.put_note("orders", b"{}")
@@ -792,7 +792,7 @@ def test_records_come_back_as_they_were(visit: FetchRecord) -> None:
 
 
 def test_a_page_that_leaves_while_its_visit_is_committed_is_known_no_more(store, workers):
-    """What that commit has of it is the visit, and the next one that it has left."""
+    """That commit has its visit, and the next one its removal."""
     one, two = workers("w1", "w2")
     store.assign(one, BLOCKS)
     one.add(entries("1"))
@@ -1080,8 +1080,8 @@ def test_visits_again_wait_for_the_hours_of_their_host(
 
 
 def test_pages_in_doubt_are_those_of_the_next_owner_of_their_host(pair: Pair) -> None:
-    """The worker that has their bodies was killed, and its index cannot go back. What another one
-    has stored, or nobody, is for its own index to take out."""
+    """The worker that has their bodies was killed, and its index cannot go back. Pages that another
+    worker has stored, or none, have to leave its own index."""
     first, second, _ = pair
     first.add("http://wiki/a", "http://wiki/b")
     lease = first.pop()
@@ -1256,7 +1256,7 @@ def visit_again(site: Site, target: str, **changes: Any) -> None:
 
 @pytest.mark.parametrize("fetches", [1, 2, 3])
 def test_a_trial_goes_on_with_the_next_owner(sites, fetches: int) -> None:
-    """The host moves after so many fetches, again and again, and each page has a clock."""
+    """The host moves after ``fetches`` fetches, again and again, and each page has a clock."""
     ticks = count(100)
     here, there = sites(lambda target: Answer(f"{target.lower()} at {next(ticks)} today"))
     here.add(*twins(6))

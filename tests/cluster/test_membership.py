@@ -212,7 +212,7 @@ def test_a_late_worker_of_whom_nobody_took_notice_goes_on(make: Make, server: Se
 def test_after_an_outage_nobody_expires_for_a_lease(make: Make, server: Server) -> None:
     a, b = joined(make, "a", "b")
     settle(a, b)
-    server.wait(LEASE * 6)  # nobody could reach Redis
+    server.wait(LEASE * 6)  # no worker could reach Redis
     assert b.beat().quiet
     for _ in range(4):
         server.wait(LEASE / 5)
@@ -243,7 +243,7 @@ def test_who_dies_while_the_clock_is_set_back_expires_after_a_lease(
     """Redis' clock goes back an hour: no lease and no rest ends later than one that begins now."""
     a, b = joined(make, "a", "b")
     settle(a, b)
-    server.run = "second"  # nobody expires for a lease, by the clock that is wrong
+    server.run = "second"  # no worker expires for a lease, by the wrong clock
     a.beat()
     server.wait(-3600)
     b.beat()
@@ -262,7 +262,7 @@ def test_who_dies_while_the_clock_is_set_back_expires_after_a_lease(
 def test_who_died_before_the_clock_was_set_back_stands_in_nobodys_way(
     make: Make, server: Server
 ) -> None:
-    """Nobody works any more, and another crawl is to begin, a lease later."""
+    """No worker runs any more, and another crawl begins, a lease later."""
     joined(make, "a")
     server.wait(-3600)
     other = make("b")
@@ -395,7 +395,7 @@ def test_a_crawl_is_at_rest_when_all_are_and_every_block_is_owned(
     assert a.idle(6) == ("", False)
     commits, _ = b.idle(6)
     assert commits == "0"
-    connection.incr("intranet:{crawl}:commits")  # as a commit of somebody does
+    connection.incr("intranet:{crawl}:commits")  # like a commit of another worker
     assert not b.finish(commits)
     commits, _ = b.idle(6)
     assert commits == "1"
@@ -424,7 +424,7 @@ def test_a_crawl_is_not_at_rest_while_blocks_move(change: str, make: Make, serve
 
 
 def test_a_worker_that_does_not_know_yet_of_a_block_is_not_at_rest(make: Make) -> None:
-    """It was given one, and has not taken it up: what waits there is nobody's yet."""
+    """It was given a block, and has not taken it up: the block's URLs have no worker yet."""
     a, b = joined(make, "a", "b")
     settle(a, b)
     assert a.idle(6) == ("", False)

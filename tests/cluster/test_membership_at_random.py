@@ -58,7 +58,7 @@ class World:
 
 
 class Worker:
-    """What a worker does with its membership: beats, gives up, buries, and obeys its lease."""
+    """A worker's use of its membership: beats, gives up, buries, and obeys its lease."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
@@ -74,7 +74,7 @@ class Worker:
 
     @property
     def acting(self) -> set[int]:
-        """Blocks whose hosts it may ask now. A stopped process asks nobody."""
+        """Blocks whose hosts it may ask now. A stopped process sends nothing."""
         if self.over or not self.lease.valid or self.world.now < self.stopped_until:
             return set()
         return self.acts_on

@@ -39,7 +39,7 @@ def client(redis_server: Callable[..., RedisServer]) -> Iterator[Any]:
 
 
 def leave(client: Any, free: float) -> None:
-    """So many bytes below the maxmemory."""
+    """Leave ``free`` bytes below the maxmemory."""
     client.config_set("maxmemory", int(client.info("memory")["used_memory"] + free))
 
 
@@ -69,7 +69,7 @@ def test_new_links_wait_before_redis_is_full(
 def test_keys_that_redis_evicts_while_the_crawl_runs_are_an_error(
     redis_server: Callable[..., RedisServer],
 ) -> None:
-    """What it had evicted before is none; nor is a new start of Redis, which counts from 0."""
+    """Earlier evictions do not count; nor does a restart of Redis, which counts from 0."""
     server = redis_server(maxmemory_policy="noeviction")
     client = server.client()
     evict(client)
@@ -111,7 +111,7 @@ def evict(client: Any) -> None:
 
 
 def test_what_is_to_be_committed_counts(redis_server: Callable[..., RedisServer]) -> None:
-    """Of each worker as much as of this one: a batch may have 20,000 changes."""
+    """Each worker counts like this one: a batch may have 20,000 changes."""
     client = redis_server(maxmemory_policy="noeviction").client()
     watch = watch_of(client)
     client.config_set("maxmemory", 100_000_000)
@@ -166,8 +166,8 @@ def test_the_parts_of_all_workers_fit_into_what_is_left(client: Any) -> None:
 
 
 def test_commits_of_all_workers_fit_into_what_is_left(client: Any) -> None:
-    """A commit without room waits, and a worker that only fetches gives up what it has beyond its
-    own commit. That of a worker that is gone does not count once its log is applied."""
+    """A commit without room waits, and a worker that only fetches gives up its claim beyond its own
+    commit. The claim of a worker that is gone does not count once its log is applied."""
     one, two = watch_of(client), watch_of(client, "w2")
     client.hset(KEYS.crawl("dead"), "7", "w3")
     client.hset(KEYS.crawl("room"), mapping={"w3": 6_000_000, "w4": 99_000_000})
@@ -201,7 +201,7 @@ def test_commits_of_all_workers_fit_into_what_is_left(client: Any) -> None:
 
 
 class Exact(MemoryWatch):
-    """Redis has ``room`` times what a commit is reckoned to take, and the buffers of this test."""
+    """Redis has ``room`` times the estimate of a commit, and the buffers of this test."""
 
     room = 1.0
     needs: list[int]

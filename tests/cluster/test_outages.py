@@ -20,7 +20,7 @@ from tests.support.frontier.redis_store import RedisStore
 def wait_until(true, what):
     end = time.monotonic() + 30
     while not true():
-        assert time.monotonic() < end, f"waited in vain: {what}"
+        assert time.monotonic() < end, f"timeout: {what}"
         time.sleep(0.01)
 
 
@@ -77,7 +77,7 @@ def check_after(store, backend, counts, positions):
 
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_a_commit_waits_until_redis_is_up_again(server, store, backend, caplog, end):
-    """Killed, and started again with what it had on disk; the scripts are loaded anew."""
+    """Killed, and restarted with its data on disk; the scripts are loaded again."""
     backend.add(entries("1", "2"))
     backend.checkpoint({"s": b"1"})
     (got,) = backend.pop("a:80", 0.0)
@@ -326,7 +326,7 @@ def test_a_large_command_waits_for_a_redis_that_is_away(server, store):
 
 
 def test_an_answer_that_waiting_does_not_change_ends_the_commit(server, store, backend):
-    """Somebody else's key where ours should be."""
+    """A foreign key in the place of ours."""
     backend.add(entries("1"))
     store.client.set(store.keys.partition("entries", store.keys.partition_of("a:80")), "no hash")
     with pytest.raises(BackendError, match="WRONGTYPE"):

@@ -33,7 +33,7 @@ SECRET = "s3cr%40t"
 
 
 def refusal(kind=ConfigError, **settings):
-    """What connecting with these settings and checking is refused with."""
+    """The refusal of a connection with these settings and checks."""
 
     def use():
         client, name = connect(Settings(settings))
@@ -147,7 +147,7 @@ def test_who_never_answers_is_waited_for_and_then_told_of(monkeypatch, scheme):
 
 
 def test_how_long_answers_are_waited_for_later_is_the_users_choice(redis_server):
-    """What is asked before the crawl begins may be shorter, not longer."""
+    """Waits before the crawl begins may be shorter, not longer."""
     url = redis_server().url
     link = link_to(Settings({"REDIS_URL": url, "REDIS_PARAMS": {"socket_timeout": 77.0}}))
     assert link.client.connection_pool.connection_kwargs["socket_timeout"] == 77.0
@@ -210,7 +210,7 @@ def test_a_redis_that_is_away_at_the_start_is_waited_for(redis_server, caplog):
 
 
 def test_a_signal_ends_the_waiting():
-    """And reaches whoever wanted it."""
+    """And reaches its own handler."""
     got = []
     before = signal.signal(signal.SIGTERM, lambda number, _: got.append(number))
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM))
@@ -225,7 +225,7 @@ def test_a_signal_ends_the_waiting():
 
 
 def test_a_signal_ends_the_waiting_of_a_worker_that_joins(redis_server):
-    """Its event loop is blocked then, and nobody else would hear the signal."""
+    """Its event loop is blocked then, and no other code would hear the signal."""
     server = redis_server()
     link = link_to(Settings({"REDIS_URL": server.url}))
     server.kill()
@@ -265,7 +265,7 @@ def test_a_server_that_is_too_old_is_refused(monkeypatch, redis_server):
 
 
 def test_a_redis_cluster_is_refused(redis_server):
-    """By the client that is asked for, before anything is sent, and by what a node says."""
+    """By the client's setting, before anything is sent, and by a node's answer."""
     params = {"redis_cls": "redis.cluster.RedisCluster"}
     said = refusal(REDIS_URL="redis://127.0.0.1:9/0", REDIS_PARAMS=params)
     assert said.startswith("REDIS_PARAMS: redis_cls=redis.cluster.RedisCluster is for a Redis Clus")
@@ -356,7 +356,7 @@ STATES = {"loading": loads, "busy": is_busy, "read-only": is_a_replica}
 
 
 def error_of(function, *arguments):
-    """What it raises; None: nothing."""
+    """The error that it raises, or None."""
     try:
         function(*arguments)
     except redis.RedisError as error:
@@ -376,7 +376,7 @@ def until(true):
 
 @pytest.mark.parametrize("blocks", [1, 3, 256, 16_384])
 def test_the_urls_of_a_block_are_a_range_of_keys(blocks):
-    """So that a block can be read, and dropped, without looking through the others."""
+    """A block can then be read, and dropped, without looking through the others."""
     keys = Keys("intranet", blocks)
     for n in range(300):
         url = f"http://h{n}/p"

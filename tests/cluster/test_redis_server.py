@@ -66,7 +66,7 @@ def test_it_goes_on_with_what_it_had_unless_fresh(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_one_that_was_left_behind_is_taken_over(tmp_path: Path, fresh: bool) -> None:
-    """Whoever started it was killed; who comes next ends it."""
+    """Its starter was killed; the next command ends it."""
     left = PrivateRedis(tmp_path / "redis")
     left.__enter__()
     assert left._process is not None
@@ -114,7 +114,7 @@ def test_one_that_was_taken_over_is_started_again_too(tmp_path: Path) -> None:
 
 
 def test_a_start_that_is_not_waited_for_leaves_nothing(tmp_path: Path) -> None:
-    """The command was told to stop while the server read its file."""
+    """The command had to stop while the server read its file."""
     server = PrivateRedis(tmp_path / "redis", stopped=lambda: True)
     with pytest.raises(StartStopped), server:
         pass

@@ -145,7 +145,7 @@ def test_back_to_where_the_commit_began_before_each_of_its_commands(stores, bega
 
 
 def test_back_to_where_its_steps_began_before_each_later_one(stores, began):
-    """The commit record is there, and what was applied is not: it is applied again."""
+    """The commit record is there, and its changes are not: it is applied again."""
     _, second, third = began
     for at in range(second + 2, third - READS + 2):
         assert rewound(next(stores), at, second + 1)[0] == 3, f"before command {at}"
@@ -228,8 +228,8 @@ def test_a_worker_whose_partitions_are_forgotten_is_fenced(stores):
 
 
 def test_an_inbox_that_goes_back_is_read_again(stores):
-    """Of what was read the end is forgotten, and something else has come: a trim takes out only
-    what it names."""
+    """The end of the read messages is forgotten, and another message has come: a trim removes only
+    the messages that it names."""
     scene = Scene(next(stores))
     one, client, keys = scene.one, scene.store.client, scene.store.keys
     scene.link.prefix = ""
@@ -255,7 +255,7 @@ def test_an_inbox_that_goes_back_is_read_again(stores):
 
 
 def test_nothing_is_free_while_redis_has_a_log_that_is_not_applied(stores):
-    """It has forgotten that it was; whoever takes over applies it again."""
+    """It has forgotten that it was; the next owner applies it again."""
     scene = Scene(next(stores))
     store = scene.store
     assert scene.commit(1)
@@ -270,7 +270,7 @@ def test_nothing_is_free_while_redis_has_a_log_that_is_not_applied(stores):
 
 
 def test_a_log_of_an_earlier_version_is_applied(stores):
-    """Its commit record has no id, and nobody counts its steps."""
+    """Its commit record has no id, and its steps are not counted."""
     scene = Scene(next(stores))
     assert scene.commit(1)
     scene.die_in(2)
@@ -281,7 +281,7 @@ def test_a_log_of_an_earlier_version_is_applied(stores):
 
 
 def test_a_log_that_cannot_be_applied_is_told_of_and_dropped(stores, caplog):
-    """Somebody else has the partition, which no script would have let happen."""
+    """Another worker has the partition, which no script would allow."""
     scene = Scene(next(stores))
     scene.die_in(1)
     keys, client = scene.store.keys, scene.store.client

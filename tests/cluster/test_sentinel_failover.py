@@ -1,4 +1,4 @@
-"""Commits go on with the replica that sentinels make the master."""
+"""Commits continue with the replica that sentinels make the master."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def sent(store):
 
 
 def test_forgetting_sends_as_many_bytes_a_url_however_many(shared_redis, tmp_path):
-    """In one commit, of a table that has as many."""
+    """In one commit, from a table of this size."""
     cost = {}
     for number in (BUCKET, 10 * BUCKET):
         with closing(RedisStore(shared_redis.client(), tmp_path / str(number), blocks=1)) as store:
@@ -102,7 +102,7 @@ def test_a_table_is_read_anew_by_its_next_owner(store):
 
 
 def test_a_commit_whose_answer_was_lost_is_in_the_table_that_is_read(store):
-    """What it has added is forgotten like everything else."""
+    """Its members are forgotten like all others."""
     backend = store.open()
     backend.recover()
     keys = visit(backend, "1", "2")

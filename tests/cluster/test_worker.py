@@ -30,7 +30,7 @@ from tests.support.servers.redis import REDIS_SERVER, RedisServer
 
 @pytest.mark.parametrize(("lengths", "ends"), [([0, 0, 0, 0], True), ([0, 0, 3, 0], False)])
 def test_the_crawl_does_not_end_while_an_inbox_has_urls(lengths: list[int], ends: bool) -> None:
-    """Every worker is idle, but a partition's owner has not read yet what was forwarded to it."""
+    """Every worker is idle, but a partition's owner has not read its forwarded URLs yet."""
     worker = object.__new__(ClusterWorker)
     finished: list[int] = []
     worker.membership = SimpleNamespace(  # type: ignore[assignment]
@@ -74,7 +74,7 @@ def test_the_last_commit_of_a_dead_worker_is_applied_before_its_blocks_are_free(
 
 
 class Worker:
-    """Of which the budget asks; ``heard`` is what its blocks were told."""
+    """A worker for the budget; ``heard`` lists the messages to its blocks."""
 
     def __init__(self, max_pages: int) -> None:
         self.pages, self.heard = 0, list[int]()
@@ -267,7 +267,7 @@ def test_a_host_of_any_worker_is_known(server):
 
 
 def test_orders_for_a_run_are_each_workers_own(server):
-    """What Redis keeps is what the next run has; a worker that reads it goes on as it was told."""
+    """Redis has the orders for the next run; a worker that reads it keeps its own orders."""
     orders, own = SharedOverrides(server.client(), KEYS), Overrides()
     own.of("a:80").order("delay", 9.0)
     own.of("a:80").order("connections", 4, keep=False)
@@ -301,7 +301,7 @@ def test_what_is_kept_is_newer_than_what_a_worker_has(server):
 
 
 def test_only_what_has_changed_in_redis_is_taken_up_later(server):
-    """By a worker that an order did not reach; what was ordered of this worker alone stays."""
+    """By a worker that an order did not reach; orders for this worker alone stay."""
     orders, others = (SharedOverrides(server.client(), KEYS) for _ in range(2))
     paused = HostOverride(paused=True)
     assert others.keep_host("a:80", paused)
@@ -343,7 +343,7 @@ AT_ONCE, SLICE = 50, 20
 
 
 class Waiting:
-    """A key of one kind, filled by somebody else, and what was queued from it."""
+    """A key of one kind, filled by another client, and the seeds queued from it."""
 
     def __init__(self, client, kind):
         self.client, self.kind = client, kind
@@ -383,7 +383,7 @@ class Waiting:
         asyncio.run(self.seeds.committed(b"commit", 0))
 
     def read(self, times=1):
-        """So many ticks; each queues a slice."""
+        """``times`` ticks; each queues a slice."""
         for _ in range(times):
             asyncio.run(self.seeds.read(mine=0 in self.owned))
 
@@ -441,7 +441,7 @@ def test_as_many_as_a_commit_holds_are_read_at_once_and_then_it_is_due(waiting):
 
 
 def test_what_is_not_committed_stays_in_redis(waiting):
-    """A commit in the middle takes out what was queued by then, whatever was pushed meanwhile."""
+    """A commit in the middle removes the seeds queued by then, whatever was pushed meanwhile."""
     every = set(urls(*range(45)))
     waiting.push(*sorted(every))
     waiting.read()

@@ -209,7 +209,7 @@ def test_explain_names_every_stage(server: DemoServer, folder: Path) -> None:
 def test_explain_goes_by_the_rules_of_the_crawl(
     server: DemoServer, folder: Path, rules: str | None, note: str
 ) -> None:
-    """The file it ran with may be another one now, or gone: its copy is used, and that is told."""
+    """Its own file may be another one now, or gone: its copy is used, with a message."""
     path = folder / "hosts.properties"
     before = path.read_text()
     path.unlink()
@@ -477,7 +477,7 @@ def test_a_directory_without_links_is_told_in_one_line(tmp_path: Path) -> None:
     assert (ran.status, len(ran.err.splitlines())) == (1, 1)
 
 
-# What a command imports before it begins: Scrapy imports the modules of all of them for each.
+# Imports of a command before it begins: Scrapy imports the modules of all commands for each.
 
 
 IMPORT_ALL = """
@@ -489,7 +489,7 @@ print(*sys.modules)
 
 
 def test_no_command_imports_what_another_needs() -> None:
-    """Of the web pages, Redis and PageRank nothing: together they took a third of a start."""
+    """No web pages, Redis or PageRank: together they took a third of a start."""
     ran = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=True
     )
@@ -510,7 +510,7 @@ def test_help_has_no_heading_in_the_middle_of_a_sentence(command: str, tmp_path:
     assert headings == ["Usage", "Options"]
 
 
-# scrapy control: what a running crawl is told.
+# scrapy control: orders to a running crawl.
 
 
 @pytest.mark.parametrize(
@@ -556,7 +556,7 @@ def test_what_is_no_act(arguments: str, this_run: bool, words: str) -> None:
 
 
 def test_a_crawl_that_does_not_run_cannot_be_controlled(folder: Path) -> None:
-    """It says how the crawl ended; an act that is none is told before."""
+    """It says how the crawl ended; an unknown action is refused first."""
     ran = scrapy("control", "threads", "3", cwd=folder)
     assert ran.status == 1
     assert "Finished at" in ran.err

@@ -49,7 +49,7 @@ def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_an_unknown_option_is_an_error(
     command: type[LarmCommand], args: list[str], refused: str
 ) -> None:
-    """It is no word of a query; what follows -- is."""
+    """It is no word of a query; the text behind -- is."""
     if not refused:
         command()._refuse_unknown_options(args)
         return

@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_page_is_there_once_with_its_body(folder: Path) -> None:
-    """The copies of the worker that stored them last, and those of the other host."""
+    """The copies of the worker that stored them last, and the other host's."""
     many, one = open_crawl(folder / "crawl"), open_crawl(folder / "whole")
     every = {page.url: many.body(page) for page in many.pages()}
     merged = [page.url for page in one.pages()]
@@ -111,7 +111,7 @@ def test_the_commands_say_of_it_what_they_say_of_the_workers(folder: Path) -> No
 def test_what_a_killed_worker_has_indexed_and_not_committed_is_left_out(
     folder: Path, tmp_path: Path
 ) -> None:
-    """A page that waits in its index: one that nobody has, and one that another worker has."""
+    """A page that waits in its index: one without a worker, and one that another worker has."""
     root = shutil.copytree(folder / "crawl", tmp_path / "crawl")
     whole = Searcher.open(folder / "whole" / "index")
     urls = [page.url for page in open_crawl(root).pages()]
@@ -128,7 +128,7 @@ def test_what_a_killed_worker_has_indexed_and_not_committed_is_left_out(
 
 
 def test_no_crawl_goes_on_in_it(folder: Path) -> None:
-    """Nothing waits there; and it is no crawl of many workers to be merged again."""
+    """Its queues are empty; and it is no crawl of many workers that could be merged again."""
     manifest = json.loads((folder / "whole" / "crawl.json").read_text())
     ran = crawl(manifest["seeds"][0], folder, LARM_DIR="whole")
     assert ran.status == 1

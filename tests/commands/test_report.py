@@ -101,8 +101,8 @@ def test_the_page_has_every_part(page: str, demo: tuple[Path, str]) -> None:
 
 
 def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
-    """By the rule that the demo's list names, as far as it goes by the URL. What is stored is what
-    the frontier has as stored; the answer of the URL that failed is told of by itself."""
+    """By the rule in the demo's list, as far as it depends on the URL. Stored pages are the ones
+    that the frontier has as stored; the answer of the failed URL has a line of its own."""
     folder, url = demo
     report = scrapy("report", "--json", cwd=folder).json
     expected = load()
@@ -127,7 +127,7 @@ def test_refusals_are_those_of_the_crawl(demo: tuple[Path, str]) -> None:
 
 
 def test_languages_are_shown_beside_each_host(demo: tuple[Path, str]) -> None:
-    """Those of all files, too, and of a host that is an address of IPv6."""
+    """Also the languages of all files, and of a host that is an address of IPv6."""
     crawl = CrawlDir(demo[0] / "crawl")
     bring_up_to_date(crawl)
     settings = Settings()

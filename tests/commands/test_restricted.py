@@ -48,8 +48,8 @@ def assert_hidden(path: Path) -> None:
 def test_a_new_index_keeps_link_texts_from_who_may_not_see_their_page(
     tmp_path: Path, known_by: str, lost: str
 ) -> None:
-    """`scrapy reindex` of an index that is gone, in part or whole, or of one that was made while
-    nobody restricted the host; whether crawl.json or the sites file knows it. Then crawl.json
+    """`scrapy reindex` of an index that is gone, in part or whole, or that was made while the host
+    was not restricted; whether crawl.json or the sites file knows it. Then crawl.json
     does."""
     path = linked(tmp_path / "crawl").path
     given = []

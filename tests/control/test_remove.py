@@ -1,4 +1,4 @@
-"""What an operator takes out of a crawl is out of the search at once, and stays out."""
+"""Pages that an operator removes are out of the search at once, and stay out."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def crawl(finished: Path, tmp_path: Path) -> CrawlDir:
 
 
 def test_receivers_are_told(crawl: CrawlDir, crawler_for: Callable[..., Crawler]) -> None:
-    """It waits in the outbox, committed, also where nobody has said how to reach them."""
+    """The removal waits in the outbox, committed, even without settings to reach them."""
     manifest = json.loads((crawl.path / "crawl.json").read_text())
     manifest["stores"] |= {
         f"larmspider.pipelines.outbox.{name}": [FOLDER]
@@ -88,8 +88,8 @@ def test_receivers_are_told(crawl: CrawlDir, crawler_for: Callable[..., Crawler]
 def test_what_is_taken_out_is_gone_and_refused(
     crawl: CrawlDir, crawler_for: Callable[..., Crawler], text: str, out: list[str]
 ) -> None:
-    """From the search, from what is stored, from link counts; its URLs are refused, with a line in
-    deleted.log each. What was taken out is put back into the queue."""
+    """From the search, from the stored pages, from link counts; its URLs are refused, with a line
+    in deleted.log each. Removed pages that are put back are queued again."""
     rule, settings = Rule.of(text, crawl.forms), crawler_for().settings
     found = find(crawl, rule)
     assert sorted(entry.url for entry, _ in found.pages) == sorted(out)
@@ -120,7 +120,7 @@ def test_what_is_taken_out_is_gone_and_refused(
 def test_pages_that_left_by_themselves_are_queued_again(
     crawl: CrawlDir, crawler_for: Callable[..., Crawler]
 ) -> None:
-    """Not those that somebody has taken out, or that are known again."""
+    """Not pages that an operator has removed, or that are known again."""
     settings = crawler_for().settings
     known, gone, removed = URLS[1], "http://wiki/hr/gone", "http://wiki/hr/secret"
     lines = ((known, "missing"), (gone, "missing"), (gone, "gone"), (removed, REASON))

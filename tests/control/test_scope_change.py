@@ -44,7 +44,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, engine: Engine, seconds: float) -> Non
 
 
 def test_a_pattern_that_hangs_is_refused() -> None:
-    """By what is tried before it runs; RE2 runs the like in linear time."""
+    """By examples that are tried before it runs; RE2 runs such patterns in linear time."""
     with pytest.raises(
         ConfigError, match=r"takes more than 0.5 s for a URL such as .*RE2 does not"
     ):

@@ -56,7 +56,7 @@ def test_pages_by_host_and_time(crawl: Crawl, filters: dict[str, object], found:
 
 
 def test_a_page_by_its_url_and_links(crawl: Crawl) -> None:
-    """Links are those of the last versions."""
+    """Links of the last versions alone."""
     page = crawl.page("http://WIKI:80/a#part")
     assert page is not None
     assert page.title == "A"
@@ -67,7 +67,7 @@ def test_a_page_by_its_url_and_links(crawl: Crawl) -> None:
 
 
 def test_errors_are_of_larmspider(crawl: Crawl, tmp_path: Path) -> None:
-    """No crawl; a date that is none, before the first page is asked for."""
+    """No crawl; an invalid date, before the first page is read."""
     with pytest.raises(CrawlDirError, match="is not a crawl's directory"):
         open_crawl(tmp_path)
     with pytest.raises(ConfigError, match="since=yesterday: expected a date such as 2026-01-31"):

@@ -60,7 +60,7 @@ def test_what_does_not_count_is_given_back(crawl: CrawlDir) -> None:
     """And all else is read as before; a crawl goes on there, and a second time frees nothing."""
     before = known(crawl.path)
     freed = run(crawl)
-    of_pages, of_index = 13 * 4 * 3_000, 1_000  # which may grow a little, for it is made anew
+    of_pages, of_index = 13 * 4 * 3_000, 1_000  # the index may grow a little: it is rebuilt
     assert freed.before - freed.after > of_pages - of_index
     assert known(crawl.path) == before
     assert sum(file.stat().st_size for file in crawl.path.glob("*.pfl")) == 5 * 4 * 3_000

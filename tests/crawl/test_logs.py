@@ -43,7 +43,7 @@ LOGS = {
 
 
 def write_log(path: Path, lines: Iterable[str], *, compressed: bool) -> None:
-    """Anew; compressed in frames of a line or two."""
+    """Write a new log; compressed in frames of a line or two."""
     path.unlink(missing_ok=True)
     compressed_name(path).unlink(missing_ok=True)
     file = open_appending(path, compressed=compressed)
@@ -120,7 +120,7 @@ def test_a_search_ends_when_its_time_is_up(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_line_still_being_written_is_left_out(tmp_path: Path) -> None:
-    """So is one that is damaged."""
+    """A damaged line is left out, too."""
     (tmp_path / "links.log").write_text(link_line("http://h/a", "http://h/b")[:-1])
     logs = CrawlLogs(tmp_path, BEGAN)
     assert list(logs.links_to("http://h/b")) == []

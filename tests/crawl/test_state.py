@@ -1,4 +1,4 @@
-"""What a directory holds."""
+"""The state of a directory."""
 
 from __future__ import annotations
 

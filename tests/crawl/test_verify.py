@@ -1,4 +1,4 @@
-"""What is damaged on the disk is named: file, place, what; and nothing that is whole."""
+"""Damage on the disk is reported: file, place, fault; and no whole file is."""
 
 from __future__ import annotations
 
@@ -29,7 +29,14 @@ from larmspider.extraction.process import Readers
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
-from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, host_of, url_key
+from larmspider.frontier.storage.records import (
+    FetchRecord,
+    MergedUrl,
+    QueuedUrl,
+    UrlState,
+    host_of,
+    url_key,
+)
 from larmspider.index.unreached import UnreachedLog
 from larmspider.index.writer import seal_index
 from larmspider.items import Link, Page
@@ -260,8 +267,27 @@ def test_pages_are_read_again_without_a_page_file_that_has_none_of_them(tmp_path
         reextracted(*given)
 
 
+def test_a_line_of_another_crawl_about_a_page_without_a_record_is_a_hole(crawl: CrawlDir) -> None:
+    """Here the URL is known, as another spelling of a page. The page that lost its line is due."""
+    other = "http://h/m"
+    backend = LmdbBackend(crawl.path / "frontier")
+    backend.recover()
+    entry = QueuedUrl(other, other, url_key(other), host_of(other))
+    backend.merge([MergedUrl(entry, 1, url_key(URLS[0]))])
+    backend.checkpoint({})
+    backend.close()
+    log = crawl.path / "store.log"
+    log.write_bytes(log.read_bytes().replace(b"http://h/3\t", b"http://h/m\t"))
+    found = checked(crawl)
+    assert "store.log" in of_files(found)
+    found.index_lost = False
+    assert list(repair(found, Settings(), say)) == []
+    assert b"/m" not in log.read_bytes()
+    assert URLS[3] in found.due.values()
+
+
 def test_a_frontier_that_is_made_anew_finds_pages_by_other_spellings(crawl: CrawlDir) -> None:
-    """So that a link to another spelling is compared with the page, as in the first crawl."""
+    """A link to another spelling is compared with the page, as in the first crawl."""
     old, new = b"\thttp://h/1\thttp://h/1\t", b"\thttp://h/X\thttp://h/x\t"
     log = crawl.path / "store.log"
     log.write_bytes(log.read_bytes().replace(old, new))
@@ -319,7 +345,7 @@ def test_a_repair_leaves_nothing_that_is_damaged_and_all_that_is_whole(
     again = checked(crawl)
     assert not of_files(again) & {name, "data.mdb"}
     assert {*found.due.values()} >= {*again.awaited.values()}
-    # positions are as they were: a crawl goes on
+    # positions are unchanged: a crawl continues
     with FrontierReader(crawl.path / "frontier") as frontier:
         positions = frontier.positions()
     StoredCrawl(crawl.path, refresh=True, positions=positions).close()

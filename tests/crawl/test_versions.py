@@ -28,7 +28,7 @@ TEXTS = ["", "home", "next page", "home page"]
 
 @dataclass(frozen=True)
 class Version:
-    """What a server has under a URL."""
+    """A server's page under a URL."""
 
     word: int
     links: Sequence[tuple[int, int]]
@@ -60,7 +60,7 @@ def _page(number: int, version: Version | None) -> Page | None:
 
 
 def known(path: Path) -> dict[str, Any]:
-    """What can be read of a crawl, by the index of the logs and by the logs alone."""
+    """Everything readable about a crawl, by the index of the logs and by the logs alone."""
     crawl = CrawlDir(path)
     found: dict[str, Any] = {
         "pages": sorted((page.url, crawl.body(page)) for page in crawl.pages()),

@@ -80,7 +80,7 @@ def test_pages_of_results_join_without_a_gap(folder: Path) -> None:
 def test_page_explain_and_hosts_know_both_workers(
     servers: tuple[ScriptedServer, ScriptedServer], folder: Path
 ) -> None:
-    """Whoever stored it."""
+    """From any worker."""
     for server, name, worker in zip(servers, ("atlas", "boreas"), ("w1", "w2"), strict=True):
         page = scrapy("page", server.url("/2"), cwd=folder)
         assert f"{name} page 2" in page.out
@@ -126,7 +126,7 @@ def _rows(command: str, arguments: list[str], folder: Path) -> dict[str, Any]:
     ("shard", "why"), [("nowhere", "is no directory"), ("empty", "has no crawl.json")]
 )
 def test_a_shard_that_is_none_is_named(folder: Path, shard: str, why: str) -> None:
-    """And not taken for LARM_DIR, which is right; what is accepted is said."""
+    """And not taken for LARM_DIR, which is right; the message names the accepted values."""
     (folder / "empty").mkdir(exist_ok=True)
     ran = scrapy("search", "siren", "--shard", shard, cwd=folder)
     assert (ran.status, len(ran.err.splitlines())) == (1, 1)

@@ -35,7 +35,7 @@ def egg(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def scrapyd(tmp_path: Path) -> Iterator[Callable[..., Scrapyd]]:
-    """Starts nodes: ``scrapyd("127.0.0.1")``; keywords are those of Scrapyd."""
+    """Starts nodes: ``scrapyd("127.0.0.1")``; keywords as for Scrapyd."""
     with ExitStack() as running:
 
         def start(address: str = "127.0.0.1", **how: Any) -> Scrapyd:

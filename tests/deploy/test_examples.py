@@ -135,7 +135,7 @@ def compose() -> dict[str, Any]:
 
 
 def test_every_file_that_compose_names_is_there():
-    """But for the secrets, which are nobody else's."""
+    """Except the secrets, which every operator has to make."""
     document = compose()
     for service in document["services"].values():
         if "build" in service:

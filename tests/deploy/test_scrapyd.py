@@ -88,7 +88,7 @@ def test_a_cancelled_job_goes_on_where_it_was(node, site, tmp_path):
 
 
 def test_sigterm_ends_a_job_as_cleanly(node, site, tmp_path):
-    """What systemd sends to scrapyd and all of its jobs."""
+    """The signal that systemd sends to scrapyd and all of its jobs."""
     crawl = tmp_path / "crawl"
     one = job(node, site, crawl)
     wait_until(lambda: lines(crawl / "store.log") >= 2, "two pages are stored")
@@ -176,7 +176,7 @@ def test_two_jobs_in_one_directory_are_one_too_many(node, site, tmp_path):
 
 
 def test_a_job_says_that_an_installed_package_hides_its_egg(scrapyd, site, egg, tmp_path):
-    """Python finds what is installed, or on PYTHONPATH, before the egg."""
+    """Python finds installed packages, or packages on PYTHONPATH, before the egg."""
     node = scrapyd(environment={"PYTHONPATH": str(CHECKOUT)})
     node.add_version(PROJECT, "1", egg)
     site.hurried = True

@@ -111,7 +111,7 @@ def test_scrapy_cfg_names_this_machine_and_no_password():
 
 
 def test_one_command_schedules_on_both_nodes(front, checkout, home):
-    """Each node takes what all are told; a job without a seed ends at once, and says why."""
+    """Each node takes the common orders; a job without a seed ends at once, and says why."""
     tool(
         "scrapyd-deploy", checkout, home, "--deploy-all-targets", "--version", "8",
         REQUESTS_CA_BUNDLE=str(front.authority.ca),

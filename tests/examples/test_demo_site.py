@@ -233,7 +233,7 @@ def test_the_appendix_is_empty(connection: HTTPConnection) -> None:
 
 
 def test_head_has_no_body(server: DemoServer) -> None:
-    """The bytes end where the head ends, though Content-Length is that of the page."""
+    """The bytes end where the head ends, although Content-Length is the page's."""
     with socket.create_connection((server.host, server.port), timeout=60) as client:
         client.sendall(b"HEAD / HTTP/1.1\r\nHost: demo\r\nConnection: close\r\n\r\n")
         received = b"".join(iter(lambda: client.recv(4096), b""))
@@ -242,7 +242,7 @@ def test_head_has_no_body(server: DemoServer) -> None:
 
 
 def test_takes_unescaped_bytes_in_a_path(server: DemoServer) -> None:
-    """A client that escapes nothing gets the page all the same."""
+    """A client that escapes nothing gets the page anyway."""
     with socket.create_connection((server.host, server.port), timeout=60) as client:
         client.sendall("GET /wiki/Übung.html HTTP/1.1\r\nHost: demo\r\n\r\n".encode())
         assert client.recv(100).startswith(b"HTTP/1.1 200 ")

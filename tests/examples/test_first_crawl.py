@@ -57,7 +57,7 @@ def test_what_was_crawled_is_found(
     options = ("--start", server.url(), "--dir", str(tmp_path / "crawl"))
     done = first_crawl(tmp_path, *options, "-s", "DOWNLOAD_DELAY=0")
     assert done.returncode == 0, done.stderr
-    assert f"$ scrapy search -s LARM_DIR={tmp_path / 'crawl'} -- 'Our wiki'\n" in done.stdout
+    assert f"$ larmspider search -s LARM_DIR={tmp_path / 'crawl'} -- 'Our wiki'\n" in done.stdout
     assert "1 page found" in done.stdout
 
 
@@ -120,7 +120,7 @@ def test_a_scope_or_a_directory_without_a_start_is_no_demo(
 def test_the_demo_leaves_the_redis_of_the_environment_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
-    """It starts over each time; nobody listens there, and nobody is asked. The pages of several
+    """It starts over each time; no server listens there, and none is asked. The pages of several
     workers are found together."""
     monkeypatch.setenv("REDIS_URL", "redis://127.41.4.3:9/0")
     done = first_crawl(tmp_path, *more)

@@ -1,4 +1,4 @@
-"""LARM_NOTIFY is told once of each thing that waits for somebody."""
+"""LARM_NOTIFY gets one message for each event that waits for an operator."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_workers_tell_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_was_over_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A login, once as many pages as it takes were there, and no form."""
+    """A login, once the necessary number of pages were there, and no form."""
     run(tmp_path, monkeypatch, LOGIN, NO_ANSWER)
     run(tmp_path, monkeypatch, seen=(Observation.SAME,) * 4)
     run(tmp_path, monkeypatch, LOGIN, NO_ANSWER)

@@ -55,7 +55,7 @@ def test_the_defaults_are_accepted() -> None:
     ],
 )
 def test_every_parts_settings_are_read(name: str, value: str) -> None:
-    """Of filters, stores and extensions; the message names the setting, or what it holds."""
+    """Settings of filters, stores and extensions; the message names the setting, or its value."""
     with pytest.raises(ConfigError) as caught:
         check(**{name: value})
     assert name in str(caught.value) or value in str(caught.value)

@@ -1,4 +1,4 @@
-"""The picture of a crawl on a terminal, and that nobody else sees any of it."""
+"""The picture of a crawl on a terminal; it goes nowhere else."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_log_lines_go_above_the_picture(drawn) -> None:
 
 
 def test_a_window_that_became_narrower_is_cleared_whole() -> None:
-    """What the terminal wrapped takes more lines than were written."""
+    """Lines that the terminal wrapped take more lines than were written."""
     sink, width = io.StringIO(), [20]
     region = Region(sink, lambda: (width[0], 8))
     region.show(["x" * 20, "y"])

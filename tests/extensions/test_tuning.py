@@ -196,7 +196,7 @@ def test_freed_bodies_leave_no_holes_in_the_heap() -> None:
     assert left["fixed"] < 10 << 20 < left["as it is"]
 
 
-# larmspider/extensions/tuning.py: no line for each page where nobody reads it.
+# larmspider/extensions/tuning.py: no line for each page without a reader.
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_lines_for_each_page_are_made_for_level_debug(
 
 
 def test_a_log_shows_what_cannot_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Escape sequences, and characters that turn the direction of others, whoever logs them."""
+    """Escape sequences, and characters that turn the direction of others, from any logger."""
     out = io.StringIO()
     handler = logging.StreamHandler(out)
     handler.setFormatter(logging.Formatter("%(message)s"))

@@ -59,7 +59,7 @@ def page(text: str = "", title: str = "", body: bytes = b"", links: tuple[str, .
     ],
 )
 def test_text_counts_and_markup_does_not(one: Page, other: Page, same: bool) -> None:
-    """Of a page with little text the links count too, of one without either the bytes."""
+    """In a page with little text the links count too, in a page without either the bytes."""
     assert (fingerprint(one) == fingerprint(other)) is same
 
 
@@ -181,7 +181,7 @@ def test_what_changes_from_fetch_to_fetch_is_learned_and_all_else_is_news() -> N
 
 
 def test_a_signature_is_the_fingerprint_while_nothing_is_volatile() -> None:
-    """So the first visits can be compared."""
+    """The first visits can then be compared."""
     assert signature(page(LONG)) == fingerprint(page(LONG)) == signature(page(LONG), Volatile())
 
 

@@ -43,7 +43,7 @@ def test_every_extractor_of_the_crawl_makes_a_page_of_nothing():
         assert (page.url, page.links, page.text) == ("http://h/", [], "")
 
 
-# What a body is, where Content-Type does not say or cannot be right.
+# The type of a body, if Content-Type is missing or impossible.
 
 
 HTML = b"<!DOCTYPE html><title>x</title>"

@@ -366,7 +366,7 @@ def test_refresh_without_target(content):
 
 
 def test_the_first_refresh_with_a_target_counts():
-    """As in browsers; a page of them is no page of redirects."""
+    """As in browsers; a page with several is no page of redirects."""
     refresh = "<meta http-equiv=refresh content='{}'>".format
     markup = refresh("5") + "".join(refresh(f"0;url={n}") for n in range(3))
     assert urls(markup) == ["http://wiki.example/docs/0"]
@@ -386,7 +386,7 @@ def test_the_first_refresh_with_a_target_counts():
 )
 @pytest.mark.parametrize("read", [html.read, deep_html.read])
 def test_a_page_that_sends_its_readers_on_at_once_has_moved(markup, moved, read):
-    """Within a second, whoever reads it; by either parser."""
+    """Within a second, for any reader; by either parser."""
     found = read(markup.encode())
     assert found.moved is moved
     assert len(found.links) == ("url=b" in markup)
@@ -417,8 +417,8 @@ def test_everything_has_a_limit(monkeypatch):
 
 
 def test_anchor_texts_have_a_limit_together(monkeypatch):
-    """Links nest in an svg, so that each text holds those of all within: 16 MB took 42 s. Beyond
-    the limit links are found without a text, unless that is one piece."""
+    """Links nest in an svg, so that each text holds the texts of all links within: 16 MB took 42 s.
+    Beyond the limit links are found without a text, unless that is one piece."""
     monkeypatch.setattr(html, "_ALL_ANCHOR_NODES", 100)
     drawing = "<svg>" + "<a href=x>t" * 20 + "</a>" * 20 + "</svg>"
     links = page(drawing * 10 + "<a href=y>one piece</a>").links

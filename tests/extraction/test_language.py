@@ -78,7 +78,7 @@ def test_a_host_that_says_a_wrong_language_twice_is_guessed_throughout(
 def test_pages_in_the_usual_language_of_a_host_are_not_guessed(
     languages: Languages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others are: in another language or in two, lists of names, and those of other hosts."""
+    """Others are: in another language or in two, lists of names, and pages of other hosts."""
     guesser = languages._guesser
     assert guesser is not None
     guessed: list[str] = []
@@ -95,7 +95,7 @@ def test_pages_in_the_usual_language_of_a_host_are_not_guessed(
     for text in (german * 3, f"{english} {german}", names):
         of(languages, text)
         assert guessed[-1] == text
-    # none of them was certain to be in another language but the first: the row begins anew
+    # only the first was certain to be in another language: the row restarts
     assert of(languages, english) == "en"
     assert guessed[-1] == english
 
@@ -148,8 +148,8 @@ def test_a_process_that_ends_is_replaced(guesser: Guesser) -> None:
 
 
 def test_pages_are_guessed_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each gets its own answer, whoever was cancelled and when the process was killed, however long
-    its end takes."""
+    """Each gets its own answer, whichever call was cancelled and whenever the process was killed,
+    even if its end takes long."""
 
     async def guessed() -> None:
         languages = Languages(("de", "en", "fr"))

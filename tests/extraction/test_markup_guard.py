@@ -1,4 +1,4 @@
-"""Markup that would make lexbor slow or fat is told from markup that is only long."""
+"""Markup that would make lexbor slow or fat differs from markup that is only long."""
 
 import random
 from pathlib import Path

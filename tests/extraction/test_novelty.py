@@ -1,10 +1,11 @@
-"""What a page says that its host has not said before."""
+"""The share of a page that is new to its host."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
 from itertools import chain
+from uuid import UUID
 
 from larmspider.extraction.novelty import Rows, Sketch, apart_of, rows_of
 from larmspider.items import Link, Page
@@ -18,7 +19,7 @@ def rows(words: list[str]) -> Rows:
 
 
 def test_a_view_is_known_whichever_sample_was_taken_of_its_page() -> None:
-    """Of a page of 110 words one row in four was remembered, of one of 90 all count."""
+    """A page of 110 words left one row in four, a page of 90 words all rows."""
     shown = Sketch()
     assert shown.share(rows(WORDS[:110])) == 1.0
     assert shown.share(rows(WORDS[20:110])) < 0.2
@@ -50,14 +51,27 @@ def test_how_often_a_page_was_said_is_counted() -> None:
 def apart(
     shown: Sketch, *lines: Sequence[str], menu: Sequence[str] = WORDS[4_000:4_800]
 ) -> tuple[float, float]:
-    """How new a page with a menu of so many links is, and what it says outside of links: lines
-    with a link between each."""
+    """The novelty of a page with a menu of this number of links, and of its text outside of links:
+    lines with a link between each."""
     text = " ".join([*menu, *(f"{' '.join(line)} item" for line in lines)])
     page = Page("http://wiki/page", text=text)
     page.links = [Link("http://wiki/x", anchor=word) for word in [*menu, *["item"] * len(lines)]]
     found, of_all = apart_of(page), rows_of(page)
     share = shown.share(of_all)
     return share, shown.share_apart(found, of_all.size) if found else 0.0
+
+
+def test_an_error_page_is_not_new_for_its_reference_and_its_time() -> None:
+    shown, draw = Sketch(), random.Random(5)
+    said = "An error occurred while the server processed your request. Reference"
+    for number in range(20):
+        moment = f"2026-11-30 06:{number:02}:48"
+        for reference in (str(UUID(int=draw.getrandbits(128))), str(draw.randrange(10**9, 10**12))):
+            page = Page(
+                f"http://h/item/{number}", text=f"{said} {reference} of {moment}; please retry"
+            )
+            share = shown.share(rows_of(page))
+            assert share < 0.2 or not number
 
 
 def test_few_words_beside_a_long_menu_are_new_by_themselves() -> None:

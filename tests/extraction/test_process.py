@@ -227,7 +227,7 @@ def test_memory_of_a_page_stays_for_the_next_one():
 
 def test_a_text_that_is_sent_keeps_its_size():
     """Texts wait in the crawl for the index: with their UTF-8 they have three times as many bytes.
-    Those of an answer do not stay."""
+    The UTF-8 of an answer does not stay."""
     text = "ü" * 1_000
     size = sys.getsizeof(text)
     packed([text])
@@ -278,7 +278,7 @@ receive(sys.stdin.buffer)
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="POSIX")
 def test_a_process_that_is_ended_takes_along_what_it_has_started():
-    """Tesseract would go on with its page, beside the reader that takes the place."""
+    """Tesseract would continue with its page, beside the next reader."""
     helper = HelperProcess(STARTER, "starts")
     try:
         started = helper.ask("")

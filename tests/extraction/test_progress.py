@@ -1,4 +1,4 @@
-"""What was read of a document before its reader ended is kept, whatever ended the reader."""
+"""The text that a reader had read of a document before its end is kept, for any end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read(readers: Readers, body: bytes, name: str) -> Page:
 def read_until(
     readers: Readers, noted: bytes, body: bytes, name: str, number: int = signal.SIGPROF
 ) -> Page:
-    """The Page of a document whose reader ends by a signal, that of the limit of CPU, once it has
+    """The Page of a document whose reader ends by the signal of the CPU limit, once it has
     made a note with the bytes ``noted``."""
     done, notes = threading.Event(), readers.documents.first._notes
     assert notes is not None

@@ -1,4 +1,4 @@
-"""What sitemaps, feeds and directory listings say, and what they may not do."""
+"""The entries of sitemaps, feeds and directory listings, and their limits."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ FILE = (
 def test_documents_that_harm_end_in_a_word(
     body: bytes, trouble: str, entries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stood before the place counts, but for documents with entities of their own."""
+    """Entries before the place count, except in documents with entities of their own."""
     monkeypatch.setattr(sitemap, "MAX_URLS", 10)
     found = read(body, URL, now=NOW)
     assert (found.trouble, len(found.entries)) == (trouble, entries)
@@ -317,7 +317,7 @@ def test_the_rows_of_a_listing_have_times(markup: str, names: list[str]) -> None
     assert listed(page, NOW) == expected
 
 
-# What a server makes large holds up no other thread.
+# Documents that a server makes large delay no other thread.
 
 
 def test_a_list_of_empty_lines_is_read_line_by_line() -> None:

@@ -113,7 +113,7 @@ def test_the_target_is_sent_as_the_url_has_it(
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"])
 def test_method_and_body_are_sent(scripted_server: Start, fetcher: Make, method: str) -> None:
-    """Any bytes, with a length and without a type that nobody named, nor Expect."""
+    """Any bytes, with a length, without a type that the request lacks, and without Expect."""
     server = scripted_server({"*": "x"})
     body = b"a=1\0\xff" * 1000
     one = fetcher()
@@ -234,7 +234,7 @@ def test_no_more_connections_are_kept_than_allowed(scripted_server: Start, fetch
 def test_a_connection_that_the_server_closed_is_made_again(
     scripted_server: Start, fetcher: Make
 ) -> None:
-    """Nobody notices, and nobody watches its socket for ever."""
+    """The crawl goes on, and its socket is not watched for ever."""
     server, one = scripted_server({"*": Reply(body=b"x", close=True)}), fetcher()
     for _ in range(3):
         assert one.get(server.url()).body == b"x"
@@ -313,7 +313,7 @@ def test_connections_come_from_the_address_asked_for(
     "value", ["wiki", "127.0.0.1:80", ("127.0.0.1",), ("127.0.0.1", 70_000), ("x", 0), 7, [], {}]
 )
 def test_a_bind_address_of_another_form_is_refused(fetcher: Make, value: object) -> None:
-    """A name would be looked up while everything waits. What is empty is none."""
+    """A name would be looked up while everything waits. An empty address is no address."""
     if value:
         error = fetcher().failure("http://127.0.0.1:9/", meta={"bindaddress": value})
         assert kind_of(error) == "bad-url"

@@ -64,7 +64,7 @@ def test_many_fetches_end(scripted_server: Start, fetcher: Make) -> None:
 def test_handles_of_the_event_loop_need_not_know_their_time(
     scripted_server: Start, fetcher: Make
 ) -> None:
-    """Those of uvloop do not where the time has come already."""
+    """Timers of uvloop do not, if their time has come already."""
     server, one = scripted_server({"*": Reply(body=b"x")}), fetcher()
 
     async def fetched() -> list[Response]:
@@ -170,7 +170,7 @@ def test_closing_does_not_wait_for_a_name_that_is_looked_up(
 def test_idle_connections_that_the_server_closes_cost_nothing(
     scripted_server: Start, fetcher: Make
 ) -> None:
-    """No callback runs for a socket that nobody waits for."""
+    """No callback runs for a socket that no transfer waits for."""
     one = fetcher()
     with ScriptedServer({"*": Reply(body=b"x")}) as server:
         one.get(server.url())
@@ -194,7 +194,7 @@ def test_the_loop_is_the_running_one() -> None:
 def test_what_is_under_way_ends_when_nothing_may_be_sent_any_more(
     scripted_server: Start, fetcher: Make
 ) -> None:
-    """And what begins then asks nobody; when it may again, all is as before."""
+    """And a fetch that begins then sends nothing; when it may again, all is as before."""
     server = scripted_server({"/half": HALF, "/": Reply(body=b"x")})
     one = fetcher()
     may = [True]

@@ -1,4 +1,4 @@
-"""What of a Request becomes a URL and header lines for libcurl."""
+"""A Request becomes a URL and header lines for libcurl."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_names_us_is_left_out_of_a_request_without_secrets(name: str) -> No
 
 @pytest.mark.parametrize("value", ["a\nb", "a\rb", "a\0b"])
 def test_a_header_is_one_line(value: str) -> None:
-    """Else its value could be headers, or a request, of somebody else's."""
+    """Otherwise its value could be headers, or a foreign request."""
     with pytest.raises(BadUrl):
         header_lines(Request("http://h/", headers={"X": value}), decode=False)
     with pytest.raises(BadUrl):

@@ -171,7 +171,7 @@ def test_an_encoding_that_is_none_changes_nothing(
 def test_an_empty_body_needs_no_unpacking(
     scripted_server: Callable[..., ScriptedServer], fetcher: Callable[..., Fetcher], method: str
 ) -> None:
-    """A redirect may say that its nothing is gzip; its class is that of its type."""
+    """A redirect may call its empty body gzip; its class follows its type."""
     headers = {"Content-Encoding": "gzip", "Content-Type": "text/html", "Location": "/b"}
     server = scripted_server({"*": Reply(302, headers)})
     response = fetcher().get(server.url(), method=method)

@@ -30,7 +30,7 @@ DEFAULT = DenyAddresses(defaults()["LARM_DENY_ADDRESSES"])
     ],
 )  # fmt: skip
 def test_denied_by_default(address: str) -> None:
-    """Link-local, this host, and IPv6 addresses that stand for those of IPv4."""
+    """Link-local, this host, and IPv6 addresses that stand for denied IPv4 ones."""
     assert DEFAULT.reason(address) is not None
 
 

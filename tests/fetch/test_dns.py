@@ -38,7 +38,7 @@ NOBODY = Resolution(problem="no such name", final=True)
 
 
 class World:
-    """Names that hang are looked up until ``go`` is set; what is not in ``known`` is NOBODY."""
+    """Names that hang are looked up until ``go`` is set; unknown names are NOBODY."""
 
     def __init__(self, patience: float = LONG, slow: float = LONG, ttl: float = TTL) -> None:
         self.known = {"wiki": WIKI}
@@ -293,7 +293,7 @@ def test_a_thread_that_cannot_be_had_is_a_name_that_cannot_be_looked_up(
     play(World(), story)
 
 
-# What the system's resolver says, as addresses in its order or the reason why there are none.
+# The answers of the system's resolver: addresses in its order, or why there are none.
 
 
 def resolver(*addresses: str) -> Callable[..., object]:
@@ -335,7 +335,7 @@ def test_a_name_that_is_none_has_no_address(name: str) -> None:
     assert resolve(name).addresses == ()
 
 
-# What the frontier hears about names: one address each, out of a cache or told later.
+# The frontier's addresses of names: one address each, from a cache or reported later.
 
 
 KNOWN = {"wiki": Resolution(("10.0.0.9", "10.0.0.7"))}
@@ -383,7 +383,7 @@ def test_of_several_addresses_always_the_same(addresses: tuple[str, ...], found:
     assert smallest(Resolution(addresses)) == smallest(Resolution(addresses[::-1])) == found
 
 
-# Which hosts have their names looked up here: those that no proxy is asked for.
+# Hosts whose names are looked up here: the ones without a proxy.
 
 
 SITES = """
@@ -440,7 +440,7 @@ def test_by_the_environment(
     assert OwnAddress.from_settings(sites)(url)
 
 
-# Whose addresses a fetch needs, and how libcurl is told of them.
+# The names that a fetch needs, and how libcurl gets their addresses.
 
 
 PROXY = ("proxy", 3128)

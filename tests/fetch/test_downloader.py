@@ -1,4 +1,4 @@
-"""Scrapy's signals of its downloader: sent where somebody listens, and nowhere else."""
+"""Scrapy's signals of its downloader: sent if there are receivers, and only then."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_head_without_a_body_is_heard_of(scripted_server: Start, fetcher: Make
 
 
 def test_hints_are_no_heads(scripted_server: Start, fetcher: Make) -> None:
-    """1xx before the answer: the answer's head is told, once."""
+    """1xx before the answer: only the answer's head is reported, once."""
     answer = Raw(b"HTTP/1.1 103 H\r\nA: hint\r\n\r\nHTTP/1.1 200 OK\r\nA: b\r\n\r\nx")
     server, one = scripted_server({"*": answer}), fetcher()
     ear = Ear(one).hear_heads()

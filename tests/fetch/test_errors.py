@@ -150,7 +150,7 @@ def test_the_connection_has_a_limit(fetcher: Make) -> None:
 
 @pytest.mark.parametrize("answer", [TRICKLE, SILENT], ids=["trickled body", "no word"])
 def test_a_slow_answer_is_given_up(scripted_server: Start, fetcher: Make, answer: Raw) -> None:
-    """10 bytes/s or none where 1,000 are asked for, long before the total time is over."""
+    """10 bytes/s or none where 1,000 are demanded, long before the total time is over."""
     server = scripted_server({"*": answer})
     settings = {"LARM_LOW_SPEED_BYTES": 1000, "LARM_LOW_SPEED_SECS": 1, "DOWNLOAD_TIMEOUT": 60}
     error = fetcher(**settings).failure(server.url())
@@ -185,7 +185,7 @@ def test_a_url_without_a_host_that_can_be_asked(fetcher: Make, url: str) -> None
 
 
 def test_every_kind_is_known_to_the_frontier() -> None:
-    """What it means for URL and host; scope and robots.txt are asked before the fetch."""
+    """Each has an effect on URL and host; scope and robots.txt are checked before the fetch."""
     kinds = {
         cls.kind
         for cls in vars(errors).values()

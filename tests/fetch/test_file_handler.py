@@ -115,7 +115,7 @@ def test_a_large_folder_is_listed_in_parts(share: Path, monkeypatch: pytest.Monk
 def test_names_of_large_folders_are_kept_up_to_a_limit(
     share: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of all folders together; those that were read last."""
+    """Of all folders together; the latest ones."""
     monkeypatch.setattr(file_handler, "PART", 7)
     monkeypatch.setattr(file_handler, "LARGEST", 30)
     folders = [share / f"large{number}" for number in range(4)]

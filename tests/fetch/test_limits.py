@@ -107,7 +107,7 @@ def test_a_document_has_a_limit_of_its_own(
 def test_a_body_that_is_larger_than_memory_is_a_file(
     scripted_server: Start, fetcher: Make, tmp_path: Path, how: str
 ) -> None:
-    """Of the Request of a page alone; the file lasts as long as the Request does."""
+    """For the Request of a page alone; the file lasts as long as the Request does."""
     body, head = bytes(range(256)) * 40, {"Content-Type": "text/html"}
     sent = gzip.compress(body) if how == "gzip" else body
     if how == "gzip":
@@ -251,7 +251,7 @@ def test_a_folded_header_is_one(scripted_server: Start, fetcher: Make) -> None:
 
 
 def test_a_body_may_be_cut_as_if_it_were_whole(scripted_server: Start, fetcher: Make) -> None:
-    """meta larm_cut_bytes, for robots.txt: so many bytes of an endless one."""
+    """meta larm_cut_bytes, for robots.txt: this number of bytes of an endless body."""
     server = scripted_server({"*": Raw([OK + b"\r\n", *repeat(MEGABYTE, 1000)])})
     request = Request(server.url(), meta={"larm_cut_bytes": 1234})
     response = fetcher(DOWNLOAD_MAXSIZE=0).fetch(request)

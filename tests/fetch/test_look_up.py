@@ -164,7 +164,7 @@ def test_a_look_up_under_way_is_let_go_of(fetcher: Make) -> None:
 def test_by_a_proxy_its_name_is_looked_up(
     scripted_server: Start, fetcher: Make, scheme: str, asked: list[str]
 ) -> None:
-    """And that of the host by the proxy, which may know another address, or by us for socks5."""
+    """The proxy looks up the host's name, because it may know another address; for socks5 we do."""
     server, one = scripted_server({"*": "x"}), fetcher()
     resolver = Resolver(one, wiki=("127.0.0.1",), gate=("127.0.0.1",))
     with ProxyServer(names={"wiki": "127.0.0.1"}) as proxy:

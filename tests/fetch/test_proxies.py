@@ -59,7 +59,7 @@ def test_what_is_no_proxy_is_not_looked_up(fetcher: Make) -> None:
 
 
 def test_a_tunnel_is_asked_for_without_a_user_agent(scripted_server: Start, fetcher: Make) -> None:
-    """That of the request is for its server, libcurl's own for nobody."""
+    """The request's one is for its server; libcurl's own is never sent."""
     server = scripted_server({"*": "x"}, tls=True)
     with ProxyServer() as proxy:
         one = fetcher(DOWNLOAD_VERIFY_CERTIFICATES=False)
@@ -102,7 +102,7 @@ def test_a_name_that_only_the_proxy_knows(scripted_server: Start, fetcher: Make)
         assert fetcher().get(url, meta=meta).body == b"inside"
 
 
-# What meta["proxy"] names: a scheme, a host, a port, and who asks.
+# The parts of meta["proxy"]: a scheme, a host, a port, and a user.
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,19 @@ def test_retry_after_is_obeyed_up_to_its_limit(retry_after, seconds):
     assert record.until - NOW == seconds
 
 
+def test_some_answers_in_a_row_undo_a_doubling():
+    """429 to each tenth request."""
+    polite, record, now = politeness(), ready(), NOW
+    for _ in range(20):
+        polite.failed(record, now, 1.0, "http-429")
+        assert record.until - now <= 20.0
+        now = record.until
+        record.wake()
+        for _ in range(9):
+            polite.answered(record, now + 1, 0.1, now + 1)
+            now += 1
+
+
 def test_an_answer_ends_the_row_but_only_quiet_forgives_the_doublings():
     record = ready()
     politeness().failed(record, NOW, 1.0, "http-500")

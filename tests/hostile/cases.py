@@ -126,7 +126,7 @@ LIMITS = [
         page(200, TEXT, links=1),
     ),
 ]
-"""What has no end. The limits are those of running.py, smaller than the defaults."""
+"""Endless pages. The limits come from running.py, smaller than the defaults."""
 
 LORIS = [
     Case(f"slow-loris-{number}", endless(b"HTTP/1.1 200 OK\r\nX-Y: ", b"z", 0.5), fails("timeout"))
@@ -262,7 +262,7 @@ def session_in_query() -> Behaviour:
 
 
 def numbered() -> Behaviour:
-    """A new page for each that is asked for."""
+    """A new page for each request."""
     return pages(lambda target: [f"/page{int(target[5:]) + n}" for n in (1, 2)])
 
 
@@ -482,7 +482,7 @@ def many_links(number: int, targets: int) -> bytes:
 
 @cache
 def attributes(number: int, hides: int = 0) -> bytes:
-    """One tag with so many; every ``hides`` th has a value that looks like other tags."""
+    """One tag with ``number`` attributes; every ``hides`` th has a value that looks like tags."""
     names = (b" a%d" % n + (b"='<>'" if hides and n % hides == 0 else b"") for n in range(number))
     return b"<div" + b"".join(names) + b">" + LINK
 
@@ -500,7 +500,7 @@ def closed_formats(number: int) -> bytes:
 
 @cache
 def long_links(number: int, path: str) -> bytes:
-    """So many links to such paths."""
+    """``number`` links to such paths."""
     return b"".join(b"<a href='/%d/%b'>x</a>" % (n, path.encode()) for n in range(number))
 
 
@@ -567,7 +567,7 @@ ODD = [
 DOCUMENTS = [*DEEP, *DOCUMENT_CASES_LONG, *ODD]
 
 
-# Replies that break HTTP, or use what nobody uses: one connection, one reply.
+# Replies that break HTTP, or use its rarest parts: one connection, one reply.
 
 
 WELL = page(200, TEXT, links=1)
@@ -734,4 +734,4 @@ GROUPS: dict[str, Sequence[Case]] = {
     "robots.txt": ROBOTS,
     "Documents": DOCUMENTS,
 }
-"""By heading of the docs. Of the slow-loris hosts one stands for all."""
+"""Cases by heading of the docs. One slow-loris host stands for all."""

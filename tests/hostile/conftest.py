@@ -1,4 +1,4 @@
-"""What a crawl takes that meets nobody but the healthy host."""
+"""The cost of a crawl that meets only the healthy host."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_each_case_ends_as_promised(tmp_path: Path, idle_mb: float) -> None:
     assert crawled.peak_mb < idle_mb + MORE_MB
 
 
-# robots.txt files that are none, have no end, or say what nobody can obey.
+# robots.txt files that are none, have no end, or cannot be obeyed.
 
 
 def test_each_robots_txt_is_read_as_promised(tmp_path: Path, idle_mb: float) -> None:
@@ -93,7 +93,7 @@ def test_each_case_has_its_row(heading: str) -> None:
 
 def test_names_of_others_are_looked_up_and_their_pages_fetched_meanwhile() -> None:
     """60 silent names stand before 30 good ones, which are there before any of the 60 has failed;
-    and the crawl ends when it is told to."""
+    and the crawl ends when it has to stop."""
     ran = own_names.run("tests.support.hostile.silent_names", "60", "30", "15", timeout=120)
     if ran.stderr.startswith("unshare:"):
         pytest.skip(f"namespaces cannot be had here: {ran.stderr.strip()}")

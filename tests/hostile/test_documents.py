@@ -27,7 +27,7 @@ def test_each_document_is_read_and_holds_up_nobody(tmp_path: Path, idle_mb: floa
             DOWNLOAD_TIMEOUT="15",
             CONCURRENT_REQUESTS=str(AT_ONCE),
             LARM_LINK_LOG="all",  # each link of a document is counted here
-            LARM_INDEX_HEAP_BYTES="16000000",  # or its 64 MB would be most of what is measured
+            LARM_INDEX_HEAP_BYTES="16000000",  # its 64 MB would be most of the measured memory
         )
     assert not (wrong := differences(server, crawled.found)), wrong
     assert is_complete(server, crawled.found)

@@ -22,7 +22,7 @@ ONE_FAILURE = {"LARM_HOST_MAX_FAILURES": "1", "LARM_HOST_MAX_PARKS": "0"}
 
 
 def of_healthy(server: HostileServer, found: Found) -> list[bool]:
-    """Of each URL in the order of fetch.log: is it the healthy host's?"""
+    """For each URL in the order of fetch.log: is it the healthy host's?"""
     healthy = server.url("healthy").rpartition("/")[0]
     return [url.startswith(healthy) for url in found.results]
 

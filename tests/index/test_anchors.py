@@ -37,7 +37,7 @@ def table(tmp_path: Path) -> Iterator[AnchorTable]:
 
 
 def add(table: AnchorTable, *anchors: str, pages: int = 1) -> None:
-    """So many further pages have links with these texts."""
+    """``pages`` further pages have links with these texts."""
     for _ in range(pages):
         table.add(f"http://h/{next(NUMBERS)}", {(VPN, anchor) for anchor in anchors})
 
@@ -56,7 +56,7 @@ def test_a_text_weighs_with_the_logarithm_of_its_pages(
 
 
 def test_texts_of_a_target_are_bounded(table: AnchorTable) -> None:
-    """At most 1,000 texts and 16 KB, those of the most pages, whatever is found."""
+    """At most 1,000 texts and 16 KB: the texts of the most pages, of any number."""
     add(table, *(f"text {n}" for n in range(1100)))
     add(table, "text 999")
     table.flush()
@@ -82,7 +82,7 @@ def test_due_when_doubled(table: AnchorTable, indexed: int, texts: int, state: l
 
 
 def test_another_text_in_place_of_one_makes_a_page_dirty(table: AnchorTable) -> None:
-    """As many copies, but others."""
+    """The same number of copies, but others."""
     table.add("http://h/", {(VPN, "before")})
     table.flush()
     table.add("http://h/", {(VPN, "after")})
@@ -91,7 +91,7 @@ def test_another_text_in_place_of_one_makes_a_page_dirty(table: AnchorTable) -> 
 
 
 def test_what_a_page_gives_takes_the_place_of_what_it_gave(tmp_path: Path) -> None:
-    """Whatever versions there were, the table is that of the last ones."""
+    """After any versions, the table has the texts of the last ones."""
     rng = random.Random(1)
     targets = [f"http://h/{n}" for n in range(5)]
     last: dict[str, set[tuple[str, str]]] = {}
@@ -197,7 +197,7 @@ def test_a_full_map_grows_and_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_failed_flush_loses_nothing(table: AnchorTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waited waits on, next to what came meanwhile."""
+    """Waiting texts wait on, with the ones that came meanwhile."""
 
     def fail(*_: object) -> None:
         add(table, "new")
@@ -264,7 +264,7 @@ def test_a_table_with_much_in_no_use_is_written_anew_when_a_crawl_ends(tmp_path:
     assert content(tmp_path) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.mdb", "lock.mdb"]
     tidied = (tmp_path / "data.mdb").stat()
-    with closing(AnchorTable(tmp_path)) as table:  # and it is gone on with
+    with closing(AnchorTable(tmp_path)) as table:  # it can be used again
         assert table.sizes() == sizes
         table.add("http://h/more", {(VPN, "one more")})
         table.flush()
@@ -313,8 +313,8 @@ def told(table: AnchorTable) -> AnchorTable:
 def test_texts_of_a_host_that_becomes_restricted_leave_other_hosts(
     told: AnchorTable, known: str
 ) -> None:
-    """Those for pages of its own host stay, if it is known that the page is one of them: by the
-    pages that were stored, or by what is indexed."""
+    """Texts for pages of its own host stay, if the page is known to belong to it: by the stored
+    pages, or by the indexed pages."""
     every = [SECRET, "http://wiki/b"]
     pages = [(url, url) for url in every] if known == "log" else []
     names = every if known == "names" else []

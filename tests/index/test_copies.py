@@ -38,7 +38,7 @@ MENU = [f"Menu {n} of all" for n in range(120)]
 
 
 def simhashes(texts: Sequence[tuple[str, str]]) -> Future[list[Compared]]:
-    """What stands between two bars is navigation."""
+    """Text between two bars is navigation."""
     done: Future[list[Compared]] = Future()
     bars = [[(m.start(), m.end()) for m in re.finditer(r"\|.*?\|", text)] for _, text in texts]
     hashes = [simhash(text) for _, text in texts]
@@ -116,7 +116,7 @@ def own_words(seed: int, number: int = 40) -> str:
 def test_pages_with_a_longer_menu_are_copies_if_what_is_their_own_is_the_same(
     writer, between: str
 ) -> None:
-    """Whatever stands in their markup, and after the index was made anew."""
+    """With any markup, and after the index was rebuilt."""
     for n in range(9):
         for name in (f"{n}", f"{n}print"):
             page = with_menu(name, own_words(n), between=between)
@@ -132,8 +132,8 @@ def test_pages_with_a_longer_menu_are_copies_if_what_is_their_own_is_the_same(
 
 
 def test_pages_that_are_asked_for_twice_have_one_likeness(tmp_path: Path) -> None:
-    """While a commit waits for that of a page the crawl's thread asks for 32, that one among
-    them."""
+    """While a commit waits for that page's likeness, the crawl's thread asks for 32 pages, that one
+    among them."""
 
     class Late(Future[list[Compared]]):
         def result(self, timeout: float | None = None) -> list[Compared]:
@@ -214,7 +214,7 @@ def test_links_that_a_long_text_does_not_have_cost_little() -> None:
 
 
 def test_short_parts_with_the_same_bytes_are_copies(writer, make_page) -> None:
-    """Of each other and of pages, in whatever archive they lie."""
+    """Copies of each other and of pages, in any archive."""
     for name in ("one.zip", "two.zip"):
         page = make_page(name, "names")
         page.parts = [Part("a.txt", "text/plain", 5, text="word7", digest="ab12")]
@@ -293,7 +293,7 @@ def test_pages_of_hits_go_on_where_the_last_one_ended(writer, make_page) -> None
 
 
 def test_a_much_longer_page_is_no_copy(writer, make_page, tmp_path: Path) -> None:
-    """Of one with the same row of words again and again, as it has itself."""
+    """Of a page that repeats one row of words, as it does itself."""
 
     @contextmanager
     def all_count() -> Iterator[Deduplicator]:

@@ -1,4 +1,4 @@
-"""larmspider/index/rebuild.py: an index is made anew, beside the old one."""
+"""larmspider/index/rebuild.py: an index is rebuilt, beside the old one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def old(tmp_path: Path) -> Path:
 
 
 def test_an_index_has_the_same_pages_afterwards(old: Path) -> None:
-    """Stored texts, times, ranks by link texts; progress is told, and nothing is left beside it."""
+    """Stored texts, times, ranks by link texts; progress is reported, and nothing is left beside
+    it."""
     before = Searcher.open(old).search("page", limit=100, facets=True)
     told: list[tuple[int, int]] = []
     count = rebuild(old, progress=lambda done, total: told.append((done, total)))

@@ -51,7 +51,7 @@ def test_a_hit_is_about_a_section(search, query: str, anchor: str, heading: str)
 
 
 def test_sections_stay_where_they_are_when_navigation_goes() -> None:
-    """Of a text, of its main text, and of what learned navigation leaves of that."""
+    """In a text, in its main text, and in the rest without learned navigation."""
     page = extract(BODY, "http://wiki.example/q", "text/html; charset=utf-8")
     assert [s.anchor for s in page.sections] == ["top", "filter", "old", "GUC a/b"]
     heads = ["Query sets", "filter()", "Ordering", "max_x (integer)"]
@@ -69,7 +69,7 @@ def test_sections_stay_where_they_are_when_navigation_goes() -> None:
 
 
 def test_headings_part_the_text_of_any_page(writer: IndexWriter) -> None:
-    """A short page has no sections to lead to; those of a long one are those with an anchor."""
+    """A short page has no sections to lead to; a long page has its sections with an anchor."""
     short = (
         b"<title>T</title><nav>Up</nav><h1 id=a>What a siren is</h1><p>It chops air.<h2>Use</h2>"
     )

@@ -40,7 +40,7 @@ def slow(tmp_path: Path) -> Iterator[IndexWriter]:
 
 @pytest.fixture
 def found(slow: IndexWriter) -> Found:
-    """The last segments of what is found of what was committed."""
+    """The last URL segments of the committed pages that a query finds."""
     return lambda query: found_in(slow.directory, query)
 
 
@@ -62,7 +62,7 @@ def found_in(directory: Path, query: str) -> list[str]:
 
 
 def after_a_kill(directory: Path, query: str) -> list[str]:
-    """What the next writer has found after its first checkpoint, if this one ends here."""
+    """The pages that the next writer finds after its first checkpoint, if this one ends here."""
     copy = directory.with_name("copy")
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(directory, copy)
@@ -101,7 +101,7 @@ def test_the_first_pages_go_where_no_more_may_wait(
     limit: str,
     value: int,
 ) -> None:
-    """So many that three quarters are left."""
+    """Three quarters are left."""
     monkeypatch.setattr(waiting, limit, value)
     for name in "abc":
         add(name)
@@ -226,7 +226,7 @@ def test_a_removal_that_comes_while_others_are_committed_is_in_the_next_commit(
 def test_what_waits_survives_a_kill_between_any_two_checkpoints(
     slow: IndexWriter, add: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is lost, nothing is there twice, and an index that is made anew has it; files are
+    """Nothing is lost, nothing is there twice, and a rebuilt index has it; files are
     deleted when the index has all pages that they have first."""
     monkeypatch.setattr(waiting, "MAX_CHECKPOINTS", 4)
     for number in range(8):
@@ -288,7 +288,7 @@ def test_pages_that_memory_has_no_room_for_are_in_the_next_commit(
 def test_texts_that_memory_has_no_room_for_wait_no_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of all parts, also of those that a file has brought back."""
+    """Including the characters of all parts, also of parts that a file has brought back."""
     monkeypatch.setattr(waiting, "MAX_CHARS", 1_000)
     pages = waiting.WaitingPages(tmp_path, PackedPages(tmp_path))
     part = Part("in.txt", "text/plain", 30, text="c" * 30)

@@ -32,7 +32,7 @@ def test_adding_a_page_again_replaces_it(find, writer, make_page) -> None:
 
 
 def test_remove(find, writer, make_page) -> None:
-    """Of adding and removing a page, the later counts."""
+    """The later one of adding and removing a page counts."""
     writer.add(make_page("a", "word"))
     writer.remove("http://wiki.example/a")
     assert find("word") == []
@@ -322,7 +322,7 @@ while True:
 
 @pytest.mark.parametrize("kill_after_commits", [1, 2, 3])
 def test_kill_9_leaves_whole_commits(tmp_path: Path, kill_after_commits: int, make_page) -> None:
-    """What was committed is there, no document is torn, and adding again doubles nothing."""
+    """Committed pages are there, no document is torn, and adding again doubles nothing."""
     process = subprocess.Popen(
         [sys.executable, "-c", _ENDLESS, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )

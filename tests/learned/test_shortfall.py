@@ -41,6 +41,14 @@ CASES = {
         "wiki says nofollow on all 2 links to itself;"
         " LARM_HOST_RULES wiki nofollow: ignore follows them",
     ),
+    "nofollow on most links": (
+        [
+            page("/", [link(f"http://wiki/{n}", "nofollow") for n in range(6)]),
+            page("/b", [link("http://wiki/a"), link("http://wiki/c", "nofollow")]),
+        ],
+        "wiki says nofollow on 7 of 8 links to itself;"
+        " LARM_HOST_RULES wiki nofollow: ignore follows them",
+    ),
     "robots none": (
         [page(links=[link("http://wiki/a", "nofollow")], nofollow=True, noindex=True)],
         "wiki says nofollow on all 1 pages; LARM_HOST_RULES wiki nofollow: ignore follows them",

@@ -191,7 +191,7 @@ class Counts(UrlFilter):
 
 
 def test_no_filter_is_asked_about_no_links(counters: MemoryStatsCollector) -> None:
-    """Of most pages of a site no link is left behind the first filters."""
+    """On most pages of a site the first filters reject every link."""
     forms = forms_from_settings(Settings())
     row = [FilterMiddleware(Counts(), counters, forms) for _ in range(3)]
     row[-1]._row = row
@@ -224,7 +224,7 @@ class Asked(UrlFilter):
 
 @pytest.mark.parametrize("between", [False, True])
 def test_a_filter_sees_what_is_left(crawler_for: Callable[..., Crawler], between: bool) -> None:
-    """What the filter right before it let pass, or what the page has after others saw it."""
+    """Links that the filter right before it let pass, or the page's links after others saw it."""
     crawler = crawler_for()
     filters = [Asked("a"), Asked("b"), Asked("private/added"), Asked("none")]
     chain: list[Any] = [FilterMiddleware.from_filter(one, crawler) for one in filters]

@@ -61,7 +61,7 @@ class TestScope:
         )
 
     def test_restrict_in_upper_case_matches_the_lower_case_path(self) -> None:
-        """What a user sees in the browser works: LARM compiled its expression for any case."""
+        """A user may copy it from the browser: LARM compiled its expression for any case."""
         scope = ScopeFilter.from_settings(Settings({"LARM_RESTRICT": "http://wiki/Docs/.*"}))
         assert scope.reject_reason("http://wiki/docs/a") is None
 
@@ -256,7 +256,7 @@ class TestKnownPaths:
         ],
     )
     def test_packaged_list_lets_documents_pass(self, url: str) -> None:
-        """What only looks alike."""
+        """Documents that only look alike."""
         assert KnownPathsFilter.from_settings(Settings()).reject_reason(url) is None
 
     def test_hosts_are_patterns_of_the_whole_host(self) -> None:
@@ -282,7 +282,7 @@ class TestKnownPaths:
          "url /a except ((", "url (( except /a", "url /a except /b except /c"],
     )  # fmt: skip
     def test_bad_line_is_an_error_with_its_number(self, line: str) -> None:
-        """The file is the user's: say where and what is accepted."""
+        """The file is the user's: the error says which line, and what a line may be."""
         with pytest.raises(ConfigError, match=r"mine\.txt:3: "):
             KnownPathsFilter.from_text(f"# mine\nurl /ok\n{line}\n", "mine.txt")
 
@@ -389,7 +389,7 @@ class TestSeen:
         return SeenFilter(lambda urls: [url != "http://h/new" for url in urls])
 
     def test_what_the_memory_has_is_known(self, seen: SeenFilter) -> None:
-        """What it has not goes on to the other filters."""
+        """Unknown links go on to the other filters."""
         links = [Link("http://h/A", "http://h/a"), Link("http://h/new", "http://h/new")]
         assert seen.reject_links(links, Page("http://h/")) == ["known", None]
 
@@ -421,7 +421,7 @@ class TestDepth:
 
     @pytest.mark.parametrize(("limit", "rejected"), [(2, True), (3, False), (0, False)])
     def test_plain_requests_have_a_depth(self, limit: int, rejected: bool) -> None:
-        """Those of a spider that yields Requests and no Pages."""
+        """Requests of a spider that yields no Pages."""
         request = Request("http://h/", meta={"depth": 3})
         reason = DepthFilter(limit, 10).reject_request(request, "http://h/")
         assert (reason is not None) is rejected
@@ -554,7 +554,7 @@ def test_a_filter_that_remembers_is_asked_once_for_a_url() -> None:
 @pytest.mark.parametrize("page", [Page("http://h/", nofollow=nofollow, depth=depth, redirects=1)
                                   for nofollow in (False, True) for depth in (1, 2)])  # fmt: skip
 def test_filters_say_of_a_batch_what_they_say_of_each_link(page: Page) -> None:
-    """What they do faster for a whole page must not be another rule."""
+    """The fast way for a whole page follows the same rule."""
     settings = Settings(
         {
             "LARM_START": "http://h/",

@@ -119,7 +119,7 @@ LONG_WAYS = {
 
 
 def crawl(server: ScriptedServer, folder: Path, more: str) -> tuple[int, list[tuple[str, ...]]]:
-    """How many Requests were made of links; what was stored, with where it came from."""
+    """The number of Requests made of links, and the stored pages with their referrers."""
     (folder / "settings_here.py").write_text(f"{COUNTING}\n{more}\n")
     options = [f"-s{name}={value}" for name, value in FAST.items()]
     ran = scrapy(

@@ -28,8 +28,11 @@ from larmspider.frontier.hosts import Lease
 from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
+from larmspider.learned.deletes.delete_gate import SITEMAP, UNDECIDED
 from larmspider.learned.deletes.table import AT_LEAST, Observation
 from larmspider.learned.learning import Learning, LearningFrontier
+from larmspider.learned.revisits.budget import LEAST_CONFIRMATIONS
+from larmspider.learned.revisits.plan import CONFIRM
 from larmspider.learned.revisits.revisiting import RevisitOptions
 from larmspider.middlewares.acknowledge import visit_of_page
 from larmspider.middlewares.revisits import RevisitsMiddleware, _Judge
@@ -58,7 +61,7 @@ def page(path: str, text: str = "", status: int = 200, to: str = "", robots: str
 
 
 class World:
-    """A start page and others, p0 to p7, which all stay as they are but for those of ``site``."""
+    """A start page and others, p0 to p7, which all stay as they are except those in ``site``."""
 
     def __init__(
         self, pages: int = 8, robots: bool = False, site: Mapping[str, Answer] | None = None
@@ -96,7 +99,7 @@ class World:
         return build(backend, self.clock, robots=self.robots, learning=learning)
 
     def run(self, day: float) -> list[Any]:
-        """What the stores get in a run on that day."""
+        """The pages and removals that the stores get in a run on that day."""
         self.clock.now, self.stored, self.asked = 1.8e9 + day * DAY, [], []
         frontier = self.frontier = self.begin()
         self.work(frontier)
@@ -295,7 +298,7 @@ def test_a_page_that_is_not_to_be_indexed_is_stored_and_leaves_by_the_brake() ->
 
 
 def test_no_more_pages_are_hidden_than_the_brake_lets_go() -> None:
-    """Of a host that forbids by mistake to index any page; its pages stay as they were."""
+    """A host forbids by mistake to index any page; its pages stay as they were."""
     world = World(pages=40)
     for name in ["", *(f"p{number}" for number in range(40))]:
         world.site[name] = page(name, robots="noindex")
@@ -381,6 +384,30 @@ def test_a_page_that_no_sitemap_names_any_more_is_looked_at_next() -> None:
     pages_asked = [one for one in world.asked if not one.endswith(".xml")]
     assert set(pages_asked[:2]) == {"p5", "p6"}
     assert world.state("p5") is UrlState.STORED
+
+
+@pytest.mark.parametrize("honest", [False, True])
+def test_a_sitemap_that_stops_naming_pages_that_are_there_loses_its_say(honest: bool) -> None:
+    """Until then half of the confirmations that are left are for such pages, at most. The operator
+    reads why."""
+    world, sitemap, looks, told = World(pages=40), "http://h/a.xml", list[int](), list[str]()
+    pages = [f"http://h/p{number}" for number in range(40)]
+    for day in range(12):
+        world.clock.now = 1.8e9 + (day + 1) * DAY
+        frontier = world.begin("due", sources=True)
+        frontier.sources.found(HOST, [sitemap], "robots.txt")
+        gone = pages[day : day + 1] if honest else pages[5:]
+        world.site |= {url[9:]: page(url[9:], status=404) for url in gone if honest}
+        frontier.sitemap_read(sitemap, [url for url in pages if not day % 2 or url not in gone])
+        visits = [visit for _, visit in frontier.backend.visits(b"", 100) if visit is not None]
+        looks.append(sum(visit.due == CONFIRM and not visit.missing_as for visit in visits))
+        told += [one.message for one in frontier.gate.notices if one.what == SITEMAP]
+        world.work(frontier)
+    assert looks[1] <= LEAST_CONFIRMATIONS // 2
+    assert (bool(looks[-1]), bool(told)) == (honest, not honest)
+    if told:
+        assert sum(looks) <= 40
+        assert told[0].startswith(f"{sitemap} stops naming pages that are there: ")
 
 
 def test_hosts_of_earlier_runs_count_as_not_for_everybody(
@@ -510,6 +537,24 @@ def test_a_clock_that_is_a_year_ahead_for_a_night_takes_nothing_out_early() -> N
     assert world.state("p2") is UrlState.STORED
 
 
+def test_a_night_with_a_clock_that_is_ahead_makes_no_page_and_no_host_wait_longer() -> None:
+    """Nor the nights after, if it stays ahead; later the operator is told as always."""
+    for back in (True, False):
+        world, told = World(), dict[float, list[str]]()
+        world.site["p1"] = page("p1", FORM)
+        for day in (1, 2, 3, 380, *((4, 5) if back else (381, 382)), *range(383, 395)):
+            if back and day > 383:
+                day -= 378
+            world.run(day)
+            told[day] = [one.what for one in world.notices if one.what == UNDECIDED]
+            world.notices.clear()
+            world.frontier.gate.silent(HOST, 1.8e9, world.clock.now)
+            told[day] += [one.what for one in world.notices]
+        early = [day for day in told if told[day] and day in (1, 2, 3, 380, 4, 5, 381, 382)]
+        assert early == []
+        assert [what for found in told.values() for what in found][:1] == [UNDECIDED]
+
+
 def test_pages_that_left_while_the_clock_was_ahead_do_not_hold_the_brake_for_a_year() -> None:
     world = World(pages=60)
     gone = {f"p{number}": page(f"p{number}", status=410) for number in range(30, 60)}
@@ -521,7 +566,7 @@ def test_pages_that_left_while_the_clock_was_ahead_do_not_hold_the_brake_for_a_y
 
 
 def test_the_end_of_a_run_counts_all_pages_that_scrapy_deletes_lists() -> None:
-    """What is not decided for long, too, not only what the brake holds."""
+    """Pages that stay undecided for long count too, not only those that the brake holds."""
     world = World()
     world.site["p1"] = page("p1", status=403)
     for day, said in ((1, None), (7, None), (9, "1 page of h:80 for `scrapy deletes`")):
@@ -618,7 +663,7 @@ def test_a_server_that_says_something_else_to_every_url_overwrites_nothing() -> 
 
 
 def test_a_new_design_makes_no_error_pages_of_small_pages() -> None:
-    """The navigation of the new error page is that of all pages."""
+    """All pages and the new error page share their navigation."""
     source = random.Random(1)
     said = {f"p{n}": f"<p>Number {n} {some_words(source, 10)}" for n in (1, 2)}
     world = World(site={name: page(name, f"{NAVIGATION}{text}") for name, text in said.items()})

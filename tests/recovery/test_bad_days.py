@@ -24,7 +24,7 @@ SORRY = "<title>Intranet</title><h1>Sorry</h1><p>There is no page {}. Ask the he
 BUTTON = "<title>Portal</title><p>Sign on at the portal of the company to read this page."
 
 HELP = "<a href='/help?about={}'>help</a> <a href='/status/{}'>is it ill?</a>"
-"""What is on each page in that day."""
+"""Links on each page during an ill day."""
 
 Answer = Callable[[Request], Resolution]
 
@@ -59,7 +59,7 @@ ILL: dict[str, Answer] = {
 
 
 def texts(crawl: Crawl) -> dict[str, bytes]:
-    """What the crawl has of each page."""
+    """The stored body of each page, by its path."""
     stored, found = CrawlDir(crawl.folder / "crawl"), {}
     for path in [f"/p{number}" for number in range(PAGES)]:
         page = stored.stored(crawl.server.url(path))
@@ -109,7 +109,7 @@ def test_an_ill_day_takes_nothing_out_and_writes_nothing_over(illness: str, tmp_
 
 
 def test_a_host_waits_when_its_login_has_expired(tmp_path: Path) -> None:
-    """Somebody is told, once."""
+    """It is said once."""
     site = Site(**{f"p{number}": f"What page {number} has to say." for number in range(PAGES)})
     with ScriptedServer({"*": site.answer}) as server:
         crawl = Crawl(site, server, tmp_path)
@@ -126,7 +126,7 @@ def test_a_host_waits_when_its_login_has_expired(tmp_path: Path) -> None:
 
 
 def test_what_the_brake_holds_leaves_when_it_is_approved(tmp_path: Path) -> None:
-    """Forty of sixty pages are gone: twenty leave, the others wait for somebody."""
+    """Forty of sixty pages are gone: twenty leave, the others wait for the operator."""
     site = Site(**{f"p{number}": f"What page {number} has to say." for number in range(60)})
     with ScriptedServer({"*": site.answer}) as server:
         crawl = Crawl(site, server, tmp_path)

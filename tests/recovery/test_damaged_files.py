@@ -1,4 +1,5 @@
-"""What lies behind the last checkpoint is dropped at the start; what lacks of it is an error."""
+"""Bytes after the last checkpoint are dropped at the start; bytes missing before it are an
+error."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def _committed(crawl: Path) -> dict[str, tuple[Path, int]]:
 
 
 def _content(crawl: Path) -> dict[str, bytes]:
-    """Of the logs and page files."""
+    """The bytes of logs and page files."""
     paths = [*(crawl / name for name in LOGS), *crawl.glob("pagefile_*.pfl")]
     return {path.name: path.read_bytes() for path in paths}
 
@@ -59,7 +60,7 @@ def _set_frontier_format(crawl: Path) -> None:
 
 
 def _set_lmdb_version(crawl: Path) -> None:
-    """Of both meta pages: 16 bytes of page header, the magic number, the version."""
+    """In both meta pages: 16 bytes of page header, the magic number, the version."""
     path = crawl / "frontier" / "data.mdb"
     data = bytearray(path.read_bytes())
     for page in (0, 4096):

@@ -63,7 +63,7 @@ def test_a_page_that_a_store_does_not_take_is_done_with(
 
 
 def test_checkpoints_go_on_after_a_store_raised(scripted_server: Start, tmp_path: Path) -> None:
-    """While the crawl still runs, its end and those of other pages are committed."""
+    """While the crawl runs, the failed page and the other pages get their committed ends."""
     server = scripted_server(
         {
             "/": _links("/bad", "/good", "/late"),

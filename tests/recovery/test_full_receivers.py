@@ -57,7 +57,7 @@ class _Server(Protocol):
 
 @pytest.fixture
 def disk(small_disk: tuple[Path, Callable[[str], None]]) -> tuple[Path, Callable[[_Server], None]]:
-    """With 100 MB, and what gives it a GB and begins a server on it anew."""
+    """A disk of 100 MB, and a function that gives it a GB and starts a new server on it."""
     folder, resize = small_disk
     resize("100m")
 

@@ -108,7 +108,7 @@ def test_reindex_makes_an_index_of_another_format_anew(kept: Path) -> None:
 def test_a_redis_of_another_format_is_refused(
     redis_server: Callable[[], RedisServer], tmp_path: Path
 ) -> None:
-    """And starts over where that is asked for."""
+    """With ``fresh`` the crawl starts over."""
     server = redis_server()
     client = server.client()
     key = Keys("intranet", 8).crawl("format")

@@ -49,7 +49,7 @@ def crawl_until_done(site: Site, directory: Path, plan: list[Kill], **settings: 
 def test_a_crawl_that_is_killed_again_and_again_is_complete_and_exact(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Every page stored once, every link logged once, no refetch of what was committed; every other
+    """Every page stored once, every link logged once, no committed page fetched again; every other
     crawl is compressed."""
     wanted = request.config.getoption("--kills")
     seed = request.config.getoption("--kill-seed") or random.randrange(1 << 30)
@@ -99,7 +99,8 @@ def test_a_crawl_that_was_killed_before_its_first_checkpoint_begins_again(tmp_pa
 
 
 def test_what_is_held_stays_held_through_kills(tmp_path: Path) -> None:
-    """A site without end, with documents: each document once, and what was learned is known."""
+    """A site without end, with documents: each document once, and what the crawl learned is
+    kept."""
     with ScriptedServer({"*": answer("calendar by timestamp")}) as server:
         for pages in (40, 100, 150):
             with RunningCrawl(
@@ -117,4 +118,4 @@ def test_what_is_held_stays_held_through_kills(tmp_path: Path) -> None:
     stored = [line["url"] for line in records(tmp_path / "crawl" / "store.log")]
     assert len(stored) == len(set(stored)) == found.stored
     assert {server.url(f"/doc/{n}") for n in range(CONTENT)} <= {*stored}
-    assert asked < 1_000  # 200 to 330; a kill costs what was fetched since the last checkpoint
+    assert asked < 1_000  # 200 to 330; a kill costs the fetches since the last checkpoint

@@ -69,14 +69,14 @@ def senders_of(crawler: int) -> list[int]:
 
 
 def open_gate(folder: Path, entries: int) -> None:
-    """For so many, in all."""
+    """Let ``entries`` through, in all."""
     replace_file(folder / "open", str(entries).encode())
 
 
 def wait_until(true: Callable[[], bool], what: str) -> None:
     end = time.monotonic() + 240
     while not true():
-        assert time.monotonic() < end, f"waited in vain: {what}"
+        assert time.monotonic() < end, f"timeout: {what}"
         time.sleep(0.02)
 
 
@@ -122,7 +122,7 @@ class SendingCrawl:
 
     @property
     def sent(self) -> int:
-        """Of the receiver that is furthest behind."""
+        """How many entries the receiver that is furthest behind has sent."""
         return min((one.sent for one in standings([self.crawl]).values()), default=0)
 
 
@@ -156,7 +156,7 @@ class Servers:
         }
 
     def kill(self, away: float) -> None:
-        """All of them, for so many seconds and the time in which they come up."""
+        """Kill all servers for ``away`` seconds plus the time that they take to start."""
         self.opensearch.__exit__(None, None, None)
         for server in self.killed:
             server.kill()
@@ -213,7 +213,7 @@ def test_receivers_have_exactly_the_pages_whatever_is_killed(
     tmp_path: Path,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Of the servers all at once."""
+    """All servers are killed at once."""
     wanted = max(3, request.config.getoption("--kills") // 6)
     seed = request.config.getoption("--kill-seed") or random.randrange(1 << 30)
     print(f"--kill-seed {seed}")

@@ -45,7 +45,7 @@ ENTRIES_A_KILL = 250
 
 
 def crawled(entries: int, chance: random.Random) -> list[Page | Removed]:
-    """Versions of a third as many pages, some taken out."""
+    """``entries`` versions of a third as many pages, some of them removals."""
     found: list[Page | Removed] = []
     for number in range(entries):
         name = f"p{chance.randrange(entries // 3)}"
@@ -189,8 +189,8 @@ def test_jetstream_has_each_version_once(
 def test_a_topic_of_kafka_has_each_version_at_least_once(
     tmp_path: Path, kills: int, kafka: str
 ) -> None:
-    """Of mock brokers, which live in this process and are not killed. The URL is the key, so a
-    topic that is compacted keeps the last one."""
+    """The mock brokers live in this process and are not killed. The URL is the key, so a compacted
+    topic keeps the last version."""
     settings = {"LARM_STREAM_URL": f"kafka://{kafka}", "LARM_STREAM_NAME": "pages"}
     items = kill_while_it_sends(StreamReceiver, settings, None, tmp_path / "crawl", kills)
     found = of_kafka(kafka, "pages")
@@ -203,7 +203,7 @@ def test_a_topic_of_kafka_has_each_version_at_least_once(
 def test_what_servers_say_is_told_without_passwords(
     weed: SeaweedServer, nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line; a wrong password is refused, nobody there is away."""
+    """In one line; a wrong password is refused, a missing server counts as away."""
     for name, value in weed.environment.items():
         monkeypatch.setenv(name, value)
     away = {"LARM_STREAM_NAME": "x", "LARM_STREAM_URL": "redis://:s3cr3t@127.0.0.1:1/0"}

@@ -66,7 +66,7 @@ class Site:
         return f"<title>p{number}</title><p>{text}<a href=/p{number + 1}>next to {version}</a>"
 
     def texts(self, number: int) -> list[str]:
-        """Of links to a page."""
+        """The texts of links to a page."""
         before = self.versions.get(number - 1)
         return sorted([f"{number} here"] + ([] if before is None else [f"next to {before}"]))
 
@@ -113,7 +113,7 @@ class Refreshed:
         return status == 0
 
     def check(self) -> None:
-        """Index, link texts, page files and frontier are those of the site as it is, and no version
+        """Index, link texts, page files and frontier agree with the site as it is, and no version
         is stored twice."""
         site, url = self.site, self.server.url
         wanted = {url(f"/p{number}"): site.page(number) for number in site.versions}
@@ -161,7 +161,7 @@ class Refreshed:
 
 
 def after(point: str, chance: random.Random, pages: int) -> float:
-    """For KILL_AFTER, in a run that visits more than so many pages."""
+    """The value for KILL_AFTER, in a run that visits more than ``pages`` pages."""
     if point.startswith("during"):
         return chance.uniform(0.05, 20 if "index" in point else 8)
     often = "commit" in point or "recover" in point or point in ("opened", "positions-named")
@@ -221,7 +221,7 @@ def test_what_only_the_index_has_after_a_crash_is_put_right(
 
 
 class KilledCrew(Crew):
-    """Of three workers."""
+    """A crew of three workers."""
 
     def killed(self, points: dict[str, tuple[str, float]]) -> list[str]:
         """The points at which workers were killed in a run, of those at which they were to be."""

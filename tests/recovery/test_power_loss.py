@@ -1,4 +1,4 @@
-"""A machine that loses its power leaves what was synced, and the crawl goes on with that."""
+"""A machine that loses its power keeps the synced bytes, and the crawl continues from them."""
 
 from __future__ import annotations
 

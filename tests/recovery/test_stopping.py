@@ -20,7 +20,7 @@ from tests.support.servers.scripted import Raw, ScriptedServer
 
 Start = Callable[..., ScriptedServer]
 STOP_SECS = 60.0
-"""5 are promised, and 2.5 are seen on a quiet machine; what is waited for here lasts longer."""
+"""The docs promise 5, a quiet machine takes 2.5; the requests that hang here last longer."""
 PATIENT = """
 from larmspider.settings import *
 import larmspider.extensions.stop as stop
@@ -173,8 +173,8 @@ def test_a_second_signal_ends_what_is_read_too(scripted_server: Start, tmp_path:
 
 
 def test_stops_in_time_while_documents_are_read(scripted_server: Start, tmp_path: Path) -> None:
-    """Each takes seconds in the process that reads large ones, one after the other; what waits is
-    fetched again, and none is stored unread, whichever processes are told to stop."""
+    """Each takes seconds in the process that reads large ones, one after the other; those that wait
+    are fetched again, and none is stored unread, whichever processes get the signal."""
     hard = [f"/hard{number}" for number in range(6)]
     links = "".join(f'<a href="{path}">x</a>' for path in hard)
     server = scripted_server({"/": links, **dict.fromkeys(hard, HARD)})

@@ -75,7 +75,7 @@ class Crawls(NamedTuple):
         return scrapy("verify", "--dir", name, *more, cwd=self.folder)
 
     def content(self, name: str) -> Any:
-        """What is stored and found: status and body by path, links, and pages in the index."""
+        """Everything stored: status and body by path, links, and pages in the index."""
         crawl = CrawlDir(self.folder / name)
         pages = {}
         for one in crawl.pages():
@@ -132,12 +132,14 @@ FILES = (
     "crawl.json", "store.log", "links.log", "fetch.log", "pagefile_0.pfl", "pagefile_*.pfl",
     "blobs/0-*", "frontier/data.mdb", "index/meta.json", "index/*.store", "index/*.term",
     "index/anchors/data.mdb", "index/larmspider-index.json", "outbox/0*.spool",
-    "outbox/DummyReceiver.json", "totals.json", "Monitor.log", "ScopeFilter.log", "sums/links.log",
+    "outbox/DummyReceiver.json", "outbox/committed.json", "index/unreached", "totals.json",
+    "Monitor.log", "ScopeFilter.log", "sums/links.log",
 )  # fmt: skip
 HARMLESS = {("outbox/DummyReceiver.json", "a bit"), ("outbox/DummyReceiver.json", "gone"),
             ("outbox/DummyReceiver.json", "of another crawl"), ("totals.json", "a bit"),
             ("totals.json", "gone"), ("totals.json", "of another crawl"),
-            ("outbox/DummyReceiver.json", "a byte"), ("sums/links.log", "gone")}  # fmt: skip
+            ("outbox/DummyReceiver.json", "a byte"), ("outbox/committed.json", "a bit"),
+            ("outbox/committed.json", "of another crawl"), ("sums/links.log", "gone")}  # fmt: skip
 """They leave what a receiver takes twice without harm, or counts for a page; not always named."""
 
 
@@ -196,6 +198,11 @@ def test_a_damaged_line_of_deleted_log_names_no_other_page(crawls: Crawls) -> No
     ran = scrapy("remove", "--yes", url, "--dir", "removed", cwd=crawls.folder)
     assert ran.status == 0, ran.err
     log = crawls.folder / "removed" / "deleted.log"
+    sums = crawls.folder / "removed" / "sums" / "deleted.log"
+    kept = sums.read_bytes()
+    sums.unlink()  # no run has come since
+    assert "sums/deleted.log: is gone" in crawls.verify("removed").out
+    sums.write_bytes(kept)
     line = log.read_bytes()
     log.write_bytes(b"/p7".join(line.rsplit(b"/p6", 1)))
     assert str(log.relative_to(crawls.folder)) in crawls.verify("removed").out

@@ -26,7 +26,7 @@ DEPTH = "larmspider.middlewares.depth.DepthFilter"
 
 @pytest.mark.parametrize("url", ["http://[::1]/", "http://[::1]:81/", "http://www.h/"])
 def test_the_host_rules_that_apply_are_named(tmp_path: Path, url: str) -> None:
-    """Of addresses too, whose colons are no port's."""
+    """Also for addresses, whose colons separate no port."""
     (tmp_path / "crawl.json").write_text(json.dumps({"format": 2, "seeds": ["http://h/"]}))
     rules = tmp_path / "hosts.properties"
     rules.write_text("synonym([\\:\\:1])=h\nstartsWith(www.)=\n")
@@ -132,8 +132,8 @@ for name in ("fetch_log.FetchLogPipeline", "link_log.LinkLogPipeline"):
 def test_the_frontier_is_asked_where_fetch_log_is_not_kept(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
-    """State, time and result of what was stored, failed or was refused; and of a redirect from
-    one spelling of a page to another, where the last one counts."""
+    """State, time and result of pages that were stored, failed or were refused; and of a redirect
+    from one spelling of a page to another, where the last one counts."""
     html = {"Content-Type": "text/html"}
     links = "".join(f"<a href={path}>x</a>" for path in ("a", "no", "bad", "cut", "d/index.html"))
     routes: dict[str, Route] = {
@@ -190,8 +190,8 @@ def test_the_frontier_is_asked_where_fetch_log_is_not_kept(
 def test_the_link_that_was_followed_is_judged(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
-    """A redirect is no step, and a link that says nofollow beside one that does not harms nobody:
-    what was fetched is rejected by no filter."""
+    """A redirect adds no step, and a nofollow link beside a followed one does no harm: no filter
+    rejects a page that was fetched."""
     html = {"Content-Type": "text/html"}
     away = (302, {"Location": "http://127.0.0.9:9/"}, b"")
     server = scripted_server(
@@ -233,7 +233,7 @@ def test_the_link_that_was_followed_is_judged(
 def test_robots_txt_is_read_for_the_name_that_the_crawl_had(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
-    """ROBOTSTXT_USER_AGENT, which nobody repeats for ``scrapy explain``."""
+    """ROBOTSTXT_USER_AGENT, which a user does not repeat for ``scrapy explain``."""
     rules = b"User-agent: special\nDisallow: /a\n"
     server = scripted_server({"/robots.txt": (200, {}, rules), "/": "<a href=/a>a</a>", "/a": "a"})
     settings = FAST | {"ROBOTSTXT_USER_AGENT": "special"}

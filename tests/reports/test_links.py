@@ -25,7 +25,7 @@ def test_quotes_and_commas_survive() -> None:
     ]  # fmt: skip
 
 
-# The picture of hosts: who links each other is near, nobody lies outside or upon another.
+# The picture of hosts: hosts that link each other are near, none lies outside or on another.
 
 
 LINKS = {f"h{n}:80": 1000 - n for n in range(60)}

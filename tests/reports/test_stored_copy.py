@@ -43,7 +43,7 @@ def test_what_the_body_tells_holds_unless_another_has_more_of_the_words() -> Non
 
 
 def test_the_text_of_a_page_in_blocks() -> None:
-    """Headings, paragraphs and what is preformatted, without what is no text."""
+    """Headings, paragraphs and preformatted text, without elements that are no text."""
     markup = """<!doctype html><title>t</title><nav>menu</nav><h1>One &lt;b&gt;</h1>bare <b>te</b>xt
     <ul><li>item<ul><li>in <i>ner</i></ul> after</ul><pre>\n a\n  b\n</pre><table><tr><td>1<td>2
     </table><script>alert(1)</script>tail<br>line ü<!-- c --> end<form>name <button>Go</button>"""

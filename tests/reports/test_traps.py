@@ -1,4 +1,4 @@
-"""What is shown of learned traps, and what an operator says to them."""
+"""How learned traps are shown, and how an operator decides about them."""
 
 from __future__ import annotations
 

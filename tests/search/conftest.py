@@ -1,4 +1,4 @@
-"""What is searched is made by the fixtures of tests/index."""
+"""The fixtures of tests/index make the indexes that are searched here."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_what_a_reader_may_not_see_of_one_crawl_is_in_no_answer(
 
 
 def test_the_host_of_one_crawl_may_be_open_in_another(tmp_path: Path) -> None:
-    """What is asked without a password there is for everybody."""
+    """Search that needs no password there is open to everybody."""
     one, other = (index(tmp_path / name, "pay.hr.example", SECRET) for name in "ab")
     searcher = Searcher.of_collections([("in", one.seen_by(Access(("*",)))), ("out", other)])
     (hit,) = searcher.search("canary").hits

@@ -1,4 +1,4 @@
-"""However many labels begin alike, they are looked through once a commit, and nobody waits long."""
+"""Labels that begin alike are looked through once per commit, and no user waits long for them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_new_commit_is_looked_through_anew_and_who_asks_first_has_what_was_kno
 
 
 def test_who_asks_too_early_has_some_titles_and_nothing_is_looked_through_twice() -> None:
-    """Nor what is typed on meanwhile, nor more than a few beginnings at a time."""
+    """Longer beginnings typed meanwhile are not looked through, and others only a few at a time."""
     words, labels = Dictionary([*MANY, ("guide", 20)]), Labels()
     words.open.clear()
     titles = replace(words.asked("gu"), titles=lambda: (["guide 0401", "gone", "guide"], True))

@@ -107,7 +107,7 @@ def test_a_file_that_is_named_has_to_be_there(tmp_path: Path) -> None:
 
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
-    """Not with bad lines, and not where somebody else was faster."""
+    """Not with bad lines, and not after another editor was faster."""
     file = Curated.from_settings(settings_of(LARM_DIR=str(tmp_path))).synonyms
     file.replace("a, b \r\n\r\nc, d", digest(b""))
     path = tmp_path / "synonyms.txt"

@@ -184,7 +184,7 @@ def test_facets_forget_pages_that_were_replaced(writer, searcher, make_page) -> 
 
 
 def test_an_index_without_pages_counts_none(writer) -> None:
-    """As that of a worker which has no host."""
+    """Like the index of a worker that has no host."""
     writer.commit()
     facets = Searcher.open(writer.directory).search(SearchRequest("word", facets=True)).facets
     assert facets is not None
@@ -214,7 +214,7 @@ def test_counts_of_several_indexes_add_up() -> None:
     ],
 )
 def test_a_filter_that_cannot_match_is_a_query_error(filters, message: str) -> None:
-    """One line that says what is expected."""
+    """One line that says what it expects."""
     with pytest.raises(QueryError, match=message) as caught:
         Filters.of(**filters)
     assert "\n" not in str(caught.value)
@@ -248,7 +248,7 @@ def test_periods_and_days(text: str, seconds: float) -> None:
     ],
 )
 def test_other_dates_are_query_errors(text: str) -> None:
-    """The message names what is accepted."""
+    """The message names the accepted forms."""
     with pytest.raises(QueryError, match="expected day, week"):
         since_time(text, NOW)
 

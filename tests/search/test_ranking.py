@@ -195,7 +195,7 @@ INDEXES = {
 def test_an_index_is_read(
     findability: ModuleType, tmp_path: Path, index: str, entries: set[tuple[str, str, str]]
 ) -> None:
-    """Of each kind; the index itself is no page to be found."""
+    """Each kind of index; the index itself is not a page to be found."""
     for name in "abc":
         (tmp_path / f"{name}.html").write_text(f"<title>{name}</title>text")
     (tmp_path / f"{index.partition(',')[0]}.html").write_text(INDEXES[index])
@@ -265,7 +265,7 @@ def test_a_word_with_many_forms_counts_little_more_than_one_with_few(writer, mak
 
 
 def test_a_page_whose_title_is_another_form_of_the_word_is_first(writer, make_page) -> None:
-    """Of a name that is typed in the plural."""
+    """The user types a name in the plural."""
     writer.add(make_page("page", "of the offsets of places " * 40 + "timezone", title="TimeZone"))
     for name in "abcdefgh":
         writer.add(make_page(name, f"timezone timezone {name}", title=f"timezone {name}"))
@@ -280,7 +280,7 @@ def test_a_page_whose_title_is_another_form_of_the_word_is_first(writer, make_pa
 
 
 def test_a_phrase_counts_more_in_title_and_url(writer, make_page) -> None:
-    """Of pages that have it in their text."""
+    """The other pages have it in their text."""
     writer.add(make_page("backup-plan", "a backup plan of ours"))
     writer.add(make_page("b", "a backup plan of ours too", title="Backup plan"))
     writer.add(make_page("c", "a backup plan of theirs"))

@@ -126,7 +126,7 @@ def test_without_a_plain_word_scores_stay(writer, make_page, query: str) -> None
 
 
 def test_the_page_with_the_section_is_first_and_why_says_so(writer, make_page) -> None:
-    """Of pages with the same words; on each page of results the order is the same."""
+    """All pages have the same words; on each page of results the order is the same."""
     sections = [Section(300, "reset", "Reset a password")]
     text = f"{OTHER * 2} reset a password"
     writer.add(make_page("b", text + " one"))

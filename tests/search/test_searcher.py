@@ -238,7 +238,7 @@ def test_words_are_found_in_any_spelling(
     writer: IndexWriter, make_page, text: str, query: str, shown: str
 ) -> None:
     """With accents apart (NFD), soft hyphens, zero-width spaces and compatibility characters, in
-    the page or in the query; what is stored and shown is the page's own text."""
+    the page or in the query; the index stores and shows the page's own text."""
     writer.add(make_page("a", text, title=text, description=text))
     writer.add(make_page("b", "other words"))
     writer.commit()
@@ -407,7 +407,7 @@ def test_where_nothing_is_found_a_correction_that_one_page_has_will_do(
 def test_a_word_is_replaced_unasked_where_that_is_likely(
     writer, make_page, query: str, instead: str | None
 ) -> None:
-    """What else may be meant is offered."""
+    """Other likely words are offered."""
     for number in range(3):
         writer.add(make_page(f"{number}", "please say which company's server has sqlite3"))
     writer.add(make_page("server", "server"))
@@ -538,7 +538,7 @@ SENTENCE = "Here wombats sleep, and a prefix of them runs."
     ("is of a sleep", SENTENCE),
 ])  # fmt: skip
 def test_a_table_of_contents_is_shown_for_what_it_has_alone(query, shown, writer, make_page):
-    """Phrases and flags as well as words, but for those of the description."""
+    """Phrases and flags as well as words, except those that the description has too."""
     page = make_page("a", f"{TABLE} {SENTENCE}", rest=[(0, len(TABLE) + 1)])
     page.contents, page.description = [0], "Wombats are listed."
     writer.add(page)
@@ -678,7 +678,7 @@ def test_the_newest_first(writer, make_page) -> None:
 
 
 def test_titles_and_link_texts_complete_what_is_typed(writer, make_page) -> None:
-    """Those of most pages first; of a title what stands before the name of the site."""
+    """Labels of most pages first; of a title the part before the name of the site."""
     texts = {(f"http://wiki.example/{name}", "Travel (by train)") for name in "bc"}
     writer.add_anchors("http://wiki.example/", texts)
     writer.commit()
@@ -697,8 +697,8 @@ def test_titles_and_link_texts_complete_what_is_typed(writer, make_page) -> None
 
 @pytest.mark.parametrize("several", [False, True])
 def test_accents_need_not_be_typed(writer, make_page, monkeypatch, several) -> None:
-    """What is suggested is written as on the page. Who types them, as one character or two, is
-    suggested first what has them; so are pages that were indexed before this was so."""
+    """Suggestions are written as on the page. A user who types accents, as one character or two,
+    first gets words with these accents, also from pages of older indexes."""
     writer.add(make_page("a", title="Über uns", body=b"a"))
     writer.add(make_page("b", title="Über uns", body=b"b"))
     for n in "cde":
@@ -767,7 +767,7 @@ def many(writer, make_page) -> Searcher:
 def test_an_index_of_many_pages_answers_as_one_of_few(
     many, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
-    """Which is asked for the pages with all words first."""
+    """It first looks for the pages with all words."""
     few = many.search(SearchRequest(query, 30, facets=True))
     monkeypatch.setattr(ranking, "MANY_PAGES", 0)
     monkeypatch.setattr(ranking, "WIDESPREAD_SHARE", 1.0)

@@ -54,7 +54,7 @@ def test_scores_are_those_of_one_index(tmp_path: Path, query: str) -> None:
 
 
 def test_pages_that_were_replaced_count_as_in_one_index(tmp_path: Path) -> None:
-    """BM25 counts what was deleted and still lies there, in either."""
+    """BM25 counts deleted pages that still lie there, in either."""
     wiki = [page("wiki", number) for number in range(12)]
     docs = [page("docs", number) for number in range(12)]
     index(tmp_path / "one", [*wiki, *docs])
@@ -73,8 +73,8 @@ def test_pages_that_were_replaced_count_as_in_one_index(tmp_path: Path) -> None:
 
 
 def test_windows_and_totals(tmp_path: Path) -> None:
-    """Any window is that part of the whole list, also where it is larger than what is asked at
-    once."""
+    """Any window is that part of the whole list, also one larger than a single request to the
+    shards."""
     parts = [[page(f"h{part}", number) for number in range(120)] for part in range(3)]
     searcher = shards_of(tmp_path, parts)
     every = searcher.search(SearchRequest("bell", 1000))
@@ -111,7 +111,7 @@ def test_idf_is_tantivys(tmp_path: Path) -> None:
     assert idf(5, 10) > 0, "deleted pages may have it too"
 
 
-# What several indexes count, suggest and find similar is what one of all pages would.
+# Several indexes count, suggest and find similar pages as one index of all pages would.
 
 
 def index_pages(directory: Path, pages: list[Page]) -> Searcher:
@@ -161,7 +161,7 @@ def test_facets_add_up(both, filters: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("query", ["lisence", "certifcate", "serevr mannual", "siren"])
 def test_suggestions_are_those_of_one_index(both, query: str) -> None:
-    """Of words that any of them has."""
+    """For words that any of the indexes has."""
     one, many = both
     assert many.suggestion(query) == one.suggestion(query)
 

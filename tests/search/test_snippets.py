@@ -66,7 +66,7 @@ def test_accents_make_no_difference_for_what_is_shown(writer, make_page, typed: 
 
 
 def test_words_that_differ_from_a_fuzzy_one_are_shown(writer, make_page) -> None:
-    """By as many letters as it says; a short text is looked through, a long one's beginning."""
+    """Words within the edit distance; a short text is looked through, a long one's beginning."""
     text = f"{'Nothing here. ' * 90}The sanitizer finds leaks. {'Nor here. ' * 90} Größe too."
     writer.add(make_page("a", text))
     writer.commit()
@@ -96,7 +96,7 @@ def test_control_characters_do_not_reach_a_terminal() -> None:
 
 
 def test_icons_of_fonts_are_not_shown() -> None:
-    """Whoever has not the font sees a box in place of each; nothing moves."""
+    """A reader without the font sees a box in place of each; positions stay the same."""
     snippet = make("join", "How to join\uf0c1 \U000f0100and leave")
     assert snippet.marked("*", "*") == "How to *join*   and leave"
 
@@ -509,7 +509,7 @@ def test_a_section_far_down_a_very_long_page_is_shown(writer, make_page) -> None
 def test_a_word_that_comes_late_in_a_long_page_is_shown(
     writer, make_page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its section; up to so many bytes of all hits together."""
+    """With its section; up to a limit of bytes for all hits together."""
     text = f"{'Nothing is said here of any machine. ' * 6_000}Grease the marzlevanes daily."
     late = (len(text) - 29, "grease", "Care")
     for name in ("a", "b"):

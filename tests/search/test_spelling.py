@@ -134,7 +134,7 @@ def test_short_words_of_a_name_are_corrected(
 
 @pytest.fixture
 def flags(writer, make_page) -> Searcher:
-    """Two pages of a flag whose word is nearly that of 250 others."""
+    """Two pages of a flag whose word is nearly the word of 250 others."""
     for n in range(250):
         writer.add(make_page(f"{n}", "an error of the compiler"))
     for n in range(2):
@@ -173,7 +173,7 @@ def test_a_flag_is_corrected_to_a_flag(flags, query: str, meant: str) -> None:
 
 @pytest.mark.parametrize("query", ["--compilr", "-Dcompilr.level=1", "--list-errror", "-Compiler"])
 def test_a_flag_is_corrected_to_nothing_else(flags, query: str) -> None:
-    """It is no mistake of a word, and none is like it."""
+    """It is not a misspelt word, and no word is like it."""
     assert flags.suggestion(query) is None
 
 
@@ -207,7 +207,7 @@ def test_words_that_none_can_beat_are_not_looked_up(searcher, monkeypatch) -> No
 
 
 def test_among_many_pages_a_word_on_a_thousandth_of_them_is_right(searcher, monkeypatch) -> None:
-    """What is a hundred times as frequent says little."""
+    """A word a hundred times as frequent says little."""
     assert searcher.suggestion("recieve") is not None
     monkeypatch.setattr("larmspider.search.spelling.MANY_PAGES", 150)
     assert searcher.suggestion("recieve") is None
@@ -237,7 +237,7 @@ def test_totals_are_those_of_a_search(searcher, query: str, kinds: list[str]) ->
 
 
 def test_a_query_error_is_one_here_too(searcher) -> None:
-    """What cannot be searched cannot be improved."""
+    """A query that cannot be searched cannot be improved."""
     with pytest.raises(QueryError):
         searcher.suggestion("title:")
 
@@ -365,7 +365,7 @@ def test_a_form_of_what_a_page_has_is_no_mistake(searcher) -> None:
 
 
 def test_a_word_with_related_words_is_no_mistake(searcher, writer, make_page) -> None:
-    """As it is written in their list; of a flag that may be none all the same."""
+    """Only as it is spelt in the list of related words; a flag may be a mistake in any case."""
     writer.add(make_page("de", "wir losen, mit --short"))
     writer.commit()
     assert searcher.suggestion("löschen") is None

@@ -99,7 +99,7 @@ def test_a_synonym_opens_nothing_that_a_reader_may_not_see(searcher: Searcher) -
 
 
 def test_bad_lines_are_named_and_the_rest_counts() -> None:
-    """By their number, with what is expected."""
+    """By their number, with the expected form."""
     lines = ["vpn", "a, , b", "a => b", "one two three four five six seven, x", "a, A", "x, y"]
     synonyms, problems = parse_synonyms([*lines, ", ".join(f"w{n}" for n in range(17))])
     assert [number for number, _ in problems] == [1, 2, 3, 4, 5, 7]
@@ -111,7 +111,7 @@ def test_bad_lines_are_named_and_the_rest_counts() -> None:
 
 
 def test_many_synonyms_are_no_reason_to_refuse_a_query() -> None:
-    """A query is widened by so many words and no more."""
+    """Only a limited number of words is added to a query."""
     lines = [f"w{n}, " + ", ".join(f"a b c{n} {m}" for m in range(15)) for n in range(20)]
     synonyms, problems = parse_synonyms(lines)
     assert not problems
@@ -181,7 +181,7 @@ def test_of_a_word_in_another_spelling_no_other_is_suggested(
 def test_words_that_people_use_for_one_another_order_what_is_found(
     writer: IndexWriter, make_page: Callable[..., Page]
 ) -> None:
-    """Nothing more is found or counted; a title has them too; what is typed exactly stays so."""
+    """They find and count nothing more; titles have them too; exact words are not widened."""
     writer.add(make_page("paint", "one paints the password of a user", title="Paint a user"))
     writer.add(make_page("alter", "one alters the password of a user", title="Alter a user"))
     writer.add(make_page("other", "one alters it", title="Alter"))

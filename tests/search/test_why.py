@@ -1,4 +1,4 @@
-"""What a query makes of a page: its score by part adds up, and what it lacks is named."""
+"""Why a page is a hit: the parts of its score add up, and missing words are named."""
 
 from __future__ import annotations
 

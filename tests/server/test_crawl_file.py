@@ -1,4 +1,4 @@
-"""A crawl file: what it becomes, and what each mistake is told."""
+"""A crawl file: the settings that it becomes, and the message of each mistake."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_every_setting_of_the_schema_exists() -> None:
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_file_line_and_key(line: str, at: int, told: str) -> None:
-    """In one line that says what is expected."""
+    """One line names the accepted values."""
     more = "" if line.startswith("seeds") else "\nseeds = ['http://w/']"
     text = f"# a comment\n{line}" if "[" in line[:2] else f"# a comment\n{line}{more}"
     if line.startswith("["):

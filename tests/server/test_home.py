@@ -150,7 +150,7 @@ def test_a_crawl_gets_its_secrets_by_the_environment(
 @pytest.mark.parametrize("host", ["wiki.example", "WIKI.example:8443", "a.docs.example",
                                   "*.docs.example", "https://wiki.example"])  # fmt: skip
 def test_hosts_that_get_a_secret(tmp_path: Path, host: str) -> None:
-    """Those of the secret's own line, at any port."""
+    """The secret's own line names them; any port counts."""
     secret(tmp_path, "wiki", "hosts: wiki.example *.docs.example\nx\n")
     assert sites_of(parse_crawl(crawl_with(host, "wiki"), "c"), Secrets(tmp_path))[0]
 

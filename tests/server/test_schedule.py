@@ -41,7 +41,7 @@ def times(text: str, begin: datetime, number: int, zone: str = "Europe/Berlin") 
     ],
 )
 def test_the_next_times(text: str, first: str, second: str) -> None:
-    """Of each sentence, in any case, and of cron."""
+    """Each sentence works in any case; so does cron."""
     begin = datetime(2026, 7, 1, tzinfo=BERLIN)
     found = [time[:12] for time in times(text, begin, 2)]
     if "month" in text:
@@ -77,7 +77,7 @@ def test_watch_and_by_hand_have_no_times() -> None:
     ],
 )
 def test_a_schedule_that_cannot_be(text: str, zone: str, told: str) -> None:
-    """The error says what is accepted."""
+    """The error names the accepted values."""
     with pytest.raises(ConfigError, match=told):
         Timetable.parse(text, zone)
 

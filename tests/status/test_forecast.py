@@ -46,7 +46,7 @@ def test_hours_of_a_day_stretch_the_work() -> None:
 
 
 def test_the_last_host_ends_the_crawl() -> None:
-    """Those that are never asked are told apart, and count for nothing."""
+    """Hosts that are never asked are listed apart, and count for nothing."""
     loads = [
         HostLoad("quick:80", 1000, gap=0.1, gap_rule="delay"),
         HostLoad("slow:80", 61, gap=10.0, gap_rule="robots.txt Crawl-delay"),
@@ -117,7 +117,7 @@ def test_nothing_queued_and_a_limit_of_pages() -> None:
 
 
 def test_ten_thousand_hosts_are_quick() -> None:
-    """Only the slowest are told."""
+    """Only the slowest are listed."""
     loads = [HostLoad(f"h{n}:80", n + 1, gap=0.5, gap_rule="delay") for n in range(10_000)]
     assert len(forecast(loads, rate=100.0).slowest) == 8
 
@@ -134,7 +134,7 @@ def test_ten_thousand_hosts_are_quick() -> None:
 def test_a_load_is_what_the_table_of_hosts_says(
     state: HostState, wait: float, why: str, never: str
 ) -> None:
-    """What is in flight counts as queued; the budget is what is left of it; the window a share."""
+    """URLs in flight count as queued; the budget is what is left; the window a share of the day."""
     now = 1_000_000.0
     record = HostRecord("a:80", state=state, slot_secs=0.5, reason="http-503")
     rule = HostPace(delay=5.0, connections=2, budget=10, window=(22, 6))

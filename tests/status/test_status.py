@@ -1,4 +1,4 @@
-"""What is computed once for all who look: how old it may be."""
+"""How old a status may be that is computed once for all viewers."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_queued_urls_out_of_a_new_scope_are_no_links(demo_crawl: Path, tmp_path:
 
 
 class Obedient:
-    """A crawl that does what it is told, and tells nothing."""
+    """A crawl that carries out every act and reports no gauges."""
 
     async def gauges(self) -> None:
         return None
@@ -114,7 +114,7 @@ class Obedient:
 def test_after_an_act_nothing_is_shown_as_before(
     demo_crawl: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hosts are read anew at once, and when a checkpoint has what was done."""
+    """The hosts are read again at once, and again when a checkpoint has the act."""
     monkeypatch.setattr(sites, "CHECKPOINTED_SECS", 1.0)
     with Served(demo_crawl, controller=Obedient()) as site:
 
@@ -176,7 +176,7 @@ def test_it_is_made_once_then_in_the_background() -> None:
 
 
 def test_what_is_forgotten_while_it_is_made_is_made_again() -> None:
-    """It was begun before the change that made somebody forget it."""
+    """It was begun before the change for which it was forgotten."""
     maker = Maker()
 
     def make() -> int:

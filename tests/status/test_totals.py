@@ -1,4 +1,4 @@
-"""What a crawl has counted over all its runs."""
+"""The counts of a crawl over all its runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from larmspider.status.totals import TOTALS_FILE, Totals
 
 
 def test_runs_are_summed(tmp_path: Path) -> None:
-    """Ours and whole numbers only; what is no count of a run is left out."""
+    """LARM's own whole numbers only; other entries of a run are left out."""
     run = {
         stats.filter_rejected("scope"): 3,
         stats.filter_rejected("traps"): 5,
@@ -40,7 +40,7 @@ def test_a_damaged_file_is_none(tmp_path: Path, text: str) -> None:
 
 
 def test_a_part_of_a_key_has_no_slash() -> None:
-    """larm/fetch/failed is no kind of larm/fetch/failed/{kind}, nor is a deeper key."""
+    """larm/fetch/failed does not count as larm/fetch/failed/{kind}, nor does a deeper key."""
     totals = Totals(1, {stats.FETCH_FAILED: 1, stats.FETCH_FAILED + "/": 2,
                         stats.FETCH_FAILED_KIND.format(kind="dns"): 3,
                         stats.FETCH_FAILED_KIND.format(kind="a/b"): 4})  # fmt: skip
@@ -65,7 +65,7 @@ def test_counts_are_sorted_and_known_links_apart() -> None:
 
 
 def test_one_of_many_workers_says_what_its_numbers_are_of() -> None:
-    """What it stored is summed up over workers; its hosts may have been another's before."""
+    """Its stored pages are summed over workers; its hosts may have been another's before."""
     own, alone = summary_lines({}, REDIS_URL="redis://127.0.0.1"), summary_lines({})
     assert own[1] == alone[1].replace("pages,", "pages by this worker in this run,")
     assert own[4] == (
@@ -144,7 +144,7 @@ def test_what_is_left_says_what_it_needs(
 def test_under_another_scheduler_stores_or_spider_count(
     counted: dict[str, object], pages: int
 ) -> None:
-    """Whoever is nearest to what was stored."""
+    """The count nearest to the stored pages is taken."""
     crawler = get_crawler(settings_dict={"LARM_DIR": "/x"})
     crawler.stats = SimpleNamespace(get_stats=lambda: counted)
     assert Summary.of(crawler).pages == pages

@@ -96,9 +96,9 @@ def environment(cwd: Path, settings_module: str) -> dict[str, str]:
 def scrapy_for(
     seconds: float, *arguments: str, cwd: Path, settings_module: str = "larmspider.settings"
 ) -> None:
-    """The same, told to stop after ``seconds``; it is an error if it ended before.
+    """The same, stopped after ``seconds``; it is an error if it ended before.
 
-    What it says goes to ``cwd``/log. One that does not stop by itself is killed.
+    Its output goes to ``cwd``/log. A crawl that does not stop by itself is killed.
     """
     with (cwd / "log").open("w") as log:
         process = subprocess.Popen(

@@ -129,12 +129,12 @@ def _text(file: IO[bytes]) -> str:
 
 @cache
 def fork_server() -> ForkServer:
-    """The one of this process."""
+    """The fork server of this process."""
     return ForkServer({**os.environ, "PYTHONPATH": str(PROJECT), "PYTHONWARNINGS": "default"})
 
 
 def _import_all() -> None:
-    """What most commands import. No thread and no event loop may begin here."""
+    """Import the modules of most commands. No thread and no event loop may begin here."""
     from scrapy.settings import Settings
     from scrapy.utils.misc import load_object, walk_modules_iter
 

@@ -3,9 +3,9 @@
     write(folder / "index", hidden=True)
     for query in queries(): ...
 
-The pages that may be seen are the same with and without the hidden pages, whose words and numbers
-a reader wants to know. All pages have about as many words in each field, for hits are ordered by
-the average length of all pages too (docs/permissions.md).
+The visible pages are the same with and without the hidden pages, whose words and numbers a reader
+wants to find out. All pages have about the same number of words in each field, because the average
+length of all pages also orders hits (docs/permissions.md).
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _page(host: str, number: int, words: list[str], language: str) -> Page:
 
 
 def _of_length(words: list[str]) -> str:
-    """The first words, so many that the index makes `_TEXT_WORDS` of them."""
+    """The first words, of which the index makes `_TEXT_WORDS` words."""
     found, left = list[str](), _TEXT_WORDS
     for word in words:
         parts = word.strip("-").replace("_", "-").count("-") + 1

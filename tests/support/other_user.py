@@ -1,4 +1,4 @@
-"""Runs the scrapy command as somebody who is not root, where the tests are."""
+"""Runs the scrapy command as a user other than root, where the tests are."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Echo(ThreadedServer):
 
 
 def test_who_is_connected_at_the_end_is_cut_off() -> None:
-    """The block ends all the same, and the client sees the end of the connection."""
+    """The block ends anyway, and the client sees the end of the connection."""
     with Echo() as server, socket.create_connection(server.address, timeout=10) as client:
         client.sendall(b"hello\n")
         assert client.recv(100) == b"hello\n"
@@ -163,7 +163,7 @@ def test_keeps_connections_and_closes_on_demand(scripted_server: Start) -> None:
 
 
 def test_replays_raw_bytes(scripted_server: Start) -> None:
-    """What is no HTTP reaches the client as it stands, then the connection ends."""
+    """Bytes that are no HTTP reach the client as they are, then the connection ends."""
     server = scripted_server({"/": Raw([b"nonsense\r\n", b"\0"])})
     with socket.create_connection((server.host, server.port), timeout=10) as client:
         client.sendall(b"GET / HTTP/1.1\r\n\r\n")
@@ -224,7 +224,7 @@ def test_takes_a_body(scripted_server: Start) -> None:
     assert server.log[0].body == b"abc"
 
 
-# The Digest of the tests is that of RFC 7616.
+# The Digest of the tests follows RFC 7616.
 
 
 NONCE = "7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v"
@@ -311,14 +311,14 @@ def test_each_host_has_an_address(number: int, name: str) -> None:
 
 
 def test_a_tenth_is_slow_and_a_twentieth_dead() -> None:
-    """Of a mixed lot; of another none."""
+    """This holds for a mixed lot; another lot has none."""
     kinds = [kind_of(number, mixed=True) for number in range(300)]
     assert [kinds.count(kind) for kind in (HEALTHY, SLOW, DEAD)] == [255, 30, 15]
     assert {kind_of(number, mixed=False) for number in range(300)} == {HEALTHY}
 
 
 def test_a_site_is_a_tree(servers: ManyHosts) -> None:
-    """Page 1 of 4 links to 3, for there is no 4; robots.txt is not there."""
+    """Page 1 of 4 links to 3, because there is no 4; robots.txt is not there."""
     status, body = _get_from(servers, 0, "/p1.html")
     assert (status, body.count("<a href"), "/p3.html" in body) == (200, 1, True)
     assert _get_from(servers, 0, "/p4.html")[0] == 404
@@ -416,7 +416,7 @@ def test_takes_the_inside_of_a_server_block(nginx: Callable[..., Nginx]) -> None
 
 
 def _living(group: int) -> list[str]:
-    """The processes of a group, without the dead ones that nobody has taken note of yet."""
+    """The processes of a group, without dead ones that were not reaped yet."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -444,7 +444,7 @@ def test_ends_with_its_context(
         if stuck:
             os.kill(pid, signal.SIGSTOP)
     end = time.monotonic() + 5.0
-    while _living(pid) and time.monotonic() < end:  # a worker that was killed is no child of ours
+    while _living(pid) and time.monotonic() < end:  # a killed worker is not our child
         time.sleep(0.01)
     assert _living(pid) == []
     assert not folder.exists()
@@ -598,7 +598,7 @@ def test_a_command_beside_a_test_is_looked_at_waited_for_and_killed(tmp_path: Pa
     assert running.poll() is None
     running.kill()
     assert running.wait(60) == running.poll() == -signal.SIGKILL
-    running.kill()  # nobody is hit
+    running.kill()  # no process is hit
     with (tmp_path / "said").open("w") as out:
         assert begin("version", cwd=tmp_path, out=out).wait(120) == 0
     assert (tmp_path / "said").read_text().startswith("Scrapy ")

@@ -13,7 +13,8 @@ from warcio.checker import Checker
 
 
 def check(path: Path) -> int:
-    """`warcio check` finds nothing, FastWARC reads as many records; their number."""
+    """`warcio check` finds nothing, and FastWARC reads the same number of records, which it
+    returns."""
     said = io.StringIO()
     command = SimpleNamespace(inputs=[str(path)], verbose=True)
     with redirect_stdout(said):
@@ -28,7 +29,7 @@ def check(path: Path) -> int:
 
 
 def pages_in(*paths: Path) -> dict[str, bytes]:
-    """The bodies, by URL; a revisit has that of its original."""
+    """The bodies, by URL; a revisit has its original's body."""
     bodies: dict[str, bytes] = {}
     for path in paths:
         with path.open("rb") as file:

@@ -124,7 +124,7 @@ def test_hosts_and_ports(url: str, expected: str) -> None:
         ("/a%2fb%3f", "/a%2Fb%3F"),
         ("/ä", "/%C3%A4"),
         ("/Ä", "/%C3%A4"),
-        ("/%C4", "/%C4"),  # not UTF-8: which letter it is, nobody knows
+        ("/%C4", "/%C4"),  # not UTF-8: which letter it is, is unknown
         ("/100%", "/100%25"),
         ("/%zz", "/%25zz"),
         ("/%%341", "/%2541"),
@@ -273,7 +273,7 @@ def test_rules_may_be_in_the_exact_form_by_host() -> None:
 
 @pytest.mark.parametrize("value", ["maybe", 3, {"*": {"case": "always"}}, {"a b": "never"}, "{"])
 def test_rules_that_cannot_be_are_errors(value: object) -> None:
-    """The error says what is accepted."""
+    """The error names the accepted forms."""
     with pytest.raises(ConfigError, match="expected"):
         EquivalenceRules.parse(value)
 

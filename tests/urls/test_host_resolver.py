@@ -266,7 +266,7 @@ def test_a_file_in_the_users_home_is_found(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_rule_is_added_to_a_file(tmp_path: Path) -> None:
-    """What stands there stays as it was, also where the rule contradicts it."""
+    """Its other lines stay as they were, also where the rule contradicts them."""
     path = tmp_path / "hosts.properties"
     add_rule(path, property_line("synonym", "b.example", "a.example"))
     path.write_text(path.read_text() + "# ours\nstartsWith(www.)=")

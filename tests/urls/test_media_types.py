@@ -1,4 +1,4 @@
-"""What the head of a response announces."""
+"""Which Content-Types and URLs announce a document."""
 
 import pytest
 

@@ -116,7 +116,7 @@ def test_a_missing_re2_is_said(
     ],
 )
 def test_what_neither_engine_takes_is_an_error(engine: str, text: str, message: str) -> None:
-    """The message names setting, pattern, reason and position, and what is expected."""
+    """The message names setting, pattern, reason and position, and says what it expects."""
     for make in (
         lambda: compile_pattern(text, name="SCOPE"),
         lambda: PatternSet([text], name="SCOPE"),
@@ -389,13 +389,13 @@ def test_a_matcher_knows_wildcards_sets_and_addresses(
     ],
 )  # fmt: skip
 def test_refuses_what_could_never_match(pattern: str) -> None:
-    """And says what is expected."""
+    """The error says what it expects."""
     with pytest.raises(ConfigError, match="is no pattern for hosts"):
         HostPattern.parse(pattern)
 
 
 def test_a_user_name_in_a_pattern_is_not_shown() -> None:
-    """Whoever writes one there means a password."""
+    """A user name there comes with a password."""
     with pytest.raises(ConfigError) as caught:
         HostPattern.parse("https://joe:canary@wiki")
     assert "canary" not in str(caught.value)
@@ -415,7 +415,7 @@ def test_a_user_name_in_a_pattern_is_not_shown() -> None:
     ],
 )
 def test_knows_whether_strangers_can_match(pattern: str, bounded: bool) -> None:
-    """Anybody can have wiki.elsewhere.example; nobody else has our top label, or our addresses."""
+    """A stranger can have wiki.elsewhere.example, but not our top label or our addresses."""
     assert HostPattern.parse(pattern).is_bounded is bounded
 
 

@@ -134,7 +134,7 @@ def test_whatwg_suite_rejects() -> None:
     ],
 )
 def test_a_location_is_taken_as_its_bytes(header: bytes, url: str | None) -> None:
-    """UTF-8 or not, the server is asked for what it named; a host must be UTF-8."""
+    """UTF-8 or not, the crawl requests the path that the server named; a host must be UTF-8."""
     assert resolve("http://h/x", location_of(header)) == url
 
 

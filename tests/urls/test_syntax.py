@@ -37,7 +37,7 @@ from larmspider.urls.syntax import without_userinfo
     ],
 )
 def test_user_and_password_go(url: str, shown: str) -> None:
-    """Of all that has a host; an @ elsewhere stays."""
+    """From every URL that has a host; an @ elsewhere stays."""
     assert without_userinfo(url) == shown
     assert without_userinfo(shown) == shown
 

@@ -148,7 +148,7 @@ def luminance(colour: str) -> float:
 def test_a_request_without_one_host_is_refused_quietly(
     served: Callable[..., Served], tmp_path: Path, caplog: pytest.LogCaptureFixture, lines: bytes
 ) -> None:
-    """With 400, and nothing in the log: whoever can connect could fill it."""
+    """With 400, and nothing in the log: anyone who can connect could fill it."""
     port = int(served(tmp_path).url.rpartition(":")[2])
     with socket.create_connection((ADDRESS, port), timeout=120) as connection:
         connection.sendall(lines + b"\r\n\r\n")
@@ -179,7 +179,7 @@ HEAD = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
 def test_idle_connections_take_no_place_from_others(
     served: Callable[..., Served], tmp_path: Path, connect: Callable[..., socket.socket]
 ) -> None:
-    """Those that have waited longest are closed; whoever sends a request is answered."""
+    """The connections that have waited longest are closed; every request is answered."""
     site = served(tmp_path)
     idle = [connect(site, b"GET / HT") for _ in range(300)]
     assert site.get("/healthz").status == 200
@@ -282,7 +282,7 @@ def test_a_form_that_does_not_come_is_given_up(
     connect: Callable[..., socket.socket],
     path: str,
 ) -> None:
-    """With 408, of somebody who is signed in, too."""
+    """With 408, also for a user who is signed in."""
     monkeypatch.setattr("larmspider.web.actions.REQUEST_SECS", 0.1)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SERVED}\r\n"
     head += "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 99\r\n\r\n"
@@ -474,7 +474,7 @@ def sign_in(site: Served, **headers: str) -> str:
 
 
 def test_signing_out_revokes_the_session(served: Callable[..., Served], demo_crawl: Path) -> None:
-    """Whoever has the cookie can do nothing with it any more, nor go on to listen."""
+    """The cookie no longer allows any act, nor listening for updates."""
     site = served(demo_crawl, guard=Guard(SERVED, closed=True))
     cookie = sign_in(site).partition(";")[0]
     page = site.get("/control", Cookie=cookie).text
@@ -547,7 +547,7 @@ def test_poor_tokens_are_refused_unseen(token: str) -> None:
 
 
 def test_the_token_of_a_directory_is_made_once(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    """For its owner alone, and anew where the file holds none."""
+    """Only its owner can read it; an empty file gets a new one."""
     assert found_token(tmp_path) == ""
     token = stored_token(tmp_path)
     assert stored_token(tmp_path) == token == found_token(tmp_path)

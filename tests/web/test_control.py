@@ -1,4 +1,4 @@
-"""Control over a crawl that runs: each act does what it says, and nobody else may."""
+"""Control over a running crawl: each act does what it says, and needs the token."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_pause_resume_and_stop(server: ScriptedServer, tmp_path: Path) -> None:
 def test_seeds_pass_the_filters(
     server: ScriptedServer, scripted_server: Servers, tmp_path: Path
 ) -> None:
-    """What is in scope is fetched; what is not is named with the reason; what is no URL refused."""
+    """URLs in scope are fetched; those outside are named with the reason; other text is refused."""
     other = scripted_server({"/": "<p>other"}, host="127.0.0.2")
     with Crawling(tmp_path, server.url("/")) as crawl:
         crawl.act("pause")
@@ -147,8 +147,8 @@ def test_without_a_scope_the_hosts_of_the_seeds_are_named(lasting: Crawling) -> 
 
 @pytest.mark.acceptance
 def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Path) -> None:
-    """The queue loses what is out of it, and has it again with a wider one; new links are judged by
-    it, and the same command goes on with it."""
+    """The queue loses URLs out of the scope, and has them again with a wider one; new links are
+    judged by it, and the same command continues with it."""
     with Crawling(tmp_path, server.url("/")) as crawl:
         crawl.until(lambda: crawl.gauges["urls"]["queued"] > 30, "a queue")
         crawl.act("pause")
@@ -186,8 +186,8 @@ def test_a_scope_is_previewed_then_changed(server: ScriptedServer, tmp_path: Pat
 
 
 def test_what_is_yet_to_be_done_stays_in_its_form(lasting: Crawling, browser: Browser) -> None:
-    """A scope that was previewed is the one that a change takes; what was refused can be mended,
-    and what was done is gone."""
+    """A change takes the scope that was previewed; refused text stays to be corrected, and text
+    that was carried out is gone."""
     browser.look()
     browser.driver.delete_all_cookies()
     browser.open(f"{lasting.url}/control")
@@ -195,7 +195,7 @@ def test_what_is_yet_to_be_done_stays_in_its_form(lasting: Crawling, browser: Br
     browser.find("main button").click()
 
     def done(field: str, text: str, button: str, said: str) -> str | None:
-        """What the field shows after that."""
+        """The field's content after ``button`` was pressed."""
         browser.until(lambda: browser.text("h1") == "Control", "the control page")
         browser.find(field).clear()
         browser.find(field).send_keys(text)
@@ -334,7 +334,7 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawling]:
 
 
 def acts_on(crawl: Crawling) -> list[str]:
-    """What was done so far."""
+    """The lines of control.log."""
     log = crawl.directory / "control.log"
     return log.read_text().splitlines() if log.exists() else []
 

@@ -1,4 +1,4 @@
-"""/control/search: an operator edits synonyms and best bets; nobody else sees or changes them."""
+"""/control/search: an operator edits synonyms and best bets; others neither see nor change them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.support.web.serving import TOKEN, Got, Served, request
 
 
 def wait_for(crawl: Path, host: str, pages: int) -> None:
-    """Let so many pages of a host wait."""
+    """Let ``pages`` pages of a host wait for approval."""
     backend = LmdbBackend(crawl / "frontier")
     backend.recover()
     why = "20 pages of this host left within 7 days, 20 may"
@@ -32,7 +32,7 @@ def wait_for(crawl: Path, host: str, pages: int) -> None:
 def test_a_list_is_shown_and_approved_as_it_was_shown(
     demo_crawl: Path, served: Callable[..., Served], tmp_path: Path
 ) -> None:
-    """What the web has written is escaped; who approves needs the token and the list of now."""
+    """Text from the web is escaped; approval needs the token and the current list."""
     crawl = tmp_path / "crawl"
     shutil.copytree(demo_crawl, crawl)
     host = host_of(CrawlDir(crawl).seeds[0])

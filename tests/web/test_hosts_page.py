@@ -85,7 +85,7 @@ def test_hosts_are_sorted_filtered_and_paged(
 
 
 def test_a_filter_shows_matching_hosts_only(many: Served) -> None:
-    """Of both filters together, with their number."""
+    """The rows match both filters, and their number is shown."""
     text = many.get("/hosts?q=h12&state=parked&sort=host").text
     expected = sorted(
         found.host
@@ -133,7 +133,7 @@ def test_a_hosts_page_says_what_its_pace_is_and_why(
 def test_results_and_failures_come_with_the_index_of_the_logs(
     served: Callable[..., Served], demo_crawl: Path
 ) -> None:
-    """Which is made when they are asked for."""
+    """The first request makes the index."""
     site = served(demo_crawl)
     target = f"/host?u={seed(demo_crawl)}"
     end = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""/links: broken links with who carries them, what is linked most; as a page, CSV and JSON."""
+"""/links: broken links and the pages that have them, most linked pages; as HTML, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def test_logs_that_cannot_be_counted_are_said_to_be_so(
 def test_no_list_is_given_before_it_is_whole(
     served: Callable[..., Served], folder: Path, form: str
 ) -> None:
-    """A script is told to come again, whether there is no index yet or a part of one; the page
-    does not lead there. What a crawl without links has is an empty list."""
+    """A script gets "come again later", whether there is no index yet or a part of one; the page
+    has no link there. A crawl without links has an empty list."""
 
     def waiting(crawl: CrawlDir) -> subprocess.Popen[bytes]:
         return subprocess.Popen(["sleep", "60"])  # it is ended with the server
@@ -181,7 +181,7 @@ def test_the_page_goes_on_where_the_logs_grow(served: Callable[..., Served], fol
 def test_a_crawl_that_starts_over_is_counted_anew(
     served: Callable[..., Served], folder: Path
 ) -> None:
-    """What the earlier one had is not shown meanwhile."""
+    """The rows of the earlier crawl are not shown meanwhile."""
     site = served(folder)
     counted(site)
     site.source._indexing._due = 0.0

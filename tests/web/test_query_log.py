@@ -91,7 +91,7 @@ def test_those_without_a_hit_are_those_that_find_nothing_now(make: Make, clock: 
 
 
 def test_the_file_does_not_grow_without_end(make: Make, clock: Clock) -> None:
-    """What was typed least often goes first; a long query is not noted."""
+    """Queries that were typed least often go first; a long query is not noted."""
     log = make(max_rows=20)
     typed_often(log, clock, "frequent", 3)
     for number in range(100):
@@ -218,7 +218,7 @@ def test_what_is_typed_on_the_page_is_noted(site: Served) -> None:
 def test_a_frequent_query_is_suggested_to_those_who_find_something(
     site: Served, clock: Clock
 ) -> None:
-    """And to nobody else, however often it was typed; nor is the log shown to them."""
+    """Not to others, however often it was typed; nor is the log shown to them."""
     log = site.site.query_log
     typed_often(log, clock, "canary sings")
     typed_often(log, clock, "canteen opens")

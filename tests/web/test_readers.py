@@ -87,7 +87,7 @@ ROUTES = {
 
 
 def leaks(text: str, target: str) -> bool:
-    """Whether the page has a word of the page, or its host beside where it was asked for."""
+    """Whether the answer has a word of the page, or its host outside the echoed request."""
     for asked in (unquote(target), target.replace("&", "&amp;"), 'value="pay.hr.example"'):
         text = text.replace(asked, "")
     return "kanarienvogel" in text or "Gehalt" in text
@@ -95,7 +95,7 @@ def leaks(text: str, target: str) -> bool:
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_only_those_who_may_see_it(site: Served, route: str) -> None:
-    """The token and the group open it; nobody else gets a word of it."""
+    """The token and the group open it; others get no word of it."""
     target = ROUTES[route]
     assert leaks(site.get(target, **BEARER).text, target)
     assert leaks(site.get(target, X_Groups="guests, staff").text, target)
@@ -206,7 +206,7 @@ def test_a_header_that_comes_twice_is_not_believed(site: Served) -> None:
 
 
 def test_a_manifest_without_hosts_restricts_all(directory: Path, tmp_path: Path) -> None:
-    """Nobody can know which hosts had credentials."""
+    """It does not say which hosts had credentials."""
     shutil.copytree(directory, tmp_path / "crawl")
     manifest = json.loads((directory / "crawl.json").read_text()) | {"credentials": True}
     (tmp_path / "crawl" / "crawl.json").write_text(json.dumps(manifest))
@@ -248,8 +248,8 @@ def test_several_crawls_each_by_its_own_rules(directory: Path, tmp_path: Path) -
 def test_a_cached_copy_is_for_those_whom_all_crawls_show_its_host(
     directory: Path, tmp_path: Path
 ) -> None:
-    """As /copy and /view are, whichever crawl's copy is asked for; no link leads to what is not
-    there."""
+    """Like /copy and /view, whichever crawl's copy the user requests; no link leads to a copy that
+    is not there."""
     url = "http://pay.hr.example/open"
     (tmp_path / "crawl.json").write_text('{"format": 2, "began": "1", "settings": {}}')
     with IndexWriter(tmp_path / "index") as index:

@@ -112,7 +112,7 @@ def test_pages_over_a_hostile_crawl(
 
 
 def test_a_long_text_of_a_link_breaks(hostile_crawl: Path, site: Served, browser: Browser) -> None:
-    """Of the page that has the link, and of the one that it leads to; the address beside it keeps
+    """On the page about its source and on the page about its target; the address beside it keeps
     room."""
     start = CrawlDir(hostile_crawl).seeds[0]
     for url in (start, f"{start}p/0"):
@@ -142,8 +142,8 @@ def test_hostile_hits_are_text(site: Served, browser: Browser) -> None:
 
 
 def test_hostile_urls_and_their_copies(hostile_crawl: Path, site: Served, browser: Browser) -> None:
-    """Pages whose own address means harm, and those of which the content does: each is explained,
-    and shown in its frame."""
+    """Pages with a harmful address, and pages with harmful content: each is explained, and shown in
+    its frame."""
     urls = [page.url for page in CrawlDir(hostile_crawl).pages()]
     means_harm = [url for url in urls if "%3C" in url.upper()]
     contents = [url for url in urls if re.search(r"/p/\d+$", url)]
@@ -246,7 +246,7 @@ def test_other_methods_are_refused(site: Served, method: str) -> None:
     ],
 )  # fmt: skip
 def test_no_path_leads_to_files(site: Served, path: str) -> None:
-    """Only what is packaged in static/ is a file here."""
+    """Only the packaged contents of static/ are files here."""
     got = request(site.url + path)
     assert got.status in (400, 404)
     assert b"root:" not in got.body
@@ -265,7 +265,7 @@ def test_what_is_too_large_is_refused(site: Served) -> None:
 def test_where_others_can_connect_everything_asks_for_the_token(
     hostile_crawl: Path, served: Callable[..., Served]
 ) -> None:
-    """But what says that the server lives, the way in, and what is opened by name."""
+    """Except the health check, the sign-in page, and the paths that settings open."""
     from larmspider.web.auth import Guard
 
     guard = Guard(TOKEN, ["wiki.example"], closed=True, open_paths=["/metrics"])

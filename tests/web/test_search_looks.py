@@ -49,7 +49,7 @@ def axe() -> str:
 def test_axe_finds_nothing(
     site: Served, demo_crawl: Path, browser: Browser, axe: str, target: str, look: str
 ) -> None:
-    """All rules, those of good practice too."""
+    """With all rules, including good practice."""
     browser.look(390 if look == "phone" else 1280, dark=look == "dark")
     browser.open(site.url + shown(target, demo_crawl))
     assert findings(browser, axe) == []
@@ -73,7 +73,7 @@ def test_axe_finds_nothing_on_why_a_page_is_where_it_is(
 
 
 def findings(browser: Browser, axe: str) -> list[list[str]]:
-    """Of the page that is open."""
+    """The findings on the open page."""
     browser.script(axe)
     found: list[list[str]] = browser.driver.execute_async_script(
         "const done = arguments[0]; axe.run().then(result => done(result.violations.map("
@@ -101,7 +101,7 @@ def test_it_fits_all_widths(site: Served, demo_crawl: Path, browser: Browser, wi
 
 
 class Keyboard:
-    """Somebody without a mouse."""
+    """A user without a mouse."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser

@@ -103,7 +103,7 @@ def test_facets_narrow_and_widen_again(site: Served, browser: Browser) -> None:
 def test_who_signs_out_leaves_no_searches_behind(
     site: Served, browser: Browser, where: str
 ) -> None:
-    """In the browser, which alone knows them: somebody else may use it next."""
+    """In the browser, the only place that has them: another person may use it next."""
     recents = "return [...document.querySelectorAll('#recent li')].map(one => one.textContent)"
     browser.open(f"{site.url}/login")
     browser.find("input[name=token]").send_keys(TOKEN, Keys.ENTER)
@@ -124,7 +124,7 @@ def test_who_signs_out_leaves_no_searches_behind(
 def test_searches_are_forgotten_when_a_session_ends_by_itself(
     site: Served, browser: Browser
 ) -> None:
-    """Those of before, too; what somebody searches for without a session stays."""
+    """Earlier ones too; searches without a session stay."""
     recents = "return [...document.querySelectorAll('#recent li')].map(one => one.textContent)"
     browser.open(f"{site.url}/search?q=rotor")
     browser.open(f"{site.url}/login?next=/search%3Fq%3Dsiren")
@@ -154,7 +154,7 @@ def test_works_without_scripts(site: Served, browser: Browser) -> None:
 
 
 def test_keys_go_to_the_box_and_from_hit_to_hit(site: Served, browser: Browser) -> None:
-    """/ and j and k, but not while somebody types."""
+    """/ and j and k, but not while a user types."""
     browser.open(f"{site.url}/search?q=siren")
     at = "return [...document.querySelectorAll('.hit a')].indexOf(document.activeElement)"
     browser.find("body").send_keys("jj")
@@ -167,8 +167,8 @@ def test_keys_go_to_the_box_and_from_hit_to_hit(site: Served, browser: Browser) 
 
 
 def test_did_you_mean_leads_to_results(site: Served) -> None:
-    """A word that no page has becomes one that some have: at once, and where what was typed is
-    wanted, at a click."""
+    """The query gets a word that some pages have in place of one that none has, at once; a click
+    leads to the query as typed."""
     corrected = site.get("/search?q=expences")
     assert "Showing results for expenses" in corrected.text
     assert marked(corrected) == {"expenses"}
@@ -238,7 +238,7 @@ def test_similar_pages(site: Served) -> None:
 
 
 def test_similar_pages_in_json(site: Served, served: Serve, tmp_path: Path) -> None:
-    """The hits of the page, as those of a search; by the URL as fetched, too."""
+    """The hits of the page, as in the JSON of a search; also by the URL as fetched."""
     hit = site.get("/search?q=title:rotor&format=json").json["hits"][0]
     target = f"/search?similar={quote(hit['url'])}"
     page = LexborHTMLParser(site.get(target).text)
@@ -304,7 +304,7 @@ def test_nothing_found_says_what_to_do(site: Served) -> None:
     ],
 )
 def test_what_means_nothing_is_told_beside_the_box(site: Served, target: str, message: str) -> None:
-    """In words, with what was typed still in the box; as JSON too."""
+    """In words, with the query still in the box; as JSON too."""
     got = site.get(f"/search?{target}")
     if not message:
         assert got.status == 200
@@ -385,7 +385,7 @@ def test_the_newest_first(site: Served) -> None:
 
 @pytest.mark.parametrize("language", ["", "de", "fr"])
 def test_a_page_of_results_is_light(site: Served, language: str) -> None:
-    """With all that it loads less than 60 kB, so that nobody waits for it; also for those who are
+    """With all that it loads less than 60 kB, so that it comes quickly; also for users who are
     signed in, who can sign out there."""
     got = request(f"{site.url}/login", "POST", {}, {"token": TOKEN})
     cookie = got.headers["Set-Cookie"].partition(";")[0]
@@ -469,7 +469,7 @@ def test_the_way_to_a_page(url: str, shown: str) -> None:
     ("word " * 20_000, 400),
 ])  # fmt: skip
 def test_monstrous_queries(site: Served, query: str, status: int) -> None:
-    """Of stop words alone, with odd quotes, far too long: an answer, or what is wrong."""
+    """Only stop words, odd quotes, far too long: an answer, or an error that says what is wrong."""
     for target in ("/search?q={}", "/search?format=json&q={}"):
         got = site.get(target.format(quote(query)))
         assert got.status == status

@@ -38,7 +38,7 @@ PAGES = {"/robots.txt": (404, {}, b""), "*": endless()}
 def serving(
     folder: Path, *arguments: str, lines: int = 1, err: IO[str] | None = None
 ) -> Iterator[tuple[str, str]]:
-    """What it says first, and its address; it ends by SIGTERM, with status 0."""
+    """Its first lines, and its address; it ends by SIGTERM, with status 0."""
     environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "larmspider.settings"}
     environment["PYTHONPATH"] = str(PROJECT)
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What machines read: /metrics, /stats.json, /healthz, and the Grafana dashboard over the first."""
+"""The endpoints for machines: /metrics, /stats.json, /healthz; and the Grafana dashboard."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def names_in(text: str) -> set[str]:
 def test_promtool_accepts_the_metrics(
     served: Callable[..., Served], demo_crawl: Path, tmp_path: Path
 ) -> None:
-    """It has nothing to say about them, nor about those of a directory in which no crawl is."""
+    """It has no complaints about them, nor about the metrics of a directory without a crawl."""
     assert PROMTOOL is not None
     for folder in (tmp_path / "missing", tmp_path, demo_crawl):
         got = served(folder).get("/metrics")
@@ -152,7 +152,7 @@ def test_changes() -> None:
 
 
 def test_many_windows_share_a_tick(served: Callable[..., Served], demo_crawl: Path) -> None:
-    """What is shown is made once a second, however many look."""
+    """The status is made once a second, for any number of viewers."""
     site = served(demo_crawl)
     made: list[int] = []
     from larmspider.status import status as crawl_status

@@ -156,8 +156,8 @@ def test_a_session_that_has_ended_is_taken_back(
 def test_what_needs_no_token_is_shown_all_the_same(
     served: Callable[..., Served], tmp_path: Path
 ) -> None:
-    """A foreign token, which a proxy passes on with each request, counts once; a proxy's
-    clients are told apart by its word, where it is trusted."""
+    """A foreign token, which a proxy passes on with each request, counts once; the header of a
+    trusted proxy distinguishes its clients."""
     guard = Guard(TOKEN, closed=True, open_paths=("/metrics",), tries=Tries(2))
     readers = Readers(proxies=(ip_network("127.0.0.0/30"),))
     site = served(tmp_path, guard=guard, readers=readers)

@@ -1,4 +1,4 @@
-"""/url, /view and /copy: why a page is in the crawl, and what is stored of it."""
+"""/url, /view and /copy: why a page is in the crawl, and its stored copy."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_no_script_of_a_stored_copy_runs(
 def test_scripts_run_where_no_policy_forbids_it(
     served: Callable[..., Served], browser: Browser, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So the test above can fail."""
+    """This shows that the test above can fail."""
     monkeypatch.setattr(
         "larmspider.reports.stored_copy.HEADERS",
         {"Content-Security-Policy": "script-src 'unsafe-inline'", "X-Frame-Options": "DENY"},
@@ -262,7 +262,7 @@ EVIL_TITLE = [f"<script>{RUN}</script>", f'"><img src=x onerror="{RUN}">', f"'><
 
 @pytest.fixture
 def report(scripted_server: Callable[..., ScriptedServer], tmp_path: Path) -> Path:
-    """Of a crawl of a site that tries its best: titles, anchors, URLs, types, reasons."""
+    """The report of a crawl whose site tries its best: titles, anchors, URLs, types, reasons."""
     texts = "".join(f"<a href='/p?{n}'>{_escaped(text)}</a>" for n, text in enumerate(EVIL_TITLE))
     links = "".join(
         f'<a href="/gone/{_escaped(text)}">{_escaped(text)}</a>'

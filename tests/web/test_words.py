@@ -29,7 +29,7 @@ MODULES = (
 
 
 def spoken() -> Iterator[str]:
-    """What templates and views say, and the errors that are shown to those who search."""
+    """The texts of templates and views, and the errors that users of the search see."""
     for path in (PACKAGE / "web" / "templates").glob("*.html"):
         for found in SPOKEN.finditer(path.read_text("utf-8")):
             yield found[1] or found[2]
@@ -59,7 +59,7 @@ def test_nothing_is_missing_and_nothing_too_much() -> None:
 
 @pytest.mark.parametrize("english", table()["words"])
 def test_each_language_fills_in_the_same_values(english: str) -> None:
-    """And has as many forms."""
+    """Plural forms included."""
 
     def values(text: str) -> list[set[str | None]]:
         return [{name for _, name, *_ in string.Formatter().parse(form)} - {None}

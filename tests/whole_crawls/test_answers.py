@@ -1,4 +1,4 @@
-"""What a crawl does with awkward answers, seen from the server's log and from what was stored."""
+"""How a crawl deals with awkward answers, by the server's log and the stored pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
 
 
 def targets(server: ScriptedServer) -> list[str]:
-    """What was asked for, without robots.txt, in order."""
+    """The requested paths in order, without robots.txt."""
     return [request.target for request in server.log if request.target != "/robots.txt"]
 
 

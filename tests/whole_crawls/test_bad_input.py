@@ -118,7 +118,7 @@ def files(tmp_path: Path) -> Path:
 def test_says_what_was_wrong_and_begins_nothing(
     files: Path, start: str, options: dict[str, str], messages: list[str]
 ) -> None:
-    """The last line names the argument or setting, the value and what is expected; status 2."""
+    """The last line names the argument or setting, its value and what it expects; status 2."""
     before = sorted(files.iterdir())
     ran = crawl(start, files, **options)
     assert ran.status == 2, ran.err
@@ -146,7 +146,7 @@ def test_no_is_an_answer_to_settings_of_scrapys_own(tmp_path: Path, name: str) -
 
 
 def test_a_crawl_that_stored_nothing_fails(tmp_path: Path) -> None:
-    """Nobody answers at the seed: status 1, and the summary says why."""
+    """The seed's server does not answer: status 1, and the summary says why."""
     ran = crawl(SEED, tmp_path, ROBOTSTXT_OBEY="0", LARM_RETRY_TIMES="0")
     assert ran.status == 1
     assert "failed      1 URL (refused 1)" in ran.out

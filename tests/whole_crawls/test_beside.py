@@ -1,4 +1,4 @@
-"""The pages of a crawl that are extracted in the process beside it are those of one without."""
+"""A crawl that extracts pages in the process beside it stores the same pages as one without."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.acceptance
 PATHS = [f"/{number}" for number in range(30)]
 LINKS = "".join(f'<li><a href="{path}">Page {path[1:]}</a>' for path in PATHS)
 WHERE = ("page-file", "offset", "from-page")
-"""Of store.log: by the order in which pages came."""
+"""Fields of store.log that depend on the order in which pages came."""
 
 
 def page(path: str) -> str:
@@ -60,7 +60,7 @@ def processes_beside(crawl: int) -> list[int]:
 
 
 def command_of(pid: int) -> bytes:
-    """Of a process; of one that has ended nothing is left."""
+    """The command line of a process, empty once it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:

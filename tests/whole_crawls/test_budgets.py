@@ -18,7 +18,7 @@ PLAIN = {"ROBOTSTXT_OBEY": "0"}
 
 
 def site(pages: int) -> dict[str, Route]:
-    """A start page and so many others."""
+    """A start page and ``pages`` others."""
     names = [f"/{number}" for number in range(pages)]
     routes: dict[str, Route] = {"/": "".join(f"<a href={name}>x</a>" for name in names)}
     return routes | dict.fromkeys(names, "x")
@@ -140,7 +140,7 @@ def test_a_clock_that_jumps_ahead_makes_no_server_slow(
 
 
 GAP = {"DOWNLOAD_DELAY": "0.05"}
-"""So that all links of a page are queued before the next one is fetched."""
+"""With it all links of a page are queued before the next one is fetched."""
 ONE_AT_A_TIME = {"threads": "1", "CONCURRENT_REQUESTS_PER_DOMAIN": "1", "ROBOTSTXT_OBEY": "0"}
 
 SITE = {

@@ -30,7 +30,7 @@ def expected() -> Expected:
 
 @pytest.fixture(scope="module")
 def crawled(server: DemoServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Path]:
-    """What the command said, and the folder in which it ran."""
+    """The result of the command, and the folder in which it ran."""
     folder = tmp_path_factory.mktemp("demo")
     return crawl(server.url, folder, LARM_FILTER_LOGS="yes"), folder
 
@@ -92,7 +92,7 @@ def test_refuses_exactly_what_is_listed(
 
 
 def test_robots_refusals_never_reach_the_server(server: DemoServer, crawled: object) -> None:
-    """What robots.txt disallows is not asked for."""
+    """Paths that robots.txt disallows are not requested."""
     asked = [access.path for access in server.log]
     assert "/robots.txt" in asked
     assert not any(path.startswith("/private/") and "phone-list" not in path for path in asked)

@@ -28,7 +28,7 @@ QUICK = {
 
 
 def visit(folder: Path, url: str) -> FetchRecord | None:
-    """What the frontier keeps of a URL that has its final state."""
+    """The record in the frontier of a URL that has its final state."""
     reader = FrontierReader(folder / "crawl" / "frontier")
     try:
         return reader.visit(url_key(canonicalize(url)))
@@ -55,7 +55,7 @@ FAILURES: dict[str, tuple[Route, str, int]] = {
     "too big": (Reply(body=b"x" * 20_001), "too-big", 1),
     "says it is too big": (Raw(CUT.replace(b"5000", b"20001")), "too-big", 1),
 }
-"""The answer of a host, the kind that it is of, and how often it is asked for."""
+"""A host's answer, the kind of its failure, and the number of requests."""
 # a connection that was used before would be tried again by the HTTP client itself
 TO_BAD = Reply(headers={"Content-Type": "text/html"}, body=b"<a href=/bad>x</a>", close=True)
 

@@ -32,7 +32,7 @@ def share(tmp_path: Path) -> Path:
 
 
 def crawl(share: Path, *more: str, start: str = "") -> Ran:
-    # of a place that nobody is asked from
+    # addresses are denied, which does not concern files
     settings = FAST | {
         "LARM_FILE_ROOTS": str(share), "LARM_DENY_ADDRESSES": "0.0.0.0/0,::/0",
         "LARM_ALLOW_ADDRESSES": "127.0.0.0/8", "LARM_RETRY_TIMES": "0",

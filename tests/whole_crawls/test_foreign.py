@@ -91,7 +91,7 @@ def run(server: ScriptedServer, folder: Path) -> Ran:
 
 
 def run_until(server: ScriptedServer, folder: Path, path: str) -> None:
-    """Kill the crawl without warning, some checkpoints after ``path`` was asked for."""
+    """Kill the crawl without warning, some checkpoints after ``path`` was requested."""
     environment = {
         **os.environ,
         "SCRAPY_SETTINGS_MODULE": "foreign_settings",
@@ -191,7 +191,7 @@ def test_requests_survive_a_kill(scripted_server: Start, folder: Path) -> None:
     ran = run(server, folder)
     assert ran.status == 0, ran.err
     assert "Continuing the crawl" in ran.err
-    assert len(server.requests("/")) == 1, "the page that gave them is not asked again"
+    assert len(server.requests("/")) == 1, "the page with the links is not fetched again"
     assert {request.path for request in server.log[killed:]} == {"/form", "/again", "/dead"}
     check(server, folder)
 
@@ -221,7 +221,7 @@ def test_scrapys_own_commands_leave_no_crawl(
 def test_a_lease_that_a_component_swallows_is_no_endless_crawl(
     scripted_server: Start, folder: Path
 ) -> None:
-    """Whoever takes out what ends leases gets failed URLs and a line in the log, and an end."""
+    """Without the component that ends leases, URLs fail, the log says so, and the crawl ends."""
     middleware = "larmspider.middlewares.acknowledge.AcknowledgeMiddleware"
     with (folder / "foreign_settings.py").open("a") as settings:
         settings.write(f"\nSPIDER_MIDDLEWARES[{middleware!r}] = None\n")
@@ -370,7 +370,7 @@ def run_over_the_frontier(server: ScriptedServer, folder: Path, *options: str) -
 def test_an_item_without_links_is_found_by_search(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
-    """Through the whole storage chain; one that lacks its text is stored all the same."""
+    """Through all stores; an item without text is stored anyway."""
     page = (200, {"Content-Type": "text/html"}, b"a rhubarb cake")
     server = scripted_server({"/": page, "/bare": page})
     (tmp_path / "foreign.py").write_text(
@@ -440,7 +440,8 @@ def test_a_fetch_that_ends_in_a_foreign_errback_has_ended(
 def test_a_redirect_by_scrapy_out_of_scope_touches_nothing_there(
     scripted_server: Callable[..., ScriptedServer], tmp_path: Path
 ) -> None:
-    """Not even robots.txt is asked for; the page that redirects is refused, one in scope is not."""
+    """Not even robots.txt is fetched there; the redirecting page is refused, one in scope is
+    not."""
     other = scripted_server({"/x": link()}, host="127.0.0.2")
     routes = {"/": link("/away", "/in"), "/in": (302, {"Location": "/b"}, b""), "/b": link()}
     server = scripted_server(routes | {"/away": (302, {"Location": other.url("/x")}, b"")})

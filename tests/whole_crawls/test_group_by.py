@@ -23,7 +23,7 @@ def host(request: Request) -> str:
 
 
 def turn(request: Request) -> float:
-    """When the crawler handed it out; it may come later. That of a page, not of robots.txt."""
+    """When the crawler handed out a page's request, which may come later; not for robots.txt."""
     return float(request.headers["turn"].split()[1])
 
 

@@ -113,8 +113,8 @@ def test_a_login_that_fails(
 
 
 def test_the_password_changes_midway(scripted_server: Start, tmp_path: Path) -> None:
-    """Everybody is signed out, and the new password is not known: what is stored stays, what is
-    queued waits. A run with the new one stores the rest."""
+    """All sessions end, and the crawl does not know the new password: stored pages stay, queued
+    URLs wait. A run with the new one stores the rest."""
     site = SignedInSite(PAGES)
 
     def answer(request: Request) -> Reply:
@@ -157,7 +157,7 @@ def test_a_page_that_is_for_others(scripted_server: Start, tmp_path: Path) -> No
 
 
 def test_what_was_queued_before_is_checked_again(scripted_server: Start, tmp_path: Path) -> None:
-    """A crawl that goes on with a login does not ask for what acts, though it is queued."""
+    """A crawl that continues with a login does not fetch URLs that act, even if they are queued."""
     pages = {"/": "<a href=/p1/delete>x</a>", "/p1": "<title>page</title>"}
     site = SignedInSite(pages)
     server = scripted_server({"/": pages["/"], "*": Reply(503)})
@@ -224,8 +224,8 @@ def shown(app: Application, cwd: Path) -> set[str]:
 
 @pytest.mark.parametrize("kind", REAL)
 def test_real_applications(kind: type[DokuWiki | MediaWiki | DjangoAdmin], tmp_path: Path) -> None:
-    """All that the application lists is stored, and by its own log nobody has changed anything, or
-    signed out."""
+    """All that the application lists is stored, and by its own log the crawl changed nothing, and
+    did not sign out."""
     keys, restrict, _ = REAL[kind]
     with started(kind) as app:
         text = f'[[site]]\nhosts = "http://127.0.0.1:{app.port}"\n{keys}'
@@ -251,12 +251,12 @@ def test_real_applications(kind: type[DokuWiki | MediaWiki | DjangoAdmin], tmp_p
             assert "&do=logout&sectok=***" in links
             assert not re.search(r"sectok=[0-9a-f]", links)
         if isinstance(app, DjangoAdmin):
-            assert app.sessions() == 1, "and nobody has signed out"
+            assert app.sessions() == 1, "and the crawl has not signed out"
 
 
 def test_the_password_of_a_real_wiki_changes_midway(tmp_path: Path) -> None:
-    """What is stored stays as it is, the host waits with the reason. So it does in a run with the
-    old password, and one with the new password stores the rest."""
+    """Stored pages stay as they are, the host waits with the reason, also in a run with the old
+    password; a run with the new password stores the rest."""
     with started(DokuWiki) as wiki:
         assert isinstance(wiki, DokuWiki)
         text = f'[[site]]\nhosts = "http://127.0.0.1:{wiki.port}"\n{WIKI}'

@@ -127,7 +127,7 @@ def test_what_is_merged_costs_three_fetches_and_is_told_apart(
 
 
 def test_a_clock_on_each_page_costs_one_fetch_more(scripted_server: Start, tmp_path: Path) -> None:
-    """One first page is asked again, and every sum counts the merged URLs alone."""
+    """One first page is fetched again, and every sum counts the merged URLs alone."""
     ticks = itertools.count(100)
 
     def answer(request: Request) -> Reply:

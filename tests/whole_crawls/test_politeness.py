@@ -14,7 +14,7 @@ from tests.support.servers.many_hosts import DEAD, HEALTHY, SLOW, ManyHosts, See
 
 HOSTS, PLACES, GAP, SLOW_SECS = 300, 32, 2.0, 10.0
 SETTLED, END, SECONDS = 60.0, 107.0, 112.0
-"""Seconds of the crawl: rates are taken from SETTLED to END; then it is told to stop."""
+"""Seconds of the crawl: rates are taken from SETTLED to END; then it gets the signal to stop."""
 
 
 def crawl_politely(servers: ManyHosts, folder: Path, seconds: float) -> None:

@@ -228,7 +228,7 @@ def test_what_has_not_changed_costs_a_line_in_fetch_log(crawl: Crawl) -> None:
 
 
 def test_a_clock_is_learned_however_fast_the_site_answers(crawl: Crawl) -> None:
-    """In two passes; one word is news all the same."""
+    """In two passes; a change of one word still counts."""
     answer, crawl.site.conditional = crawl.site.answer, False
     crawl.server.routes["*"] = lambda request: replace(
         found := answer(request), body=found.body + time.strftime("<p>It is %H:%M:%S").encode()

@@ -33,7 +33,7 @@ QUICK = {"LARM_BACKOFF_SECS": "0.1", "LARM_BACKOFF_MAX_SECS": "0.2"}
 
 
 def pages(server: ScriptedServer) -> list[str]:
-    """What was asked for beside robots.txt, in order."""
+    """The requested paths except robots.txt, in order."""
     return [request.target for request in server.log if "robots" not in request.target]
 
 
@@ -74,7 +74,7 @@ ANSWERS: dict[str, tuple[Route, bool]] = {
     "410": ((410, TEXT, NO), False),
     "1 MB, rule in front, chunked": (Raw(CHUNKED % (len(MUCH), MUCH)), True),
 }
-"""What is asked for as robots.txt, and whether it refuses /no."""
+"""The answer to robots.txt, and whether it refuses /no."""
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +198,7 @@ def test_a_redirect_of_robots_txt_takes_no_password_along(
 
 
 class Recovering:
-    """A robots.txt that answers with ``bad`` so many times, then with its rules."""
+    """A robots.txt that answers with ``bad`` ``times`` times, then with its rules."""
 
     def __init__(self, bad: Raw | Reply, times: int = 2) -> None:
         self.bad, self.times = bad, times
@@ -245,7 +245,7 @@ def test_unreachable_is_disallowed_until_it_recovers(recovered: Crawled, name: s
 def test_a_host_without_robots_txt_is_given_up_and_said_so(
     scripted_server: Start, tmp_path: Path
 ) -> None:
-    """500 for ever: the crawl ends, names the host, has its URLs still; a later run asks again."""
+    """500 for ever: the crawl ends, names the host, still has its URLs; a later run tries again."""
     server = scripted_server(SITE | {"/robots.txt": (500, TEXT, b"")})
     settings = QUICK | {
         "LARM_HOST_MAX_FAILURES": "2",

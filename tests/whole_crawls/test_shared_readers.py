@@ -1,6 +1,6 @@
 """The documents of one host take all the time that they get; the documents of another host are
-read all the same, and no page waits. The tests count CPU seconds of the readers, which a busy
-machine does not change."""
+still read, and no page waits. The tests count CPU seconds of the readers, which a busy machine does
+not change."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Start = Callable[..., ScriptedServer]
 
 
 def test_basic(nginx: Callable[..., Nginx], tmp_path: Path) -> None:
-    """robots.txt is asked for with the password too: all of the host is behind it."""
+    """robots.txt is fetched with the password too: the whole host is behind it."""
     (tmp_path / "htpasswd").write_text("joe:{PLAIN}word\n")
     root = folder_with_pages(tmp_path / "site")
     inside = f'root "{root}"; auth_basic "x"; auth_basic_user_file "{tmp_path}/htpasswd";'
@@ -435,7 +435,7 @@ def crawled(scripted_server: Start, tmp_path: Path) -> Iterator[tuple[Path, Ran,
 
 
 def pages(seeds: list[str]) -> Iterator[str]:
-    """Of the dashboard."""
+    """The paths of the dashboard."""
     yield from ("/", "/hosts", "/search?q=inside", "/control", "/stats.json", "/metrics")
     for seed in seeds:
         yield f"/url?u={quote(seed, '')}"

@@ -64,7 +64,7 @@ def test_an_application_is_stored_and_its_crawl_ends(name: str, tmp_path: Path) 
 @pytest.mark.skipif(REDIS_SERVER is None, reason="redis-server is not installed (Debian package)")
 def test_workers_that_are_killed_while_they_learn_lose_and_double_nothing(tmp_path: Path) -> None:
     """Each of two workers is killed once, when both have stored 100 and 250 pages. The crawl ends,
-    though it fetches again what was not committed."""
+    though it fetches uncommitted pages again."""
     with ExitStack() as running:
         redis = running.enter_context(RedisServer("127.32.0.9"))
         sites = [{"*": answer(name)} for name in NAMES]

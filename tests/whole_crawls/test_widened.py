@@ -1,4 +1,4 @@
-"""A crawl that goes on with another scope, filter or seed: what was outside before is fetched."""
+"""A crawl continued with another scope, filter or seed fetches URLs that were outside before."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def run(self, once=LinkReplay.run):
     await asyncio.sleep(600)
 LinkReplay.run = run
 """
-"""What was found is queued, and the search is not over."""
+"""The found URLs are queued, and the search is not over."""
 
 
 def crawl(start: str, cwd: Path, **settings: str) -> Ran:

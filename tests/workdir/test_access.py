@@ -30,7 +30,7 @@ NONE = '[[site]]\nhosts = "http://127.0.0.1:*"\nproxy = ""\n'
 
 @pytest.fixture(autouse=True)
 def _restored_umask() -> Iterator[None]:
-    """That of this process is what it was after each test."""
+    """The umask of this process is restored after each test."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -61,7 +61,7 @@ def test_modes(value: object, mode: int | None) -> None:
 
 @pytest.mark.parametrize("value", ["rwx", "0640", "0600", "0740", "0500", "07700", "-1", 750, "8"])
 def test_what_is_no_mode_of_a_directory(value: object) -> None:
-    """Nobody could look into it, or its own user could not write."""
+    """No user could look into it, or its own user could not write."""
     with pytest.raises(ConfigError, match=r"LARM_DIR_MODE=.*: expected an octal mode"):
         mode_of(Settings({"LARM_DIR_MODE": value}))
 
@@ -171,7 +171,7 @@ def test_hosts_that_were_asked_with_credentials_are_kept(
 def test_pages_of_a_crawl_with_credentials_ask_for_the_token(
     scripted_server: Servers, tmp_path: Path
 ) -> None:
-    """/metrics too; LARM_WEB_OPEN opens paths. What cannot be read counts as private."""
+    """/metrics too; LARM_WEB_OPEN opens paths. An unreadable manifest counts as private."""
     server = scripted_server({"/robots.txt": (404, {}, b""), "*": endless()})
     (tmp_path / "sites.toml").write_text(CREDENTIALS)
     more = {"LARM_SITES_FILE": "sites.toml", "LARM_WEB_OPEN": "/search"}
@@ -190,7 +190,7 @@ def test_pages_of_a_crawl_with_credentials_ask_for_the_token(
 
 
 def test_who_has_no_token_cannot_serve_it(tmp_path: Path) -> None:
-    """Nobody could see anything; a token of the settings will do."""
+    """No page could be shown; a token in the settings is enough."""
     (tmp_path / "crawl").mkdir()
     manifest = {"format": 2, "credentials": ["wiki.example"], "settings": {}}
     (tmp_path / "crawl" / "crawl.json").write_text(json.dumps(manifest))

@@ -55,7 +55,7 @@ def test_describes_the_crawl(crawler_for: CrawlerFor, tmp_path: Path) -> None:
 
 
 def test_rules_are_kept_with_the_crawl(crawler_for: CrawlerFor, tmp_path: Path) -> None:
-    """Those it goes on with in place of the ones before; none where it has none."""
+    """A continued crawl keeps its new rules in place of the earlier ones, or none."""
     rules, copy = tmp_path / "known.txt", tmp_path / "crawl" / "rules" / "known_paths.txt"
     for content in (b"url /\xff\r\n", b"url /b\n"):
         rules.write_bytes(content)
@@ -186,7 +186,7 @@ def older_paths(identity: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_filters_are_compared_by_class_name(crawler_for: CrawlerFor, tmp_path: Path) -> None:
-    """A version that moved a filter's module goes on with the crawl; one filter less is another."""
+    """A version that moved a filter's module continues the crawl; one filter less is a change."""
     claimed(crawler_for, **OURS).finish("shutdown")
     path = tmp_path / "crawl" / "crawl.json"
     described = json.loads(path.read_text())
@@ -280,7 +280,7 @@ def test_starting_over_deletes_the_files_of_ones_own_stores(
 
 
 def test_a_store_that_was_taken_out_is_still_known(crawler_for: CrawlerFor, tmp_path: Path) -> None:
-    """Going on without it does not make its files nobody's."""
+    """Its files still belong to the crawl after a run without it."""
     claimed(crawler_for, ITEM_PIPELINES={TITLE_LOG: 1}).finish("shutdown")
     (tmp_path / "crawl" / "titles.log").write_text("x")
     claimed(crawler_for, ITEM_PIPELINES={TITLE_LOG: None}).finish("shutdown")
@@ -414,7 +414,7 @@ def test_who_looks_whether_a_crawl_runs_keeps_none_from_beginning(
 def test_names_that_have_directories_come_first(
     tmp_path: Path, host: str, present: list[str], expected: list[str]
 ) -> None:
-    """By number; then new ones. Those of other machines are theirs."""
+    """By number; then new names. Names of other machines are left alone."""
     for name in present:
         (tmp_path / name).mkdir()
     names = list(islice(worker_name.names(tmp_path, host), 2))
@@ -455,7 +455,7 @@ def test_without_redis_there_is_one_directory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "A", "x" * 65, "redis", "rules", "ä", ".x"])
 def test_names_that_are_refused(name: str) -> None:
-    """What is no folder's name, or is the name of another one there."""
+    """They are no folder names, or another folder there has them."""
     with pytest.raises(ConfigError, match=r"LARM_WORKER=.*: expected"):
         worker_name.check_name(name)
 

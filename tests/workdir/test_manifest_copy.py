@@ -1,4 +1,4 @@
-"""A crawl.json that a power loss or a bad disk has taken is made anew from the frontier."""
+"""A crawl.json that a power loss or a bad disk has taken is restored from the frontier."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_a_crawl_that_had_committed_nothing_begins(
 def test_without_a_copy_nothing_is_guessed(
     claimed: Callable[..., CrawlDirectory], crawler_for: CrawlerFor
 ) -> None:
-    """The operator says that it is this crawl, and until somebody knows better no page is for
-    everybody."""
+    """The operator says that it is this crawl; which hosts had credentials is unknown, so all its
+    pages are restricted."""
     earlier = claimed(copied=False)
     (earlier.path / "crawl.json").write_bytes(b"")
     with pytest.raises(CrawlDirError, match=r"crawl.json is empty, .* -a resume=anyway"):

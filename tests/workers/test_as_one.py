@@ -1,5 +1,5 @@
-"""What three workers have crawled is what one process has crawled, and is shown as that: by every
-command, and on every page of ``scrapy serve``. They hear late of the blocks that they get.
+"""The crawl of three workers equals the crawl of one process, in every command and on every page of
+``scrapy serve``. The workers hear late of the blocks that they get.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _report(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_web_pages_are_the_same(both: Both) -> None:
-    """Totals, hosts, links, search; of Prometheus' counters those that are not of processes."""
+    """Totals, hosts, links, search; and the Prometheus counters that do not count processes."""
     with Served(both.one / "crawl") as one, Served(both.many / "crawl") as many:
         for name in ("urls", "rejected_links", "failed_urls", "stored_urls"):
             found = [site.get("/stats.json").json[name] for site in (one, many)]

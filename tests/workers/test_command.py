@@ -36,7 +36,7 @@ SETTINGS = FAST | {"LARM_MONITOR_SECS": "0.5", "LARM_LEASE_SECS": "15"}
 
 
 def options(**settings: str) -> list[str]:
-    """Of the command line; keywords in capitals are settings, others spider arguments."""
+    """Command-line options: keywords in capitals are settings, others spider arguments."""
     words = []
     for name, value in (SETTINGS | settings).items():
         words += ["-s" if name.isupper() else "-a", f"{name}={value}"]
@@ -193,8 +193,8 @@ def test_without_redis_server_it_says_what_to_do(
 
 
 class Site:
-    """A host with links from its start page to 100 others. ``options`` are those of a crawl that
-    commits often, ``slow`` of one that takes a minute."""
+    """A host with links from its start page to 100 others. ``options`` make a crawl that commits
+    often, ``slow`` one that takes a minute."""
 
     def __init__(self, server: ScriptedServer) -> None:
         self.server = server
@@ -207,7 +207,7 @@ class Site:
 
     @property
     def asked(self) -> list[str]:
-        """Paths of pages in the order in which they were asked for."""
+        """Requested paths of pages, in order."""
         return [access.path for access in self.server.log if access.path != "/robots.txt"]
 
     def stored_in(self, root: Path) -> list[str]:
@@ -360,7 +360,7 @@ def _children(supervisor: int) -> list[int]:
 
 
 def _crawling(supervisor: int) -> list[int]:
-    """Those of the workers."""
+    """The processes of the workers."""
     return [pid for pid in _children(supervisor) if b"crawl" in _command_of(pid)]
 
 
@@ -376,7 +376,7 @@ def test_workers_with_a_redis_of_their_own(
     site: Site, redis_server: Callable[..., RedisServer], tmp_path: Path
 ) -> None:
     """No other is started. While they work no one starts over, neither alone nor with others; then
-    it is all begun anew."""
+    the whole crawl starts over."""
     redis = redis_server()
     with running_workers(site, tmp_path, REDIS_URL=redis.url) as running:
         fresh = options(start=site.server.url("/"), fresh="yes,yes", REDIS_URL=redis.url)

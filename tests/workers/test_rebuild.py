@@ -62,7 +62,7 @@ def rebuild(crew: Crew, *options: str, root: str = "crawl", status: int = 0) -> 
 
 
 def test_the_crawl_goes_on_from_what_the_directories_have(crew: Crew) -> None:
-    """w3 is on another machine. Nobody fetches before all is in; then no page is stored twice."""
+    """w3 is on another machine. Nothing is fetched before all is in; no page is stored twice."""
     lose_redis(crew)
     crew.start("w1")
     assert crew.wait() == [1]

@@ -1,4 +1,4 @@
-"""A worker that is told to stop while Redis is away ends, and goes on from its last commit."""
+"""A worker that gets the signal to stop while Redis is away ends, at its last commit."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_who_may_not_write_the_crawl_is_refused_at_the_start(crew: Crew, keys: s
 def test_permissions_that_are_taken_away_in_mid_crawl_are_told_of_and_waited_for(
     crew: Crew,
 ) -> None:
-    """Those of a key that only one part reads, which no commit ever meets; then all others."""
+    """First for a key that only one part reads and no commit needs; then for all others."""
     allow(crew, "intranet:*")
     start(crew, LARM_KEEP_ALIVE="yes")
     crew.until(lambda: crew.pages() == len(crew.hosts.urls), "all pages")

@@ -113,7 +113,7 @@ def test_a_worker_is_killed_in_mid_refresh(crew: Crew, tmp_path: Path) -> None:
 
 
 def test_pages_that_an_operator_takes_out_while_workers_watch(crew: Crew) -> None:
-    """Each page is due and visited once; what is removed leaves the directory that has it, and one
+    """Each page is due and visited once; a removed page leaves the directory that has it, and one
     log says so."""
     assert crew.run().status == 0
     crew.sites.asked()
@@ -144,8 +144,8 @@ def test_pages_that_an_operator_takes_out_while_workers_watch(crew: Crew) -> Non
 
 
 def test_pages_that_an_operator_takes_out_while_no_worker_runs(crew: Crew, tmp_path: Path) -> None:
-    """They leave every directory that has some, at once; nobody fetches them until that is undone,
-    and what is erased is on no disk any more."""
+    """They leave every directory that has some, at once; no worker fetches them until that is
+    undone, and an erased page is on no disk any more."""
     assert crew.run(number=3).status == 0
     crew.sites.asked()
     each, where = r"http://127\.60\.[0-9.]+:[0-9]+/p1", crew.folder

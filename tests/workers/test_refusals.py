@@ -100,7 +100,7 @@ def test_a_mistake_deletes_nothing(
 def test_without_a_mistake_it_starts_over(
     run: tuple[Path, Callable[..., Ran]], redis: RedisServer
 ) -> None:
-    """What the test above would see if something was deleted."""
+    """The test above would see it if a command deleted something."""
     folder, workers = run
     before = everything(folder, redis)
     assert workers("-a", "fresh=force").status == 0
@@ -109,7 +109,7 @@ def test_without_a_mistake_it_starts_over(
     assert after[1] != before[1]
 
 
-# What is refused has not described the crawl, so the command is not another one when put right.
+# A refused command has not described the crawl, so its corrected form counts as the same command.
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_mistakes_leave_nothing_that_refuses_the_command_put_right(
     assert ran.status == 0, ran.err
 
 
-# Whoever may push seeds can push anything: it is told of, and the crawl goes on to its end.
+# A client that may push seeds can push anything: the log says so, and the crawl goes on to its end.
 
 
 KEY = "intranet:start_urls"

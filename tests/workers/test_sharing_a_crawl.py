@@ -102,7 +102,7 @@ def test_a_name_whose_pages_lie_elsewhere_is_refused(crew: Crew, tmp_path: Path)
 def test_pages_that_others_have_stored_are_given_up_when_asked_twice(
     crew: Crew, tmp_path: Path, command: str
 ) -> None:
-    """Nobody works on the crawl, and the LARM_DIR is a new one: one yes deletes nothing."""
+    """No worker has the crawl, and the LARM_DIR is a new one: one yes deletes nothing."""
     crew.start("w1", LARM_KEEP_ALIVE="yes")
     crew.until(lambda: crew.server.client().hexists(TOTALS, "stored"), "a page is committed")
     crew.signal("w1", signal.SIGTERM)
@@ -127,7 +127,7 @@ def test_pages_that_others_have_stored_are_given_up_when_asked_twice(
 
 
 def everything(server: RedisServer) -> dict[bytes, bytes]:
-    """What is in Redis, but for what it says of itself."""
+    """All keys and values of Redis, without its own state."""
     redis = server.client()
     return {key: redis.dump(key) for key in redis.scan_iter()}
 
@@ -210,7 +210,7 @@ def test_seeds_are_taken_from_redis_at_any_time(crew: Crew, kind: str) -> None:
 
 
 def test_the_budget_counts_the_pages_of_all(crew: Crew) -> None:
-    """It may be passed by what is fetched between two checkpoints."""
+    """Pages that are fetched between two checkpoints may exceed it."""
     crew.start("w1", "w2", LARM_MAX_PAGES="20")
     assert crew.wait() == [0, 0]
     stored = len(crew.stored())

@@ -1,4 +1,4 @@
-"""``scrapy serve`` over workers that run: what is ordered there reaches all of them."""
+"""``scrapy serve`` over running workers: its orders reach all of them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Running:
         return [noted for path in worker_dirs(self.root) if (noted := read_server_file(path))]
 
     def each(self, what: Callable[[dict[str, Any]], Any]) -> list[Any]:
-        """Of the numbers that each worker's own server gives."""
+        """A part of the numbers of each worker's own server."""
         return [what(request(f"{url}stats.json").json["numbers"]) for url, _ in self.noted()]
 
     def until(self, done: Callable[[], bool], what: str) -> None:
@@ -71,7 +71,7 @@ class Running:
 
 @contextmanager
 def begun(command: list[str], folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
-    """What it says goes to the file of that name."""
+    """The command's output goes to the file ``name``."""
     own = environment(folder, "larmspider.settings")
     with (
         (folder / name).open("w") as said,
@@ -157,7 +157,7 @@ def _host(running: Running, number: int) -> str:
 
 
 def test_a_host_is_paused_by_whoever_has_it(running: Running) -> None:
-    """The others keep the order, and nobody loses his blocks by it."""
+    """The others keep the order, and no worker loses blocks by it."""
     host = _host(running, 2)
     paused = {"done": f"{host} is paused"}
     running.until(lambda: running.act("pause-host", host=host).json == paused, "somebody has it")
@@ -183,7 +183,7 @@ def test_the_scope_of_all_is_not_changed(running: Running) -> None:
 
 
 def test_a_worker_that_joins_has_what_was_ordered(running: Running) -> None:
-    """The slow-down of all, and the pause of a host, whoever has it."""
+    """The slow-down of all, and the pause of a host of any worker."""
     host = _host(running, 1)
     assert running.act("slow", factor="1.5").status == 200
     assert running.act("pause-host", host=host).status == 200
@@ -211,7 +211,7 @@ def test_a_worker_that_joins_has_what_was_ordered(running: Running) -> None:
 
 
 def test_last_all_stop(running: Running) -> None:
-    """In order; what is served then is as of their last checkpoints."""
+    """In order; then the pages show the state of their last checkpoints."""
     assert running.act("stop").status == 200
     assert running.process.wait(WAIT_SECS) == 0
     found = running.site.get("/stats.json").json

@@ -103,7 +103,7 @@ HEARS_SIGHUP = pytest.mark.skipif(
 def test_a_ctrl_c_while_the_command_checks_its_settings(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is begun, and nobody is shown a traceback."""
+    """Nothing is begun, and no traceback is shown."""
     monkeypatch.setattr(
         Command, "_crawl", lambda *_arguments: signal.raise_signal(signal.SIGINT), raising=True
     )
@@ -119,7 +119,7 @@ def test_a_ctrl_c_while_the_command_checks_its_settings(
 def test_many_workers_extract_no_pages_beside_themselves(
     monkeypatch: pytest.MonkeyPatch, number: int, mode: str, sets: bool
 ) -> None:
-    """More than one for two cores, unless it is asked for."""
+    """Two workers on two cores do not, unless the setting says on."""
     monkeypatch.setattr(page_process, "cores", lambda: 2)
     command = Command()
     command.settings = Settings({"LARM_EXTRACTION_BESIDE": mode, "LARM_REFRESH_RUN": ""})
@@ -225,8 +225,8 @@ def test_a_signal_while_a_worker_is_being_started_reaches_it(
     stop: StopSignals,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It runs, and nobody knows its process yet. Those that come after it are not started, and to
-    be stopped before a crawl has begun is no failure."""
+    """It runs, and its process is not known yet. Later ones are not started, and to be stopped
+    before a crawl has begun is no failure."""
     start = subprocess.Popen
 
     def interrupted(*arguments: Any, **more: Any) -> Any:
@@ -344,7 +344,7 @@ def _lives(pid: int) -> bool:
 
 
 def test_progress_is_the_sum_of_all(tmp_path: Path) -> None:
-    """Of this run's lines; what a worker counted before it was started again is not lost."""
+    """Lines of this run count; the counts of a worker before its restart are not lost."""
     now = 1_800_000_000.0
     a, b = tmp_path / "a.log", tmp_path / "b.log"
     a.write_text(_line(now - 60, pages=999))

@@ -78,7 +78,7 @@ def test_redis_is_killed_and_started_again(crew: Crew, away_secs: float) -> None
     assert {asked.who for asked in crew.requests()} == {"w1", "w2", "w3", "w4"}
     if away_secs:
         asked = [a for a in crew.requests() if killed + LEASE_SECS < a.turn < resting]
-        assert not asked, "a worker whose lease is over asks nobody"
+        assert not asked, "a worker whose lease is over sends no request"
 
 
 def test_hosts_move_to_workers_that_have_none(tmp_path: Path) -> None:

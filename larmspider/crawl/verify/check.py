@@ -68,6 +68,8 @@ _STORES = {
     "FetchLogPipeline": "fetch.log",
     "DeletedLogPipeline": "deleted.log",
 }
+_KNOWN = frozenset(UrlState) - {UrlState.UNKNOWN}
+_WITH_RECORD = frozenset({UrlState.STORED, UrlState.FAILED})
 _ENDED = frozenset({None, "broken"})
 
 
@@ -145,7 +147,7 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
                     stored if has_bodies or frontier is not None else None,
                     say,
                     expected=_expected(path, stored, ends),
-                    missing=lambda keys: _missing(path, settings, forms, keys),
+                    missing=lambda keys: _missing(path, settings, forms, keys, frontier),
                     ahead=manifest.get("end") in _ENDED,
                 )
             check_log_index(found, path)
@@ -256,7 +258,8 @@ def _judge_doubtful(
             key = _key(forms, fields[field])
             known = key in stored.removed or stored.has(key)
             if complete and frontier is not None and name != "links.log":
-                known = key in stored.removed or frontier.state(key) is not UrlState.UNKNOWN
+                states = _WITH_RECORD if name == "store.log" else _KNOWN
+                known = key in stored.removed or frontier.state(key) in states
             if name == "deleted.log":
                 known = known and len(fields) > 2 and url_key(fields[2]) == key
             if not known:
@@ -341,9 +344,14 @@ def _expected(path: Path, stored: StoredUrls, ends: Mapping[str, int]) -> set[by
 
 
 def _missing(
-    path: Path, settings: BaseSettings, forms: Callable[[str], Forms], keys: Collection[bytes]
+    path: Path,
+    settings: BaseSettings,
+    forms: Callable[[str], Forms],
+    keys: Collection[bytes],
+    frontier: FrontierReader | None,
 ) -> list[str]:
-    """The pages, among some, that a rebuilt index would have: they are read once more."""
+    """The pages, among some, that a rebuilt index would have: they are read once more. A page that
+    a repair has made due is not in the index before its next visit."""
     with Readers.from_settings(settings) as readers, closing(Languages(())) as speaking:
         only = languages_in(settings, "LARM_INDEX_LANGUAGES")
         if only:
@@ -351,7 +359,13 @@ def _missing(
         _, documents = reextracted(
             path, forms, readers, speaking, only, lambda url: _key(forms, url) in keys
         )
-        return [name for name, page in documents if page is not None and url_key(name) in keys]
+        return [
+            name
+            for name, page in documents
+            if page is not None
+            and (key := url_key(name)) in keys
+            and not (frontier is not None and frontier.is_doubtful(key, name))
+        ]
 
 
 # the cheap half

@@ -16,10 +16,12 @@ from larmspider.crawl.verify.logs import check_log, form_of
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.pipelines.outbox.spool import (
+    COMMITTED,
     FOLDER,
     Cursor,
     Position,
     cursors,
+    read_committed,
     read_entries,
     segments,
 )
@@ -187,12 +189,17 @@ def check_outbox(found: Findings, committed: Position | None, say: Say) -> None:
     if not directory.exists():
         return
     for path in sorted(directory.glob("*.json")):
-        is_cursor = path.name != "committed.json"
+        is_cursor = path.name != COMMITTED
         if (is_cursor and Cursor.read(directory, path.stem) is None) or not _is_json(path):
             found.add(path, "cannot be read")
             found.gone.append(path)
     if committed is None:
         return
+    if committed.offset and not (directory / COMMITTED).exists():
+        found.add(directory / COMMITTED, "is gone")
+    elif read_committed(directory).offset > committed.offset:
+        found.add(directory / COMMITTED, f"names more than {committed.offset:,} bytes")
+        found.gone.append(directory / COMMITTED)
     known = cursors(directory)
     for name, cursor in known.items():
         if not 0 <= cursor.offset <= committed.offset:

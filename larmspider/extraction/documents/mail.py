@@ -11,8 +11,8 @@ an mbox "From " begins a mail if it follows an empty line, and an address, a dat
 follow; or, without the empty line, if a time and a header of mails follow.
 
 MHTML, the file of a saved page, is the page of its root part: its title, its language, its links
-relative to Content-Location, and the text of its frames. Encrypted mails are not read. A
-document signed in one piece is a part (signed.py).
+relative to Content-Location, and the text of its frames. Encrypted
+mails are not read. A mail signed in one piece has its text as a part (signed.py).
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Notes:
         self.base = ""
         self.unread = ""
         self.title = self.author = ""
-        """The title in the XMP metadata (14.3.2); PDF 2.0 has no other title."""
+        """From the XMP metadata (14.3.2); PDF 2.0 has no other title."""
         self.modified: float | None = None
         self._left = MAX_OBJECTS
 

@@ -1,9 +1,9 @@
 """7z, by py7zr: the members are parts of the document (parts.py), whatever packs them (LZMA, PPMd,
-Deflate64, BCJ). Without py7zr the second reader (tika.py) reads their text.
+Deflate64, BCJ). Without py7zr the second reader (tika.py) finds their text.
 
 py7zr unpacks all members in the order of the archive, and hands over what it has unpacked. An
-archive that is damaged, or too large, has the members before that place. A member that needs a
-password is ``encrypted``; so is an archive whose list needs one.
+archive that is damaged, or too large, has the members before that place. Files or a list that need
+a password are ``encrypted``.
 """
 
 from __future__ import annotations

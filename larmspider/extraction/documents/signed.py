@@ -1,7 +1,7 @@
-"""Documents signed in one piece (CMS, RFC 5652): smime.p7m (RFC 8551 3.5.2), rules.pdf.p7m.
+"""Documents signed in one piece (CMS, RFC 5652): smime.p7m of a mail (RFC 8551 3.5.2), a.pdf.p7m.
 
-The document within is a part (parts.py). The reader takes DER and BER, as bytes or as base64, and
-checks no signature. A document that is encrypted for its recipients is ``encrypted``.
+The document within is a part (parts.py). Read are DER and BER, as bytes or as base64; no signature
+is checked. Data encrypted for their recipients are ``encrypted``.
 """
 
 from __future__ import annotations

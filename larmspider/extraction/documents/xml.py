@@ -1,7 +1,10 @@
 """XML that is no XHTML: feeds, sitemaps, DocBook. The text between the tags, behind it the
 attributes that are text for people, as in outlines (OPML) and processes (BPMN); href and the like
-are links, and so are URLs that feeds and sitemaps have as text. The text between the tags of broken
-XML is read to the end of the file.
+are links, and so are URLs that feeds and sitemaps have as text. Broken XML is read to its end.
+
+The reader takes the text between the tags. Attributes with text for people follow, as in outlines
+(OPML) and processes (BPMN). href and similar attributes are links, and so are URLs in the text of
+feeds and sitemaps. In broken XML the text between the tags is read to the end of the file.
 
 Office documents in one XML file are read like the ones in a zip file: OpenDocument
 (opendocument.py), Word documents saved as XML and the WordprocessingML of Word 2003

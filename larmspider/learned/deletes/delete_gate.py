@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from hashlib import blake2b
 from heapq import nsmallest
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -47,9 +47,11 @@ from larmspider.frontier.storage.records import (
     FetchRecord,
     QueuedUrl,
     UrlState,
+    host_of,
     host_prefix,
 )
 from larmspider.items import Page
+from larmspider.learned.clock import ClockJumps
 from larmspider.learned.deletes.moves import (
     HostMove,
     Successor,
@@ -66,6 +68,9 @@ from larmspider.learned.deletes.table import (
     is_confirmed,
 )
 
+if TYPE_CHECKING:
+    from larmspider.learned.sources import Source
+
 SCOPE = "scope"
 """The name under which pages out of scope are listed and approved; ``Notice.what`` and ``host`` of
 the notice of them."""
@@ -81,6 +86,8 @@ UNDECIDED, MOVED = "undecided", "moved"
 """``Notice.what``: pages of a host are undecided for UNDECIDED_SECS; the host has moved."""
 CLOCK = "clock"
 """``Notice.what``: the clock was set back. ``host`` is the day then."""
+SITEMAP = "sitemap"
+"""``Notice.what``: a sitemap stops naming pages that are there."""
 UNDECIDED_SECS = 7 * DAY
 """A page that stays is listed if visits do not find it as stored for longer."""
 UNCONFIRMED_SECS = 30 * DAY
@@ -261,7 +268,7 @@ class DeleteGate(Part):
         self._void: Counter[tuple[str, str]] = Counter()
         """Approvals that have ended, by host and reason."""
         self._silent: set[str] = set()  # hosts that somebody is told of
-        self.brake = Brake()
+        self.brake, self.jumps = Brake(), ClockJumps()
         self.notices: list[Notice] = []
         """What somebody should be told; whoever does empties the list."""
         self.leaving: set[str] = set()
@@ -566,13 +573,22 @@ class DeleteGate(Part):
                 one.why = one.why if one.seen == seen else ""
                 one.seen, one.reason = str(seen), reason
         self._kept.touch(entry.host)
-        if one.is_listed(now) and entry.key not in kept.waiting:
+        if one.is_listed(self.jumps.now_for(one.since, now)) and entry.key not in kept.waiting:
             text = (
                 f"Pages of {entry.host} are not as they were for more than"
                 f" {UNDECIDED_SECS / DAY:.0f} days, and stay: {one.why or reason}."
                 f" See {program.NAME} deletes."
             )
             self.notices.append(Notice(UNDECIDED, entry.host, text, str(seen)))
+
+    def flaps(self, source: Source) -> None:
+        """A sitemap has stopped naming pages, as it often did for pages that are there."""
+        text = (
+            f"{source.url} stops naming pages that are there: {source.there:.0f} of"
+            f" {source.there + source.missing:.0f} visits found them. The pages are not visited"
+            " sooner any more; repair the sitemap."
+        )
+        self.notices.append(Notice(SITEMAP, host_of(source.url), text))
 
     def to_look_at(self, host: str, now: float) -> list[tuple[bytes, FetchRecord]]:
         """Undecided pages of a host whose last visit is older than UNDECIDED_SECS and which are not
@@ -720,6 +736,7 @@ class DeleteGate(Part):
             if self._take_out(host, since):
                 return
             self.leaving.discard(host)
+        now = self.jumps.now_for(since, now)
         if now - since < DEAD_SECS or host in self._silent or not pages:
             return
         self._silent.add(host)
@@ -743,6 +760,8 @@ class DeleteGate(Part):
             return not any(one.seen == seen or not seen for one in undecided)
         if what == MOVED:
             return self._kept.of(host).move is None
+        if what == SITEMAP:
+            return False  # one notice is enough
         is_well = mine is not None and any(mine.visited.values())
         if what == LOGIN:
             return mine is not None and not mine.expired and mine.well >= MAX_LOGINS
@@ -757,7 +776,11 @@ class DeleteGate(Part):
         """Number of pages of a host that wait for the operator, as ``scrapy deletes`` lists them:
         those that are not decided for long, too."""
         kept = self._kept.get(host) or HostDeletes()
-        undecided = (key for key, one in kept.undecided.items() if one.is_listed(now))
+        undecided = (
+            key
+            for key, one in kept.undecided.items()
+            if one.is_listed(self.jumps.now_for(one.since, now))
+        )
         return len(kept.waiting.keys() | {*undecided})
 
     def approve(self, host: str, keys: Mapping[bytes, float]) -> None:

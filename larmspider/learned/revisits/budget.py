@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from larmspider.learned.clock import ClockJumps
 from larmspider.learned.revisits.host import RATE_OF_ANY
 from larmspider.learned.revisits.refresh import DAY, PAGES_A_DAY, Budget, prior, value
 
@@ -25,7 +26,8 @@ LEAST_CONFIRMATIONS a day. A page that is missing takes two more visits."""
 class RunNote(msgspec.Struct, array_like=True):
     """The note ``refresh`` of a crawl. New fields go to the end, with a default. ``left`` visits at
     the time ``at``, and ``confirming``: the same of visits that confirm; ``clock`` when the note
-    was written; ``mode`` and ``since`` of a run that visits all and was broken off."""
+    was written; ``mode`` and ``since`` of a run that visits all and was broken off; ``jumps`` of
+    the clock."""
 
     left: float = 0.0
     at: float = 0.0
@@ -34,6 +36,12 @@ class RunNote(msgspec.Struct, array_like=True):
     confirming: tuple[float, float] = (0.0, 0.0)
     mode: str = ""
     since: float = 0.0
+    jumps: ClockJumps = msgspec.field(default_factory=ClockJumps)
+
+
+def jumps_in(note: bytes | None) -> ClockJumps:
+    """The jumps in the note ``refresh`` of a crawl."""
+    return msgspec.msgpack.decode(note, type=RunNote).jumps if note else ClockJumps()
 
 
 class VisitBudget:

@@ -46,6 +46,7 @@ from larmspider.frontier.storage.records import (
     url_key,
 )
 from larmspider.items import Removed
+from larmspider.learned.clock import LEAST_JUMP_SECS, ClockJumps
 from larmspider.learned.deletes.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
 from larmspider.learned.deletes.moves import Successor, is_seen_since, stands_for
 from larmspider.learned.deletes.table import (
@@ -57,7 +58,7 @@ from larmspider.learned.deletes.table import (
     confirmed_from,
     decide,
 )
-from larmspider.learned.revisits.budget import RunNote, VisitBudget
+from larmspider.learned.revisits.budget import LEAST_CONFIRMATIONS, RunNote, VisitBudget
 from larmspider.learned.revisits.host import HostKnowledge
 from larmspider.learned.revisits.plan import (
     ALL,
@@ -151,6 +152,8 @@ class Revisiting(Part):
         self._hosts = HostNotes(frontier.notes, "refresh", HostKnowledge)
         self.budget = VisitBudget(frontier, options.per_day)
         self._plan = VisitPlan(frontier, forms, self.budget, self._hosts, self.mode, options.random)
+        self._jumps, self._clock_was = ClockJumps(), frontier.clock()
+        self._dropped = 0  # visits for pages that nothing names any more, in this plan
         self._paid: set[bytes] = set()  # planned visits that are charged, and not judged yet
         self._requested: set[bytes] = set()  # pages whose visit has begun, and is not judged yet
         self._since = 0.0  # when the run that visits all began
@@ -167,6 +170,9 @@ class Revisiting(Part):
         found = backend.note(NOTE)
         kept = msgspec.msgpack.decode(found, type=RunNote) if found else RunNote()
         self.budget.recover(kept)
+        self.gate.jumps = self._jumps = kept.jumps
+        self._clock_was = now
+        self._jumps.saw(kept.clock, now)
         if self.mode and kept.clock - now > DAY:
             self._clock_was_set_back(kept.clock, now)
         goes_on = self.mode and kept.mode == self.mode
@@ -205,7 +211,12 @@ class Revisiting(Part):
 
     def save(self) -> None:
         self._hosts.save()
-        put, kept = self._frontier.backend.put_note, self.budget.kept()
+        put, now = self._frontier.backend.put_note, self.clock()
+        if now - self._clock_was > LEAST_JUMP_SECS:  # checkpoints are seconds apart
+            self._jumps.saw(self._clock_was, now)
+        self._clock_was = now
+        kept = self.budget.kept()
+        kept.jumps = self._jumps
         if self._visits_all and not self._frontier.finished:
             kept.mode, kept.since = self.mode, self._since
         put(NOTE, packed(kept))
@@ -247,6 +258,7 @@ class Revisiting(Part):
             if not self._is_due(now) or self.wants_budget:
                 return False
             self._plan.begin(now)
+            self._dropped = 0
             self._cursor = b""
         if not self._cursor:
             self._queue_gone(now)
@@ -477,6 +489,8 @@ class Revisiting(Part):
         if expired and (host := self._frontier.hosts.get(entry.host)) is not None:
             self._frontier.park(host, inf, LOGIN_EXPIRED)
         self._sources.judged(entry.key, changed=seen is Observation.CHANGED)
+        if seen in PRESENT or after.missing_as:
+            self._sources.visited(entry.key, missing=seen not in PRESENT)
         return decision._replace(record=after)
 
     def _robots_read(self, host: str, record: FetchRecord, now: float) -> float:
@@ -642,10 +656,13 @@ class Revisiting(Part):
 
     def named_no_more(self, pages: Sequence[tuple[bytes, FetchRecord]]) -> None:
         """Nothing that named these pages names them any more, so they may be gone. They are looked
-        at as pages are that were missing: next, and beside the budget."""
+        at as pages are that were missing: next, and beside the budget, of which they get half."""
         if self.mode not in (DUE, WATCH):
             return
+        room = max(LEAST_CONFIRMATIONS, int(self.budget.confirming.left)) // 2 - self._dropped
         items = [(key, CONFIRM) for key, visit in pages if not 0.0 < visit.due <= SIGNALLED]
+        items = items[: max(0, room)]
+        self._dropped += len(items)
         self._frontier.backend.schedule(items)
         if items:
             self.until = max(self.until, CONFIRM)

@@ -34,7 +34,7 @@ from larmspider.learned.traps.host_traps import (
     Met,
 )
 from larmspider.urls.file_urls import FILES
-from larmspider.urls.view_of import view_of
+from larmspider.urls.view_of import is_format_of, names_formats, view_of
 
 if TYPE_CHECKING:
     from larmspider.frontier.frontier import Frontier
@@ -238,6 +238,8 @@ class TrapWatch(Part):
         may_wait = self._mode == LEARN and self._frontier.strategy.has_levels
         level = level_of(entry.priority) if may_wait else MAX_LEVEL
         met = known.traps.meet(entry.normalized, entry.depth, level)
+        if not met.records[0].params and is_format_of(entry.normalized, entry.from_page):
+            known.traps.views += 1  # a suffix is a view like a parameter
         self._hosts.touch(entry.host)
         if met.later:
             self._frontier.backend.release([(entry.key, 0.0, entry.attempts)])
@@ -259,6 +261,8 @@ class TrapWatch(Part):
         if met is None:
             return ""
         known = self._hosts.of(entry.host)
+        if not known.traps.has_views and names_formats(page.url, (link.url for link in page.links)):
+            known.traps.views += 1  # the text of this page has to be known when these come
         if not known.traps.wants_verdict(met):
             return ""
         of = view_of(page.url, page.from_page) if known.traps.has_views else ""

@@ -45,7 +45,7 @@ FILL, RETRY = "fill", "retry"
 """Folders with a spool for each receiver that is filled, or gets dead letters again."""
 SEGMENT_BYTES = 64_000_000
 _SUFFIX = ".spool"
-_COMMITTED = "committed.json"
+COMMITTED = "committed.json"
 LOCK = "lock"
 """The lock of a folder in FILL or RETRY, held while a command sends from there."""
 _RETRIED = "retried"
@@ -318,7 +318,7 @@ class Cursor:
 
 def cursors(directory: Path) -> dict[str, Cursor]:
     """Of all receivers that there are or were, by name."""
-    names = sorted(path.stem for path in directory.glob("*.json") if path.name != _COMMITTED)
+    names = sorted(path.stem for path in directory.glob("*.json") if path.name != COMMITTED)
     return {name: found for name in names if (found := Cursor.read(directory, name)) is not None}
 
 
@@ -384,11 +384,11 @@ def first_page_file(crawl: Path, committed: Position) -> int | None:
 
 def write_committed(directory: Path, position: Position) -> None:
     """Raises OSError."""
-    replace_file(directory / _COMMITTED, json.dumps(position).encode())
+    replace_file(directory / COMMITTED, json.dumps(position).encode())
 
 
 def read_committed(directory: Path) -> Position:
     """As of the last checkpoint."""
     with suppress(OSError, ValueError, TypeError):
-        return Position(*json.loads((directory / _COMMITTED).read_bytes()))
+        return Position(*json.loads((directory / COMMITTED).read_bytes()))
     return Position()

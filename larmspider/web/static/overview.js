@@ -28,7 +28,7 @@
   let events;
   const listen = () => {
     if (document.hidden || events) return;
-    events = new EventSource("/events");
+    events = new EventSource(`${document.body.dataset.base || ""}/events`);
     events.onmessage = (event) => show(JSON.parse(event.data));
     events.onerror = () => {
       document.getElementById("live").hidden = true;

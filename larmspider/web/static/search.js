@@ -8,7 +8,7 @@
     .map((hit) => hit.querySelector(".hit a, a.copy")).filter(Boolean);
 
   const KEY = "larmspider-recent", WHILE_SIGNED_IN = "larmspider-recent-signed-in", MOST = 8;
-  const signOut = document.querySelector('form[action="/logout"]');
+  const signOut = document.querySelector('form[action$="/logout"]');
   const recent = () => {
     try {
       const kept = JSON.parse(localStorage.getItem(KEY));
@@ -35,7 +35,7 @@
     const section = recents.content.firstElementChild.cloneNode(true);
     section.querySelector("ul").append(...recent().map((text) => {
       const item = document.createElement("li"), link = document.createElement("a");
-      link.href = `/search?q=${encodeURIComponent(text)}`;
+      link.href = `${document.body.dataset.base || ""}/search?q=${encodeURIComponent(text)}`;
       link.textContent = text;
       item.append(link);
       return item;
@@ -97,7 +97,7 @@
       if (!box.value.trim()) return show(recent());
       wait = setTimeout(async () => {
         try {
-          const got = await fetch(`/search/suggest?q=${encodeURIComponent(box.value)}`);
+          const got = await fetch(`${document.body.dataset.base || ""}/search/suggest?q=${encodeURIComponent(box.value)}`);
           const [, texts] = await got.json();
           if (number === newest && document.activeElement === box) show(texts);
         } catch { close(); } // no suggestions are no error

@@ -117,8 +117,8 @@ def test_links_are_counted_by_page(
 def test_a_page_counts_once_whatever_the_slices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, many: int, slices: int, compressed: bool
 ) -> None:
-    """Its lines may be in parts, with those of others between, in the logs of several workers, and
-    read at several times: each target has it once, as have the hosts."""
+    """Its lines may be in parts, with other pages' lines between, in the logs of several workers,
+    and read at several times: each target counts it once, and so do the hosts."""
     monkeypatch.setattr(update, "BATCH_LINES", many)
     rng = random.Random(3)
     parts = [link_lines(rng, [page]) for page in PAGES[:20]]
@@ -151,7 +151,7 @@ def test_a_page_counts_once_whatever_the_slices(
 def test_a_fetch_at_the_same_time_is_the_last_workers_whichever_is_read_first(
     tmp_path: Path,
 ) -> None:
-    """So a URL is broken or not however often the index was brought up to date."""
+    """A URL is broken or not, independent of the number of updates."""
     for worker, result in (("a", "404"), ("b", "200")):
         (tmp_path / worker).mkdir()
         (tmp_path / worker / "fetch.log").write_bytes(fetch_line("http://h0/a", result))
@@ -248,7 +248,7 @@ def test_another_crawl_is_told_by_when_it_began(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["another crawl", "cut short", "rewritten"])
 def test_another_log_is_read_from_its_beginning(tmp_path: Path, change: str) -> None:
-    """What an earlier crawl had is forgotten."""
+    """The rows of an earlier crawl are forgotten."""
     log = tmp_path / "fetch.log"
     log.write_bytes(fetch_line("http://h/old", "404") + fetch_line("http://h/c", "200"))
     bring_up_to_date(tmp_path)
@@ -276,7 +276,7 @@ def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
 
 
 def test_only_one_process_writes(tmp_path: Path) -> None:
-    """The second is told so, and changes nothing."""
+    """The second one gets an error, and changes nothing."""
     (tmp_path / "fetch.log").write_bytes(fetch_line("http://h/a", "404"))
 
     def second(_done: int, _all: int) -> None:

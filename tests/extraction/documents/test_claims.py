@@ -1,4 +1,4 @@
-"""What an archive says of its sizes lifts no limit and costs no text: what was read counts."""
+"""Sizes that an archive claims lift no limit and cost no text: only read bytes count."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_member_that_is_too_large_keeps_its_beginning(monkeypatch: pytest.Monk
 def test_streams_of_a_mail_that_share_their_bytes_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of an OLE file any number of streams may name the same sectors."""
+    """Any number of streams of an OLE file may name the same sectors."""
     body = corpus.SAMPLES["msg"].body
     budget = Budget(len(body))
     list(msg.members(body, "x.msg", budget))
@@ -139,7 +139,7 @@ def test_streams_of_a_mail_that_share_their_bytes_are_counted(
 @pytest.mark.parametrize("name", ["xl/worksheets/s1.xml", "xl/workbook.xml"])
 @pytest.mark.parametrize(("at", "value"), [(UNPACKED, 4_000_000_000), (UNPACKED, 3), (PACKED, 7)])
 def test_wrong_sizes_of_a_workbook_cost_no_text(name: str, at: int, value: int) -> None:
-    """A library that believes them gets a file that is packed anew."""
+    """A library that trusts them gets a repacked file."""
     page = parts.read(XLSX, lying(workbook(ROW), name, at, value), "http://h/x.xlsx", None)
     assert (page.text, page.unread) == ("S1 first sheet", "")
 

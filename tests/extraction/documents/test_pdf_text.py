@@ -9,7 +9,7 @@ from tests.support.documents.pdf_file import one_page, stream
 
 
 def text(shown: bytes) -> str:
-    """Of a page that draws ``(shown) Tj``."""
+    """The text of a page that draws ``(shown) Tj``."""
     return pdf.extract(one_page(shown), "http://h/a.pdf", None).text
 
 

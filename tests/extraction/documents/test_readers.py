@@ -239,7 +239,7 @@ def test_a_document_without_text_in_an_archive_says_so(readers):
 
 
 def test_pages_without_text_are_no_text(readers):
-    """Of a scan there are mostly several."""
+    """A scan mostly has several."""
     page = read(corpus.pdf(["", "", ""]), "x.pdf", readers)
     assert (page.text, page.unread.partition(":")[0]) == ("", "no-text")
 
@@ -282,7 +282,7 @@ def test_a_picture_without_tags_stays_binary(readers):
     assert (page.mime, page.text, page.unread) == ("image/jpeg", "a boat", "")
 
 
-# What cannot be read.
+# Unreadable documents.
 
 
 @pytest.mark.parametrize("name", corpus.encrypted())

@@ -1,4 +1,4 @@
-"""Tika and tesseract: what they find, what they are asked for, and errors where they are not."""
+"""Tika and tesseract: their results, when they are called, and errors without them."""
 
 import shutil
 import struct

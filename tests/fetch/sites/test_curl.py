@@ -1,4 +1,4 @@
-"""larmspider/fetch/sites/curl.py: what a host is told, and that no other host is."""
+"""larmspider/fetch/sites/curl.py: a host gets its secrets, and no other host gets them."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_even_followed_by_libcurl_it_carries_no_password(
 def test_a_site_applies_to_its_origin_only(
     bare: BareCurl, scripted_server: Start, url: str
 ) -> None:
-    """Whoever mixes them up gets an error, and a handle without a secret."""
+    """Code that mixes them up gets an error, and a handle without a secret."""
     server = scripted_server({"*": echo})
     bare.configure(everything(server.port))
     site = bare.sites.for_url(server.url())
@@ -321,8 +321,8 @@ def test_the_password_of_another_proxy_is_not_told(bare: BareCurl, scripted_serv
 def test_digest_to_a_proxy(
     bare: BareCurl, scripted_server: Start, far: str, algorithm: str
 ) -> None:
-    """407, and then the answer to it; the password is sent to nobody, the answer to the proxy
-    alone. Also where the nonce has become old."""
+    """407, and then the answer to it; the password is never sent, and only the proxy gets the
+    answer. Also if the nonce has become old."""
     server = scripted_server({"*": echo}, tls=far == "https")
     guard = DigestGuard("joe", CANARY, algorithm, stale_after=2)
     with ProxyServer(guard=guard) as proxy:
@@ -357,8 +357,8 @@ def test_digest_to_a_proxy(
 def test_own_ca_and_verify_false(
     bare: BareCurl, nginx: Callable[..., Nginx], tmp_path: Path
 ) -> None:
-    """A certificate of a CA that only the site knows; and one that nobody can verify, for one host
-    and no other."""
+    """A certificate of a CA that only the site knows; and a certificate that cannot be verified,
+    for one host and no other."""
     authority = Authority(tmp_path)
     blocks = {}
     for address in ("127.31.0.1", "127.31.0.2"):

@@ -76,7 +76,7 @@ def test_a_rule_is_bound_to_its_origin(url: str, applies: bool) -> None:
 
 
 def test_all_urls_of_an_origin_have_one_site() -> None:
-    """So that `is` tells whether a handle may be used again."""
+    """`is` then tells whether a handle may be used again."""
     sites = Sites([rule("*.example", WITH_KEY, "http", "https")])
     site = sites.for_url("https://a.example/1")
     assert sites.for_url("https://A.example:443/2") is site
@@ -156,7 +156,7 @@ Read = Callable[[str], Sites]
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Reads a text as ``tmp_path``/sites.toml, which nobody else may read."""
+    """Reads a text as ``tmp_path``/sites.toml, which only its owner may read."""
 
     def read_text(text: str) -> Sites:
         path = tmp_path / "sites.toml"
@@ -273,7 +273,7 @@ def read(tmp_path: Path) -> Read:
     ],
 )  # fmt: skip
 def test_refuses(read: Read, tmp_path: Path, inside: str, message: str) -> None:
-    """The message names file, table and key, says what is expected, and shows no secret."""
+    """The message names file, table, key and the accepted values, and shows no secret."""
     (tmp_path / "empty").write_text("")
     (tmp_path / "two-lines").write_text(f"{CANARY}\n{CANARY}\n")
     (tmp_path / "latin").write_bytes(b"caf\xe9")
@@ -481,7 +481,7 @@ def test_what_libcurl_lacks_is_said_at_the_start(method: str, bit: int) -> None:
 
 @pytest.mark.parametrize("key", ["auth", "proxy_auth"])
 def test_ntlm_depends_on_the_libcurl_in_use(read: Read, key: str) -> None:
-    """The one of pycurl's wheel has none."""
+    """The libcurl of pycurl's wheel has no NTLM."""
     text = (
         '[[site]]\nhosts = "h"\n'
         + {
@@ -567,7 +567,7 @@ def test_does_not_show(show: Callable[[Secret], str]) -> None:
 
 @pytest.mark.parametrize("give_away", [pickle.dumps, copy.deepcopy, json.dumps, "".join, len])
 def test_cannot_be_taken_for_a_text(give_away: Callable[[Secret], object]) -> None:
-    """What expects a str or stores objects fails, without the secret in its message."""
+    """Code that expects a str or stores objects fails, without the secret in its message."""
     with pytest.raises(TypeError) as caught:
         give_away(Secret(CANARY))
     assert CANARY not in "".join(traceback.format_exception(caught.value))
@@ -587,7 +587,7 @@ def test_a_log_record_does_not_hold_it(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_a_login_belongs_to_one_origin(read: Read) -> None:
-    """A path is that of each host, a URL is on its host alone."""
+    """A path belongs to each host, a URL to its host alone."""
     keys = f'{FIELDS}login_check = "Sign out"\n'
     sites = read(
         f'[[site]]\nhosts = ["a", "b"]\nlogin = "/in"\n{keys}'

@@ -331,6 +331,16 @@ def browser(target: str) -> Reply:
     return page(file, document(int(file.removeprefix("file-"))))
 
 
+def formats(target: str) -> Reply:
+    """80 rows, each also in three formats, on a host without any parameter."""
+    if target == "/":
+        return page("Rows", "All rows.", *(f"/rows/row-{n}" for n in range(80)))
+    name, _, suffix = target.removeprefix("/rows/").partition(".")
+    said = document(int(name.removeprefix("row-")))
+    links = () if suffix else (f"/rows/{name}.{one}" for one in ("json", "atom", "txt"))
+    return page(name, said, *links)
+
+
 VIEWS = ("tree", "plain", "blame")
 
 
@@ -338,6 +348,7 @@ VIEWS = ("tree", "plain", "blame")
     ("site", "content", "view", "held"),
     [
         (rows, {f"/rows/row-{n}" for n in range(90)}, "/rows/*.json", 40),
+        (formats, {f"/rows/row-{n}" for n in range(80)}, "/rows/*.json", 120),
         (browser, {f"/tree/part{n % 4}/file-{n}" for n in range(80)}, "/blame/**", 40),
     ],
 )

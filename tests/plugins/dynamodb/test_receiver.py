@@ -64,7 +64,7 @@ def test_rows_are_sorted_by_domain(url: str, row: str) -> None:
 
 
 def test_no_item_is_larger_than_400_kilobytes(tmp_path: Path) -> None:
-    """What does not fit is in pieces, whose keys begin with that of the first item."""
+    """A larger one is split into pieces, whose keys begin with the key of the first item."""
     body, text = b"b" * 900_000, "ü" * 150_000
     (entry,) = entries(tmp_path, page("large", body, text=text), now=1.25)
     head, *pieces = items(entry)
@@ -123,7 +123,7 @@ def test_a_row_has_all_of_a_page(tmp_path: Path, receiver: DynamoDbReceiver) -> 
 
 
 class _Throttled:
-    """A client whose table takes so many writes in all, then as many more with each request."""
+    """A client whose table takes ``room`` writes in all, then ``more`` with each request."""
 
     def __init__(self, client: Any, room: int, more: int) -> None:
         self._client, self.room, self.more = client, room, more
@@ -182,7 +182,7 @@ def test_a_table_that_was_deleted_is_made_again(tmp_path: Path, receiver: Dynamo
 def test_what_cannot_be_used_is_refused(
     dynalite: DynaliteServer, receiver: DynamoDbReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line: a table of others, nobody there, no region, no credentials."""
+    """In one line: another program's table, no server there, no region, no credentials."""
     receiver._client.create_table(
         TableName="others",
         AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],

@@ -49,7 +49,7 @@ def crawl(path: Path) -> Iterator[Crawl]:
 
 
 def test_json_lines_have_exact_values(crawl: Crawl, tmp_path: Path) -> None:
-    """Of pages with their bodies, if wanted."""
+    """Pages come with their bodies if ``bodies`` is set."""
     out = tmp_path / "pages.jsonl"
     done = export(crawl, "pages", out, bodies=True)
     first, second = map(json.loads, out.read_text().splitlines())
@@ -71,7 +71,7 @@ def test_csv_runs_no_formula(crawl: Crawl, tmp_path: Path) -> None:
 
 
 def test_parquet_has_types(crawl: Crawl, tmp_path: Path) -> None:
-    """Times and bytes are such; links are those of each page's last version."""
+    """Times and bytes have their own types; links come from each page's last version."""
     export(crawl, "pages", tmp_path / "pages.parquet", bodies=True)
     rows = parquet.read_table(tmp_path / "pages.parquet").to_pylist()
     assert {row["url"]: row["body"] for row in rows} == BODIES

@@ -15,7 +15,7 @@ from larmspider.plugins.render import browser
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A chromium on PATH, for somebody who is not root."""
+    """A chromium on PATH, for a user who is not root."""
     path = tmp_path / "chromium"
     path.write_text("#!/bin/sh\necho '<p>well'\n")
     path.chmod(0o755)

@@ -26,7 +26,7 @@ Start = Callable[..., ScriptedServer]
 def render(
     server: ScriptedServer, cwd: Path, start: str = "", *others: ScriptedServer, **settings: str
 ) -> Ran:
-    """A crawl of hosts with ``render``, by somebody who is not root."""
+    """A crawl of hosts with ``render``, by a user who is not root."""
     table = '[[site]]\nhosts = "127.0.0.1:{}"\nrender = true\n'
     (cwd / "sites.toml").write_text("".join(table.format(one.port) for one in (server, *others)))
     own = FAST | {"LARM_SITES_FILE": str(cwd / "sites.toml"), "LARM_RENDER_SECS": "120"} | settings
@@ -51,7 +51,7 @@ def test_hosts_that_need_javascript_are_named(scripted_server: Start, tmp_path: 
 
 
 def test_pages_are_as_their_scripts_leave_them(scripted_server: Start, tmp_path: Path) -> None:
-    """And nothing is asked for that is not allowed, by no other method than GET, on no other
+    """The browser requests nothing that is not allowed, uses no method but GET and no other
     host."""
     other = scripted_server({"*": "x"})
     site = ScriptedPages(4, ("/secret/x", other.url("/x"), "/missing"))
@@ -102,7 +102,7 @@ def test_limits(scripted_server: Start, tmp_path: Path) -> None:
 
 
 def test_the_limit_of_bytes(scripted_server: Start, tmp_path: Path) -> None:
-    """What would go beyond it is cut, and then nothing more is asked for."""
+    """A file that would exceed it is cut, and then nothing more is requested."""
     site = ScriptedPages(1, tuple(f"/large/{number}" for number in range(6)))
 
     def answer(request: Request) -> Reply:

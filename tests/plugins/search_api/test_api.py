@@ -235,7 +235,7 @@ def test_the_client_of_opensearch_asks(site: Served) -> None:
 
 @pytest.mark.parametrize("damaged", ["format", "file", "crawl"])
 def test_where_an_index_lies_is_told_to_who_is_signed_in(tmp_path: Path, damaged: str) -> None:
-    """What is wrong with it, to all who may read the crawl."""
+    """All who may read the crawl see what is wrong with it."""
     (tmp_path / "crawl.json").write_text('{"format": 2, "began": "1", "settings": {}}')
     with IndexWriter(tmp_path / "index") as index:
         index.add(Page("http://open.example/", text="canteen"))

@@ -61,7 +61,7 @@ def test_what_compact_took_away_says_so(crawl: CrawlDir) -> None:
 
 
 def test_the_report_has_the_bytes_of_old_versions(crawl: CrawlDir) -> None:
-    """Of two pages with four versions each."""
+    """Two pages have four versions each."""
     found = documents(crawl, None)  # type: ignore[arg-type] # no page has failed
     one = len(crawl.body(history(crawl, URL).at(9_999)[1]))
     assert (found.count, found.of_old) == (2, 6)
@@ -69,7 +69,7 @@ def test_the_report_has_the_bytes_of_old_versions(crawl: CrawlDir) -> None:
 
 
 def test_what_was_taken_out_does_not_come_back(tmp_path: Path) -> None:
-    """Not even before a compaction; a page that is there again begins anew."""
+    """Not even before a compaction; a page that comes back starts a new history."""
     stored = StoredCrawl(tmp_path / "crawl", refresh=True)
     for body in (b"first", None, b"second"):
         page = None if body is None else Page(URL, URL, mime="text/plain", body=body)

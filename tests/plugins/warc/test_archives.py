@@ -53,7 +53,7 @@ def _read(archive: Archive, url: str, most: int = 0) -> Answer:
 
 
 def test_warc_files_give_pages_with_time_and_head(tmp_path: Path) -> None:
-    """Of several captures the latest; robots.txt, files and what is no page are left out."""
+    """The latest of several captures; robots.txt, files and records without a page are left out."""
     pages = [
         Page("http://h/a", status=404, mime="text/plain", body=b"new", fetched=NOON + 9),
         Page("http://h/a", body=b"old"),
@@ -160,7 +160,7 @@ def _wget(folder: Path) -> None:
 
 
 def test_folders_of_wget_have_a_folder_for_each_host(tmp_path: Path) -> None:
-    """Names are URLs; the type is that of the name, or HTML by its first words."""
+    """File names are URLs; the type is taken from the name, or is HTML by the first words."""
     _wget(tmp_path)
     archive = Archive([tmp_path], "https")
     assert sorted(archive.urls()) == [
@@ -248,7 +248,7 @@ def test_what_credentials_may_have_opened_is_not_for_pages_of_other_hosts(tmp_pa
         answer("http://closed/a", **NOTHING_SECRET)
 
 
-# What a foreign archive may say or hold.
+# Records and files of foreign archives.
 
 
 def _record(
@@ -363,7 +363,7 @@ def test_a_record_without_one_length_is_damage(tmp_path: Path, length: str, pack
 
 
 def test_a_head_without_an_end_is_not_held_in_memory(tmp_path: Path) -> None:
-    """Neither that of a record nor that of HTTP: 100 KB of gzip may be 100 MB of one line."""
+    """Neither a record's nor an HTTP head: 100 KB of gzip may be 100 MB of one line."""
     good, name = _record("http://h/"), b"WARC/1.0\r\nX: "
     path = tmp_path / "a.warc.gz"
     archive = _archive(path, good, name + b"x" * 400_000 + b"\r\n\r\n")
@@ -620,7 +620,7 @@ def _as_nobody() -> Iterator[None]:
 
 
 def test_what_may_not_be_read_is_refused(for_all: Path) -> None:
-    """What was named as a whole; a file or folder of a mirror by itself."""
+    """A path that the user named is refused as a whole; a file or folder in a mirror by itself."""
     for name in ("h", "closed", "mirror/h/closed", "mirror/h/open"):
         (for_all / name).mkdir(parents=True)
     _warc(for_all / "a.warc.gz", Page("http://h/"))

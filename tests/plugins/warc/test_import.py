@@ -1,4 +1,4 @@
-"""scrapy import: an archive becomes a crawl, which goes on at the servers if it is told to."""
+"""scrapy import: an archive becomes a crawl, which continues at the servers if the user wants."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _record(url: str, http: bytes, date: str = "2023-11-14T22:13:20Z", length: i
 
 
 def test_a_hostile_archive_ends_as_any_other(tmp_path: Path) -> None:
-    """Each status ends the import: 99999 never did. What is refused is listed, with status 0."""
+    """Each status ends the import: 99999 never did. Refused records are listed, with status 0."""
     said = [
         "200",
         "99999",

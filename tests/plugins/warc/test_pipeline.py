@@ -237,8 +237,8 @@ def test_files_are_full_at_their_limit(crawler_for: CrawlerFor, tmp_path: Path) 
 
 @pytest.mark.parametrize("after", ["whole", "torn"])
 def test_goes_back_to_a_position(crawler_for: CrawlerFor, tmp_path: Path, after: str) -> None:
-    """What was written behind it is gone from WARC and CDXJ, further files are too; whether a CDXJ
-    was sorted meanwhile, or its last line torn, does not matter."""
+    """Later records are gone from WARC and CDXJ, further files are too; whether a CDXJ was sorted
+    meanwhile, or its last line torn, does not matter."""
     store = _open(crawler_for, LARM_WARC_BYTES=2_500)
     for number in range(3):
         store.process_item(_page(f"{9 - number}"))
@@ -318,7 +318,7 @@ def test_keys_are_sorted_by_host(url: str, key: str) -> None:
 
 
 def test_bodies_are_read_back_from_warc_files(crawler_for: CrawlerFor, tmp_path: Path) -> None:
-    """Of responses, files and revisits, also of what an earlier run wrote; no page file has any."""
+    """Bodies of responses, files and revisits, also of an earlier run; page files have none."""
     pages = [
         *(_page("a", b"same\r\n\r\n"), _page("b", b"same\r\n\r\n"), _page("c")),
         *(_page("big", os.urandom(300_000)), Page("file:///srv/d", body=b"\r\n\r\nd")),

@@ -109,7 +109,7 @@ def test_what_was_a_requisite_may_become_a_page(tmp_path: Path) -> None:
 
 
 def test_a_refresh_fetches_what_is_new(tmp_path: Path) -> None:
-    """What is known is not fetched again."""
+    """Known requisites are not fetched again."""
     with ScriptedServer(_site()) as server:
         scope = {"restrict": server.url("/docs/.*")}
         assert crawl(server.url("/docs/"), tmp_path, **WANTED, **scope).status == 0

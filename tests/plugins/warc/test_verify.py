@@ -1,4 +1,4 @@
-"""What is damaged of WARC files is named, and mended."""
+"""``scrapy verify`` names damage in WARC files, and mends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A site that is slow until it is told to hurry, and jobs of scrapyd that crawl it."""
+"""A site that is slow until it has to hurry, and jobs of scrapyd that crawl it."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def stored(larm_dir: Path) -> list[str]:
 
 
 def lines(path: Path) -> int:
-    """Of a file that is being written."""
+    """The number of lines of a file that is being written."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def everything(site: SlowSite) -> Counter[str]:
-    """What is to be in store.log, each once."""
+    """The URLs that store.log must have, each once."""
     return Counter([site.url(), *(site.url(f"/p/{n}") for n in range(PAGES))])

@@ -125,7 +125,7 @@ def pdf(
     if picture:
         objects[7] = picture
     encrypt = b""
-    if key:  # nobody's: PDFium asks for the password before it decrypts anything
+    if key:  # an arbitrary one: PDFium asks for the password before it decrypts anything
         objects[6] = b"<</Filter/Standard/V 1/R 2/P -4/O<%b>/U<%b>>>" % ((b"00" * 32,) * 2)
         encrypt = b"/Encrypt 6 0 R/ID[<%b><%b>]" % ((b"ab" * 16,) * 2)
     out, places = b"%PDF-1.5\n", {}
@@ -457,7 +457,7 @@ def _samples() -> list[Sample]:
 SAMPLES = {sample.name: sample for sample in _samples()}
 
 
-# What is not as it should be
+# Broken documents
 
 
 def encrypted() -> dict[str, bytes]:
@@ -492,7 +492,7 @@ def overwritten(body: bytes, seed: int, number: int = 200) -> bytes:
 
 
 def bombs() -> dict[str, bytes]:
-    """Small files that unpack to much; the names are those of files that servers offer."""
+    """Small files that unpack to much; their names are names of files that servers offer."""
     blank = b"\0" * 12_000_000
     packed = zlib.compressobj(9, zlib.DEFLATED, 31)
     large = packed.compress(blank) + packed.flush()

@@ -15,7 +15,7 @@ _crawls = count(1)
 
 
 class Killed(BaseException):
-    """What ends a worker in the tests: nothing of it runs any more."""
+    """Ends a worker in the tests: none of its code runs any more."""
 
 
 class DyingLink(RedisLink):

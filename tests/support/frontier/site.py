@@ -1,4 +1,4 @@
-"""A site with a frontier that merges, in process: what is fetched, stored and merged."""
+"""A site with a frontier that merges, in process: fetched, stored and merged URLs."""
 
 from __future__ import annotations
 
@@ -128,5 +128,5 @@ class Site:
 
 
 def twins(number: int) -> list[str]:
-    """So many pages, each in two spellings."""
+    """``number`` pages, each in two spellings."""
     return [name for n in range(number) for name in (f"/Page{n}", f"/page{n}")]

@@ -54,7 +54,7 @@ class Walk:
         )  # fmt: skip
 
     def run(self, most: int = 600) -> Walk:
-        """Fetch at most so many pages."""
+        """Fetch ``most`` pages at most."""
         if not self.frontier.backend.counts().discovered:
             self.frontier.add([self.frontier.entry(f"{H}/", f"{H}/")])
         while len(self.fetched) < most and not self.frontier.finished:
@@ -82,7 +82,7 @@ class Walk:
 
 
 def wiki(target: str) -> Reply:
-    """Sixty pages, four views of each, and links to as many pages that nobody has written."""
+    """Sixty pages, four views of each, and links to sixty pages that do not exist."""
     _, _, query = target.partition("?")
     asked = dict(one.split("=") for one in query.split("&")) if query else {"id": "0"}
     number, view = int(asked["id"]), asked.get("do", "show")
@@ -117,9 +117,9 @@ def folders_and_news(target: str) -> Reply:
 
 
 def repository(target: str) -> Reply:
-    """Sixty files in ten revisions that say the same, from number 60 on as soon as somebody asks
-    for one; of what they name the log has the fewest parameters, and the second half of all files
-    as they are, raw."""
+    """Sixty files in ten revisions with the same text; files from number 60 on exist after their
+    first request. Among their links the log has the fewest parameters. The second half of all files
+    is raw."""
     if target == "/":
         shown = [f"/git?a=file&f=file{n}&h=hash{n}x0" for n in range(60)]
         return page("Files", "All of them.", *shown, *(f"/git?a=log&h=commit{n}" for n in range(9)))

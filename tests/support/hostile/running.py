@@ -30,7 +30,7 @@ SETTINGS = {
 """The limits of these crawls: small, so that they are met soon."""
 
 MORE_MB = 200
-"""So much memory a crawl among hostile hosts may take beyond one that meets none."""
+"""Memory that a crawl among hostile hosts may take beyond a crawl without any."""
 
 _SETTINGS_MODULE = """
 from larmspider.settings import *
@@ -81,7 +81,7 @@ def differences(server: HostileServer, found: Found) -> str:
     return "\n".join(f"{name}: {difference}" for name, difference in wrong.items())
 
 
-# What becomes of a URL: what a case promises, and what a crawl's logs say happened.
+# Outcomes of a URL: promised by a case, and found in a crawl's logs.
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ r"""Hosts that misbehave: each case on a loopback address of its own, so that no
     case = Case("short", sends(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n"), fails("reset"))
     with HostileServer([case]) as server:
         server.url("short")     # http://127.66.0.1:<port>/short
-        server.asked("short")   # the targets that were asked for, in order
+        server.asked("short")   # the requested targets, in order
 
 All of them live in one thread with an event loop of its own. A host answers one request on each
 connection, unless its behaviour reads on by itself, and closes; what it sends is up to the case.
@@ -37,14 +37,14 @@ _MAX_HEAD_BYTES = 1 << 20
 
 @dataclass
 class Wire:
-    """One connection: what was asked for, and the way to answer. ``target`` is path and query."""
+    """One connection: its request, and the way to answer. ``target`` is path and query."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     host: Host
     target: str = ""
     number: int = 0
-    """Of this connection, from 1; the connections before it went to the same host."""
+    """The number of this connection to its host, from 1."""
 
     async def send(self, data: bytes) -> None:
         self.writer.write(data)
@@ -79,8 +79,8 @@ Behaviour = Callable[[Wire], Awaitable[None]]
 class Case:
     """A host's name in tests and docs, what it does with each request, and how the crawl ends.
 
-    ``path`` is that of the seed, "" stands for ``/name``; None makes it no seed: another case leads
-    there. ``also``: outcomes of further paths. ``most``: so many requests it gets at most. ``tls``
+    ``path`` is the seed's, "" stands for ``/name``; None makes it no seed: another case leads
+    there. ``also``: outcomes of further paths. ``most``: the most requests that it gets. ``tls``
     makes the context of a host that speaks it. ``name_as``: the host name in its URL, where that is
     not its address; ``scheme``: likewise, where it is not what it speaks. Not ``listens``:
     connections are refused.
@@ -145,7 +145,7 @@ class HostileServer(ThreadedServer):
         return [self.url(name) for name, host in self.hosts.items() if host.case.path is not None]
 
     def asked(self, name: str) -> list[str]:
-        """The targets that the case was asked for so far, in order."""
+        """The targets that the case was requested for so far, in order."""
         return list(self.hosts[name].asked)
 
     def __exit__(
@@ -191,7 +191,7 @@ def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None
     pass
 
 
-# What a host does with a request: building blocks for cases, from a whole reply to none at all.
+# A host's answers to a request: building blocks for cases, from a whole reply to none at all.
 
 
 HTML = "Content-Type: text/html; charset=utf-8"
@@ -271,7 +271,7 @@ def after_robots(behave: Behaviour) -> Behaviour:
 
 
 def site(answer: Callable[[str], bytes]) -> Behaviour:
-    """A host with keep-alive whose reply depends on the target that is asked for."""
+    """A host with keep-alive whose reply depends on the requested target."""
 
     async def behave(wire: Wire) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""What a crawl costs while it runs, written to LARM_DIR/watch.json when it ends.
+"""The costs of a running crawl, written to LARM_DIR/watch.json when it ends.
 
 The longest time in which its event loop did nothing else: CPU of the loop's own thread between two
 turns, which other programs on the machine do not change. And the most memory it ever held.

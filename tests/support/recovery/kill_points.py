@@ -57,7 +57,7 @@ POINTS = (
     "opened",
 )
 REFRESH_POINTS = (*POINTS, "looking-for-pages", "looking-again", "taken-out")
-"""Those of a run with refresh=."""
+"""The points of a run with refresh=."""
 _passed = 0
 
 
@@ -88,7 +88,7 @@ class KilledScheduler(FrontierScheduler):
     """Points in the scheduler, the frontier and its backend."""
 
     def open(self, spider: Spider) -> None:
-        # this receiver is connected after those of the stores, and so called after them
+        # connected after the stores' receivers, and so called after them
         self.crawler.signals.connect(self._all_recovered, signal=signals.recovered)
         passes("before-recovery")
         super().open(spider)

@@ -1,7 +1,7 @@
 """Crawls the site again and again, each run ended by a kill, until one ends by itself.
 
-Between two runs it reads what the killed one had committed and holds it against the server's log;
-at the end it holds everything that is stored against what was served.
+Between two runs it compares the commits of the killed run with the server's log. At the end it
+compares all stored data with the served data.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ def kills(chance: random.Random) -> Iterator[Kill]:
 
 @dataclass
 class Report:
-    """What was seen over all runs; ``refetched`` and ``exposed`` have a number for each kill."""
+    """The observations of all runs; ``refetched`` and ``exposed`` have a number for each kill."""
 
     killed: Counter[str] = field(default_factory=Counter)
     refetched: list[int] = field(default_factory=list)
     exposed: list[int] = field(default_factory=list)
-    """Of the URLs asked for so far, those that were not committed when the kill came."""
+    """Requested URLs that were not committed at the time of the kill."""
 
 
 class KilledCrawl:
@@ -109,7 +109,8 @@ class KilledCrawl:
         self.keys = {url: url_key(canonicalize(url)) for url in site.answers}
         self.report = Report()
         self.log = ""
-        """What the last run said. Its file is not in ``directory``, where the disk may be full."""
+        """The output of the last run. Its file is not in ``directory``, where the disk may be
+        full."""
         self._said = directory.parent / f"{directory.name}.said"
         self._final: set[str] = set()
         self._counts: Counts | None = None
@@ -146,7 +147,7 @@ class KilledCrawl:
         self._check_start(log)
         asked = self.site.seen - before
         again = {url for url in asked if before[url]}
-        assert not again & self._final, "what was committed is fetched again"
+        assert not again & self._final, "committed URLs are fetched again"
         for url, times in asked.items():
             attempts = 1 + RETRIES if "/broken/" in url else 1
             assert times <= attempts, f"{url} was fetched {times} times in one run"
@@ -185,7 +186,7 @@ class KilledCrawl:
         return process
 
     def _wait_for(self, process: Forked, requests: int) -> None:
-        """Until the site has had so many requests, or the run is over."""
+        """Wait until the site has had this number of requests, or the run is over."""
         while sum(self.site.seen.values()) < requests and process.poll() is None:
             time.sleep(0.002)
 
@@ -300,7 +301,7 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
     """Look every 10 ms, for WAIT_SECS at most."""
     end = time.monotonic() + WAIT_SECS
     while not true():
-        assert time.monotonic() < end, f"waited in vain: {what}"
+        assert time.monotonic() < end, f"timeout: {what}"
         time.sleep(0.01)
 
 
@@ -334,7 +335,7 @@ class RunningCrawl:
 
     @property
     def said(self) -> str:
-        """What it has said so far."""
+        """Its output so far."""
         return self._said.read_text("utf-8")
 
     @property
@@ -380,7 +381,7 @@ def run_through_kills(server: ScriptedServer, start: str, folder: Path, **settin
 
 
 def visit(crawl: Path, url: str) -> FetchRecord | None:
-    """What the frontier had committed of a URL's end."""
+    """The committed record of a URL's end."""
     try:
         with FrontierReader(crawl / "frontier") as frontier:
             return frontier.visit(url_key(canonicalize(url)))
@@ -415,7 +416,7 @@ _ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 
 @dataclass(slots=True)
 class Resolution:
-    """What a URL is answered with, and the links that a crawler finds in it, in order."""
+    """The answer for a URL, and the links that a crawler finds in it, in order."""
 
     status: int
     body: bytes
@@ -424,7 +425,7 @@ class Resolution:
 
 
 class Site(ThreadedServer):
-    """Serves it from one thread with an event loop. ``seen`` counts what was asked for."""
+    """Serves it from one thread with an event loop. ``seen`` counts the requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -442,7 +443,7 @@ class Site(ThreadedServer):
 
     @property
     def pages(self) -> dict[str, Resolution]:
-        """What is stored in the index: answered with 200."""
+        """The pages that belong into the index: answered with 200."""
         return {url: answer for url, answer in self.answers.items() if answer.status == 200}
 
     def _page(self, number: int) -> str:

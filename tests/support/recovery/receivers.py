@@ -90,7 +90,7 @@ Stored = dict[str, tuple[int, bytes, str]]
 
 
 def stored_pages(crawl: Path) -> Stored:
-    """What the page files have."""
+    """The pages in the page files."""
     found: Stored = {}
     for record in records(crawl / "store.log"):
         if record["http-code"] == "0":
@@ -102,7 +102,7 @@ def stored_pages(crawl: Path) -> Stored:
 
 
 def stored_links(crawl: Path) -> set[tuple[str, ...]]:
-    """What links.log has."""
+    """The links in links.log."""
     return {
         (line["from-page"], line["to-page"], line["anchor"])
         for line in records(crawl / "links.log")
@@ -110,7 +110,7 @@ def stored_links(crawl: Path) -> set[tuple[str, ...]]:
 
 
 def pages_of(connection: Any) -> Stored:
-    """What a database has."""
+    """The pages in a database."""
     rows = connection.execute("SELECT url, status, body, title FROM pages").fetchall()
     return {url: (status, bytes(body), title) for url, status, body, title in rows}
 
@@ -126,7 +126,7 @@ def check_database(connection: Any, crawl: Path) -> None:
 
 
 def of_messages(messages: list[Any]) -> dict[str, Any]:
-    """What a reader keeps that goes by the stamps."""
+    """The messages that a reader keeps by their stamps."""
     found: dict[str, Any] = {}
     for one in messages:
         if one["url"] not in found or one["stamp"] >= found[one["url"]]["stamp"]:

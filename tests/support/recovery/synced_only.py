@@ -1,4 +1,4 @@
-"""What a power loss would leave of a folder: nothing that was not synced.
+"""The remains of a folder after a power loss: only synced data.
 
     kept = SyncedOnly(tmp_path / "kept")               # SyncedOnly.unavailable: why there is none
     begin("crawl", ..., **kept.variables)              # the crawl, with synced_only.c preloaded

@@ -1,4 +1,4 @@
-"""What the real applications of applications.py have in common: a start on loopback in a temporary
+"""Shared by the real applications of applications.py: a start on loopback in a temporary
 folder, an end by their pid, made-up content, and the list of it.
 """
 
@@ -89,7 +89,7 @@ class Application(ABC):
 
     @classmethod
     def missing(cls) -> list[str]:
-        """What is not installed here, of ``needs``."""
+        """The programs in ``needs`` that are not installed here."""
         files = {one: any(Path("/").glob(one[1:])) for one in cls.needs if one.startswith("/")}
         return [one for one in cls.needs if not (files.get(one) or shutil.which(one, path=PATH))]
 
@@ -125,7 +125,7 @@ class Application(ABC):
         return Path(self._folder.name)
 
     def environment(self) -> dict[str, str]:
-        """Of its processes."""
+        """The environment of its processes."""
         return {
             "PATH": PATH,
             "HOME": str(self.folder),
@@ -134,7 +134,7 @@ class Application(ABC):
         }
 
     def run(self, *command: str | Path, given: bytes = b"") -> bytes:
-        """What a program says. Raises RuntimeError with its complaint where it fails."""
+        """The output of a program. Raises RuntimeError with its error message if it fails."""
         done = subprocess.run(
             command,
             input=given,

@@ -49,7 +49,7 @@ def _history(every: list[Document]) -> bytes:
 
 
 def path_of(document: Document) -> str:
-    """Of a document as a file."""
+    """The path of a document's file."""
     return f"{document.section}/{document.name}.txt"
 
 
@@ -283,13 +283,13 @@ class PublicInbox(Application):
         return "\n".join([*head, "", one.lines])
 
     def documents(self) -> frozenset[str]:
-        """Of all mails in its repository."""
+        """The documents of all mails in its repository."""
         where = ["--git-dir", self.folder / "works.git"]
         mails = self.run("git", *where, "grep", "-h", "^Message-ID:", "HEAD").decode()
         return frozenset(line.partition("<")[2].rstrip(">") for line in mails.splitlines())
 
     def document_of(self, url: str) -> str:
-        """Of a mail's own page, not of that of its thread."""
+        """The document of a mail's own page; "" for its thread's page."""
         parts = urlsplit(url)
         words = unquote(parts.path).strip("/").split("/")
         return words[1] if len(words) == 2 and words[0] == "works" and not parts.query else ""

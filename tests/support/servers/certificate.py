@@ -1,4 +1,4 @@
-"""A certificate that nobody but itself has signed, made when it is needed."""
+"""A self-signed certificate, made on demand."""
 
 from __future__ import annotations
 

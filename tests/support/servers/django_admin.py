@@ -3,8 +3,8 @@ signing out is a plain link.
 
     with DjangoAdmin(40, users={"crawler": "a secret"}) as app:
         app.url("/admin/login/")
-        app.changes()             # [], until somebody changes or deletes
-        app.sessions()            # 1, until somebody signs out
+        app.changes()             # [], until a user changes or deletes
+        app.sessions()            # 1, until a user signs out
 
 Documents are the numbers of its rows.
 """
@@ -108,7 +108,7 @@ class DjangoAdmin(Application):
             return base.execute(query).fetchall()
 
     def changes(self) -> list[str]:
-        """Its own log of what was changed and deleted."""
+        """Its own log of changes and deletions."""
         return [str(row) for row in self._rows("SELECT * FROM django_admin_log")]
 
     def sessions(self) -> int:

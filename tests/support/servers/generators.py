@@ -36,7 +36,7 @@ def page(title: str, text: str, *links: str) -> Reply:
 
 
 def document(number: int) -> str:
-    """What page of content ``number`` says, and no other."""
+    """The text of the page of content ``number``, and of no other page."""
     seed = blake2b(b"%d" % number, digest_size=60).digest()
     words = [_WORDS[byte % len(_WORDS)] + _WORDS[byte // 11 % len(_WORDS)] for byte in seed]
     return f"About {_WORDS[number % len(_WORDS)]}s: {' '.join(words)}."
@@ -107,7 +107,7 @@ def _growing(target: str) -> Reply:
 
 
 def _maze(target: str) -> Reply:
-    """Whatever is asked for is not found, says a page with status 200, and names what might be."""
+    """Each path is "not found" with status 200, and the page names other paths."""
     token = _token(target)
     words = [_WORDS[int(token[at : at + 2], 16) % len(_WORDS)] for at in range(0, 16, 2)]
     parent = target.rsplit("/", max(1, target.count("/") - 3))[0]
@@ -122,7 +122,7 @@ _FILTERS = {
 
 
 def _filters(target: str) -> Reply:
-    """What there is of the goods, by any choice of six properties."""
+    """A list of goods, by any choice of six properties."""
     chosen = _query(target)
     links = []
     for name, values in _FILTERS.items():

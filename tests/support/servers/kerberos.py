@@ -101,7 +101,7 @@ StartServers 1
 
 
 class KerberosSite:
-    """Serves ``pages`` (path -> text) to whoever has a ticket of the realm."""
+    """Serves ``pages`` (path -> text) to clients with a ticket of the realm."""
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self.pages = dict(pages)
@@ -132,8 +132,8 @@ class KerberosSite:
     def requests(self, served: int = 0) -> list[tuple[int, str, int, str]]:
         """Apache's log so far: status, user or "-", requests before on its connection, path.
 
-        Apache writes a line after its answer has left: ``served`` waits, for at most 5 seconds,
-        until so many of them have status 200."""
+        Apache writes a line after its answer has left. This waits, for at most 5 seconds,
+        until ``served`` lines have status 200."""
         end_time = time.monotonic() + _LOG_SECS
         while True:
             text = (self.folder / "access.log").read_text()

@@ -5,8 +5,8 @@
         logs = servers.stop()                # what each host saw, by the server's own clock
 
 Each host listens at a loopback address of its own, all at one port. Its site is a binary tree of
-``pages`` pages without robots.txt (404). Of a mixed lot 10% answer after ``slow_secs`` and 5%
-never, whatever they are asked.
+``pages`` pages without robots.txt (404). In a mixed lot 10% answer after ``slow_secs`` and 5%
+never, to any request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def address(number: int) -> str:
 
 
 def kind_of(number: int, *, mixed: bool) -> str:
-    """Of twenty hosts two are slow and one is dead, mixed among the others."""
+    """Two hosts in twenty are slow and one is dead, mixed among the others."""
     if not mixed:
         return HEALTHY
     return {3: SLOW, 11: SLOW, 7: DEAD}.get(number % 20, HEALTHY)
@@ -49,9 +49,9 @@ def kind_of(number: int, *, mixed: bool) -> str:
 
 @dataclass
 class HostLog:
-    """What one host saw. ``times`` are seconds of CLOCK_MONOTONIC, taken when the head of a request
-    was complete; robots.txt counts. ``peak_requests`` and ``peak_connections``: at once, a request
-    until its answer was sent or its connection ended."""
+    """The requests of one host. ``times`` are seconds of CLOCK_MONOTONIC, taken when the head of a
+    request was complete; robots.txt counts. ``peak_requests`` and ``peak_connections``: at once, a
+    request until its answer was sent or its connection ended."""
 
     address: str
     kind: str = HEALTHY
@@ -70,7 +70,7 @@ class HostLog:
 
 @dataclass(frozen=True)
 class Seen:
-    """What all hosts saw of a crawl with ``gap`` seconds between two requests to a host."""
+    """The logs of all hosts about a crawl with ``gap`` seconds between two requests to a host."""
 
     hosts: list[HostLog]
     gap: float

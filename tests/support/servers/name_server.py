@@ -2,7 +2,7 @@
 
     with NameServer({"ok.test": "127.0.0.1", "denied.test": None}) as server:
         server.port      # UDP, of 127.0.0.1; any name below ok.test has that address
-        server.asked     # the names that it was asked for, in order
+        server.asked     # the requested names, in order
 
 Just as much of RFC 1035 as a resolver needs that asks for A and AAAA.
 """
@@ -25,8 +25,8 @@ _TTL_SECS = 60
 
 
 class NameServer:
-    """``zones``: names by the domain that they end in; None: there is no such name. Of a name in
-    none of them nothing is said, ever."""
+    """``zones``: names by the domain that they end in; None: there is no such name. It never
+    answers for a name in none of them."""
 
     def __init__(
         self, zones: Mapping[str, str | None], host: str = "127.0.0.1", port: int = 0

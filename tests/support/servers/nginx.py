@@ -188,7 +188,7 @@ class Nginx:
             )
             for address, root in self.roots.items()
         )
-        # Started as root its workers would be "nobody", who may not read a test's folder.
+        # Started as root, its workers would run as a user who may not read a test's folder.
         user = "user root;" if Path("/proc/self").stat().st_uid == 0 else ""
         return _CONFIG.format(folder=self.folder, servers=servers, workers=self.workers, user=user)
 

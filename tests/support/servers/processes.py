@@ -1,5 +1,5 @@
-"""What servers that are processes have in common: a free port, a start that is waited for, and an
-end by their pid.
+"""Shared by servers that are processes: a free port, a wait for the start, and an end by their
+pid.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Self
 
 START_SECS, STOP_SECS = 60.0, 10.0
 _HIGHEST = 55_535
-"""Of the ports given: the bus of a Redis cluster listens 10,000 higher."""
+"""The largest port that is given: the bus of a Redis cluster listens 10,000 higher."""
 
 
 def free_port(*addresses: str) -> int:
@@ -48,7 +48,7 @@ def _port_of(addresses: Iterable[str]) -> int:
 
 
 def listens(address: str, port: int) -> bool:
-    """Whether somebody accepts connections there."""
+    """Whether a server accepts connections there."""
     try:
         socket.create_connection((address, port), timeout=1).close()
     except OSError:

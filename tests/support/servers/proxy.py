@@ -90,7 +90,7 @@ class ProxyServer(ThreadedServer):
             return
 
     def _challenge(self, fields: list[str], method: str, target: str) -> str:
-        """What is asked for, "" where it is there."""
+        """The missing proof, as a challenge; "" if it is there."""
         named = dict(field.split(": ", 1) for field in fields if ": " in field)
         sent = named.get("Proxy-Authorization", "")
         if self.guard is not None:
@@ -133,7 +133,7 @@ class ProxyServer(ThreadedServer):
 
 
 def _path(target: str) -> str:
-    """Of an absolute URL, with its query."""
+    """The path of an absolute URL, with its query."""
     url = urlsplit(target)
     return f"{url.path}?{url.query}" if url.query else url.path
 

@@ -6,7 +6,7 @@
         node.state(job)        # pending, running, finished
         node.log(job)          # over http
 
-Its jobs import what is deployed: this process's PYTHONPATH is not handed on.
+Its jobs import the deployed egg: this process's PYTHONPATH is not handed on.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Scrapyd:
         return state
 
     def log(self, job: str, spider: str = "intranet") -> str:
-        """What the job has written so far, asked for over http."""
+        """The job's log so far, fetched over http."""
         status, text = self.get(f"/logs/larmspider/{spider}/{job}.log")
         assert status == 200, text
         return text
@@ -128,7 +128,7 @@ class Scrapyd:
         return self._process.wait(_STOP_SECS)
 
     def own_log(self) -> str:
-        """What scrapyd itself has written."""
+        """The log of scrapyd itself."""
         return (self.folder / "scrapyd.log").read_text("utf-8", "replace")
 
     def _ask(self, request: Request, password: str | None = None) -> tuple[int, str]:

@@ -84,7 +84,7 @@ class ScriptedServer(ThreadedServer):
     A text or bytes alone is a page of HTML, a tuple (status, headers, body) a Reply. A function
     gets the Request, in the server's thread. ``routes`` may be changed while the server runs.
     ``host`` may be any loopback address, ``port`` 0 takes a free one. With ``tls`` it speaks https
-    and shows a certificate that nobody but itself has signed, or the one of a context.
+    and shows a self-signed certificate, or the certificate of a context.
     """
 
     def __init__(
@@ -240,8 +240,8 @@ class DigestGuard:
         return answer
 
     def challenge(self, sent: str, method: str, target: str) -> str:
-        """What a server or a proxy asks for, "" where ``sent``, the value of (Proxy-)Authorization,
-        is right."""
+        """The challenge of a server or a proxy; "" if ``sent``, the value of
+        (Proxy-)Authorization, is right."""
         answered = self._check(sent, method, target)
         if answered == "right":
             self.accepted += 1

@@ -20,7 +20,7 @@ class SignedInSite:
     def __init__(self, pages: dict[str, str], user: str = "joe", word: str = "canary-41aa") -> None:
         self.pages, self.user, self.word = dict(pages), user, word
         self.tokens: dict[str, str] = {}
-        """Those of the forms that were shown, by the cookie that came with each."""
+        """The tokens of the shown forms, by the cookie that came with each."""
         self.sessions: set[str] = set()
         self.given: list[str] = []
         """All cookies that were ever given, and tokens."""

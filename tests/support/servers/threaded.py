@@ -22,7 +22,7 @@ _LEAVE_SECS = 60.0
 
 
 class ThreadedServer(ABC):
-    """At the end of its block it listens no more and cuts off whoever is still connected."""
+    """At the end of its block it stops listening and cuts off all clients."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

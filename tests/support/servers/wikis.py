@@ -1,11 +1,11 @@
 """Real wikis, as Debian has them: DokuWiki, MediaWiki, UseModWiki.
 
-    with DokuWiki(users={"crawler": "a secret"}) as wiki:      # who has no name sees nothing
+    with DokuWiki(users={"crawler": "a secret"}) as wiki:      # other users see nothing
         wiki.url("/doku.php?id=start&do=login")
         wiki.set_password("crawler", "another")
-        wiki.changes()                                         # [], until somebody edits or deletes
+        wiki.changes()                                         # [], until a user edits or deletes
 
-Some pages have old versions, and some name pages that nobody has written. With ``users`` (name to
+Some pages have old versions, and some name pages that do not exist. With ``users`` (name to
 password) pages are for these alone, who may edit and delete all.
 """
 
@@ -123,7 +123,7 @@ class DokuWiki(Application):
         for name, members in lists.items():
             links = "".join(f"  * [[{one}]]\n" for one in members)
             path = self.write(f"data/pages/{name}.txt", f"====== {name} ======\n\n{links}")
-            os.utime(path, (_BEGIN, _BEGIN))  # those of the last days ask not to be indexed
+            os.utime(path, (_BEGIN, _BEGIN))  # newer pages are noindex
         self.write("data/meta/_dokuwiki.changes", "\n".join(sorted(changes)) + "\n")
         self._begun = len(changes)
 
@@ -132,7 +132,7 @@ class DokuWiki(Application):
         self._write_users()
 
     def changes(self) -> list[str]:
-        """Its own log of what was edited, made and deleted since it runs."""
+        """Its own log of edited, created and deleted pages since it runs."""
         log = self.folder / "data/meta/_dokuwiki.changes"
         return log.read_text("utf-8").splitlines()[self._begun :]
 
@@ -241,7 +241,7 @@ class MediaWiki(Application):
         self._maintain("changePassword", "--user", user, "--password", password)
 
     def changes(self) -> list[str]:
-        """Its own log of what was edited, made and deleted since it runs."""
+        """Its own log of edited, created and deleted pages since it runs."""
         revision, logged = self._begun
         edits = self._rows(f"SELECT rev_id, rev_page FROM revision WHERE rev_id > {revision}")
         acts = self._rows(f"SELECT log_action, log_title FROM logging WHERE log_id > {logged}")

@@ -31,7 +31,7 @@ WAIT_SECS = 120.0
 
 
 class Browser:
-    """What it asks for beside the server under test goes nowhere."""
+    """Its requests to other servers than the one under test go nowhere."""
 
     def __enter__(self) -> Self:
         chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
@@ -81,7 +81,7 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
     def text(self, css: str) -> str:
-        """What is to be read in the first element."""
+        """The visible text of the first element."""
         return self.find(css).text
 
     def script(self, code: str) -> Any:
@@ -97,8 +97,8 @@ class Browser:
         )
 
     def errors(self) -> list[str]:
-        """What the console has said since the last time; forbidden scripts are told there too.
-        What a page before still asks its server for, which has ended, does not count."""
+        """New messages of the console, among them forbidden scripts. Requests of an earlier page to
+        its server, which has ended, do not count."""
         origin = "/".join(self.driver.current_url.split("/", 3)[:3])
         said = [str(entry["message"]) for entry in self.driver.get_log("browser")]
         return [

@@ -128,7 +128,7 @@ class Crawling:
 
 
 # A site whose every text is an attack on a page that would show it: titles, link texts, URLs,
-# headers, bodies. What runs says so in ``window.ran`` or makes an element that has ``data-ran``.
+# headers, bodies. Code that runs sets ``window.ran`` or makes an element with ``data-ran``.
 
 
 RUN = "window.ran=1;document.title='ran'"

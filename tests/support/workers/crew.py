@@ -69,9 +69,9 @@ class Crew:
     def start(
         self, *names: str, start: str | None = "", restrict: str | None = None, **settings: str
     ) -> None:
-        """Begin, or begin again. Each says who it is by a header From, and when a request's
+        """Begin, or begin again. Each names itself by a header From, and when a request's
         turn was by another one (turns.py). ``start`` and ``restrict``
-        are those of the hosts; ``start`` None: without."""
+        default to the hosts' own; ``start`` None: without."""
         seed = self.hosts.seed if start == "" else start
         for name in names:
             given = self.settings | {"REDIS_URL": self.server.url, "LARM_WORKER": name} | settings
@@ -138,11 +138,11 @@ class Crew:
         """Look every 20 ms."""
         end = time.monotonic() + WAIT_SECS
         while not true():
-            assert time.monotonic() < end, f"waited in vain: {what}"
+            assert time.monotonic() < end, f"timeout: {what}"
             time.sleep(0.02)
 
     def until_asked(self, number: int, who: str = "") -> None:
-        """Until so many requests were answered, of one worker or all."""
+        """Wait until this number of requests was answered, of one worker or all."""
 
         def asked() -> bool:
             return sum(one.who == who or not who for one in self.requests()) >= number
@@ -164,7 +164,7 @@ class Crew:
             process.wait()
 
     def requests(self) -> list[Asked]:
-        """What the hosts were asked since this crew was made."""
+        """The requests to the hosts since this crew was made."""
         return self.hosts.requests()[self._before :]
 
     # what must be true at the end
@@ -193,7 +193,7 @@ class Crew:
         assert len({asked.host for asked in self.requests()}) == self.hosts.hosts
 
     def refetched(self) -> dict[str, list[Asked]]:
-        """Pages that were asked for more than once, with their requests."""
+        """Pages with more than one request, and their requests."""
         by_url: dict[str, list[Asked]] = {}
         for asked in self.requests():
             if asked.path != "/robots.txt":
@@ -201,7 +201,7 @@ class Crew:
         return {url: asked for url, asked in by_url.items() if len(asked) > 1}
 
     def check_refetched(self) -> None:
-        """Only what was in flight in workers that were hit is asked for again."""
+        """Only pages in flight in hit workers are fetched again."""
         excused = {url for hit in self.hit for url in self.in_flight(*hit)}
         assert self.refetched().keys() <= excused
 
@@ -223,12 +223,12 @@ class Crew:
 
 
 def check_politeness(requests: Iterable[Asked], delay: float) -> None:
-    """No host had two requests at once or sooner than ``delay`` allows, whoever asked.
+    """No host had two requests at once or sooner than ``delay`` allows, from any worker.
 
-    That is judged by the turns of the requests, and not by when they came: a request that was sent
-    in time comes late where the machine is busy. A worker knows when a request had come by its
-    answer, and reckons with no more than LATE_SECS after its turn. Of another process' last request
-    the next owner of a host knows no more than that its turn is over.
+    The turns of the requests count, not their arrival: a request that was sent in time comes late
+    if the machine is busy. A worker learns from the answer that a request has arrived, and assumes
+    at most LATE_SECS after its turn. The next owner of a host only knows that the turn of another
+    process' last request is over.
     """
     by_host: dict[str, list[Asked]] = {}
     for asked in requests:

@@ -1,4 +1,4 @@
-"""What happens to workers and their Redis: one fault after another, by chance, in a crawl.
+"""Faults of workers and their Redis: one after another, by chance, in a crawl.
 
     with FaultyCrawl(folder, Random(7), pages=600) as crawl:
         crawl.run(["kill", "rolled back"])     # until all have ended by themselves
@@ -146,7 +146,7 @@ class FaultyCrawl:
         self._stack.close()
 
     def run(self, faults: list[str]) -> None:
-        """Faults come while a tenth to two thirds of the pages are asked for."""
+        """Faults come while 10% to 65% of the pages are fetched."""
         chance, pages = self.chance, len(self.crew.hosts.urls)
         due = sorted(chance.uniform(0.1, 0.65) * pages for _ in faults)
         for name in WORKERS:

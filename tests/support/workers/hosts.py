@@ -5,8 +5,8 @@
         hosts.requests()                 # so far, by the hosts' own clock (CLOCK_MONOTONIC)
 
 Each host listens at a loopback address of its own, all at one port, in a process of its own. Its
-pages are a binary tree, and so are the hosts: a page also links to those of the same number on two
-others, so all are found from one seed, and most of them twice. There is no robots.txt (404).
+pages are a binary tree, and so are the hosts: a page also links to the pages with its number on two
+other hosts, so all are found from one seed, and most of them twice. There is no robots.txt (404).
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _below(number: int, count: int) -> list[int]:
-    """In a binary tree of so many."""
+    """The numbers below ``number`` in a binary tree of ``count``."""
     return [below for below in (2 * number + 1, 2 * number + 2) if below < count]
 
 

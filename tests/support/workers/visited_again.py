@@ -32,7 +32,7 @@ SETTINGS = FAST | {
     "LARM_LEASE_SECS": "12",
     "LARM_CHECKPOINT_SECS": "0.3",
 }
-"""Of all runs."""
+"""Settings of all runs."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Sites:
         }
 
     def bodies(self) -> dict[str, bytes]:
-        """What pages that are there say, by URL."""
+        """The bodies of existing pages, by URL."""
         return {
             server.url(path): reply.body
             for number, server in enumerate(self.servers)

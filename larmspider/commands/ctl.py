@@ -1,0 +1,165 @@
+"""larmspider ctl: tells a server what to do, by its API."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from larmspider.command import LarmCommand, print_json
+from larmspider.errors import ConfigError
+from larmspider.formatting import printable, utc
+
+
+class Asked(NamedTuple):
+    """A request of the API."""
+
+    method: str
+    path: str
+    body: Any = None
+
+
+def _one(name: str, act: str = "") -> str:
+    return f"/crawls/{quote(name, safe='')}{act}"
+
+
+def _table(file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(file).read_text("utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file}: is no TOML: {error}") from None
+
+
+ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
+    "crawls": ((), "all crawls and the queue", lambda: Asked("GET", "/crawls")),
+    "crawl": (("NAME",), "a crawl and its file", lambda name: Asked("GET", _one(name))),
+    "create": (
+        ("NAME", "FILE"),
+        "create a crawl from a file",
+        lambda name, file: Asked("POST", "/crawls", {"name": name, "crawl": _table(file)}),
+    ),
+    "change": (
+        ("NAME", "FILE"),
+        "change the keys that a file has",
+        lambda name, file: Asked("PATCH", _one(name), {"crawl": _table(file)}),
+    ),
+    "delete": (
+        ("NAME", "NAME"),
+        "delete a crawl; its pages stay",
+        lambda name, typed: Asked("DELETE", _one(name), {"name": typed}),
+    ),
+    "start": (("NAME",), "start a run", lambda name: Asked("POST", _one(name, "/start"))),
+    "stop": (("NAME",), "stop a run", lambda name: Asked("POST", _one(name, "/stop"))),
+    "pause": (("NAME",), "pause a run", lambda name: Asked("POST", _one(name, "/pause"))),
+    "resume": (("NAME",), "continue it", lambda name: Asked("POST", _one(name, "/resume"))),
+    "visit": (
+        ("NAME", "all|url|pattern", "VALUE"),
+        "visit pages again; VALUE is '' for all",
+        lambda name, what, value: Asked(
+            "POST", _one(name, "/visit"), {"what": what, "value": value}
+        ),
+    ),
+    "preview": (
+        ("FILE",),
+        "fetch the first 20 pages of a crawl that is not kept",
+        lambda file: Asked("POST", "/preview", {"crawl": _table(file)}),
+    ),
+    "runs": (("NAME",), "the runs of a crawl", lambda name: Asked("GET", _one(name, "/runs"))),
+    "log": (
+        ("NAME", "NUMBER"),
+        "the end of a run's log",
+        lambda name, number: Asked("GET", _one(name, f"/runs/{quote(number, safe='')}/log")),
+    ),
+    "tokens": ((), "all tokens", lambda: Asked("GET", "/tokens")),
+    "make-token": (
+        ("NAME", "read|push|operate"),
+        "make a token, which is shown once",
+        lambda name, scope: Asked("POST", "/tokens", {"name": name, "scope": scope}),
+    ),
+    "remove-token": (
+        ("NAME",),
+        "remove a token",
+        lambda name: Asked("DELETE", f"/tokens/{quote(name, safe='')}"),
+    ),
+    "audit": ((), "the last acts", lambda: Asked("GET", "/audit")),
+}
+"""Each act with its arguments, as in server/api.py."""
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options] ACT [ARGUMENTS]"
+
+    def short_desc(self) -> str:
+        return "Tell a larmspider server what to do: create, start and stop crawls"
+
+    def long_desc(self) -> str:
+        acts = "; ".join(
+            f"{' '.join((name, *wanted))}: {what}" for name, (wanted, what, _) in ACTS.items()
+        )
+        return f"The acts are {acts}."
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--home", metavar="DIR", default="larmspider-home", help="the home of the server"
+        )
+        parser.add_argument(
+            "--url",
+            default="",
+            help="the address of a server elsewhere; LARMSPIDER_TOKEN holds the token",
+        )
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        if not args or args[0] not in ACTS:
+            given = f"{args[0]!r} is no act: " if args else ""
+            raise ConfigError(f"{given}expected one of {', '.join(ACTS)}")
+        wanted, _, asked_of = ACTS[args[0]]
+        if len(args) - 1 != len(wanted):
+            raise ConfigError(f"expected {' '.join(('larmspider ctl', args[0], *wanted))}")
+        from larmspider.server.client import address_of, ask
+
+        asked = asked_of(*args[1:])
+        address = address_of(Path(opts.home).expanduser().absolute(), opts.url)
+        found = asyncio.run(ask(address, asked.method, asked.path, asked.body))
+        if opts.json:
+            print_json(found)
+        else:
+            for line in _lines(found):
+                print(printable(line))
+
+
+def _lines(found: Mapping[str, Any]) -> list[str]:
+    """An answer as text: one line a row."""
+    if "done" in found:
+        return [str(found["done"])]
+    if "text" in found:
+        return str(found["text"]).splitlines()
+    lines = []
+    for key, value in found.items():
+        if isinstance(value, list):
+            lines += [_row(row) for row in value]
+        elif isinstance(value, dict):
+            lines += [f"{name:<12} {_shown(name, one)}" for name, one in value.items() if one]
+        elif value not in ("", 0):
+            lines.append(f"{key:<12} {_shown(key, value)}")
+    return lines
+
+
+def _row(row: Any) -> str:
+    if not isinstance(row, dict):
+        return str(row)
+    return "  ".join(_shown(key, one) for key, one in row.items() if one not in ("", 0, 0.0, None))
+
+
+_TIMES = ("began", "ended", "last_run", "next_run", "made", "ends")
+
+
+def _shown(key: str, value: Any) -> str:
+    return utc(value)[:16] if key in _TIMES and isinstance(value, int | float) else str(value)

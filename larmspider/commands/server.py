@@ -1,0 +1,203 @@
+"""larmspider server: holds any number of crawls, runs them when they are due, and serves them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from larmspider.command import LarmCommand, with_crawls_settings
+from larmspider.commands.serve import stopped_by_signals
+from larmspider.crawl.reader import read_manifest
+from larmspider.crawl.state import RunState, State
+from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.errors import ConfigError
+from larmspider.files import raise_open_files
+from larmspider.formatting import printable
+
+if TYPE_CHECKING:
+    from larmspider.server.home import Home
+    from larmspider.status.crawl_view import Source
+    from larmspider.web.server import Binding
+
+DEFAULT_HOME = "larmspider-home"
+
+
+class Command(LarmCommand):
+    def syntax(self) -> str:
+        return "[options] [add DIR [NAME] | token NAME]"
+
+    def short_desc(self) -> str:
+        return "Run and schedule any number of crawls, and serve their pages"
+
+    def long_desc(self) -> str:
+        return (
+            "Run any number of crawls when they are due, and serve their pages, one search and an"
+            " API (docs/server.md). `add DIR` takes over the directory of a crawl that was made on"
+            " the command line; `token NAME` makes a token. `larmspider serve DIR` shows the pages"
+            " of one directory, and starts nothing."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--home", metavar="DIR", default=DEFAULT_HOME, help=f"default: {DEFAULT_HOME}"
+        )
+        parser.add_argument(
+            "--host", metavar="ADDRESS", help="setting LARM_WEB_ADDRESS (default 127.0.0.1)"
+        )
+        parser.add_argument("--port", metavar="N", help="setting LARM_WEB_PORT (default 6080)")
+        parser.add_argument(
+            "--scope", default="operate", help="token: read, push or operate (default)"
+        )
+        parser.add_argument("--days", default="0", help="token: days until its end; 0: no end")
+
+    def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        # imported here, 0.3 s: Scrapy imports the modules of all commands for each command
+        from larmspider.server.home import Home
+
+        match args:
+            case []:
+                if opts.host is not None:
+                    self.settings.set("LARM_WEB_ADDRESS", opts.host, priority="cmdline")
+                if opts.port is not None:
+                    self.settings.set("LARM_WEB_PORT", opts.port, priority="cmdline")
+                home = Home.open(Path(opts.home))
+                raise_open_files()
+                with home.claim():
+                    asyncio.run(self._serve(home))
+            case ["add", directory, *name] if len(name) < 2:
+                print(add(Home.open(Path(opts.home)), Path(directory), *name))
+            case ["token", name]:
+                from larmspider.server.tokens import TokenStore
+
+                if not re.fullmatch(r"\d{1,4}", opts.days):
+                    raise ConfigError(f"--days {opts.days}: expected a number of days")
+                store = TokenStore(Home.open(Path(opts.home)).path)
+                print(store.make(name, opts.scope, int(opts.days)))
+            case _:
+                raise ConfigError(
+                    f"{' '.join(args)!r}: expected nothing, add DIR [NAME], or token NAME"
+                )
+
+    async def _serve(self, home: Home) -> None:
+        from larmspider.server import loop
+        from larmspider.server.api import Server as Crawls
+        from larmspider.server.app import build_server
+        from larmspider.server.audit import Audit
+        from larmspider.server.crawls import Crawls as Acts
+        from larmspider.server.look import Looks
+        from larmspider.server.manager import Manager
+        from larmspider.server.process import Launcher
+        from larmspider.server.remote import tell
+        from larmspider.server.secrets import Secrets
+        from larmspider.server.server_settings import ServerSettings
+        from larmspider.server.tokens import TokenGuard, TokenStore, first_key
+        from larmspider.status.crawl_workers import write_server_file
+        from larmspider.web.server import Binding, Server
+        from larmspider.web.tries import Tries
+
+        assert self.settings is not None
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+        settings, store = ServerSettings.read(home.path), TokenStore(home.path)
+        binding = Binding.from_settings(self.settings, has_tokens=True)
+        is_first = not (binding.token or store.can_operate())
+        guard = TokenGuard(
+            store,
+            binding.token,
+            binding.names,
+            closed=True,
+            open_paths=(*_OPEN, *binding.open_paths, *(_SEARCH if binding.is_local else ())),
+            tries=Tries(binding.wrong_tokens, binding.wrong_tokens_in_all),
+        )
+        manager = Manager(home, settings, Launcher(home), act=tell)
+        secrets = Secrets(home.path, settings.secrets)
+        crawls = Crawls(Acts(manager, Audit(home.path)), store, secrets, Looks(home))
+        app = build_server(crawls, guard, binding, self._source_of)
+        address = "127.0.0.1" if is_first else binding.address
+        server = await Server.start(app, address, binding.port)
+        crawls.ports.append(urlsplit(server.url).port or 0)
+        stopped = stopped_by_signals()
+        try:
+            write_server_file(home.path, server.url, "", guard.key, name=SERVER_FILE)
+            self._greet(home, manager.adopt(), binding, is_first=is_first)
+            key = f"first?key={first_key(home.path)}" if is_first else ""
+            print(f"{server.url}{key}", flush=True)
+            ticking = asyncio.create_task(loop.run(manager))
+            await stopped.wait()
+            ticking.cancel()
+            with suppress(asyncio.CancelledError):
+                await ticking
+        finally:
+            (home.path / SERVER_FILE).unlink(missing_ok=True)
+            await server.stop()
+
+    @staticmethod
+    def _greet(home: Home, adopted: list[str], binding: Binding, *, is_first: bool) -> None:
+        for entry in home.crawls().values():
+            if entry.problem:
+                print(f"larmspider server: {printable(entry.problem)}", file=sys.stderr)
+        print(f"{home.path}: {len(home.crawls())} crawls")
+        if adopted:
+            print(f"still running: {', '.join(adopted)}")
+        if is_first and not binding.is_local:
+            print(f"no token may operate yet: listening at 127.0.0.1 instead of {binding.address}")
+        if is_first:
+            print("open this address, which holds a one-time key:")
+
+    def _source_of(self, name: str, path: Path, others: Sequence[Source]) -> Source:
+        from larmspider.control.controller import RemoteController
+        from larmspider.status.crawl_view import Source
+
+        assert self.settings is not None
+        settings = self.settings.copy()
+        settings.set("LARM_DIR", str(path), priority="cmdline")
+        found = Source(
+            path,
+            lambda crawl: with_crawls_settings(settings.copy(), crawl),
+            RemoteController(lambda: found.directories),
+            lambda path: open_crawl(path, (), settings),
+            name,
+            others,
+        )
+        return found
+
+
+_OPEN = ("/first", "/api/")
+"""Paths that check tokens, or the one-time key, by themselves."""
+_SEARCH = ("/search", "/opensearch.xml")
+SERVER_FILE = "server.json"
+
+
+def add(home: Home, directory: Path, name: str = "") -> str:
+    """Take the directory of a crawl into a home, where it lies. Raises ConfigError."""
+    from larmspider.server.crawl_edit import new_text
+    from larmspider.server.home import check_name
+
+    directory = directory.expanduser().absolute()
+    state = RunState.of(directory)
+    if state.state in (State.NONE, State.EMPTY):
+        raise ConfigError(f"{directory}: {state.sentence}")
+    if directory.is_symlink():
+        raise ConfigError(f"{directory} is a symbolic link: name {directory.resolve()} itself")
+    for entry in home.crawls().values():
+        if entry.crawl is not None and home.directory_of(entry.name, entry.crawl) == directory:
+            raise ConfigError(f"{directory} is the crawl {entry.name} already")
+    manifest = read_manifest(directory)
+    identity, settings = manifest.get("identity") or {}, manifest.get("settings") or {}
+    name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", directory.name).strip("-_") or "crawl"
+    check_name(name, home.crawls())
+    values: dict[str, object] = {"seeds": identity.get("seeds") or []}
+    for key, setting in (("restrict", "LARM_RESTRICT"), ("exclude", "LARM_EXCLUDE")):
+        if found := settings.get(setting):
+            values[key] = found
+    home.write(name, new_text(values | {"settings": {"LARM_DIR": str(directory)}}), new=True)
+    return f"{name}: {home.file_of(name)} names {directory}"

@@ -1,0 +1,234 @@
+"""The POST requests of the server's own pages; each checks the form as web/actions.py does."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from aiohttp import web
+
+from larmspider.errors import ConfigError, HttpError, LarmspiderError
+from larmspider.server.api import Server
+from larmspider.server.crawl_file import CrawlFileError
+from larmspider.server.crawls import By
+from larmspider.server.mount import Mounts
+from larmspider.server.schedule import EXAMPLES
+from larmspider.server.tokens import first_key
+from larmspider.web.actions import checked_form, flash_back, read_form, set_session
+from larmspider.web.auth import OPERATE
+from larmspider.web.request import FlashMessage
+from larmspider.web.site import SITE, address_of, aiohttp_response, proof_of, web_request
+from larmspider.web.tries import tried_too_often
+
+ALL = "*"
+_LISTS = ("seeds", "exclude", "languages")
+_NUMBERS = ("limits.pages", "limits.depth", "limits.threads", "limits.connections")
+_TEXTS = ("restrict", "collection", "schedule.run", "schedule.time_zone")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form that was sent: the name of the crawl and the fields."""
+
+    server: Server
+    mounts: Mounts
+    name: str
+    form: dict[str, str]
+    by: By
+
+
+def add_routes(router: web.UrlDispatcher, server: Server, mounts: Mounts) -> None:
+    """All acts."""
+
+    async def first(request: web.Request) -> web.StreamResponse:
+        return await _first(request, server)
+
+    async def create(request: web.Request) -> web.StreamResponse:
+        return await _done(
+            request, "/new", lambda form, by: _create(of(form.get("name", "").strip(), form, by))
+        )
+
+    async def act(request: web.Request) -> web.StreamResponse:
+        name, what = request.match_info["name"], request.match_info["act"]
+        if what not in _ACTS:
+            raise HttpError("There is no such act.", 404)
+        target = f"/manage/{name}"
+        return await _done(request, target, lambda form, by: _ACTS[what](of(name, form, by)))
+
+    def of(name: str, form: dict[str, str], by: By) -> Form:
+        return Form(server, mounts, name, form, by)
+
+    router.add_post("/first", first)
+
+    async def preview(request: web.Request) -> web.StreamResponse:
+        return await _preview(request, server)
+
+    router.add_post("/new", create)
+    router.add_post("/preview", preview)
+    router.add_post("/manage/{name}/{act}", act)
+
+
+async def _done(
+    request: web.Request,
+    target: str,
+    act: Callable[[dict[str, str], By], Awaitable[tuple[str, str]]],
+) -> web.StreamResponse:
+    """Do an act of a form, and lead to the page that shows the result."""
+    site = request.app[SITE]
+    form = await checked_form(request, site)
+    by = By(proof_of(request).who, address_of(request))
+    try:
+        done, target = await act(form, by)
+    except (ConfigError, HttpError) as error:
+        return flash_back(site, form | {"next": target}, _refusal(error, form))
+    return flash_back(site, form | {"next": target}, FlashMessage(done, good=True))
+
+
+def _refusal(error: LarmspiderError, form: dict[str, str]) -> FlashMessage:
+    """An error with all that was typed; each problem of a crawl file beside its field."""
+    typed = dict(form)
+    if isinstance(error, CrawlFileError):
+        typed |= {f"error {one.key.partition('[')[0]}": one.text for one in error.problems}
+    return FlashMessage(str(error), good=False, typed=typed)
+
+
+async def _preview(request: web.Request, server: Server) -> web.StreamResponse:
+    """The form of a new crawl again, with the first pages of the crawl."""
+    form = await checked_form(request, request.app[SITE])
+    look, shared = None, list[str]()
+    try:
+        crawl = server.crawls.check(values_of(form))
+        server.crawls.audit.note(
+            proof_of(request).who, address_of(request), "preview", form.get("seeds", ""), "begun"
+        )
+        shared = server.crawls.shared(crawl)
+        look = await server.looks.at(crawl, server.ports)
+        flash = FlashMessage("Nothing is kept yet.", good=True, typed=form)
+    except (ConfigError, HttpError) as error:
+        flash = _refusal(error, form)
+    asked = replace(web_request(request), flash=flash)
+    page = asked.render("new_crawl.html", examples=EXAMPLES, look=look, crawl=None, shared=shared)
+    return aiohttp_response(page)
+
+
+def values_of(form: dict[str, str], *, given: bool = False) -> dict[str, Any]:
+    """The keys of a crawl file that a form names; an empty field takes the key out where the crawl
+    is ``given``. Raises ConfigError for a number that is none."""
+    found: dict[str, Any] = {}
+    for key in (*_LISTS, *_NUMBERS, "limits.delay", *_TEXTS):
+        if key not in form:
+            continue
+        text = form[key].strip()
+        value: Any = text or None
+        if key in _LISTS:
+            value = text.split() or None
+        elif key in _NUMBERS or key == "limits.delay":
+            value = _number(key, text)
+        if value is None and not given:
+            continue
+        table, _, name = key.rpartition(".")
+        into = found.setdefault(table, {}) if table else found
+        into[name] = value
+    return found
+
+
+def _number(key: str, text: str) -> int | float | None:
+    if not text:
+        return None
+    try:
+        return float(text) if key == "limits.delay" else int(text)
+    except ValueError:
+        raise ConfigError(f"{key} {text[:30]!r}: expected a number") from None
+
+
+async def _create(call: Form) -> tuple[str, str]:
+    call.server.crawls.create(call.name, values_of(call.form), call.by)
+    await call.mounts.drop(ALL)
+    done = f"{call.name} is created"
+    if call.form.get("start"):
+        done += f"; {call.server.crawls.start(call.name, call.by)}"
+    return done, f"/manage/{call.name}"
+
+
+async def _change(call: Form) -> tuple[str, str]:
+    values = values_of(call.form, given=True)
+    call.server.crawls.change(call.name, values, call.form.get("seen", ""), call.by)
+    for one in (call.name, ALL):
+        await call.mounts.drop(one)
+    return f"{call.name} is changed; the next run goes by that", f"/manage/{call.name}"
+
+
+async def _delete(call: Form) -> tuple[str, str]:
+    for one in (call.name, ALL):
+        await call.mounts.drop(one)
+    done = await asyncio.to_thread(
+        call.server.crawls.delete,
+        call.name,
+        call.form.get("typed", ""),
+        call.by,
+        pages=bool(call.form.get("pages")),
+    )
+    return done, "/"
+
+
+async def _start(call: Form) -> tuple[str, str]:
+    await call.mounts.drop(ALL)
+    return call.server.crawls.start(call.name, call.by), f"/manage/{call.name}"
+
+
+async def _stop(call: Form) -> tuple[str, str]:
+    return call.server.crawls.stop(call.name, call.by), f"/manage/{call.name}"
+
+
+async def _visit(call: Form) -> tuple[str, str]:
+    done = call.server.crawls.visit(
+        call.name, call.form.get("what", "all"), call.form.get("value", ""), call.by
+    )
+    return done, f"/manage/{call.name}"
+
+
+async def _pause(call: Form) -> tuple[str, str]:
+    return await call.server.crawls.tell(call.name, "pause", call.by), f"/manage/{call.name}"
+
+
+async def _resume(call: Form) -> tuple[str, str]:
+    return await call.server.crawls.tell(call.name, "resume", call.by), f"/manage/{call.name}"
+
+
+_Act = Callable[[Form], Awaitable[tuple[str, str]]]
+_ACTS: dict[str, _Act] = {
+    "start": _start, "stop": _stop, "pause": _pause, "resume": _resume, "visit": _visit,
+    "change": _change, "delete": _delete,
+}  # fmt: skip
+
+
+async def _first(request: web.Request, server: Server) -> web.StreamResponse:
+    """Make the first token for the holder of the one-time key, show it, and sign in."""
+    site, address = request.app[SITE], address_of(request)
+    if reason := site.guard.foreign(request.headers):
+        raise HttpError(f"Refused: {reason}.", 403)
+    tries = site.guard.tries
+    if secs := tries.wait(address):
+        raise tried_too_often(secs)
+    form = await read_form(request)
+    key = form.get("key", "")
+    if server.tokens.can_operate():
+        raise HttpError("The one-time key was used: sign in with a token.", 410)
+    asked = web_request(request)
+    if not hmac.compare_digest(key.encode(), first_key(server.manager.home.path).encode()):
+        if secs := tries.failed(address, key):
+            raise tried_too_often(secs)
+        return aiohttp_response(asked.render("first.html", 403, key="", wrong=True))
+    name = form.get("name", "").strip() or "operator"
+    try:
+        token = server.tokens.make(name, OPERATE)
+    except LarmspiderError as error:
+        raise HttpError(str(error), 400) from None
+    server.crawls.audit.note(name, address, "first token", name, "done")
+    (server.manager.home.path / "first.key").unlink(missing_ok=True)
+    response = aiohttp_response(asked.render("first_done.html", who=name, token=token))
+    set_session(request, response, name)
+    return response

@@ -1,0 +1,379 @@
+"""/api/v1/: every act on crawls, runs and tokens. OPERATIONS is the table of all.
+
+    for operation in OPERATIONS: ...       # routes (add_routes), openapi.py, larmspider ctl
+
+A script sends ``Authorization: Bearer TOKEN``; a browser its session and the header X-CSRF-Token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from msgspec import Struct
+
+from larmspider import stats
+from larmspider.crawl.state import RunState, State
+from larmspider.errors import ConfigError, HttpError, LarmspiderError
+from larmspider.server import api_types as types
+from larmspider.server.crawl_file import CrawlFileError, Problem
+from larmspider.server.crawl_schema import WRITABLE
+from larmspider.server.crawls import By, Crawls, version_of
+from larmspider.server.home import CrawlEntry
+from larmspider.server.look import Looks
+from larmspider.server.manager import Manager
+from larmspider.server.runs import STOPPED, tail_of
+from larmspider.server.secrets import Secrets
+from larmspider.server.tokens import TokenStore
+from larmspider.status.totals import Totals
+from larmspider.web.auth import OPERATE, READ
+from larmspider.web.site import SITE, address_of, proof_of
+from larmspider.web.tries import tried_too_often
+
+BASE = "/api/v1"
+MAX_LOG_BYTES = 1_000_000
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """All that the operations work on."""
+
+    crawls: Crawls
+    tokens: TokenStore
+    secrets: Secrets
+    looks: Looks
+    ports: list[int] = field(default_factory=list)
+    """Ports of this server, which no look asks."""
+
+    @property
+    def manager(self) -> Manager:
+        return self.crawls.manager
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request: the server, who calls, the parameters of the path and the query."""
+
+    server: Server
+    by: By
+    path: dict[str, str]
+    query: dict[str, str]
+    body: Any = None
+
+    @property
+    def name(self) -> str:
+        return self.path["name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """``answer`` is the class of the answer; ``body`` is the class of the body, None for none."""
+
+    method: str
+    path: str
+    text: str
+    run: Callable[[Call], Awaitable[Struct]]
+    answer: type[Struct]
+    body: type[Struct] | None = None
+    scope: str = OPERATE
+    status: int = 200
+
+    @property
+    def name(self) -> str:
+        """The operationId, and the word of larmspider ctl."""
+        return self.run.__name__.replace("_", "-")
+
+
+def summary_of(manager: Manager, entry: CrawlEntry) -> types.CrawlAnswer:
+    """The row of a crawl in lists."""
+    state = manager.state_of(entry.name)
+    directory = manager.directory_of(entry)
+    run_state = RunState.of(directory)
+    counters = Totals.read(directory).counters
+    last = state.runs[-1] if state.runs else None
+    crawl = entry.crawl
+    return types.CrawlAnswer(
+        name=entry.name,
+        state=_state(manager, entry, run_state.state),
+        sentence=run_state.sentence if run_state.state is not State.NONE else "Not begun yet.",
+        problem=entry.problem,
+        schedule="" if crawl is None else crawl.schedule.run,
+        next_run=manager.next_run(entry) or 0.0,
+        last_run=last.began if last else 0.0,
+        last_outcome=last.outcome if last else "",
+        last_said=last.said if last else "",
+        pages=stats.pages_and_failures(counters)[0],
+        collection=(crawl.collection if crawl else "") or entry.name,
+        url=f"/crawls/{entry.name}/",
+    )
+
+
+def _state(manager: Manager, entry: CrawlEntry, on_disk: State) -> str:
+    state = manager.state_of(entry.name)
+    if entry.name in manager.running:
+        return "paused" if state.paused_for_disk else "running"
+    if entry.crawl is None:
+        return "broken"
+    if state.queued:
+        return "waiting"
+    if on_disk is State.RUNNING:
+        return "running elsewhere"
+    if state.runs and state.runs[-1].outcome == STOPPED:
+        return "ended"
+    return {State.KILLED: "killed", State.ENDED: "ended"}.get(on_disk, "new")
+
+
+async def crawls(call: Call) -> types.CrawlList:
+    manager = call.server.manager
+
+    def read() -> types.CrawlList:
+        entries = manager.entries().values()
+        return types.CrawlList(
+            crawls=[summary_of(manager, entry) for entry in entries],
+            queue=manager.queue,
+            parallel=manager.settings.at_once,
+            disk_full=manager.disk_full,
+        )
+
+    return await asyncio.to_thread(read)
+
+
+async def crawl(call: Call) -> types.CrawlDetail:
+    manager, name = call.server.manager, call.name
+    entry = manager.entries().get(name)
+    if entry is None:
+        raise HttpError(f"There is no crawl {name[:64]!r}.", 404)
+    try:
+        text = manager.home.text_of(name)
+    except CrawlFileError:
+        text = ""
+    return types.CrawlDetail(
+        summary=summary_of(manager, entry),
+        crawl=msgspec.to_builtins(entry.crawl) if entry.crawl is not None else {},
+        file=text,
+        version=version_of(text),
+        directory=str(manager.directory_of(entry)),
+        writable=sorted(WRITABLE),
+        secrets=call.server.secrets.names(),
+        shared=call.server.crawls.shared(entry.crawl, name) if entry.crawl is not None else [],
+    )
+
+
+async def create(call: Call) -> types.CrawlDetail:
+    body: types.NewCrawl = call.body
+    call.server.crawls.create(body.name, body.crawl, call.by)
+    return await crawl(Call(call.server, call.by, {"name": body.name}, {}))
+
+
+async def change(call: Call) -> types.CrawlDetail:
+    body: types.CrawlChange = call.body
+    call.server.crawls.change(call.name, body.crawl, body.seen, call.by)
+    return await crawl(call)
+
+
+async def delete(call: Call) -> types.Done:
+    body: types.Deletion = call.body
+    acts = call.server.crawls
+    done = await asyncio.to_thread(acts.delete, call.name, body.name, call.by, pages=body.pages)
+    return types.Done(done=done)
+
+
+async def start(call: Call) -> types.Done:
+    return types.Done(done=call.server.crawls.start(call.name, call.by))
+
+
+async def stop(call: Call) -> types.Done:
+    return types.Done(done=call.server.crawls.stop(call.name, call.by))
+
+
+async def pause(call: Call) -> types.Done:
+    return types.Done(done=await call.server.crawls.tell(call.name, "pause", call.by))
+
+
+async def resume(call: Call) -> types.Done:
+    return types.Done(done=await call.server.crawls.tell(call.name, "resume", call.by))
+
+
+async def visit(call: Call) -> types.Done:
+    body: types.Visit = call.body
+    done = call.server.crawls.visit(call.name, body.what, body.value, call.by)
+    return types.Done(done=done)
+
+
+async def preview(call: Call) -> types.LookAnswer:
+    body: types.Look = call.body
+    acts = call.server.crawls
+    kept = acts.check(body.crawl, body.name)
+    found = await call.server.looks.at(kept, call.server.ports)
+    _note(call, "preview", " ".join(kept.seeds))
+    if body.name:
+        compared = await asyncio.to_thread(acts.compared, body.name, kept)
+        found = msgspec.structs.replace(found, compared=compared)
+    return found
+
+
+async def runs(call: Call) -> types.RunList:
+    await crawl(call)
+    state = call.server.manager.state_of(call.name)
+    found = [*state.runs, *([state.run] if state.run else [])]
+    return types.RunList(runs=[types.RunAnswer.of(run) for run in reversed(found)])
+
+
+async def log(call: Call) -> types.Log:
+    await crawl(call)
+    text = call.path["number"]
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+    most = call.query.get("bytes", "65536")
+    wanted = int(most) if most.isascii() and most.isdecimal() and len(most) < 10 else 65_536
+    folder = call.server.manager.home.runs_of(call.name)
+    try:
+        tail = await asyncio.to_thread(tail_of, folder, number, min(wanted, MAX_LOG_BYTES))
+    except OSError:
+        raise HttpError(f"Run {text[:20]!r} has no log (any more).", 404) from None
+    return types.Log(number=number, text=tail)
+
+
+async def tokens(call: Call) -> types.TokenList:
+    found = [
+        types.TokenAnswer(name=one.name, scope=one.scope, made=one.made, ends=one.ends)
+        for one in call.server.tokens.all()
+    ]
+    return types.TokenList(tokens=found)
+
+
+async def make_token(call: Call) -> types.MadeToken:
+    body: types.NewToken = call.body
+    token = call.server.tokens.make(body.name, body.scope, body.days)
+    _note(call, "make token", f"{body.name} ({body.scope})")
+    return types.MadeToken(name=body.name, token=token)
+
+
+async def remove_token(call: Call) -> types.Done:
+    call.server.tokens.remove(call.name)
+    _note(call, "remove token", call.name)
+    return types.Done(done=f"token {call.name} is no token any more")
+
+
+async def audit(call: Call) -> types.AuditLog:
+    rows = call.server.crawls.audit.last(200)
+    return types.AuditLog(
+        acts=[types.AuditRow(**dict(zip(_ROW, row, strict=True))) for row in rows]
+    )
+
+
+_ROW = ("time", "who", "address", "act", "what", "result")
+
+
+def _note(call: Call, act: str, what: str) -> None:
+    call.server.crawls.audit.note(call.by.who, call.by.address, act, what, "done")
+
+
+_ONE = "/crawls/{name}"
+OPERATIONS = (
+    Operation("GET", "/crawls", "All crawls and the queue", crawls, types.CrawlList, scope=READ),
+    Operation(
+        "POST", "/crawls", "Create a crawl", create, types.CrawlDetail, types.NewCrawl, status=201
+    ),
+    Operation("GET", _ONE, "A crawl and its file", crawl, types.CrawlDetail),
+    Operation(
+        "PATCH", _ONE, "Change keys of a crawl file", change, types.CrawlDetail, types.CrawlChange
+    ),
+    Operation("DELETE", _ONE, "Delete a crawl", delete, types.Done, types.Deletion),
+    Operation("POST", f"{_ONE}/start", "Start a run", start, types.Done),
+    Operation("POST", f"{_ONE}/stop", "Stop a run, or leave the queue", stop, types.Done),
+    Operation("POST", f"{_ONE}/pause", "Pause a run", pause, types.Done),
+    Operation("POST", f"{_ONE}/resume", "Continue a paused run", resume, types.Done),
+    Operation("POST", f"{_ONE}/visit", "Visit pages again", visit, types.Done, types.Visit),
+    Operation("POST", "/preview", "Look at a crawl", preview, types.LookAnswer, types.Look),
+    Operation("GET", f"{_ONE}/runs", "The runs of a crawl", runs, types.RunList, scope=READ),
+    Operation("GET", f"{_ONE}/runs/{{number}}/log", "The end of a run's log", log, types.Log),
+    Operation(
+        "GET", "/tokens", "All tokens, without the tokens themselves", tokens, types.TokenList
+    ),
+    Operation(
+        "POST", "/tokens", "Make a token", make_token, types.MadeToken, types.NewToken, status=201
+    ),
+    Operation("DELETE", "/tokens/{name}", "Remove a token", remove_token, types.Done),
+    Operation("GET", "/audit", "The last acts", audit, types.AuditLog),
+)
+
+
+def add_routes(router: web.UrlDispatcher, server: Server) -> None:
+    """All operations, and their description."""
+    for operation in OPERATIONS:
+        add = router.add_get if operation.method == "GET" else None
+        handler = _handler(operation, server)
+        if add is not None:
+            add(BASE + operation.path, handler)
+        else:
+            router.add_route(operation.method, BASE + operation.path, handler)
+
+
+def _handler(
+    operation: Operation, server: Server
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        try:
+            by = _allowed(request, operation)
+            body = None if operation.body is None else await _body(request, operation.body)
+            path, query = dict(request.match_info), dict(request.query)
+            found = await operation.run(Call(server, by, path, query, body))
+        except CrawlFileError as error:
+            return answered(_error(str(error), error.problems), 400)
+        except LarmspiderError as error:
+            status = error.status if isinstance(error, HttpError) else 500
+            response = answered(
+                _error(str(error)), 400 if isinstance(error, ConfigError) else status
+            )
+            if status == 429:
+                response.headers["Retry-After"] = str(error.values["seconds"])
+            return response
+        return answered(found, operation.status)
+
+    return handler
+
+
+def _allowed(request: web.Request, operation: Operation) -> By:
+    """The caller. Raises HttpError for a caller who may not."""
+    proof, guard = proof_of(request), request.app[SITE].guard
+    if operation.method != "GET" and (reason := guard.foreign(request.headers)):
+        raise HttpError(f"Refused: {reason}.", 403)
+    if proof.wait:
+        raise tried_too_often(proof.wait)
+    if not proof.who:
+        raise HttpError("Send a token as Authorization: Bearer TOKEN.", 401)
+    if not (proof.signed_in or (operation.scope == READ and proof.reads)):
+        raise HttpError(f"This token may not do that: expected one with {operation.scope}.", 403)
+    if operation.method != "GET":
+        csrf = request.headers.get("X-CSRF-Token", "")
+        if reason := guard.refuse_post(proof, csrf):
+            raise HttpError(f"Refused: {reason}.", 403)
+    return By(proof.who, address_of(request))
+
+
+async def _body(request: web.Request, kind: type[Struct]) -> Any:
+    if request.content_type != JSON:
+        raise HttpError("Refused: expected a body of application/json.", 415)
+    try:
+        async with asyncio.timeout(10.0):
+            return msgspec.json.decode(await request.read(), type=kind)
+    except TimeoutError:
+        raise HttpError("The body took longer than 10 s to come.", 408) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise HttpError(f"The body cannot be read: {error}", 400) from None
+
+
+def _error(text: str, problems: tuple[Problem, ...] = ()) -> types.Error:
+    found = [types.ProblemAnswer(key=one.key, text=one.text, line=one.line) for one in problems]
+    return types.Error(error=text, problems=found)
+
+
+def answered(value: Struct, status: int = 200) -> web.Response:
+    """A Struct as JSON, with no character that could end a script element."""
+    body = msgspec.json.encode(value).replace(b"<", b"\\u003c")
+    return web.Response(body=body, status=status, content_type=JSON, charset="utf-8")

@@ -1,0 +1,206 @@
+"""Bodies and answers of /api/v1/, one class each; openapi.py describes them.
+
+Times are seconds since 1970, 0 for none.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from larmspider.server.runs import Run
+
+
+class Body(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
+    """A body of a request; an unknown key is refused."""
+
+
+class Answer(Struct, kw_only=True, frozen=True):
+    pass
+
+
+class NewCrawl(Body, frozen=True):
+    name: str
+    crawl: dict[str, Any]
+
+
+class CrawlChange(Body, frozen=True):
+    """``crawl`` has the keys that change; null takes a key out. ``seen`` is the version that the
+    change is based on, "" to change whatever there is now."""
+
+    crawl: dict[str, Any]
+    seen: str = ""
+
+
+class Deletion(Body, frozen=True):
+    """``name`` is typed once more. ``pages``: also the crawl's directory."""
+
+    name: str
+    pages: bool = False
+
+
+class Start(Body, frozen=True):
+    pass
+
+
+class Visit(Body, frozen=True):
+    """``what``: ``all`` pages, one ``url``, or all URLs that match a ``pattern``."""
+
+    what: Literal["all", "url", "pattern"]
+    value: Annotated[str, Meta(max_length=8_192)] = ""
+
+
+class Look(Body, frozen=True):
+    """A crawl that is not kept. ``name``: the keys change this crawl."""
+
+    crawl: dict[str, Any]
+    name: str = ""
+
+
+class LookPage(Answer, frozen=True):
+    url: str
+    status: str
+    title: str
+
+
+class LookLink(Answer, frozen=True):
+    url: str
+    reason: str
+
+
+class LookAnswer(Answer, frozen=True):
+    """``taken`` and ``refused`` are the first links in and out of the scope, ``taken_links`` and
+    ``refused_links`` their numbers. ``cut_off``: the time was over. ``compared``: the queued URLs
+    that the new scope drops."""
+
+    pages: list[LookPage]
+    taken: list[LookLink]
+    refused: list[LookLink]
+    taken_links: int
+    refused_links: int
+    said: str
+    cut_off: bool
+    compared: str = ""
+
+
+class NewToken(Body, frozen=True):
+    name: str
+    scope: Literal["read", "push", "operate"]
+    days: Annotated[int, Meta(ge=0, le=3_650)] = 0
+
+
+class ProblemAnswer(Answer, frozen=True):
+    key: str
+    text: str
+    line: int = 0
+
+
+class Error(Answer, frozen=True):
+    error: str
+    problems: list[ProblemAnswer] = []
+
+
+class Done(Answer, frozen=True):
+    done: str
+
+
+class CrawlAnswer(Answer, frozen=True):
+    """``state``: running, paused, waiting, stopping, ended, killed, new or broken. ``problem`` says
+    why a crawl file cannot be used."""
+
+    name: str
+    state: str
+    sentence: str
+    problem: str
+    schedule: str
+    next_run: float
+    last_run: float
+    last_outcome: str
+    last_said: str
+    pages: int
+    collection: str
+    url: str
+
+
+class CrawlList(Answer, frozen=True):
+    crawls: list[CrawlAnswer]
+    queue: list[str]
+    parallel: int
+    disk_full: str
+
+
+class CrawlDetail(Answer, frozen=True):
+    """``file`` is the text of the crawl file, ``version`` its hash, ``writable`` the keys that may
+    be changed here, ``shared`` the hosts of the seeds that other crawls have, too."""
+
+    summary: CrawlAnswer
+    crawl: dict[str, Any]
+    file: str
+    version: str
+    directory: str
+    writable: list[str]
+    secrets: list[str]
+    shared: list[str]
+
+
+class RunAnswer(Answer, frozen=True):
+    number: int
+    began: float
+    ended: float
+    why: str
+    who: str
+    refresh: str
+    outcome: str
+    said: str
+
+    @classmethod
+    def of(cls, run: Run) -> RunAnswer:
+        return cls(
+            number=run.number, began=run.began, ended=run.ended, why=run.why, who=run.who,
+            refresh=run.refresh, outcome=run.outcome, said=run.said,
+        )  # fmt: skip
+
+
+class RunList(Answer, frozen=True):
+    """The newest run first."""
+
+    runs: list[RunAnswer]
+
+
+class Log(Answer, frozen=True):
+    number: int
+    text: str
+
+
+class TokenAnswer(Answer, frozen=True):
+    name: str
+    scope: str
+    made: float
+    ends: float
+
+
+class TokenList(Answer, frozen=True):
+    tokens: list[TokenAnswer]
+
+
+class MadeToken(Answer, frozen=True):
+    """``token`` is shown once."""
+
+    name: str
+    token: str
+
+
+class AuditRow(Answer, frozen=True):
+    time: str
+    who: str
+    address: str
+    act: str
+    what: str
+    result: str
+
+
+class AuditLog(Answer, frozen=True):
+    """The newest act first."""
+
+    acts: list[AuditRow]

@@ -1,0 +1,100 @@
+"""The web application of the server: its own pages, the API, the pages of each crawl, one search.
+
+app = build_server(server, guard, binding, source_of)
+/                    all crawls                       pages.py
+/manage/wiki         one crawl: runs, log, acts
+/crawls/wiki/...     the pages of the crawl           mount.py over web/
+/search              the pages of all crawls
+/api/v1/...          for programs                     api.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from aiohttp import web
+from scrapy.settings import BaseSettings
+
+from larmspider.errors import HttpError
+from larmspider.server import actions, api
+from larmspider.server.api import Server
+from larmspider.server.mount import Mounts
+from larmspider.server.pages import pages_of
+from larmspider.server.tokens import TokenGuard
+from larmspider.status.crawl_view import Source
+from larmspider.web.app import build
+from larmspider.web.server import Binding
+from larmspider.web.site import SEARCH
+
+MAX_BODY = 1_000_000
+"""Bytes of a request; a crawl with 1,000 seeds has some 200,000."""
+ALL = "*"
+"""The application of the search over all crawls; no crawl has this name."""
+
+SourceOf = Callable[[str, Path, Sequence[Source]], Source]
+"""Opens the crawl of a name and directory, together with others."""
+
+
+def build_server(
+    server: Server, guard: TokenGuard, binding: Binding, source_of: SourceOf
+) -> web.Application:
+    """The application."""
+    home = server.manager.home.path
+    own = Source(home, lambda _: BaseSettings())
+    look = binding.readers, binding.look, binding.curated, binding.query_log, binding.opens
+    app = build(own, guard, *look, pages=pages_of(server), of_server=True, max_body=MAX_BODY)
+    mounts = Mounts(lambda name: _application(server, guard, binding, source_of, name))
+    api.add_routes(app.router, server)
+    actions.add_routes(app.router, server, mounts)
+    base = "/crawls/{crawl:[A-Za-z0-9][A-Za-z0-9_-]*}"
+
+    async def crawl(request: web.Request) -> web.StreamResponse:
+        name = request.match_info["crawl"]
+        return await mounts.answer(request, name, f"/crawls/{name}")
+
+    async def search(request: web.Request) -> web.StreamResponse:
+        return await mounts.answer(request, ALL, "")
+
+    async def to_the_pages(request: web.Request) -> web.StreamResponse:
+        raise web.HTTPSeeOther(f"{request.rel_url.raw_path}/")
+
+    app.router.add_get(base, to_the_pages)
+    app.router.add_route("*", f"{base}/{{tail:.*}}", crawl)
+    for path in (SEARCH, f"{SEARCH}/{{tail:.*}}", "/opensearch.xml"):
+        app.router.add_route("*", path, search)
+
+    async def close(_: web.Application) -> None:
+        await mounts.close()
+
+    app.on_shutdown.append(close)
+    return app
+
+
+async def _application(
+    server: Server, guard: TokenGuard, binding: Binding, source_of: SourceOf, name: str
+) -> web.Application:
+    source = await asyncio.to_thread(_source, server, source_of, name)
+    look = binding.readers, binding.look, binding.curated, binding.query_log, binding.opens
+    return build(source, guard, *look, mounted=name != ALL, of_server=True)
+
+
+def _source(server: Server, source_of: SourceOf, name: str) -> Source:
+    manager = server.manager
+    entries = manager.entries()
+    if name != ALL:
+        if name not in entries:
+            raise HttpError("There is no such crawl.", 404)
+        return source_of("", manager.directory_of(entries[name]), ())
+    found = [
+        source_of(entry.crawl.collection or entry.name, manager.directory_of(entry), ())
+        for entry in entries.values()
+        if entry.crawl is not None
+    ]
+    found = [source for source in found if source.exists()]
+    if not found:
+        raise HttpError("There is no page to search yet: no crawl has begun.", 404)
+    if len(found) == 1:
+        return source_of("", found[0].path, ())
+    return source_of(found[0].name, found[0].path, found[1:])

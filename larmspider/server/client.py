@@ -1,0 +1,78 @@
+"""Asks the API of a server: `larmspider ctl` (commands/ctl.py).
+
+answer = await ask(access, "POST", "/crawls/wiki/start")        # ApiError
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+
+from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.server.api import BASE
+from larmspider.status.crawl_workers import own_access
+
+SERVER_FILE = "server.json"
+TOKEN = "LARMSPIDER_TOKEN"  # noqa: S105 - the name of a variable
+_SECONDS = 120.0  # a preview takes 75
+_MAX_BYTES = 10_000_000
+
+
+class Address(NamedTuple):
+    url: str
+    token: str
+
+
+def address_of(home: Path, url: str) -> Address:
+    """The server of a home, whose own user needs no token; or the one at ``url``, with the token of
+    the environment. Raises ConfigError, CrawlDirError."""
+    token = os.environ.get(TOKEN, "")
+    if url:
+        if not url.startswith(("http://", "https://")):
+            raise ConfigError(f"--url {url}: expected an address such as http://127.0.0.1:6080/")
+        if not token:
+            raise ConfigError(f"--url needs a token: set the environment variable {TOKEN}")
+        return Address(url.rstrip("/"), token)
+    found = own_access(home, SERVER_FILE)
+    if found is None:
+        raise CrawlDirError(
+            f"no server runs on {home}, or it is another user's: start larmspider server --home"
+            f" {home}, or name it by --url"
+        )
+    return Address(found.url.rstrip("/"), found.key)
+
+
+async def ask(
+    address: Address, method: str, path: str, body: Any = None, **query: str
+) -> dict[str, Any]:
+    """The answer. Raises ConfigError for what the server refuses, CrawlDirError where it cannot be
+    reached."""
+    timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    headers = {"Authorization": f"Bearer {address.token}"}
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
+            session.request(
+                method,
+                address.url + BASE + path,
+                json=body,
+                params=query,
+                headers=headers,
+                allow_redirects=False,
+            ) as response,
+        ):
+            found = json.loads(await response.content.read(_MAX_BYTES))
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        raise CrawlDirError(f"{address.url} cannot be reached: {error}") from None
+    except (ValueError, RecursionError):
+        raise CrawlDirError(f"{address.url} answers, and not as a larmspider server") from None
+    if not isinstance(found, dict):
+        raise CrawlDirError(f"{address.url} answers, and not as a larmspider server")
+    if "error" in found:
+        problems = [f"{one['key']}: {one['text']}" for one in found.get("problems", ())]
+        raise ConfigError("; ".join(problems) or str(found["error"]))
+    return found

@@ -1,0 +1,172 @@
+"""Acts on the crawls of a home, as the browser and the API do them: each is in the audit log.
+
+acts = Crawls(manager, audit)
+acts.create("wiki", {"seeds": ["http://wiki/"]}, by)      # ConfigError, CrawlFileError
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from larmspider.control.scope_change import preview
+from larmspider.crawl.state import RunState, State
+from larmspider.crawl.worker_dirs import open_crawl
+from larmspider.errors import ConfigError, HttpError, InvalidURL, LarmspiderError
+from larmspider.server.audit import Audit
+from larmspider.server.crawl_edit import edited
+from larmspider.server.crawl_file import CrawlFileError, not_writable, parse_crawl
+from larmspider.server.crawl_schema import Crawl
+from larmspider.server.home import CrawlEntry
+from larmspider.server.manager import Manager
+from larmspider.urls.canonical import canonicalize
+from larmspider.urls.patterns import compile_pattern
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who does something, from where."""
+
+    who: str
+    address: str = ""
+
+
+class Crawls:
+    def __init__(self, manager: Manager, audit: Audit) -> None:
+        self.manager, self.audit = manager, audit
+        self.home = manager.home
+
+    def create(self, name: str, values: Mapping[str, Any], by: By) -> None:
+        """Raises ConfigError."""
+        self._refuse_foreign_keys(values)
+        self.home.write(name, edited("", values), new=True)
+        self._note(by, "create", name, "created")
+
+    def change(self, name: str, changes: Mapping[str, Any], seen: str, by: By) -> None:
+        """Raises ConfigError, also where the file was changed since it was ``seen``."""
+        self._entry(name)
+        self._refuse_foreign_keys(changes)
+        text = self.home.text_of(name)
+        if seen and seen != version_of(text):
+            raise HttpError(f"{name} was changed meanwhile: load it again, and change that.", 409)
+        self.home.write(name, edited(text, changes), new=False)
+        self._note(by, "change", name, f"changed: {', '.join(sorted(changes))}")
+
+    def check(self, values: Mapping[str, Any], name: str = "") -> Crawl:
+        """The crawl that these values are, or that they make of the crawl ``name``. Raises
+        ConfigError."""
+        self._refuse_foreign_keys(values)
+        text = self.home.text_of(self._entry(name).name) if name else ""
+        return parse_crawl(edited(text, values), "crawl")
+
+    def compared(self, name: str, crawl: Crawl) -> str:
+        """How many queued URLs of the crawl ``name`` are outside of a new scope; "" where that
+        cannot be said."""
+        if not crawl.restrict:
+            return ""
+        try:
+            return preview(open_crawl(self.manager.directory_of(self._entry(name))), crawl.restrict)
+        except LarmspiderError as error:
+            return str(error)
+
+    def shared(self, crawl: Crawl, name: str = "") -> list[str]:
+        """The hosts of the seeds that another crawl starts from, too, a sentence each."""
+        hosts = _hosts(crawl)
+        return [
+            f"{host} is crawled by {entry.name}, too: each crawl keeps its own delay"
+            for entry in self.manager.entries().values()
+            if entry.crawl is not None and entry.name != name
+            for host in sorted(hosts & _hosts(entry.crawl))
+        ]
+
+    def delete(self, name: str, typed: str, by: By, *, pages: bool) -> str:
+        """Delete a crawl that does not run, with its runs and, with ``pages``, its directory.
+        Raises ConfigError."""
+        entry = self._entry(name)
+        if typed != name:
+            raise ConfigError(f"the name that was typed is not {name}: nothing is deleted")
+        directory = self.manager.directory_of(entry)
+        if name in self.manager.running or RunState.of(directory).state is State.RUNNING:
+            raise HttpError(f"{name} runs: stop it first.", 409)
+        inside = directory == self.home.path / "data" / name
+        if pages and not inside:
+            raise HttpError(f"{directory} lies outside of the home: delete it by hand.", 409)
+        self._note(by, "delete", name, "with its directory" if pages else "without its directory")
+        self.home.file_of(name).unlink(missing_ok=True)
+        self.manager.forget(name)
+        for folder in (self.home.runs_of(name), *([directory] if pages else [])):
+            _remove(folder)
+        return f"{name} is deleted" + (", with its pages" if pages else f"; {directory} stays")
+
+    def start(self, name: str, by: By) -> str:
+        """Raises ConfigError."""
+        return self._act(by, "start", name, self.manager.start(self._entry(name).name, by.who))
+
+    def stop(self, name: str, by: By) -> str:
+        """Raises ConfigError."""
+        return self._act(by, "stop", name, self.manager.stop(self._entry(name).name))
+
+    def visit(self, name: str, what: str, value: str, by: By) -> str:
+        """Visit pages again: all, a URL, or those that match a pattern. Raises ConfigError."""
+        self._entry(name)
+        refresh = "all"
+        if what == "url":
+            try:
+                refresh = re.escape(canonicalize(value))
+            except InvalidURL as error:
+                raise ConfigError(f"value: {error}") from None
+        elif what == "pattern":
+            refresh = compile_pattern(value, name="value").text
+            if not refresh.strip() or refresh.strip() in ("all", "due", "watch", "index"):
+                raise ConfigError(f"value {refresh!r}: expected an expression that URLs match")
+        done = self.manager.start(name, by.who, refresh, "visit")
+        return self._act(by, "visit", name, done, f" {refresh}")
+
+    async def tell(self, name: str, act: str, by: By) -> str:
+        """Pause or resume a run. Raises HttpError."""
+        entry = self._entry(name)
+        if name not in self.manager.running:
+            raise HttpError(f"{name} does not run.", 409)
+        await self.manager.tell(self.manager.directory_of(entry), act)
+        return self._act(by, act, name, f"{name} is {act}d")
+
+    def _entry(self, name: str) -> CrawlEntry:
+        found = self.manager.entries().get(name)
+        if found is None:
+            raise HttpError(f"There is no crawl {name[:64]!r}.", 404)
+        return found
+
+    @staticmethod
+    def _refuse_foreign_keys(values: Mapping[str, Any]) -> None:
+        if problems := not_writable(values):
+            raise CrawlFileError("crawl", problems)
+
+    def _act(self, by: By, act: str, name: str, done: str, more: str = "") -> str:
+        self._note(by, act, name + more, done)
+        return done
+
+    def _note(self, by: By, act: str, what: str, result: str) -> None:
+        try:
+            self.audit.note(by.who, by.address, act, what, result)
+        except OSError as error:
+            raise HttpError(f"The audit log cannot be written: {error.strerror}.", 500) from None
+
+
+def _hosts(crawl: Crawl) -> set[str]:
+    return {urlsplit(seed).netloc.lower() for seed in crawl.seeds} - {""}
+
+
+def version_of(text: str) -> str:
+    """A short hash of a crawl file."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _remove(folder: Path) -> None:
+    if not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,160 @@
+"""The server's own pages: all crawls, one crawl, a new one, the first start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from larmspider.errors import HttpError
+from larmspider.server.api import Server, summary_of
+from larmspider.server.crawl_file import CrawlFileError
+from larmspider.server.crawls import version_of
+from larmspider.server.runs import tail_of
+from larmspider.server.schedule import EXAMPLES
+from larmspider.web.request import PageView, WebRequest, WebResponse
+from larmspider.web.views.control import login
+from larmspider.web.views.service import HEALTH
+
+LOG_BYTES = 65_536
+
+
+def crawls(server: Server, request: WebRequest) -> WebResponse:
+    manager = server.manager
+    rows = [summary_of(manager, entry) for entry in manager.entries().values()]
+    return request.render(
+        "crawls.html", rows=rows, queue=manager.queue, manager=manager, running=manager.running
+    )
+
+
+def manage(server: Server, request: WebRequest) -> WebResponse:
+    manager, name = server.manager, request.path["name"]
+    entry = manager.entries().get(name)
+    if entry is None:
+        raise HttpError("There is no such crawl (any more).", 404)
+    try:
+        text = manager.home.text_of(name)
+    except CrawlFileError:
+        text = ""
+    state = manager.state_of(name)
+    runs = [*([state.run] if state.run else []), *reversed(state.runs)]
+    return request.render(
+        "manage.html",
+        row=summary_of(manager, entry),
+        crawl=entry.crawl,
+        text=text,
+        version=version_of(text),
+        runs=runs,
+        held=state.held,
+        examples=EXAMPLES,
+        directory=str(manager.directory_of(entry)),
+        shared=server.crawls.shared(entry.crawl, name) if entry.crawl is not None else [],
+    )
+
+
+def log(server: Server, request: WebRequest) -> WebResponse:
+    name, number = request.path["name"], request.path["number"]
+    if name not in server.manager.entries() or not number.isascii() or not number.isdecimal():
+        raise HttpError("There is no such log.", 404)
+    folder = server.manager.home.runs_of(name)
+    try:
+        text = tail_of(folder, int(number[:9]), LOG_BYTES)
+    except OSError:
+        raise HttpError("There is no such log (any more).", 404) from None
+    return request.render("run_log.html", crawl=name, number=number, text=text)
+
+
+def new(server: Server, request: WebRequest) -> WebResponse:
+    """The form, with the values of the crawl ``copy`` if there is one."""
+    found = server.manager.entries().get(request.text("copy", limit=64))
+    crawl = None if found is None else found.crawl
+    return request.render("new_crawl.html", examples=EXAMPLES, look=None, crawl=crawl, shared=[])
+
+
+def file(server: Server, request: WebRequest) -> WebResponse:
+    """The crawl file, to download."""
+    name = request.path["name"]
+    if name not in server.manager.entries():
+        raise HttpError("There is no such crawl (any more).", 404)
+    text = server.manager.home.text_of(name)
+    disposition = {"Content-Disposition": f'attachment; filename="{name}.toml"'}
+    return WebResponse(text.encode(), "application/toml; charset=utf-8", headers=disposition)
+
+
+def acts(server: Server, request: WebRequest) -> WebResponse:
+    return request.render("audit.html", rows=server.crawls.audit.last(200))
+
+
+def first(server: Server, request: WebRequest) -> WebResponse:
+    """The form of the one-time key; it is gone once there is a token."""
+    if server.tokens.can_operate():
+        raise HttpError("The one-time key was used: sign in with a token.", 410)
+    return request.render("first.html", key=request.text("key", limit=100), wrong=False)
+
+
+def healthz(server: Server, _: WebRequest) -> WebResponse:
+    """200 while nothing is wrong; 503 if the disk is full."""
+    full = bool(server.manager.disk_full)
+    word = b"broken" if full else b"ok"
+    body = b'{"status": "%s", "running": %d}\n' % (word, len(server.manager.running))
+    return WebResponse(body, "application/json", 503 if full else 200)
+
+
+def metrics(server: Server, _: WebRequest) -> WebResponse:
+    """For Prometheus: a row for each crawl."""
+    manager = server.manager
+    rows = [summary_of(manager, entry) for entry in manager.entries().values()]
+    lines = []
+    for name, text, value in (
+        ("running", "Whether the crawl runs.", lambda row: int(row.name in manager.running)),
+        ("waiting", "Whether the crawl waits.", lambda row: int(row.state == "waiting")),
+        ("broken", "Whether the crawl file is wrong.", lambda row: int(row.state == "broken")),
+        ("pages", "Pages stored.", lambda row: row.pages),
+        ("last_run_seconds", "Start of the last run.", lambda row: int(row.last_run)),
+        ("next_run_seconds", "The next time of the schedule.", lambda row: int(row.next_run)),
+    ):
+        lines.append(f"# HELP larmspider_crawl_{name} {text}")
+        lines.append(f"# TYPE larmspider_crawl_{name} gauge")
+        lines += [f'larmspider_crawl_{name}{{crawl="{row.name}"}} {value(row)}' for row in rows]
+    text = "\n".join([*lines, ""])
+    return WebResponse(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+def pages_of(server: Server) -> Sequence[PageView]:
+    """The pages with their paths."""
+    found = (
+        ("/new", new, "New crawl"),
+        ("/manage/{name}", manage, ""),
+        ("/manage/{name}/log/{number}", log, ""),
+        ("/manage/{name}/file", file, ""),
+        ("/acts", acts, "Acts"),
+    )
+    # a token that may only read sees these
+    open_ones = (
+        ("/", crawls, "Crawls"),
+        ("/first", first, ""),
+        ("/metrics", metrics, ""),
+        (HEALTH, healthz, ""),
+    )
+    return (
+        *(_page(server, path, view, nav) for path, view, nav in open_ones),
+        *(_page(server, path, _operators(view), nav) for path, view, nav in found),
+        PageView("/login", login, without_crawl=True),
+    )
+
+
+View = Callable[[Server, WebRequest], WebResponse]
+
+
+def _page(server: Server, path: str, view: View, nav: str) -> PageView:
+    return PageView(path, partial(view, server), nav, without_crawl=True)
+
+
+def _operators(view: View) -> View:
+    """A page that shows crawl files, directories or logs: for tokens that may operate."""
+
+    def answer(server: Server, request: WebRequest) -> WebResponse:
+        if not request.signed_in:
+            raise HttpError("This page needs a token with the scope operate.", 403)
+        return view(server, request)
+
+    return answer

@@ -1,0 +1,12 @@
+"""Speaks to the control of a crawl that runs, by the Unix socket in its directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from larmspider.control.controller import RemoteController
+
+
+async def tell(directory: Path, act: str) -> None:
+    """Send `pause` or `resume`. Raises HttpError where the crawl cannot be reached."""
+    await RemoteController(lambda: [directory]).act(act, {}, "server")

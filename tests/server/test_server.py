@@ -1,0 +1,263 @@
+"""The server as a process, with real crawls: first start to first hit, kills, taking over."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.crawling import PROJECT, Ran, crawl, scrapy
+from tests.support.servers.scripted import ScriptedServer
+from tests.support.web.crawling import endless
+from tests.support.web.serving import Got, request
+
+Servers = Callable[..., ScriptedServer]
+pytestmark = pytest.mark.acceptance
+QUICK = (
+    "[limits]\ndelay = 0\n[settings]\nLARM_DELAY_RESPONSE_FACTOR = 0\nLARM_CHECKPOINT_SECS = 0.3\n"
+)
+
+
+class Running:
+    """A server process; ``key`` is the one-time key, if it printed one."""
+
+    def __init__(self, process: subprocess.Popen[str], said: str, address: str) -> None:
+        self.process, self.said = process, said
+        self.url, _, query = address.partition("/first")
+        self.url = self.url.rstrip("/")
+        self.key = query.partition("key=")[2]
+        self.token = ""
+
+    def api(self, path: str, method: str = "GET", body: object = None) -> Any:
+        got = self.raw(path, method, body)
+        assert got.status < 300, got.text
+        return got.json
+
+    def raw(self, path: str, method: str = "GET", body: object = None) -> Got:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        data = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body).encode()
+        return request(f"{self.url}/api/v1{path}", method, headers, data)
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[Running]:
+    environment = {**os.environ, "SCRAPY_SETTINGS_MODULE": "larmspider.settings"}
+    environment |= {"PYTHONPATH": str(PROJECT), "LARMSPIDER_PROGRAM": "larmspider"}
+    with (folder / "server.log").open("a") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scrapy", "server", "--home", "home", "--port", "0", *arguments],
+            cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log, text=True,
+        )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        said = []
+        while not (line := process.stdout.readline()).startswith("http"):
+            assert line, (folder / "server.log").read_text()
+            said.append(line)
+        yield Running(process, "".join(said), line.strip())
+    finally:
+        process.terminate()
+        process.wait(60)
+        process.stdout.close()
+
+
+def until(true: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := true():
+            return value
+        time.sleep(0.1)
+    raise AssertionError(f"not in {seconds:g} s: {what}")
+
+
+def first_token(server: Running) -> str:
+    got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "ada"})
+    found = re.search(r'<code id="token">([^<]+)</code>', got.text)
+    assert found, got.text
+    return found[1]
+
+
+def ctl(folder: Path, *arguments: str) -> Ran:
+    return scrapy("ctl", "--home", "home", *arguments, cwd=folder)
+
+
+def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> None:
+    """One-time key, token, crawl, search over all crawls, pages of the crawl; all by HTTP. The
+    crawl opens no port."""
+    site = scripted_server(
+        {"/": "<title>Start</title><p>penguins live here <a href=/b>b</a>", "/b": "<p>b"}
+    )
+    with serving(tmp_path) as server:
+        assert server.key
+        assert request(f"{server.url}/", headers={"Accept": "application/json"}).status == 401
+        server.token = first_token(server)
+        got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "eve"})
+        assert got.status == 410
+        own = f"{server.url}/api/v1/crawls"
+        links = f"<a href=/b>b</a> <a href={own}>o</a> <a href=/c/x>c</a>"
+        site.routes["/"] = f"<title>Start</title><p>penguins live here {links}"
+        looked = {"seeds": [site.url("/")], "restrict": "http://127.*", "exclude": [".*/x"]}
+        found = server.api("/preview", "POST", {"crawl": looked})
+        assert [page["title"] for page in found["pages"]] == ["Start", ""]
+        refused = {link["url"]: link["reason"] for link in found["refused"]}
+        assert refused[site.url("/c/x")] == "matches exclude .*/x"
+        assert refused[own].startswith("matches exclude [a-z]+://")
+        assert [link["url"] for link in found["taken"]] == [site.url("/"), site.url("/b")]
+        assert all(one.target != "/api/v1/crawls" for one in site.log)
+        assert list((tmp_path / "home" / "looks").iterdir()) == []
+        cookie = request(f"{server.url}/login", "POST", form={"token": server.token})
+        headers = {"Cookie": cookie.headers["Set-Cookie"].partition(";")[0]}
+        csrf = re.search(
+            r'name="csrf" value="(\w+)', request(f"{server.url}/new", headers=headers).text
+        )
+        assert csrf
+        form = {"csrf": csrf[1], "name": "wiki", "seeds": site.url("/")}
+        page = request(f"{server.url}/preview", "POST", headers, form).text
+        assert "2 pages fetched" not in page  # b and c/x are in the scope of the seed
+        assert "3 pages fetched. The scope takes 3 URLs and refuses 1 URL" in page
+        assert 'value="wiki"' in page
+        site.routes["/"] = "<title>Start</title><p>penguins live here <a href=/b>b</a>"
+        made = server.api("/crawls", "POST", {"name": "wiki", "crawl": {"seeds": [site.url("/")]}})
+        assert made["summary"]["state"] == "new"
+        server.api("/crawls/wiki/start", "POST")
+        until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "it has ended")
+        run = server.api("/crawls/wiki/runs")["runs"][0]
+        assert (run["outcome"], run["who"]) == ("finished", "ada")
+        log = server.api("/crawls/wiki/runs/1/log")["text"]
+        assert "Web pages of this crawl: web.sock" in log
+        assert "Listening" not in log
+        found = request(f"{server.url}/search?q=penguins&format=json").json
+        assert found["total"] == 1
+        headers = {"Authorization": f"Bearer {server.token}"}
+        page = request(f"{server.url}/crawls/wiki/", headers=headers)
+        assert page.status == 200
+        assert 'href="/crawls/wiki/hosts"' in page.text
+        assert '<a href="/">All crawls</a>' in page.text
+        assert 'href="/static/larm.css"' in page.text
+        assert request(f"{server.url}/crawls/wiki/", headers={"Accept": "a/b"}).status == 401
+        assert "wiki" in ctl(tmp_path, "crawls").out
+        assert json.loads(ctl(tmp_path, "crawl", "wiki", "--json").out)["summary"]["pages"] == 2
+        assert "finished" in ctl(tmp_path, "runs", "wiki").out
+        refused = ctl(tmp_path, "start", "nix")
+        assert (refused.status, "There is no crawl 'nix'" in refused.err) == (2, True)
+        assert "ada" in (tmp_path / "home" / "audit.log").read_text()
+    assert ctl(tmp_path, "crawls").status == 1
+
+
+def test_a_crawl_outlives_its_server(scripted_server: Servers, tmp_path: Path) -> None:
+    """kill -9 of the server: the crawl goes on, the next server has it, pauses and stops it. kill
+    -9 of the crawl: it is continued. Another server on the home is refused."""
+    site = scripted_server({"/robots.txt": (404, {}, b""), "*": endless()})
+    (tmp_path / "home" / "crawls").mkdir(parents=True)
+    file = tmp_path / "home" / "crawls" / "wiki.toml"
+    file.write_text(f"seeds = ['{site.url('/')}']\n[limits]\ndelay = 0.05\n")
+    with serving(tmp_path) as server:
+        server.token = first_token(server)
+        server.api("/crawls/wiki/start", "POST")
+        socket = tmp_path / "home" / "data" / "wiki" / "web.sock"
+        until(socket.exists, "its socket")
+        second = scrapy("server", "--home", "home", cwd=tmp_path)
+        assert (second.status, "another server runs on" in second.err) == (2, True)
+        pid = json.loads((tmp_path / "home/runs/wiki/state.json").read_text())["run"]["pid"]
+        server.process.kill()
+        server.process.wait()
+    before = len(site.log)
+    until(lambda: len(site.log) > before + 5, "the crawl goes on")
+    with serving(tmp_path) as server:
+        assert "still running: wiki" in server.said
+        server.token = scrapy("server", "--home", "home", "token", "bob", cwd=tmp_path).out.strip()
+        assert server.api("/crawls/wiki")["summary"]["state"] == "running"
+        assert "paused" in server.api("/crawls/wiki/pause", "POST")["done"]
+        server.api("/crawls/wiki/resume", "POST")
+        os.kill(pid, signal.SIGKILL)
+        until(
+            lambda: server.api("/crawls/wiki/runs")["runs"][0]["outcome"] == "killed", "it is seen"
+        )
+        server.api("/crawls/wiki/start", "POST")
+        until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "running", "again")
+        until(socket.exists, "its socket")
+        server.api("/crawls/wiki/stop", "POST")
+        until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "it has stopped")
+        runs = server.api("/crawls/wiki/runs")["runs"]
+        assert [run["outcome"] for run in runs] == ["shutdown", "killed"]
+
+
+def test_a_directory_of_the_command_line_is_taken_over(
+    scripted_server: Servers, tmp_path: Path
+) -> None:
+    """Without a fetch; its pages are searched at once."""
+    site = scripted_server({"/": "<title>Start</title><p>walrus"})
+    assert crawl(site.url("/"), tmp_path, exclude=".*zip").status == 0
+    added = scrapy("server", "--home", "home", "add", "crawl", "old", cwd=tmp_path)
+    assert added.status == 0, added.err
+    again = scrapy("server", "--home", "home", "add", "crawl", cwd=tmp_path)
+    assert "is the crawl old already" in again.err
+    before = len(site.log)
+    with serving(tmp_path) as server:
+        assert request(f"{server.url}/search?q=walrus&format=json").json["total"] == 1
+        server.token = first_token(server)
+        found = server.api("/crawls/old")
+        assert found["crawl"]["exclude"] == [".*zip"]
+        assert found["summary"]["pages"] == 1
+    assert len(site.log) == before
+    for arguments, told in (
+        (("add", "nowhere"), "is no directory"),
+        (("add",), "expected nothing, add DIR"),
+        (("token", "a b"), "token name 'a b'"),
+        (("token", "a", "--scope", "all"), "expected one of read, push, operate"),
+    ):
+        refused = scrapy("server", "--home", "home", *arguments, cwd=tmp_path)
+        assert (refused.status, told in refused.err) == (2, True), refused.err
+
+
+def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> None:
+    """docs/server.md, one after the other; the help of server and serve names the other."""
+    site = scripted_server({"/": "<title>Start</title><p>a", "/robots.txt": (404, {}, b"")})
+    (tmp_path / "home" / "crawls").mkdir(parents=True)
+    (tmp_path / "wiki.toml").write_text(f"seeds = ['{site.url('/')}']\n")
+    shown = re.findall(
+        r"^    larmspider (.*)$", (PROJECT / "docs/server.md").read_text(), re.MULTILINE
+    )
+    ran = []
+
+    def run(line: str, status: int = 0) -> str:
+        for name, value in (("larmspider-home", "home"), ("http://wiki.example/", site.url("/"))):
+            line = line.replace(name, value)
+        words = line.split()
+        words[1:1] = ["--home", "home"] if words[0] == "ctl" else []
+        found = scrapy(*words, cwd=tmp_path)
+        assert found.status == status, (line, found.err)
+        return found.out
+
+    with serving(tmp_path) as server:
+        server.token = first_token(server)
+        for line in shown:
+            if line.startswith("ctl ") or " token " in line:
+                out = run(line)
+                assert out.strip(), line
+                ran.append(line)
+            if " start " in line:
+                until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "ended")
+        assert "stops" in out or "does not wait any more" in out
+    run("crawl intranet --file larmspider-home/crawls/wiki.toml")
+    ran.append("crawl intranet --file larmspider-home/crawls/wiki.toml")
+    crawl(site.url("/"), tmp_path)
+    (tmp_path / "crawl").rename(tmp_path / "old")
+    run("server --home larmspider-home add old")
+    rest = {line for line in shown if line not in ran}
+    assert rest == {"server --home larmspider-home", "server --home larmspider-home add crawl old"}
+    for command, other in (("server", "larmspider serve DIR"), ("serve", "larmspider server")):
+        assert other in " ".join(scrapy(command, "--help", cwd=tmp_path).out.split())
