@@ -2,6 +2,7 @@
 (larmspider help). scrapyd-deploy runs this file, too."""
 
 import shutil
+import sys
 from pathlib import Path
 
 from setuptools import setup
@@ -13,7 +14,7 @@ class WithGuide(build_py):
 
     def run(self) -> None:
         super().run()
-        if self.editable_mode:
+        if self.editable_mode or "bdist_egg" in sys.argv:  # an egg has the package alone
             return
         guide = Path(self.build_lib) / "larmspider" / "guide"
         guide.mkdir(parents=True, exist_ok=True)

@@ -10,15 +10,14 @@ import json
 import re
 import sys
 from difflib import get_close_matches
-from pathlib import Path
+from importlib.resources import files
 
-import larmspider
 from larmspider import program
 from larmspider.command import LarmCommand
 from larmspider.errors import ConfigError
 
-_PACKAGE = Path(larmspider.__file__).parent
-FOLDERS = (_PACKAGE / "guide", _PACKAGE.parent / "docs")
+_PACKAGE = files("larmspider")
+FOLDERS = (_PACKAGE.joinpath("guide"), _PACKAGE.joinpath("../docs"))
 """The first that exists holds the pages."""
 _HEADING = re.compile(r"^(#+) +(.+?) *$", re.MULTILINE)
 _SETTING = re.compile(r"[A-Z][A-Z0-9_]{3,}")
@@ -64,7 +63,8 @@ def read_pages() -> dict[str, str]:
     folder = next((folder for folder in FOLDERS if folder.is_dir()), None)
     if folder is None:
         raise ConfigError(f"the pages of the documentation are not installed in {FOLDERS[0]}")
-    return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
+    pages = {page.name: page for page in folder.iterdir() if page.name.endswith(".md")}
+    return {name.removesuffix(".md"): pages[name].read_text("utf-8") for name in sorted(pages)}
 
 
 def title_of(text: str) -> str:

@@ -159,6 +159,8 @@ def test_the_search_says_which_pages_were_not_reached(crawl: Crawl) -> None:
     said = scrapy("search", "second text", "--dir", "crawl", cwd=crawl.folder).out
     assert "(not reached since 20" in said
     (crawl.folder / "crawl/index/unreached").unlink()  # lost
+    assert "verify --repair mends it" in crawl.run("all").err
+    scrapy("verify", "--repair", "--dir", "crawl", cwd=crawl.folder)
     crawl.days, crawl.site.pages["/a"] = 2, "first text"
     crawl.run("all")
     assert _unreached(crawl) == {"/b"}
@@ -537,7 +539,7 @@ def test_pages_of_a_host_that_does_not_answer_leave_when_that_is_approved(crawl:
         done = crawl.run("due", **fast)
         assert f"approval for {name} is void" in done.err, done.err
         assert state() == {UrlState.STORED}
-    for crawl.days in (11, 20):
+    for crawl.days in (11, 15, 20):
         crawl.run("due", **fast)
         assert state() == {UrlState.STORED}, "an approval of another silence"
     deletes()
