@@ -45,7 +45,7 @@ class Command(CrawlCommand):
     crawler: Crawler | None = None
     """The crawler that ran."""
     log: QuietLog | None = None
-    """Of ``larmspider crawl``, unless the user wants the log on the screen."""
+    """The log of ``larmspider crawl``; None if the user wants the log on the screen."""
 
     def short_desc(self) -> str:
         return "Crawl: fetch, store and index pages from seeds (spider: intranet)"

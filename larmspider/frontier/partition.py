@@ -87,7 +87,7 @@ class AllPartitions:
     def split_again(
         self, entries: Sequence[QueuedUrl], *, doubted: bool = False
     ) -> Sequence[QueuedUrl]:
-        """Of URLs to be queued again, or ``doubted``, those that are this worker's. The others are
+        """The entries that are this worker's, to be queued again or ``doubted``. The others are
         forwarded, and queued again where they are refused, or doubted where they are stored."""
         return entries
 

@@ -754,7 +754,7 @@ def test_an_existing_crawl_keeps_its_number_of_partitions(workers):
 
 
 def test_a_note_that_is_of_no_host_stays_with_its_worker(store, workers):
-    """The operator's orders for it, whoever owns the block that the name falls into."""
+    """The operator's orders for it, whichever worker owns the block of the name."""
     one, two = workers("w1", "w2")
     store.assign(two, BLOCKS)
     one.put_note("orders", b"{}")

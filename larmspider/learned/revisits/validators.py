@@ -63,7 +63,7 @@ class Kind(msgspec.Struct, array_like=True):
 
 
 class Validators(msgspec.Struct, array_like=True):
-    """What is known of one host's. New fields go to the end, with a default."""
+    """The knowledge of one host's validators. New fields go to the end, with a default."""
 
     _etag: Kind = msgspec.field(default_factory=Kind)
     _modified: Kind = msgspec.field(default_factory=Kind)

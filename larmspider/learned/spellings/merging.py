@@ -57,7 +57,7 @@ MAX_MET = 2_000
 
 
 class HostSessions(Note):
-    """What the pages of a host have shown of session ids in this run. ``met``: URLs with such a
+    """Session ids that the pages of a host have shown in this run. ``met``: URLs with such a
     parameter that are queued, by key."""
 
     least_bytes = 600

@@ -61,7 +61,7 @@ _CLASS_BYTES, _LITERAL_BYTES, _HOST_BYTES, _MARK_BYTES = 360, 70, 2_000, 200
 
 @dataclass(slots=True, weakref_slot=True)
 class _Known:
-    """What is known of one host. ``pages`` were judged in this run."""
+    """The knowledge of one host. ``pages`` were judged in this run."""
 
     traps: HostTraps
     shown: Sketch
@@ -113,7 +113,7 @@ class _Known:
 
 
 class _Notes(HostNotes[_Known]):
-    """What is known of a host is three notes. Large ones are written after so many pages that each
+    """The knowledge of a host is three notes. Large ones are written after so many pages that each
     page costs little; an eviction writes all of them."""
 
     def __init__(self, memory: NotesMemory, prepare: Any) -> None:
