@@ -55,8 +55,9 @@ class Command(LarmCommand):
         )
         parser.add_argument("--port", metavar="N", help="setting LARM_WEB_PORT (default 6080)")
         parser.add_argument(
-            "--scope", default="operate", help="token: read, push or operate (default)"
+            "--scope", default="operate", help="token: search, read, push, edit or operate"
         )
+        parser.add_argument("--user", default="", help="token: the user to whom it belongs")
         parser.add_argument("--days", default="0", help="token: days until its end; 0: no end")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -82,7 +83,7 @@ class Command(LarmCommand):
                 if not re.fullmatch(r"\d{1,4}", opts.days):
                     raise ConfigError(f"--days {opts.days}: expected a number of days")
                 store = TokenStore(Home.open(Path(opts.home)).path)
-                print(store.make(name, opts.scope, int(opts.days)))
+                print(store.make(name, opts.scope, int(opts.days), opts.user))
             case _:
                 raise ConfigError(
                     f"{' '.join(args)!r}: expected nothing, add DIR [NAME], or token NAME"
@@ -96,6 +97,7 @@ class Command(LarmCommand):
         from larmspider.server.crawls import Crawls as Acts
         from larmspider.server.look import Looks
         from larmspider.server.manager import Manager
+        from larmspider.server.people import ServerPeople
         from larmspider.server.process import Launcher
         from larmspider.server.remote import tell
         from larmspider.server.secrets import Secrets
@@ -109,7 +111,8 @@ class Command(LarmCommand):
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
         settings, store = ServerSettings.read(home.path), TokenStore(home.path)
         binding = Binding.from_settings(self.settings, has_tokens=True)
-        is_first = not (binding.token or store.can_operate())
+        people = ServerPeople.open(home.path, store.users, settings)
+        is_first = not (binding.token or store.can_operate() or people.can_operate)
         guard = TokenGuard(
             store,
             binding.token,
@@ -117,10 +120,12 @@ class Command(LarmCommand):
             closed=True,
             open_paths=(*_OPEN, *binding.open_paths, *(_SEARCH if binding.is_local else ())),
             tries=Tries(binding.wrong_tokens, binding.wrong_tokens_in_all),
+            session_secs=settings.sessions.hours * 3_600,
+            idle_secs=settings.sessions.idle_minutes * 60,
         )
         manager = Manager(home, settings, Launcher(home), act=tell)
         secrets = Secrets(home.path, settings.secrets)
-        crawls = Crawls(Acts(manager, Audit(home.path)), store, secrets, Looks(home))
+        crawls = Crawls(Acts(manager, Audit(home.path)), store, secrets, Looks(home), people)
         app = build_server(crawls, guard, binding, self._source_of)
         address = "127.0.0.1" if is_first else binding.address
         server = await Server.start(app, address, binding.port)
@@ -149,7 +154,9 @@ class Command(LarmCommand):
         if adopted:
             print(f"still running: {', '.join(adopted)}")
         if is_first and not binding.is_local:
-            print(f"no token may operate yet: listening at 127.0.0.1 instead of {binding.address}")
+            print(
+                f"no operator can sign in yet: listening at 127.0.0.1 instead of {binding.address}"
+            )
         if is_first:
             print("open this address, which holds a one-time key:")
 

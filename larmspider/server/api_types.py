@@ -85,9 +85,21 @@ class LookAnswer(Answer, frozen=True):
 
 
 class NewToken(Body, frozen=True):
+    """``user``: the user to whom the token belongs; the caller without."""
+
     name: str
-    scope: Literal["read", "push", "operate"]
+    scope: Literal["read", "push", "search", "edit", "operate"]
     days: Annotated[int, Meta(ge=0, le=3_650)] = 0
+    user: str = ""
+
+
+class NewUser(Body, frozen=True):
+    name: str
+    role: Literal["operator", "editor", "reader"]
+
+
+class Role(Body, frozen=True):
+    role: Literal["operator", "editor", "reader"]
 
 
 class ProblemAnswer(Answer, frozen=True):
@@ -178,6 +190,25 @@ class TokenAnswer(Answer, frozen=True):
     scope: str
     made: float
     ends: float
+    user: str = ""
+
+
+class UserAnswer(Answer, frozen=True):
+    name: str
+    role: str
+    made: float
+    has_password: bool
+
+
+class UserList(Answer, frozen=True):
+    users: list[UserAnswer]
+
+
+class MadeUser(Answer, frozen=True):
+    """``password`` is shown once."""
+
+    name: str
+    password: str
 
 
 class TokenList(Answer, frozen=True):

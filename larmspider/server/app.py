@@ -44,7 +44,15 @@ def build_server(
     home = server.manager.home.path
     own = Source(home, lambda _: BaseSettings())
     look = binding.readers, binding.look, binding.curated, binding.query_log, binding.opens
-    app = build(own, guard, *look, pages=pages_of(server), of_server=True, max_body=MAX_BODY)
+    app = build(
+        own,
+        guard,
+        *look,
+        pages=pages_of(server),
+        of_server=True,
+        max_body=MAX_BODY,
+        people=server.people,
+    )
     mounts = Mounts(lambda name: _application(server, guard, binding, source_of, name))
     api.add_routes(app.router, server)
     actions.add_routes(app.router, server, mounts)
@@ -77,7 +85,9 @@ async def _application(
 ) -> web.Application:
     source = await asyncio.to_thread(_source, server, source_of, name)
     look = binding.readers, binding.look, binding.curated, binding.query_log, binding.opens
-    return build(source, guard, *look, mounted=name != ALL, of_server=True)
+    return build(
+        source, guard, *look, mounted=name != ALL, of_server=True, people=server.people.inside
+    )
 
 
 def _source(server: Server, source_of: SourceOf, name: str) -> Source:

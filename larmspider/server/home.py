@@ -34,7 +34,8 @@ MAX_NAME, MAX_CRAWLS = 64, 1_000
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_NAME - 1}}}")
 _OURS = frozenset(
     {CRAWLS, DATA, RUNS, SECRETS, LOCK, "server.toml", "server.json", "tokens.json", "audit.log",
-     "first.key", "lost+found"}
+     "users.json", "users.lock", "tokens.lock", "principals.toml", "people.json",
+     "people.lock", "first.key", "lost+found"}
 )  # fmt: skip
 
 

@@ -24,7 +24,9 @@ from larmspider.server.crawls import Crawls as Acts
 from larmspider.server.look import Looks
 from larmspider.server.mount import rebased
 from larmspider.server.openapi import as_text, description
+from larmspider.server.people import ServerPeople
 from larmspider.server.secrets import Secrets
+from larmspider.server.server_settings import ServerSettings
 from larmspider.server.tokens import TokenGuard, TokenStore, first_key
 from larmspider.status.crawl_view import Source
 from larmspider.web.server import Binding, Server
@@ -43,7 +45,10 @@ class Console:
         self.manager = self.machine.manager(parallel=1)
         self.tokens = TokenStore(home)
         acts = Acts(self.manager, Audit(home))
-        self.crawls = Crawls(acts, self.tokens, Secrets(home), Looks(self.manager.home))
+        self.users = self.tokens.users
+        self.people = ServerPeople(home, self.users, ServerSettings())
+        looks = Looks(self.manager.home)
+        self.crawls = Crawls(acts, self.tokens, Secrets(home), looks, self.people)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self.url = ""
@@ -247,11 +252,21 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
     ask("remove-token", "/tokens/backup")
     ask("remove-token", "/tokens/backup", status=400)
     assert console.ask(f"{BASE}/crawls", headers=reader).status == 401
+    password = ask("add-user", "/users", {"name": "anna", "role": "reader"})["password"]
+    ask("add-user", "/users", {"name": "Anna", "role": "reader"}, 400)
+    ask("set-role", "/users/anna", {"role": "editor"})
+    assert ask("reset-password", "/users/anna/reset")["password"] != password
+    assert ask("users", "/users")["users"][0]["role"] == "editor"
+    ask("make-token", "/tokens", {"name": "push", "scope": "push", "user": "anna"})
+    ask("make-token", "/tokens", {"name": "all", "scope": "operate", "user": "anna"}, 400)
+    ask("delete-user", "/users/anna")
+    assert [one["name"] for one in ask("tokens", "/tokens")["tokens"]] == ["operate-0"]
     ask("delete", "/crawls/wiki", {"name": "wiki", "pages": True})
     ask("crawl", "/crawls/wiki", status=404)
     assert not folder.exists()
     acts = [one["act"] for one in ask("audit", "/audit")["acts"]]
-    assert acts[:3] == ["delete", "remove token", "make token"]
+    assert acts[:3] == ["delete", "delete user", "make token"]
+    assert password not in (console.machine.home / "audit.log").read_text()
     assert acts[-1] == "create"
     assert made["token"] not in (console.machine.home / "audit.log").read_text()
     ask("preview", "/preview", {"crawl": SEEDS, "name": "nix"}, 404)
@@ -288,7 +303,7 @@ def test_bodies_that_cannot_be(console: Console, body: bytes, kind: str, status:
 def test_a_token_ends(tmp_path: Path) -> None:
     """By its date, or when it is removed."""
     now = [1_000.0]
-    store = TokenStore(tmp_path, lambda: now[0])
+    store = TokenStore(tmp_path, clock=lambda: now[0])
     token = store.make("a", "read", days=1)
     assert store.find(token) is not None
     now[0] += 86_401

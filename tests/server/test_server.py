@@ -84,7 +84,8 @@ def until(true: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
 
 
 def first_token(server: Running) -> str:
-    got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "ada"})
+    form = {"key": server.key, "name": "ada", "password": "correct horse"}
+    got = request(f"{server.url}/first", "POST", form=form)
     found = re.search(r'<code id="token">([^<]+)</code>', got.text)
     assert found, got.text
     return found[1]
