@@ -178,8 +178,8 @@ class Command(LarmCommand):
         return found
 
 
-_OPEN = ("/first", "/api/")
-"""Paths that check tokens, or the one-time key, by themselves."""
+_OPEN = ("/first", "/api/", "/oidc/")
+"""Paths that check tokens, the one-time key or the provider by themselves."""
 _SEARCH = ("/search", "/opensearch.xml")
 SERVER_FILE = "server.json"
 

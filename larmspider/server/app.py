@@ -18,7 +18,7 @@ from aiohttp import web
 from scrapy.settings import BaseSettings
 
 from larmspider.errors import HttpError
-from larmspider.server import actions, api
+from larmspider.server import actions, api, provider_acts
 from larmspider.server.api import Server
 from larmspider.server.mount import Mounts
 from larmspider.server.pages import pages_of
@@ -56,6 +56,7 @@ def build_server(
     mounts = Mounts(lambda name: _application(server, guard, binding, source_of, name))
     api.add_routes(app.router, server)
     actions.add_routes(app.router, server, mounts)
+    provider_acts.add_routes(app.router, server)
     base = "/crawls/{crawl:[A-Za-z0-9][A-Za-z0-9_-]*}"
 
     async def crawl(request: web.Request) -> web.StreamResponse:

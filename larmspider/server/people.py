@@ -38,6 +38,7 @@ MAX_NAMES = 1_000
 """Names whose wrong passwords are counted."""
 TRIES, TRIES_OF_ALL = 5, 50
 """Wrong passwords a minute for one name: from one address, and from all together."""
+START = "/oidc/start"
 SEEN_FILE = "people.json"
 MAX_SEEN = 5_000
 """People of the provider whose last sign-in is kept, for "see as"."""
@@ -114,7 +115,7 @@ class ServerPeople(People):
 
     @property
     def ways(self) -> Sequence[Way]:
-        return () if self.provider is None else (Way(self.provider.name, "/oidc/start"),)
+        return () if self.provider is None else (Way(self.provider.name, START),)
 
     @property
     def can_operate(self) -> bool:

@@ -76,6 +76,9 @@ class Oidc(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
     def check(self) -> None:
         """Raises ConfigError."""
         _check_url("oidc.issuer", self.issuer, ("https", "http"), "https://login.example/realms/a")
+        parts = urlsplit(self.issuer)
+        if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+            raise ConfigError(f"oidc.issuer {self.issuer[:80]}: expected https://")
         if "openid" not in self.scopes.split():
             raise ConfigError('oidc.scopes: expected "openid" among them')
 

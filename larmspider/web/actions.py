@@ -53,7 +53,7 @@ async def sign_in(request: web.Request) -> web.Response:
     if secs := tries.wait(address):
         raise tried_too_often(secs)
     form = await read_form(request)
-    target = _inside(form.get("next", ""), site.people.start)
+    target = inside(form.get("next", ""), site.people.start)
     if secs := tries.wait(address):  # others of this address were faster
         raise tried_too_often(secs)
     name, token = form.get("name", "").strip(), form.get("token", "").strip()
@@ -101,7 +101,7 @@ def _set_cookie(request: web.Request, response: web.Response, value: str) -> Non
     )
 
 
-def _inside(target: str, other: str = "/control") -> str:
+def inside(target: str, other: str = "/control") -> str:
     """``target`` if it is a path on this server, else the ``other`` one."""
     plain = target.startswith("/") and target[1:2] not in ("/", "\\") and target.isprintable()
     return target if plain and target.isascii() else other
@@ -110,7 +110,7 @@ def _inside(target: str, other: str = "/control") -> str:
 async def sign_out(request: web.Request) -> web.Response:
     site = request.app[SITE]
     form = await checked_form(request, site, "")
-    target, session = _inside(form.get("next", "/")), proof_of(request).session
+    target, session = inside(form.get("next", "/")), proof_of(request).session
     response = web.Response(status=303, headers={"Location": target})
     site.guard.end_session(request.cookies, request.headers.get("Host", ""))
     if session is not None:
@@ -196,7 +196,7 @@ def _judge_trap(site: Site, act: str, name: str) -> str:
 
 def flash_back(site: Site, form: dict[str, str], flash: FlashMessage) -> web.Response:
     number = site.flashes.keep(flash)
-    target = _inside(form.get("next", ""))
+    target = inside(form.get("next", ""))
     mark = "&" if "?" in target else "?"
     return web.Response(status=303, headers={"Location": f"{target}{mark}said={number}"})
 

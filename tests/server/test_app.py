@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import jsonschema
+import msgspec
 import pytest
 from scrapy.settings import Settings
 
@@ -40,18 +41,21 @@ SEEDS = {"seeds": ["http://wiki.example/"]}
 class Console:
     """A server in a thread, over a machine without processes."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **sign_in: object) -> None:
+        """``sign_in``: tables of server.toml."""
         self.machine = Machine(home)
         self.manager = self.machine.manager(parallel=1)
         self.tokens = TokenStore(home)
         acts = Acts(self.manager, Audit(home))
         self.users = self.tokens.users
-        self.people = ServerPeople(home, self.users, ServerSettings())
+        settings = msgspec.convert(sign_in, ServerSettings)
+        self.people = ServerPeople.open(home, self.users, settings)
         looks = Looks(self.manager.home)
         self.crawls = Crawls(acts, self.tokens, Secrets(home), looks, self.people)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self.url = ""
+        self.open_search = () if sign_in else ("/search", "/opensearch.xml")
         self.routes: list[tuple[str, str]] = []
         self._cookie = ""
         self._csrf = ""
@@ -80,7 +84,7 @@ class Console:
 
         binding = Binding.from_settings(settings, has_tokens=True)
         guard = TokenGuard(
-            self.tokens, closed=True, open_paths=("/first", "/api/", "/search", "/opensearch.xml")
+            self.tokens, closed=True, open_paths=("/first", "/api/", "/oidc/", *self.open_search)
         )
         app = build_server(self.crawls, guard, binding, source_of)
         for route in app.router.routes():
