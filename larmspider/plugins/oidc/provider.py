@@ -108,8 +108,10 @@ class OidcProvider:
         self._keys: KeySet | None = None
         self._keys_at = 0.0
         self._lock = asyncio.Lock()
+        self._ssl: ssl.SSLContext | bool = True
         try:
-            self._ssl = ssl.create_default_context(cafile=settings.ca_file or None)
+            if settings.issuer.startswith("https://"):
+                self._ssl = ssl.create_default_context(cafile=settings.ca_file or None)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"oidc.ca_file {settings.ca_file}: {error}") from None
 
