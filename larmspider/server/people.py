@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from larmspider import plugin
 from larmspider.errors import ConfigError, HttpError
+from larmspider.server.audit import Audit
 from larmspider.server.kept_list import KeptList
 from larmspider.server.principals import PrincipalTable
 from larmspider.server.secrets import Secrets
@@ -80,6 +81,7 @@ class ServerPeople(People):
         self.roles = settings.roles
         self.directory, self.provider = directory, provider
         self._seen = KeptList(home / SEEN_FILE, SeenPerson)
+        self._audit = Audit(home)
         self._tries: OrderedDict[str, Tries] = OrderedDict()
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
@@ -148,9 +150,18 @@ class ServerPeople(People):
                 found = await asyncio.to_thread(self._identity, name, password)
         finally:
             self._waiting -= 1
+        known = name if found is not None or self.users.find(name) is not None else "-"
+        self._note(known, address, "wrong" if found is None else "done")
         if found is None and (secs := tries.failed(address, password)):
             raise tried_too_often(secs)
         return found
+
+    def _note(self, who: str, address: str, result: str) -> None:
+        """``who`` is "-" for an unknown name: it may be a password in the wrong field."""
+        try:
+            self._audit.note(who, address, "sign in", "by password", result)
+        except OSError as error:
+            raise HttpError(f"The audit log cannot be written: {error.strerror}.", 500) from None
 
     def _tries_of(self, name: str) -> Tries:
         key = name.lower()[:100]

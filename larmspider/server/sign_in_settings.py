@@ -108,12 +108,12 @@ class Ldap(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
     ] = ""
     group_attribute: Annotated[
         str, _about("The attribute that is a group's name", min_length=1, max_length=100)
-    ] = "cn"
+    ] = "sAMAccountName"
     nested: Annotated[
         Literal["auto", "chain", "walk", "none"],
         _about("How groups of groups are found; auto asks the server what it can do"),
     ] = "auto"
-    seconds: Annotated[float, _about("The timeout of a request", ge=0.1, le=60)] = 5.0
+    seconds: Annotated[int, _about("The timeout of a request", ge=1, le=60)] = 5
 
     @property
     def host(self) -> str:
@@ -122,6 +122,13 @@ class Ldap(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
     def check(self) -> None:
         """Raises ConfigError."""
         _check_url("ldap.url", self.url, ("ldaps", "ldap"), "ldaps://dc1.corp.example")
+        parts = urlsplit(self.url)
+        is_here = parts.hostname in ("127.0.0.1", "::1", "localhost")
+        if parts.scheme == "ldap" and not self.start_tls and not is_here:
+            raise ConfigError(
+                f"ldap.url {self.url[:80]}: sends passwords unencrypted: expected ldaps://, or"
+                " start_tls = true"
+            )
         if self.filter.count("{name}") < 1 or not self.filter.startswith("("):
             raise ConfigError(
                 f"ldap.filter {self.filter[:60]!r}: expected a filter such as (uid={{name}})"
