@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ from larmspider.server.secrets import Secrets
 from larmspider.server.tokens import TokenStore
 from larmspider.status.totals import Totals
 from larmspider.web.auth import EDIT, OPERATE, READ
+from larmspider.web.reader import MAX_NAME, Reader
 from larmspider.web.site import SITE, address_of, proof_of
 from larmspider.web.tries import tried_too_often
 
@@ -59,15 +61,21 @@ class Server:
         return self.crawls.manager
 
 
+SearchAs = Callable[[web.Request, Reader, str], Awaitable[dict[str, Any]]]
+"""The JSON of the search page, as another person sees it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request: the server, who calls, the parameters of the path and the query."""
+    """A request: the server, who calls, the parameters of the path and the query. ``search``
+    searches as another person."""
 
     server: Server
     by: By
     path: dict[str, str]
     query: dict[str, str]
     body: Any = None
+    search: Callable[[Reader, str], Awaitable[dict[str, Any]]] | None = None
 
     @property
     def name(self) -> str:
@@ -86,6 +94,7 @@ class Operation:
     body: type[Struct] | None = None
     scope: str = OPERATE
     status: int = 200
+    query: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -311,6 +320,24 @@ async def delete_user(call: Call) -> types.Done:
     return types.Done(done=f"{call.name} is deleted, with all tokens and sessions")
 
 
+async def see_as(call: Call) -> types.SeenAs:
+    name, query = call.query.get("person", ""), call.query.get("query", "")
+    if not 0 < len(name) <= MAX_NAME:
+        raise HttpError(f"person: expected a name of 1 to {MAX_NAME} characters.", 400)
+    assert call.search is not None
+    reader, source = await call.server.people.reader(name)
+    _note(call, "see as", people_acts.described(reader, source))
+    found = await call.search(reader, query) if query else {}
+    return types.SeenAs(
+        person=reader.name,
+        role=reader.role,
+        source=source,
+        principals=sorted(reader.principals),
+        total=found.get("total", 0),
+        hits=[types.SeenHit(url=one["url"], title=one["title"]) for one in found.get("hits", ())],
+    )
+
+
 async def audit(call: Call) -> types.AuditLog:
     rows = call.server.crawls.audit.last(200)
     return types.AuditLog(
@@ -362,7 +389,14 @@ OPERATIONS = (
         "POST", "/preview", "Look at a crawl", preview, types.LookAnswer, types.Look, scope=EDIT
     ),
     Operation("GET", f"{_ONE}/runs", "The runs of a crawl", runs, types.RunList, scope=READ),
-    Operation("GET", f"{_ONE}/runs/{{number}}/log", "The end of a run's log", log, types.Log),
+    Operation(
+        "GET",
+        f"{_ONE}/runs/{{number}}/log",
+        "The end of a run's log",
+        log,
+        types.Log,
+        query=("bytes",),
+    ),
     Operation(
         "GET", "/tokens", "All tokens, without the tokens themselves", tokens, types.TokenList
     ),
@@ -377,15 +411,23 @@ OPERATIONS = (
         "POST", "/users/{name}/reset", "Give a user a new password", reset_password, types.MadeUser
     ),
     Operation("DELETE", "/users/{name}", "Delete a user", delete_user, types.Done),
+    Operation(
+        "GET",
+        "/see-as",
+        "Search as another person",
+        see_as,
+        types.SeenAs,
+        query=("person", "query"),
+    ),
     Operation("GET", "/audit", "The last acts", audit, types.AuditLog),
 )
 
 
-def add_routes(router: web.UrlDispatcher, server: Server) -> None:
+def add_routes(router: web.UrlDispatcher, server: Server, search_as: SearchAs) -> None:
     """All operations, and their description."""
     for operation in OPERATIONS:
         add = router.add_get if operation.method == "GET" else None
-        handler = _handler(operation, server)
+        handler = _handler(operation, server, search_as)
         if add is not None:
             add(BASE + operation.path, handler)
         else:
@@ -393,14 +435,15 @@ def add_routes(router: web.UrlDispatcher, server: Server) -> None:
 
 
 def _handler(
-    operation: Operation, server: Server
+    operation: Operation, server: Server, search_as: SearchAs
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handler(request: web.Request) -> web.StreamResponse:
         try:
             by = _allowed(request, operation)
             body = None if operation.body is None else await _body(request, operation.body)
             path, query = dict(request.match_info), dict(request.query)
-            found = await operation.run(Call(server, by, path, query, body))
+            search = partial(search_as, request)
+            found = await operation.run(Call(server, by, path, query, body, search))
         except CrawlFileError as error:
             return answered(_error(str(error), error.problems), 400)
         except LarmspiderError as error:

@@ -211,6 +211,22 @@ class MadeUser(Answer, frozen=True):
     password: str
 
 
+class SeenHit(Answer, frozen=True):
+    url: str
+    title: str
+
+
+class SeenAs(Answer, frozen=True):
+    """The principals of a person by the ``source``, and the first hits that this person finds."""
+
+    person: str
+    role: str
+    source: str
+    principals: list[str]
+    total: int
+    hits: list[SeenHit]
+
+
 class TokenList(Answer, frozen=True):
     tokens: list[TokenAnswer]
 

@@ -11,11 +11,14 @@ app = build_server(server, guard, binding, source_of)
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from scrapy.settings import BaseSettings
+from yarl import URL
 
 from larmspider.errors import HttpError
 from larmspider.server import actions, api, provider_acts
@@ -25,8 +28,9 @@ from larmspider.server.pages import pages_of
 from larmspider.server.tokens import TokenGuard
 from larmspider.status.crawl_view import Source
 from larmspider.web.app import build
+from larmspider.web.reader import Reader
 from larmspider.web.server import Binding
-from larmspider.web.site import SEARCH
+from larmspider.web.site import SEARCH, proof_of, see_as
 
 MAX_BODY = 1_000_000
 """Bytes of a request; a crawl with 1,000 seeds has some 200,000."""
@@ -54,7 +58,21 @@ def build_server(
         people=server.people,
     )
     mounts = Mounts(lambda name: _application(server, guard, binding, source_of, name))
-    api.add_routes(app.router, server)
+
+    async def search_as(request: web.Request, reader: Reader, query: str) -> dict[str, Any]:
+        url = URL.build(path=SEARCH, query={"q": query, "format": "json"})
+        asked = request.clone(rel_url=url, method="GET")
+        identity = proof_of(request).identity
+        assert identity is not None
+        see_as(asked, identity, reader)
+        response = await mounts.answer(asked, ALL, "")
+        assert isinstance(response, web.Response)
+        found = json.loads(response.text or "{}")
+        if response.status != 200:
+            raise HttpError(str(found.get("error", "The search failed.")), response.status)
+        return dict(found)
+
+    api.add_routes(app.router, server, search_as)
     actions.add_routes(app.router, server, mounts)
     provider_acts.add_routes(app.router, server)
     base = "/crawls/{crawl:[A-Za-z0-9][A-Za-z0-9_-]*}"

@@ -58,6 +58,10 @@ def _operation(one: Operation) -> dict[str, Any]:
         "parameters": [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
             for name in re.findall(r"\{(\w+)\}", one.path)
+        ]
+        + [
+            {"name": name, "in": "query", "required": False, "schema": {"type": "string"}}
+            for name in one.query
         ],
         "responses": answers,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +14,7 @@ from larmspider.server.crawls import By
 from larmspider.server.users import new_password
 from larmspider.web.actions import checked_form, flash_back, set_session
 from larmspider.web.auth import OPERATE
-from larmspider.web.reader import ROLES
+from larmspider.web.reader import ROLES, Reader
 from larmspider.web.request import FlashMessage
 from larmspider.web.site import SITE, address_of, aiohttp_response, proof_of, web_request
 from larmspider.web.tries import tried_too_often
@@ -80,6 +79,11 @@ def _note(server: Server, by: By, act: str, what: str) -> None:
     server.crawls.audit.note(by.who, by.address, act, what, "done")
 
 
+def described(reader: Reader, source: str) -> str:
+    """A person for the audit log, which cuts long lines."""
+    return f"{reader.name}: {source}; {', '.join(sorted(reader.principals))}"
+
+
 def handlers(server: Server) -> dict[str, Handler]:
     """The POST requests by path."""
     found: dict[str, Handler] = {
@@ -126,9 +130,9 @@ async def _see(request: web.Request, *, server: Server) -> web.Response:
     except (ConfigError, HttpError) as error:
         target = form | {"next": "/see"}
         return flash_back(site, target, FlashMessage(str(error), good=False, typed=form))
-    what = f"{reader.name}: {source}; {', '.join(sorted(reader.principals))}"
+    what = described(reader, source)
     server.crawls.audit.note(session.identity.name, address_of(request), "see as", what, "begun")
-    session.seen_as = replace(reader, role="reader") if reader.role == "editor" else reader
+    session.seen_as = reader
     return web.Response(status=303, headers={"Location": "/search"})
 
 

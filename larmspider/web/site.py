@@ -14,13 +14,13 @@ from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
 from larmspider.web.auth import SEARCH as MAY_SEARCH
-from larmspider.web.auth import Guard, Proof, cookie_name
+from larmspider.web.auth import Guard, Identity, Proof, Session, cookie_name
 from larmspider.web.connections import Connections
 from larmspider.web.events import Events
 from larmspider.web.look import Look
 from larmspider.web.people import People
 from larmspider.web.query_log import QueryLog
-from larmspider.web.reader import Reader, all_of
+from larmspider.web.reader import OPERATOR_ROLE, Reader, all_of
 from larmspider.web.readers import Readers
 from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
@@ -99,6 +99,11 @@ def proof_of(request: web.Request) -> Proof:
     return found
 
 
+def see_as(request: web.Request, identity: Identity, reader: Reader) -> None:
+    """Let an operator's request to the search be answered as if ``reader`` had sent it."""
+    request[_PROOF] = Proof(Session("", "", 0.0, identity, seen_as=reader))
+
+
 def is_signed_in(request: web.Request) -> bool:
     """Whether the request was found to come from who is signed in."""
     found: Proof | None = request.get(_PROOF)
@@ -134,7 +139,7 @@ def web_request(request: web.Request) -> WebRequest:
     reader, seen_as = reader_of(request), None
     if proof.session is not None and _is_search(request.path):
         seen_as = proof.session.seen_as
-    signed_in = proof.signed_in and seen_as is None
+    operates = seen_as.role == OPERATOR_ROLE if seen_as is not None else proof.signed_in
     return WebRequest(
         source=site.source,
         crawl_status=site.crawl_status,
@@ -144,7 +149,7 @@ def web_request(request: web.Request) -> WebRequest:
         path=request.match_info,
         only_head=request.method == "HEAD",
         origin=f"{scheme_of(request)}://{request.headers.get('Host', '')}",
-        signed_in=signed_in,
+        signed_in=operates,
         who=proof.who,
         identity=proof.identity,
         may_read=site.guard.may_read("/", signed_in=proof.reads) and seen_as is None,

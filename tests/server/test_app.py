@@ -263,13 +263,16 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
     assert ask("users", "/users")["users"][0]["role"] == "editor"
     ask("make-token", "/tokens", {"name": "push", "scope": "push", "user": "anna"})
     ask("make-token", "/tokens", {"name": "all", "scope": "operate", "user": "anna"}, 400)
+    ask("see-as", "/see-as?person=anna")
+    ask("see-as", "/see-as", status=400)
+    ask("see-as", "/see-as?person=anna&query=x", status=404)
     ask("delete-user", "/users/anna")
     assert [one["name"] for one in ask("tokens", "/tokens")["tokens"]] == ["operate-0"]
     ask("delete", "/crawls/wiki", {"name": "wiki", "pages": True})
     ask("crawl", "/crawls/wiki", status=404)
     assert not folder.exists()
     acts = [one["act"] for one in ask("audit", "/audit")["acts"]]
-    assert acts[:3] == ["delete", "delete user", "make token"]
+    assert acts[:3] == ["delete", "delete user", "see as"]
     assert password not in (console.machine.home / "audit.log").read_text()
     assert acts[-1] == "create"
     assert made["token"] not in (console.machine.home / "audit.log").read_text()
