@@ -162,14 +162,19 @@ class Crawls:
             raise HttpError(f"The audit log cannot be written: {error.strerror}.", 500) from None
 
 
+RIGHTS = "access"
+"""The table of a crawl file with the rights of documents."""
 _SENT = {"host": "", "secret": "", "user": "", "auth": "basic", "scheme": "https"}
 """Keys of a host that say where a secret goes, and how, with their defaults."""
 
 
 def _refuse_secrets(changes: Mapping[str, Any], crawl: Crawl | None, by: By) -> None:
-    """Editors name no secret for a host that does not have it. Raises HttpError."""
+    """Editors set no rights, and name no secret for a host that does not have it. Raises
+    HttpError."""
     if by.scope == OPERATE:
         return
+    if RIGHTS in changes:
+        raise HttpError("Only an operator says who may see which documents.", 403)
     has = [] if crawl is None else [tuple(getattr(one, k) for k in _SENT) for one in crawl.hosts]
     for host in changes.get("hosts") or ():
         if not isinstance(host, dict) or not host.get("secret"):

@@ -93,6 +93,8 @@ def test_an_editor_gives_no_secret_away(console: Console) -> None:
         sent = {"crawl": {"hosts": changed}}
         got = console.ask(f"{BASE}/crawls/wiki", "PATCH", sent, edit)
         assert got.status == status, (changed, got.text)
+    rights = {"crawl": {"access": {"*": ["everyone"]}}}
+    assert console.ask(f"{BASE}/crawls/wiki", "PATCH", rights, edit).status in (400, 403)
     found = console.ask(f"{BASE}/crawls/wiki", headers=edit).json
     assert (found["file"], found["secrets"], found["directory"]) == ("", [], "")
     for path in ("/tokens", "/users", "/audit", "/crawls/wiki/runs/1/log"):
