@@ -1,4 +1,4 @@
-"""Tables of server.toml about signing in: [sessions], [roles], [oidc], [ldap] (docs/rights.md)."""
+"""Tables of server.toml about signing in: [sessions], [roles], [oidc], [ldap] (docs/people.md)."""
 
 from __future__ import annotations
 
