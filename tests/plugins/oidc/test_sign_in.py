@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from tests.server.test_app import Console
+from tests.support.servers.glewlwyd import Glewlwyd
 from tests.support.servers.oidc import SECRET, Browser, OidcServer, Page
 from tests.support.web.serving import request
 
@@ -136,3 +137,18 @@ def test_a_provider_that_is_away(tmp_path: Path) -> None:
             assert "Corp est injoignable" in got.text
             form = {"name": "ada", "password": "correct horse"}
             assert request(f"{console.url}/login", "POST", form=form).status == 303
+
+
+def test_a_provider_of_another_make(oidc: OidcServer, tmp_path: Path) -> None:
+    """Glewlwyd: the sign-in, its claims, and a code that is used twice."""
+    oidc.secret_in(tmp_path)
+    with Glewlwyd() as other, Console(tmp_path, oidc=other.settings) as console:
+        other.register(f"{console.url}/oidc/callback")
+        browser = Browser(console.url)
+        back = other.sign_in(browser.ask("/oidc/start?next=/account").location)
+        got = browser.ask(back)
+        assert (got.status, 'content="0;url=/account"' in got.text) == (200, True), got.text
+        account = browser.ask("/account").text
+        for principal in ("user:anna@corp", "group:hr", "group:staff"):
+            assert f"<li>{principal}</li>" in account
+        assert browser.ask(back).status == 400
