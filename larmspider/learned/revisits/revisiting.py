@@ -47,8 +47,9 @@ from larmspider.frontier.storage.records import (
 )
 from larmspider.items import Removed
 from larmspider.learned.clock import LEAST_JUMP_SECS, ClockJumps
-from larmspider.learned.deletes.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
+from larmspider.learned.deletes.canaries import FIRST
 from larmspider.learned.deletes.moves import Successor, is_seen_since, stands_for
+from larmspider.learned.deletes.notes import CLOCK, LOGIN_EXPIRED, Notice
 from larmspider.learned.deletes.table import (
     PRESENT,
     TABLE,
@@ -170,7 +171,7 @@ class Revisiting(Part):
         found = backend.note(NOTE)
         kept = msgspec.msgpack.decode(found, type=RunNote) if found else RunNote()
         self.budget.recover(kept)
-        self.gate.jumps = self._jumps = kept.jumps
+        self.gate.notes.jumps = self._jumps = kept.jumps
         self._clock_was = now
         self._jumps.saw(kept.clock, now)
         if self.mode and kept.clock - now > DAY:
@@ -191,7 +192,7 @@ class Revisiting(Part):
             f"The clock was set back: the last run began or ended {days} later, on"
             f" {utc(last)[:10]}. Its visits count as one round old, and missing pages restart."
         )
-        self.gate.notices.append(Notice(CLOCK, utc(now)[:10], text))
+        self.gate.notes.notices.append(Notice(CLOCK, utc(now)[:10], text))
 
     def begin(self, since: float) -> None:
         """Workers that visit all began then."""
@@ -301,7 +302,7 @@ class Revisiting(Part):
         """The pages that are undecided for longest are visited once a week, so that the operator
         hears of them in time."""
         for name, host in self._frontier.hosts.items():
-            pages = self.gate.to_look_at(name, now)
+            pages = self.gate.undecided.to_look_at(name, now)
             self._frontier.notes.trim()
             if pages and not host.paused and not host.record.is_silent:
                 self._plan.make_due([(key, CONFIRM, visit) for key, visit in pages])
@@ -483,8 +484,8 @@ class Revisiting(Part):
         is_page = after.status == 200
         expired = self.gate.saw(entry.host, entry.key, seen, successor, is_page=is_page)
         if before.state is UrlState.STORED and seen not in PRESENT:
-            self.gate.keeps(entry, seen, decision.reason, after.missing_since, now)
-            if self.gate.is_approved(entry.host, entry.key, seen):
+            self.gate.undecided.keeps(entry, seen, decision.reason, after.missing_since, now)
+            if self.gate.undecided.is_approved(entry.host, entry.key, seen):
                 decision = decision._replace(delete=True)
         if expired and (host := self._frontier.hosts.get(entry.host)) is not None:
             self._frontier.park(host, inf, LOGIN_EXPIRED)
@@ -532,19 +533,19 @@ class Revisiting(Part):
     ) -> Removed | str:
         """A page is gone: what the stores are to be told; why it stays, where it may not go.
         ``target``: the exact form of the URL that it has moved to."""
-        is_approved = self.gate.is_approved(entry.host, entry.key, seen)
+        is_approved = self.gate.undecided.is_approved(entry.host, entry.key, seen)
         if target and not is_approved and not self._has(target):
             why = f"{target} is not stored"
             if not self._frontier.is_own(url_key(target)):
                 why = f"{target} belongs to another worker, which alone knows whether it is stored"
             elif (there := self.record_of(target)) is not None and there.missing_as:
                 why = f"{target} is {there.missing_as} itself"
-            self.gate.waits_for(entry, why)
+            self.gate.undecided.waits_for(entry, why)
             return why
         if target and not is_approved and not self._was_seen_since(entry, target):
             self.look_at(target)
             why = f"{target} is visited first"
-            self.gate.waits_for(entry, why)
+            self.gate.undecided.waits_for(entry, why)
             return why
         has_successor = bool(target) and self._has(target)
         why = self.gate.why_not(entry, seen, reason, now, has_successor=has_successor)
@@ -578,7 +579,7 @@ class Revisiting(Part):
         there, page = self.record_of(target), entry.visit
         if there is None or page is None:
             return True
-        is_found = not self.gate.is_undecided(host_of(target), url_key(target))
+        is_found = not self.gate.undecided.is_undecided(host_of(target), url_key(target))
         return is_found and is_seen_since(there, page.missing_since)
 
     def _successor(self, entry: QueuedUrl, target: str, since: float) -> Successor | None:
