@@ -1,4 +1,4 @@
-"""What is counted at a crawl's end: URLs by state, and what is left because a budget is used up."""
+"""The counters at a crawl's end: URLs by state, and URLs left because a budget is used up."""
 
 from __future__ import annotations
 

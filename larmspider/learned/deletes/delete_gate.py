@@ -81,7 +81,7 @@ class DeleteGate(Part):
         self.error_pages = ErrorPages(notes)
         """A Part of its own."""
         self._silent: set[str] = set()
-        """Hosts whose silence was told."""
+        """Hosts whose silence has a notice."""
         self.leaving: set[str] = set()
         """Hosts all of whose pages are being taken out."""
 
@@ -254,7 +254,7 @@ class DeleteGate(Part):
 
     def is_over(self, what: str, host: str, seen: str = "") -> bool:
         """Whether the condition of a notice has ended, as far as this run has seen. Call it at the
-        end of the run. The arguments are those of the notice."""
+        end of the run, with the notice's fields."""
         if what == SCOPE:  # a worker among many does not know the other workers' hosts
             hosts = self._backend.hosts()
             return not self._shared and not any(map(self._has_out_of_scope, hosts))

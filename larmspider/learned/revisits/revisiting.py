@@ -12,8 +12,8 @@ for that (plan.py), 8 us each, for an order by stored times is none once theta h
 (benchmarks/refresh.py). Pages that were missing at their last visit come first, beside the budget
 (deletes/table.py). Half of the visits go to the pages whose last visit is longest ago.
 
-With ``all`` or a pattern each page that matches is visited once, whatever the budget. A run that
-was broken off is gone on with by the same mode: what it has visited is not visited again.
+With ``all`` or a pattern each page that matches is visited once, whatever the budget. A run
+that was broken off continues with the same mode, and visits no page twice.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ GONE_AGAIN_SECS = 30 * DAY
 _MAY_BE_BACK = frozenset(
     {Observation.MISSING, Observation.GONE, Observation.ROBOTS, Observation.DENIED}
 )
-"""What shows again, of a new URL, that there is no page; an error page with 200 would be one."""
+"""Observations that show at a new fetch, too, that there is no page. An error page with 200 would
+be stored as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +282,8 @@ class Revisiting(Part):
         return True
 
     def _queue_gone(self, now: float) -> None:
-        """URLs whose pages have left long ago are new ones again: nobody may link to a page that
-        is back."""
+        """Queue URLs whose pages left long ago as new ones: a page that is back may have no
+        link."""
         entries = []
         for host, known in self._hosts.noted(list(self._frontier.hosts)):
             left = []
@@ -387,7 +388,7 @@ class Revisiting(Part):
         return unknown
 
     def doubted(self, entries: Sequence[QueuedUrl]) -> None:
-        """Those of them that are stored equal no page until they were visited."""
+        """Stored pages among them equal no page until they were visited."""
         for entry in entries:
             visit = self._frontier.backend.visit(entry.key)
             if visit is not None and visit.state is UrlState.STORED:
@@ -429,7 +430,7 @@ class Revisiting(Part):
         self._paid.discard(entry.key)
         self._requested.discard(entry.key)
         if entry.visit is not None:
-            return visit if visit.due else self.kept(entry.visit)  # nobody has judged it
+            return visit if visit.due else self.kept(entry.visit)  # it was not judged
         self.visited += 1
         now = self.clock()
         if visit.time and abs(visit.time - now) > DAY:  # a test has a clock of its own
@@ -452,9 +453,9 @@ class Revisiting(Part):
         restless: bool = False,
         target: str = "",
     ) -> Decision:
-        """What a visit means. ``record`` is that of the new version, or the old one where the page
-        stays as it is; ``changed_at``: when it changed, where it says so; ``restless``: it changes
-        at each visit without a new word, which says nothing of when it should be visited;
+        """Judge a visit. ``record``: the new version's, or the old one if the page stays as it is.
+        ``changed_at``: the page's own time of its change. ``restless``: it changes at each visit
+        without a new word, which says nothing about the time of its next visit.
         ``target``: the exact form of the URL that it redirects to."""
         before = entry.visit
         assert before is not None
@@ -594,7 +595,7 @@ class Revisiting(Part):
         return Successor(host_of(target), text or target.encode())
 
     def record_of(self, exact: str) -> FetchRecord | None:
-        """What became of a URL, where it is known."""
+        """The record of a URL, if it has one."""
         return self._frontier.backend.visit(url_key(exact))
 
     def exact_of(self, entry: QueuedUrl) -> str:
@@ -623,7 +624,7 @@ class Revisiting(Part):
         return replace(visit, due=self._frontier.clock() + AGAIN_SECS)
 
     def known(self, host: str) -> HostKnowledge:
-        """What is known of a host; call touch() after a change."""
+        """The knowledge about a host; call touch() after a change."""
         return self._hosts.of(host)
 
     def touch(self, host: str) -> None:
