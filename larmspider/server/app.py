@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from larmspider.server import actions, api, provider_acts
 from larmspider.server.api import Server
 from larmspider.server.mount import Mounts
 from larmspider.server.pages import pages_of
+from larmspider.server.people import RENEW_SECS
 from larmspider.server.tokens import TokenGuard
 from larmspider.status.crawl_view import Source
 from larmspider.web.app import build
@@ -92,8 +94,22 @@ def build_server(
     for path in (SEARCH, f"{SEARCH}/{{tail:.*}}", "/opensearch.xml"):
         app.router.add_route("*", path, search)
 
+    async def renewing(_: web.Application) -> AsyncIterator[None]:
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(RENEW_SECS)
+                await server.people.renew(guard)
+
+        task = asyncio.create_task(renew())
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
     async def close(_: web.Application) -> None:
         await mounts.close()
+
+    app.cleanup_ctx.append(renewing)
 
     app.on_shutdown.append(close)
     return app

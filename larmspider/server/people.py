@@ -26,7 +26,7 @@ from larmspider.server.principals import PrincipalTable
 from larmspider.server.secrets import Secrets
 from larmspider.server.server_settings import ServerSettings
 from larmspider.server.users import Users
-from larmspider.web.auth import EDIT, Identity, Session
+from larmspider.web.auth import EDIT, Guard, Identity, Session
 from larmspider.web.people import People, Way
 from larmspider.web.reader import MAX_PRINCIPALS, Reader, all_of
 from larmspider.web.tries import Tries, tried_too_often
@@ -40,6 +40,10 @@ MAX_NAMES = 1_000
 TRIES, TRIES_OF_ALL = 5, 50
 """Wrong passwords a minute for one name: from one address, and from all together."""
 START = "/oidc/start"
+DIRECTORY, PROVIDER = "ldap", "oidc"
+"""Marks of the sessions of their people."""
+RENEW_SECS = 600.0
+"""The groups of people of the directory are looked up again after this time."""
 SEEN_FILE = "people.json"
 MAX_SEEN = 5_000
 """People of the provider whose last sign-in is kept, for "see as"."""
@@ -176,15 +180,32 @@ class ServerPeople(People):
             right = self.users.is_right(name, password)
             return self.users.identity(name) if right else None
         found = self.directory.check(name, password)
-        return None if found is None else self.identity_of(*found)
+        return None if found is None else self.identity_of(*found, DIRECTORY)
 
-    def identity_of(self, name: str, principals: frozenset[str]) -> Identity:
+    def identity_of(self, name: str, principals: frozenset[str], mark: str = PROVIDER) -> Identity:
         """A person whom the directory or provider has signed in. Raises ConfigError."""
         if len(principals) > MAX_PRINCIPALS:
             raise ConfigError(
                 f"{name} has {len(principals):,} principals: expected at most {MAX_PRINCIPALS:,}"
             )
-        return Identity(name, self.roles.scope_of(self.expanded(principals)), principals, "source")
+        return Identity(name, self.roles.scope_of(self.expanded(principals)), principals, mark)
+
+    async def renew(self, guard: Guard) -> None:
+        """Look up the people whom the directory has signed in: groups and roles change, and the
+        sessions of people who are gone end. While the directory is away all stays as it is."""
+        if self.directory is None:
+            return
+        for name in guard.names(DIRECTORY):
+            try:
+                found = await asyncio.to_thread(self.directory.look_up, name)
+                identity = None if found is None else self.identity_of(*found, DIRECTORY)
+            except HttpError as error:
+                if error.status == 503:
+                    return
+                identity = None
+            except ConfigError:
+                identity = None
+            guard.renew(name, DIRECTORY, identity)
 
     def note_seen(self, identity: Identity) -> None:
         """Keep the principals of a person whom the provider has signed in. Raises ConfigError."""

@@ -253,6 +253,20 @@ class Guard:
             del self._sessions[name]
         return len(ended)
 
+    def names(self, mark: str) -> list[str]:
+        """The names of the people with sessions of this mark."""
+        found = (one.identity for one in self._sessions.values())
+        return list(dict.fromkeys(one.name for one in found if one.mark == mark))
+
+    def renew(self, name: str, mark: str, identity: Identity | None) -> None:
+        """Give the sessions of a person another identity; None ends them."""
+        for key, one in list(self._sessions.items()):
+            if (one.identity.name, one.identity.mark) == (name, mark):
+                if identity is None:
+                    del self._sessions[key]
+                else:
+                    one.identity = identity
+
     def session(self, cookies: Mapping[str, str], host: str, *, use: bool = True) -> Session | None:
         """The session of a request, if it has a valid one. ``use``: it goes on from now."""
         for secure in (True, False):

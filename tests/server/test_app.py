@@ -83,7 +83,7 @@ class Console:
             return Source(path, lambda _: settings, None, name=name, others=others)
 
         binding = Binding.from_settings(settings, has_tokens=True)
-        guard = TokenGuard(
+        guard = self.guard = TokenGuard(
             self.tokens, closed=True, open_paths=("/first", "/api/", "/oidc/", *self.open_search)
         )
         app = build_server(self.crawls, guard, binding, source_of)

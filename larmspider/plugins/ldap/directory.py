@@ -71,14 +71,7 @@ class LdapDirectory:
             except (OSError, ssl.SSLError) as error:
                 raise ConfigError(f"ldap.ca_file {settings.ca_file}: {error}") from None
         self._starts_tls = parts.scheme == "ldap" and settings.start_tls
-        self._server = ldap3.Server(
-            parts.hostname or "",
-            port=parts.port or (636 if parts.scheme == "ldaps" else 389),
-            use_ssl=parts.scheme == "ldaps",
-            tls=tls,
-            get_info=ldap3.NONE,
-            connect_timeout=settings.seconds,
-        )
+        self._tls = tls
         self._is_active_directory: bool | None = None
 
     def check(self, name: str, password: str) -> tuple[str, frozenset[str]] | None:
@@ -97,7 +90,7 @@ class LdapDirectory:
     def look_up(self, name: str) -> tuple[str, frozenset[str]] | None:
         """The person's name and principals. Raises HttpError."""
         with self._bound() as search:
-            entry = search.person(name)
+            entry = search.person(name, named=True)
             return None if entry is None else self._person(search, entry)
 
     def _is_right(self, dn: str, password: str) -> bool:
@@ -122,12 +115,21 @@ class LdapDirectory:
 
     @contextmanager
     def _connection(self, user: str, password: str) -> Iterator[Any]:
+        parts, seconds = urlsplit(self.settings.url), self.settings.seconds
+        server = ldap3.Server(  # a new one: ldap3 takes one that was away for away for 5 minutes
+            parts.hostname or "",
+            port=parts.port or (636 if parts.scheme == "ldaps" else 389),
+            use_ssl=parts.scheme == "ldaps",
+            tls=self._tls,
+            get_info=ldap3.NONE,
+            connect_timeout=seconds,
+        )
         connection = ldap3.Connection(
-            self._server,
+            server,
             user=user or None,
             password=password or None,
             authentication=ldap3.SIMPLE if user else ldap3.ANONYMOUS,
-            receive_timeout=self.settings.seconds,
+            receive_timeout=seconds,
             auto_referrals=False,
             read_only=True,
             raise_exceptions=False,
@@ -185,11 +187,14 @@ class _Search:
         self._settings = directory.settings
         self._ends = time.monotonic() + TOTAL * self._settings.seconds
 
-    def person(self, name: str) -> Entry | None:
-        """The entry of a name; None for none, or several."""
+    def person(self, name: str, *, named: bool = False) -> Entry | None:
+        """The entry of a name; None for none, or several. ``named``: of the name that the directory
+        gave, too, where people type another one."""
         if len(name) > 256:
             return None
         query = self._settings.filter.replace("{name}", escape_filter_chars(name))
+        if named:
+            query = f"(|{query}({self._settings.name_attribute}={escape_filter_chars(name)}))"
         names = [self._settings.name_attribute, "uidNumber", "gidNumber", "objectSid"]
         found = self._entries(self._settings.base, query, names, most=2)
         if len(found) > 1:

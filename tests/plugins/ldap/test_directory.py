@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import ldap3
 import msgspec
 import pytest
 
@@ -15,14 +17,14 @@ from larmspider.errors import ConfigError, HttpError
 from larmspider.plugins.ldap.directory import LdapDirectory
 from larmspider.server.sign_in_settings import Ldap
 from tests.server.test_app import Console
-from tests.support.servers.slapd import GROUP_SID, MANY, PASSWORD, SID, SUFFIX, Slapd
-from tests.support.web.serving import request
+from tests.support.servers.slapd import ADMIN, GROUP_SID, MANY, PASSWORD, SID, SUFFIX, Slapd
+from tests.support.web.serving import Got, request
 
 pytestmark = pytest.mark.acceptance
 
 ANNAS = {
     "user:anna", "uid:1007", "gid:100", f"sid:{SID}", "group:hr", "group:staff", "group:all",
-    "group:round", "group:again", "group:devs", "gid:2001",
+    "group:round", "group:again", "group:devs", "gid:2001", "group:leavers",
 }  # fmt: skip
 
 
@@ -165,3 +167,34 @@ def test_at_the_server(slapd: Slapd, tmp_path: Path) -> None:
 def test_settings_that_cannot_be(slapd: Slapd, changed: dict[str, object], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         directory(slapd, **changed)
+
+
+def test_a_person_who_leaves(slapd: Slapd, tmp_path: Path) -> None:
+    """Out of a group, while the directory is stopped, and out of the directory: the session follows
+    at the next look, and ends with the person."""
+    slapd.secret_in(tmp_path)
+    person = f"cn=person 5,ou=people,{SUFFIX}"
+    with Console(tmp_path, ldap=slapd.settings | {"seconds": 1}) as console:
+        form = {"name": "leaver", "password": "secret of 5"}
+        got = request(f"{console.url}/login", "POST", {}, form)
+        cookie = {"Cookie": got.headers["Set-Cookie"].partition(";")[0]}
+
+        def account() -> Got:
+            return request(f"{console.url}/account", headers=cookie)
+
+        assert "group:leavers" in account().text
+        server = ldap3.Server("127.0.0.1", slapd.port, get_info=ldap3.NONE)
+        with ldap3.Connection(server, ADMIN, PASSWORD) as connection:
+            change = {"member": [(ldap3.MODIFY_DELETE, [person])]}
+            assert connection.modify(f"cn=leavers,ou=groups,{SUFFIX}", change)
+            asyncio.run(console.people.renew(console.guard))
+            assert "group:leavers" not in account().text
+            slapd.process.send_signal(signal.SIGSTOP)
+            try:
+                asyncio.run(console.people.renew(console.guard))
+            finally:
+                slapd.process.send_signal(signal.SIGCONT)
+            assert account().status == 200
+            assert connection.delete(person)
+        asyncio.run(console.people.renew(console.guard))
+        assert account().status == 401

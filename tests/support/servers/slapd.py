@@ -61,7 +61,7 @@ def _entries() -> list[str]:
         f"dn: ou=else,{people}\nobjectClass: referral\nobjectClass: extensibleObject\nou: else\n"
         f"ref: ldap://127.0.0.1:PORT/ou=else,{people}",
     ]
-    for number, name in enumerate(("anna", "bob", "many", "eve*)(uid=*", "Zoë")):
+    for number, name in enumerate(("anna", "bob", "many", "eve*)(uid=*", "Zoë", "leaver")):
         encoded = b64encode(name.encode()).decode()
         found.append(
             f"dn: cn=person {number},{people}\nobjectClass: inetOrgPerson\n"
@@ -72,7 +72,8 @@ def _entries() -> list[str]:
         )
     anna, bob, many = (f"cn=person {number},{people}" for number in range(3))
     for name, members in (
-        ("hr", [anna]), ("staff", [f"cn=hr,{groups}", bob]), ("all", [f"cn=staff,{groups}"]),
+        ("hr", [anna]), ("leavers", [anna, f"cn=person 5,{people}"]),
+        ("staff", [f"cn=hr,{groups}", bob]), ("all", [f"cn=staff,{groups}"]),
         ("round", [f"cn=again,{groups}", anna]), ("again", [f"cn=round,{groups}"]),
         ("Über, \\\\ uns", [bob]),
     ):  # fmt: skip
