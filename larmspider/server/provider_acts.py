@@ -11,6 +11,7 @@ from larmspider.errors import ConfigError, HttpError
 from larmspider.server.people import START
 from larmspider.web.actions import inside, read_form, set_session
 from larmspider.web.auth import cookie_name
+from larmspider.web.people import PROVIDER_REFUSED
 from larmspider.web.site import SITE, address_of, aiohttp_response, scheme_of, web_request
 from larmspider.web.tries import tried_too_often
 
@@ -63,9 +64,7 @@ async def _finish(request: web.Request, *, server: Server) -> web.StreamResponse
             request.app[SITE].guard.tries.failed(address_of(request), request.query_string)
         raise
     except ConfigError as error:
-        raise HttpError(
-            "The sign-in by {name} failed: {why}.", 403, name=people.provider.name, why=str(error)
-        ) from None
+        raise HttpError(PROVIDER_REFUSED, 403, name=people.provider.name, why=str(error)) from None
     server.crawls.audit.note(
         identity.name, address_of(request), "sign in", people.provider.name, "done"
     )

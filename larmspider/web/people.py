@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from larmspider.web.auth import Identity, Session
 
 
+PROVIDER_AWAY = "{name} cannot be reached now; sign in with a password, or try again later."
+PROVIDER_REFUSED = "The sign-in by {name} failed: {why}."
+DIRECTORY_AWAY = "The directory cannot be reached now; try again later."
+
+
 class Way(NamedTuple):
     """A link on the sign-in page, to a provider that signs people in."""
 

@@ -25,6 +25,7 @@ from ldap3.utils.conv import escape_filter_chars
 from larmspider.errors import ConfigError, HttpError
 from larmspider.formatting import printable
 from larmspider.server.sign_in_settings import Ldap
+from larmspider.web.people import DIRECTORY_AWAY
 from larmspider.web.reader import MAX_PRINCIPALS, checked_groups, checked_name
 
 logger = logging.getLogger(__name__)
@@ -42,7 +43,6 @@ TOTAL = 4
 PAGE = 500
 _REFUSED = (19, 32, 48, 49, 50, 53)
 """Results of a bind that are the person's own fault, such as 49, a wrong password."""
-_AWAY = "The directory cannot be reached now; try again later."
 Entry = tuple[str, Mapping[str, list[bytes]]]
 
 
@@ -150,7 +150,7 @@ class LdapDirectory:
     def _fail(self, why: str) -> None:
         """Raises HttpError; the log says why."""
         logger.error("%s: %s", self.settings.url, why)
-        raise HttpError(_AWAY, 503)
+        raise HttpError(DIRECTORY_AWAY, 503)
 
     def is_active_directory(self, connection: Any) -> bool:
         if self._is_active_directory is None:

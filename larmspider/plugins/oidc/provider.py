@@ -34,6 +34,7 @@ from larmspider.errors import ConfigError, HttpError
 from larmspider.formatting import printable
 from larmspider.server.sign_in_settings import Oidc
 from larmspider.web.auth import Provider
+from larmspider.web.people import PROVIDER_AWAY, PROVIDER_REFUSED
 from larmspider.web.reader import checked_groups, checked_name
 
 logger = logging.getLogger(__name__)
@@ -54,8 +55,6 @@ KEYS_AGAIN_SECS = 10.0
 PENDING_SECS, MAX_PENDING = 600.0, 1_000
 """Sign-ins that have begun: how long they may take, and how many there are at a time."""
 CALLBACK = "/oidc/callback"
-_AWAY = "{name} cannot be reached now; sign in with a password, or try again later."
-_REFUSED = "The sign-in by {name} failed: {why}."
 _REGISTRY = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
 _REGISTRY.max_payload_length = MAX_TOKEN
 _BROKEN = (JoseError, ValueError, TypeError, KeyError)
@@ -342,14 +341,14 @@ class OidcProvider:
                 status = response.status
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             logger.error("%s: %s cannot be reached: %s", self.name, where, error)
-            raise HttpError(_AWAY, 503, name=self.name) from None
+            raise HttpError(PROVIDER_AWAY, 503, name=self.name) from None
         try:
             found = json.loads(content)
         except (ValueError, RecursionError):
             found = None
         if status >= 500 or not isinstance(found, dict):
             logger.error("%s: %s answers %d, and not as expected", self.name, where, status)
-            raise HttpError(_AWAY, 503, name=self.name)
+            raise HttpError(PROVIDER_AWAY, 503, name=self.name)
         if status != 200:
             why = printable(str(found.get("error", ""))[:100])
             raise self._refused(f"{where} answers {status} {why}", 403)
@@ -357,7 +356,7 @@ class OidcProvider:
 
     def _refused(self, why: str, status: int) -> HttpError:
         logger.warning("%s: a sign-in failed: %s", self.name, why)
-        return HttpError(_REFUSED, status, name=self.name, why=why)
+        return HttpError(PROVIDER_REFUSED, status, name=self.name, why=why)
 
 
 def _signing(keys: object) -> list[Any]:
