@@ -384,6 +384,26 @@ class AccessWriter(AccessTable):
             self._apply(change)
             return True
 
+    def adopt_rules(self, table: AccessTable) -> None:
+        """Take over the rules of another table, of the same crawl."""
+        for pattern in table.patterns:
+            if (slot := table.names.get(slot_name(pattern))) is not None:
+                self.put(slot_name(pattern), table.list_of(slot))
+        if table.patterns or table.hosts:
+            self.set_rules(table.patterns, table.hosts)
+
+    def adopt(self, name: str, table: AccessTable) -> None:
+        """Give a document the rights that it has in another table."""
+        slot = table.slot_of(name)
+        if slot is None or split_part(name)[1] or table.is_by_rule(slot):
+            return
+        row = table.slots[slot]
+        folders, number = list[tuple[str, AccessList]](), row.above
+        while number != NOTHING and len(folders) <= len(table.slots):
+            folders.append((table.slots[number].name.removeprefix("in "), table.list_of(number)))
+            number = table.slots[number].above
+        self.give(name, Rights(table.list_of(slot), row.name, folders[::-1]))
+
     def mark_moved(self, names: Iterable[str]) -> None:
         """Have these documents written again."""
         with self._writing:

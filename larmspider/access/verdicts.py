@@ -28,11 +28,18 @@ class Verdicts:
         self.table = table
         self._people: dict[Reader, _Person] = {}
         self._lock = threading.Lock()
+        self._file: tuple[int, ...] = ()
 
     def may_see(self, name: str, reader: Reader) -> bool:
         """Whether a person may read a document, as far as access lists say."""
         slot = self.table.slot_of(name)
         return slot is None or not self.hidden((slot,), reader)
+
+    @property
+    def _is_another(self) -> bool:
+        """Whether another file has taken the place of the table, with other numbers."""
+        before, self._file = self._file, self.table.version[:2]
+        return before != self._file
 
     def hidden(self, slots: Iterable[int], reader: Reader) -> list[int]:
         """The slots that a person may not read. A slot that the table does not have yet is one."""
@@ -77,6 +84,8 @@ class Verdicts:
     def _person(self, reader: Reader) -> _Person:
         """The verdicts so far: numbers of lists never change their meaning in one file."""
         with self._lock:
+            if self._is_another:
+                self._people.clear()
             found = self._people.pop(reader, None)
             if found is None or len(found.read) + len(found.enter) > MAX_VERDICTS:
                 found = _Person({}, {})
@@ -84,11 +93,6 @@ class Verdicts:
             while len(self._people) > MAX_PEOPLE:
                 del self._people[next(iter(self._people))]
             return found
-
-    def forget(self) -> None:
-        """Another table has taken the place of this one."""
-        with self._lock:
-            self._people.clear()
 
 
 def covering(hidden: Collection[int], seen: Collection[int]) -> list[str]:

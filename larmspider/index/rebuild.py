@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import tantivy
 
+from larmspider.access.table import NAME as ACCESS
 from larmspider.errors import CrawlDirError, is_panic
 from larmspider.files import replace_file, sync_file, sync_folder
 from larmspider.index.link_access import LinkAccess
@@ -78,7 +79,6 @@ def rebuild(
     draft, _ = files_of(directory)
     stemmer = stemmer or stemmer_of(directory) or "english"
     total, found = stored_documents(directory) if documents is None else documents
-    access = LinkAccess((*restricted, *(restricted_of(directory) or ())))
     anchors = directory / "anchors" / "data.mdb"
     has_anchors = anchors.exists() and is_readable(directory)
     if has_anchors:
@@ -86,10 +86,15 @@ def rebuild(
         shutil.copyfile(anchors, draft / "anchors" / anchors.name)
         sync_file(draft / "anchors" / anchors.name)
         sync_folder(draft / "anchors")
+    if (directory / ACCESS).exists():
+        draft.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(directory / ACCESS, draft / ACCESS)
     try:
         with IndexWriter(
             draft, heap_bytes=heap_bytes, stemmer=stemmer, simhashes=simhashes
         ) as writer:
+            hosts = (*restricted, *(restricted_of(directory) or ()))
+            access = LinkAccess(hosts, writer.access)
             if has_anchors:
                 if (noted := restricted_of(directory)) is not None:
                     note_restricted_of(draft, noted)

@@ -19,6 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider import options, program
+from larmspider.access.lists import Reader
+from larmspider.access.table import NO_SLOT, AccessTable
+from larmspider.access.verdicts import Verdicts
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
@@ -73,6 +76,7 @@ class Source:
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._kept: dict[str, RefreshingCache[Any]] = {}
         self._searcher: tuple[object, Searcher] | None = None
+        self._verdicts: dict[Path, Verdicts] = {}
         self._indexing = IndexBuilder()
         self.broken = BrokenCache()
 
@@ -200,6 +204,32 @@ class Source:
         if not found:
             raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
         return Searcher.of_collections(found)
+
+    def admits(self, url: str, reader: Reader | None) -> bool:
+        """Whether a page's access list lets a person see it, by the lists of all crawls; None: the
+        lists do not count. Raises CrawlDirError."""
+        if reader is None:
+            return True
+        answers, is_hidden = list[bool](), False
+        for source in self.all:
+            crawl = source.crawl
+            name = crawl.forms(url).exact
+            for part in crawl.parts:
+                verdicts = source.verdicts_of(part.index_dir)
+                slot = verdicts.table.slot_of(name)
+                if slot:
+                    answers.append(verdicts.may_see(name, reader))
+                is_hidden |= slot == NO_SLOT
+        return all(answers) if answers else not is_hidden
+
+    def verdicts_of(self, index: Path) -> Verdicts:
+        """The access lists of an index. Raises CrawlDirError."""
+        with self._lock:
+            found = self._verdicts.get(index)
+            if found is None:
+                found = self._verdicts[index] = Verdicts(AccessTable(index))
+            found.table.refresh()
+            return found
 
     @property
     def unsearched(self) -> list[str]:
