@@ -591,6 +591,18 @@ LARM_INDEX_STEMMER = "english"
 # Only pages in these languages, as "de,en", and in unknown ones can be found. Empty: all.
 LARM_INDEX_LANGUAGES: list[str] = []
 
+# Who finds which pages, by URL: `{"/hr/*": ["group:hr"], "*": ["everyone"]}`. The first rule that
+# fits decides (docs/rights.md).
+LARM_ACCESS_RULES: dict[str, list[str]] = {}
+
+# Hosts that say who may read a page, in a header or a meta element:
+# `{"cms.example": "X-Read-Access", "wiki.example": "meta:readers"}` (docs/rights.md).
+LARM_ACCESS_SENT: dict[str, str] = {}
+
+# Seconds from one look at the rights of all files to the next, in a run that lasts longer. Each run
+# begins with such a look.
+LARM_ACCESS_SECS = 3600.0
+
 # Fields of `LARM_FIELDS` that searches count and offer as filters, as "room,status".
 LARM_FACETS: list[str] = []
 

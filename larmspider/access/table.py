@@ -275,8 +275,9 @@ class AccessWriter(AccessTable):
     def _assign(self, name: str, slot: int | None) -> None:
         key = key_of(name)
         had = self._own.pop(key, None)
-        # what follows from the name of the document needs no row
-        if slot is not None and self.slot_of(name) != slot:
+        # a slot that follows from the name needs no row; but the files of a folder get a slot when
+        # the first of them is given one, which is not for a file whose rights cannot be read
+        if slot is not None and (slot == NO_SLOT or self.slot_of(name) != slot):
             self._own[key] = slot
         if had != self._own.get(key):
             self._given[key] = self._own.get(key, _NONE)

@@ -35,6 +35,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import tantivy
 
 from larmspider import options
+from larmspider.access.renewal import Renewed, renew
+from larmspider.access.sources import Sources
 from larmspider.access.table import NAME as ACCESS
 from larmspider.access.table import AccessWriter
 from larmspider.checksums import break_seal, seal
@@ -63,7 +65,7 @@ from larmspider.index.version import (
     restricted_of,
 )
 from larmspider.index.waiting import WaitingPage, WaitingPages
-from larmspider.items import Page
+from larmspider.items import Page, split_part
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -285,10 +287,28 @@ class IndexWriter:
                 return
         note_restricted_of(self.directory, access.restricted)
 
-    def _keys(self) -> Iterator[str]:
-        """The keys of all pages in the index."""
+    def renew_access(self, sources: Sources, stop: Callable[[], bool] = lambda: False) -> Renewed:
+        """Bring the access lists up to date, without reading a document. A right that was taken
+        away is gone from the search when this returns. Raises CrawlDirError."""
+        self.commit(stop)  # for pages that wait, too
+        found = renew(self.access, sources, self._documents, stop)
+        self.access.flush()
+        for name in found.silent:
+            self.anchors.add(name, ())
+        if found.silent:
+            self.refresh_all_anchors(stop)
+        elif self.access.moved:
+            self.commit(stop)
+        return found
+
+    def _documents(self, begin: str) -> list[str]:
+        """The keys of documents that begin like this, without their parts."""
+        return [key for key in self._keys(begin) if not split_part(key)[1]]
+
+    def _keys(self, begin: str = "") -> Iterator[str]:
+        """The keys of all pages in the index that begin like this."""
         self._index.reload()
-        yield from (key for key, _ in self._index.searcher().terms_with_prefix("key", ""))
+        yield from (key for key, _ in self._index.searcher().terms_with_prefix("key", begin))
 
     def refresh_anchors(self, limit: int) -> int:
         """Index again at most ``limit`` pages whose anchor texts have doubled; return their number.
