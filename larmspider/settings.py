@@ -716,7 +716,7 @@ LARM_WEB_OPEN: list[str] = []
 
 # Who finds pages of hosts that were asked with credentials, and of files, without the token: the
 # groups and their hosts, as {"staff": ["*.hr.example", "file://"]}
-# (docs/permissions.md). A host is opened whole, at all its ports: "wiki" and "wiki:*"
+# (docs/rights.md). A host is opened whole, at all its ports: "wiki" and "wiki:*"
 # are the same, and a pattern with a scheme or one port is refused. Needs LARM_SEARCH_GROUPS_HEADER.
 LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
 
@@ -742,7 +742,7 @@ LARM_SEARCH_COLOUR = ""
 LARM_SEARCH_LANGUAGE = ""
 
 # The names of crawls that `scrapy serve DIR DIR` searches together, by directory, as
-# {"/srv/crawl-hr": "Staff"} (docs/permissions.md#several-crawls-in-one-search). Other crawls have
+# {"/srv/crawl-hr": "Staff"} (docs/rights.md#several-crawls-in-one-search). Other crawls have
 # the names of their directories.
 LARM_COLLECTIONS: dict[str, str] = {}
 

@@ -15,14 +15,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import tantivy
 from tantivy import DocAddress, Occur, Query
 
 from larmspider.access.lists import AUTHENTICATED, Reader
+from larmspider.access.table import NO_SLOT, terms_of
 from larmspider.access.verdicts import Verdicts, covering
 from larmspider.index.schema import FILES, hostname_of
+from larmspider.index.version import open_index
 from larmspider.urls.host_pattern import HostPattern
 from larmspider.urls.host_resolver import canonical_host
 
@@ -40,7 +43,7 @@ _REMEMBERED = 20_000  # terms whose pages were counted
 class Access:
     """Patterns of hosts, as in the sites file, and `FILES`: pages of hosts that are ``restricted``
     are seen only where they are ``allowed`` too. Schemes and ports of patterns do not count: a host
-    is restricted at all its ports. ``reader``: the principals that access lists are asked for;
+    is restricted at all its ports. ``reader``: the principals that access lists are judged for;
     None: these do not count. Files are restricted by their lists alone for readers with a name."""
 
     restricted: tuple[str, ...] = ()
@@ -98,6 +101,14 @@ class Access:
             return None
         hidden = _any_of(found)
         return Hidden(hidden, _any_of(one_by_one) if len(hosts) <= FEW_HOSTS else hidden)
+
+
+def without_rights(directory: Path) -> int:
+    """Documents of an index whose access lists are not known, parts among them. Raises
+    CrawlDirError."""
+    index, _ = open_index(directory)
+    found = Query.term_query(index.schema, "slot", terms_of(NO_SLOT)[0], index_option="basic")
+    return int(index.searcher().search(found, 1).count)  # type: ignore[attr-defined]
 
 
 def slots_in(searcher: tantivy.Searcher) -> list[int]:

@@ -28,7 +28,8 @@ from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
-from larmspider.index.access import Access
+from larmspider.formatting import counted
+from larmspider.index.access import Access, without_rights
 from larmspider.index.link_access import covered
 from larmspider.index.schema import FILES
 from larmspider.index.version import has_index, restricted_of
@@ -253,6 +254,17 @@ class Source:
             f" the texts of these hosts, or {program.NAME} reindex does"
             for part in self.crawl.parts
             if has_index(part.index_dir) and not covered(restricted, restricted_of(part.index_dir))
+        ]
+
+    @property
+    def unknown_rights(self) -> list[str]:
+        """The indexes with files whose rights are not known, how many, and what to do."""
+        return [
+            f"{part.path.name}: {counted(number, 'document')} without known rights, which only"
+            " operators find: the next run looks at the rights of all files, and its log says which"
+            f" cannot be read. {program.NAME} reindex looks, too"
+            for part in self.crawl.parts
+            if has_index(part.index_dir) and (number := without_rights(part.index_dir))
         ]
 
     def without_paths(self, text: str) -> str:

@@ -5,7 +5,7 @@
 
 The visible pages are the same with and without the hidden pages, whose words and numbers a reader
 wants to find out. All pages have about the same number of words in each field, because the average
-length of all pages also orders hits (docs/permissions.md).
+length of all pages also orders hits (docs/rights.md).
 """
 
 from __future__ import annotations
