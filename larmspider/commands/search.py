@@ -137,7 +137,7 @@ class Command(LarmCommand):
                 _print_why(reasons)
             return
         results = searcher.search(request)
-        found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING)
+        found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING.page)
         bets = titled(found, searcher, lambda url: crawl.forms(url).exact)
         if opts.json:
             opens = OpenableUrls.from_settings(self.settings)

@@ -30,6 +30,7 @@ import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from larmspider.access.table import terms_of
 from larmspider.dates import http_time
 from larmspider.index.copies import blocks, of_bytes
 from larmspider.index.normal import normalized
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from larmspider.index.packed import PackedPages
     from larmspider.index.stems import Stems
 
-INDEX_FORMAT = 10
+INDEX_FORMAT = 11
 """Raise it with every change of fields, analyzers, stored fields of a page, the anchor table, or
 Tantivy's format (0.27 writes v7). version.py refuses an index of another format; `scrapy reindex`
 rebuilds it (docs/internals/formats.md)."""
@@ -235,6 +236,8 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("host", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
+    # the slot in the table of access lists, and blocks of slots (access/table.py)
+    builder.add_text_field("slot", tokenizer_name="raw", index_option="basic")
     # for a part: the key of the document that holds it
     builder.add_text_field("container", tokenizer_name="raw", index_option="basic")
     # facets
@@ -365,9 +368,10 @@ def to_document(
     stems: Stems,
     packed: PackedPages,
     as_packed: bytes | None = None,
+    slot: int | None = None,
 ) -> tantivy.Document:
     """The document of a page and links to it, without its parts. ``as_packed``: the page as it was
-    packed before."""
+    packed before. ``slot``: of its access list, None: it has none."""
     likeness, named = page.likeness, None
     if likeness is None and page.digest and page.size:
         likeness = of_bytes(page.digest)
@@ -402,6 +406,8 @@ def to_document(
         "prior": prior(page.url, links.number),
         _PAGE: as_packed,
     }
+    if slot is not None:
+        fields["slot"] = terms_of(slot)
     if own := page.own:
         fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
         fields["own_words"] = [*own, *{own_word(n, value) for n in own for value in own[n]}]

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from scrapy.settings import BaseSettings
 
 from larmspider import options
+from larmspider.access.rules import Rules
 from larmspider.errors import ConfigError
 from larmspider.extraction.language import languages_in
 from larmspider.files import read_plain
@@ -41,7 +42,7 @@ _MAX_SHOWN = 60
 _ELSEWHERE = {
     "LARM_START": "seeds", "LARM_RESTRICT": "restrict", "LARM_EXCLUDE": "exclude",
     "LARM_FOLLOW_LANGUAGES": "languages", "LARM_REFRESH": "schedule and refresh",
-    "LARM_REFRESH_PER_DAY": "refresh.per_day",
+    "LARM_REFRESH_PER_DAY": "refresh.per_day", "LARM_ACCESS_RULES": "access",
 }  # fmt: skip
 """Settings that have a key of their own."""
 _SERVERS = ("LARM_FRESH", "LARM_RESUME", "LARM_REFRESH_RUN", "LARM_WORKER", "LARM_SHARDS")
@@ -182,6 +183,7 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
         ("languages", lambda: languages_in(settings, "LARM_FOLLOW_LANGUAGES")),
         ("schedule.run", lambda: Timetable.parse(crawl.schedule.run, "UTC")),
         ("schedule.time_zone", lambda: Timetable.parse("", crawl.schedule.time_zone or "UTC")),
+        ("access", lambda: Rules.of(crawl.access, "access")),
         ("settings", lambda: _check_settings(crawl.settings)),
     ):
         try:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from larmspider.access.rules import MAX_RULES
 from larmspider.frontier.overrides import MAX_DELAY, MAX_THREADS
 
 MAX_SEEDS, MAX_EXPRESSIONS, MAX_HOSTS = 1_000, 500, 500
@@ -166,6 +167,14 @@ class Crawl(_Table, frozen=True):
     refresh: Refresh = Refresh()
     limits: Limits = Limits()
     hosts: Annotated[list[Host], Meta(max_length=MAX_HOSTS)] = []
+    access: Annotated[
+        dict[str, list[str]],
+        _about(
+            "Who finds which pages, by URL; from the file on disk only",
+            "LARM_ACCESS_RULES",
+            max_length=MAX_RULES,
+        ),
+    ] = {}
     settings: Annotated[
         dict[str, Any], Meta(description="Further settings by name; from the file on disk only")
     ] = {}
@@ -185,7 +194,7 @@ WRITABLE = frozenset(
     }
 )
 """Keys that a browser and the API may write; ``settings`` names code, commands, paths and
-addresses."""
+addresses, ``access`` who finds which pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +235,7 @@ def settings_in(table: Struct) -> Iterator[tuple[str, Any]]:
     """The settings that the fields of a table become, with their values."""
     for name, field in fields_of(type(table)).items():
         value = getattr(table, name)
-        if field.setting and value not in (None, "", []):
+        if field.setting and value not in (None, "", [], {}):
             yield field.setting, value
 
 

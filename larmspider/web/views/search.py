@@ -269,7 +269,7 @@ def cached(request: WebRequest) -> WebResponse:
         searcher = searcher.among([name])
     document = searcher.get(asked)
     # one of several crawls may restrict a document that its own crawl shows, as for /copy and /view
-    if document is None or not request.access.page(document.url):
+    if document is None or not request.may_see(document.url):
         raise HttpError("This page is not in the index.", 404)
     blocks = list[Block]()
     has_page = not name or name == request.source.name  # page files of the crawl that is shown
@@ -277,7 +277,7 @@ def cached(request: WebRequest) -> WebResponse:
         with suppress(CrawlDirError):
             crawl = request.source.crawl.within(SEARCH_SECS)
             page = crawl.stored(document.normalized)
-            if page is not None and request.access.page(page.url):
+            if page is not None and request.may_see(page.url):
                 blocks = html_blocks(stored_copy(crawl, page, text=document.text).body)
     shown, whole = shown_blocks(blocks or text_blocks(document.text))
     marker = searcher.marker(query := _typed(request))
