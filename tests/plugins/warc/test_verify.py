@@ -50,10 +50,14 @@ def test_every_damaged_record_of_a_warc_file_is_named(tmp_path: Path) -> None:
     assert [(one.at, one.url) for one in found.damages] == [
         (starts[number], f"http://h/{number}") for number in (1, 2, 4)
     ]
-    assert all("copy the file back" in one.mend for one in found.damages)
+    assert all("Copy the file back" in one.what for one in found.damages)
     assert sorted(found.due.values()) == ["http://h/1", "http://h/2", "http://h/4"]
-    list(repair(found, Settings(), say, make_due=len))
-    assert not [one.url for one in warc_found(tmp_path, starts[6]).damages if one.url]
+    damaged = path.read_bytes()
+    assert list(repair(found, Settings(), say, make_due=len)) == []
+    assert warc_found(tmp_path, starts[6]).damages == []
+    assert path.with_name(f"{path.name}.damaged").read_bytes() == damaged
+    with gzip.open(path) as file:
+        assert file.read().count(b"WARC-Type: response") == 3
 
 
 @pytest.mark.parametrize("kept", [2.5, 5.5, 3, 0, None, "folder"])
