@@ -192,7 +192,7 @@ def read_seal(folder: Path) -> Mapping[str, tuple[int, int]] | None:
 def kept_checksums(folder: Path) -> list[str]:
     """Names of the files with checksums in a crawl's directory, so that the next check misses lost
     ones. "pagefile_*.pfl" stands for all page files, if each has checksums."""
-    names = [f"{part}/{SEAL}" for part in ("frontier", "index")]
+    names = [SEAL, *(f"{part}/{SEAL}" for part in ("frontier", "index"))]
     names += (f"{FOLDER}/{path.name}" for path in sorted((folder / FOLDER).glob("*.log")))
     found = [name for name in names if (folder / name).exists()]
     pages = [*folder.glob(_PAGE_FILES)]

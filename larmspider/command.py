@@ -1,7 +1,7 @@
 """LarmCommand, the base of commands that read a crawl; an error is one line and an exit status.
 
 Exit status 0: done; 1: the crawl's directory lacks the wanted data, or a file of it is damaged;
-2: bad arguments.
+2: bad arguments, or a directory without a crawl.
 """
 
 from __future__ import annotations
