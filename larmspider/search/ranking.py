@@ -20,12 +20,13 @@ from math import log, sqrt
 from typing import NamedTuple, Self
 
 import tantivy
-from tantivy import Occur, Query
+from tantivy import FieldType, Occur, Query
 
-from larmspider.errors import QueryError
+from larmspider.errors import NoWordError, QueryError
 from larmspider.index.access import Limited
 from larmspider.index.normal import normalized
 from larmspider.index.schema import (
+    KINDS,
     ExactAnalyzer,
     label,
     own_word,
@@ -33,7 +34,15 @@ from larmspider.index.schema import (
 )
 from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import Stems
-from larmspider.search.query import FIELDS, MAX_WORDS, UNREACHABLE, Clause, by_reach
+from larmspider.search.query import (
+    FIELDS,
+    MAX_WORDS,
+    UNREACHABLE,
+    Clause,
+    by_reach,
+    day_of,
+    media_type,
+)
 from larmspider.search.request import ParsedQuery
 from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document
@@ -129,6 +138,7 @@ class _Terms(NamedTuple):
     telling   whether the word neither says little nor is widespread
     pages     about the number of pages with the word; 0: not counted
     words     number of words in ``needed``: several for a term with synonyms
+    either    whether this is an alternative to the word before
     """
 
     earned: list[Query]
@@ -138,6 +148,7 @@ class _Terms(NamedTuple):
     telling: bool
     pages: int = 0
     words: int = 1
+    either: bool = False
 
 
 class Ranking:
@@ -177,22 +188,30 @@ class Ranking:
         must: list[Query] = []
         must_not: list[Query] = []
         filters: dict[str, list[Query]] = {}
+        last = ""  # the field of the clause before; "": it is required
         for clause in query.clauses:
             if not (clause.field or clause.phrase or clause.excluded):
                 continue
             if required := self._required(clause):
+                field = "" if clause.field in (None, "title", "url") else str(clause.field)
                 if clause.excluded:
                     must_not.append(required)
-                elif clause.field in (None, "title", "url"):
-                    must.append(required)
+                elif clause.either and field != last:  # of two kinds
+                    before = [must.pop()] if not last else filters.pop(last)
+                    must.append(_any([*before, required]))
+                    field = ""
+                elif not field:
+                    either = [must.pop()] if clause.either and must else []
+                    must.append(_any([*either, required]))
                 else:
-                    filters.setdefault(clause.field, []).append(required)
+                    filters.setdefault(field, []).append(required)
+                last = field
         found = self._words(query)
         if not (found or must or filters):
             if must_not:
                 raise QueryError("the query only excludes: add a word to look for")
             text = " ".join(clause.text for clause in query.clauses)
-            raise QueryError("the query has no word to look for: {query!r:.100}", query=text)
+            raise NoWordError("the query has no word to look for: {query!r:.100}", query=text)
         # two hosts: on either of them
         either = [Query.const_score_query(_any(each), 0.0) for each in filters.values()]
         if found and not (must or must_not or either):
@@ -290,7 +309,7 @@ class Ranking:
         terms side by side much faster than groups of them."""
         clauses = [clause for clause, _ in query.words]
         full = [counts for _, counts in query.words]
-        found = list(self._terms_and_synonyms(clauses, full))
+        found = _with_alternatives(self._terms_and_synonyms(clauses, full))
         if not found:
             return self._operators(clauses)
         matching = _any([query for each in found for query in each.earned])
@@ -323,7 +342,7 @@ class Ranking:
                 words = self._exact.analyze(clause.text) if counts else [None]
                 tokens += [(word, number) for word in words]
         for (one, first), (other, second) in pairwise(tokens):
-            if one is None or other is None:
+            if one is None or other is None or (first != second and clauses[second].either):
                 continue
             if first == second or not self._frequent([one, other]):
                 yield Query.boost_query(self._sequence("exact", (one, other)), PAIR_WEIGHT)
@@ -364,9 +383,11 @@ class Ranking:
                 either = Query.const_score_query(_any([whole, *also]), 0.0)
                 found = [*earned, *(query for terms, _ in others for query in terms)]
                 found = [Query.boost_query(query, 0.0) for query in found]
-                yield _Terms(found, [best], [either], [either], telling, words=len(needed))
+                several = _Terms(found, [best], [either], [either], telling, words=len(needed))
+                yield several._replace(either=clauses[at].either)
             elif earned:
-                yield _Terms(earned, beside, needed, enough, telling, pages)
+                is_other = clauses[at].either
+                yield _Terms(earned, beside, needed, enough, telling, pages, either=is_other)
             at += clauses[at].covers
 
     def _whole_word(self, clause: Clause, terms: list[Query]) -> Query:
@@ -556,6 +577,17 @@ class Ranking:
             return by_reach(clause.text.lower(), self._unreached())
         if clause.field == "host":
             return self._term("domains", typed_host(clause.text))
+        if clause.field == "type":
+            if (kind := clause.text.lower()) in KINDS:
+                return self._term("kind", kind)
+            return self._analyzed("mime", media_type(clause.text), self._exact.analyze)
+        if clause.field in ("before", "after"):
+            day, is_end = day_of(clause.text), clause.field == "before"
+            start, end = (None, day) if is_end else (day, None)
+            # Tantivy needs an upper end that is included if there is none
+            return Query.range_query(
+                self._schema, "date", FieldType.Date, start, end, include_upper=not is_end
+            )
         if clause.field == "title":
             each = self._stems.alternatives(clause.text)
             found = [self._sequence("title", tokens) for tokens in each if tokens]
@@ -610,6 +642,31 @@ class Ranking:
     def _plain_term(self, field: str, token: str) -> Query:
         # Tantivy would open positions as well, which takes longer than to read a short list
         return Query.term_query(self._schema, field, token, index_option="freq")
+
+
+def _with_alternatives(each: Iterable[_Terms]) -> list[_Terms]:
+    """The words of a query, alternatives (``tls OR ssl``) as one."""
+    found = list[_Terms]()
+    for one in each:
+        if not (one.either and found):
+            found.append(one)
+            continue
+        last = found[-1]
+        found[-1] = _Terms(
+            [*last.earned, *one.earned],
+            [*last.beside, *one.beside],
+            _alternatives(last.needed, one.needed),
+            _alternatives(last.enough, one.enough),
+            last.telling or one.telling,
+            last.pages + one.pages if last.pages and one.pages else 0,
+        )
+    return found
+
+
+def _alternatives(*each: Sequence[Query]) -> list[Query]:
+    """One query for pages with all of any of these; none without queries."""
+    known = [_every(queries) for queries in each if queries]
+    return [_any(known)] if known else []
 
 
 def _boosted(query: Query, boost: Boost | None, field: str, tokens: Sequence[str]) -> Query:

@@ -118,6 +118,11 @@ class ParsedQuery:
         return tuple(dict.fromkeys(text for clause in self.clauses for text in clause.also))
 
     @property
+    def no_filters(self) -> tuple[str, ...]:
+        """Words such as ``colour:red`` that look like filters and are none: they are words."""
+        return tuple(dict.fromkeys(c.text for c in self.clauses if c.no_filter))
+
+    @property
     def has_phrase(self) -> bool:
         """Whether words must stand side by side somewhere on the page."""
         return any(c.phrase and not (c.excluded or c.field) for c in self.clauses)

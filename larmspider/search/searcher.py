@@ -25,9 +25,10 @@ from typing import Any, Self
 
 from tantivy import Query
 
-from larmspider.errors import QueryError
+from larmspider.errors import NoWordError, QueryError
 from larmspider.index.access import Access
 from larmspider.index.schema import without_accents
+from larmspider.index.signs import signs
 from larmspider.search.completions import LIMITED_WAIT_SECS, WAIT_SECS
 from larmspider.search.demotion import demoted
 from larmspider.search.facets import Facets, count_facets, count_of
@@ -149,7 +150,8 @@ class Searcher:
         """The best pages; a text with options is short for ``SearchRequest(text, ...)``.
 
         A query that finds next to nothing is replaced by a better one (`Results.instead`), and
-        words with synonyms are widened, unless the request is verbatim.
+        words with synonyms are widened, unless the request is verbatim. A query without a word
+        (``=>``) finds nothing.
 
         Raises QueryError for a query that cannot mean anything, CrawlDirError for a broken index.
         """
@@ -157,12 +159,22 @@ class Searcher:
         if isinstance(request, str):
             request = SearchRequest(request, *args, **options)
         request.check()
+        try:
+            return self._searched(request, started)
+        except NoWordError:
+            facets = Facets() if request.facets else None
+            return Results(request, 0, [], time.perf_counter() - started, facets=facets)
+
+    def _searched(self, request: SearchRequest, started: float) -> Results:
         with self.one_commit():
             request.filters.check(self.has_field)
             query = self.parsed(request.query, verbatim=request.verbatim)
             found = self._found(query, request)
             if not request.verbatim and (better := self._better(query, found)):
                 found = replace(self._found(better, request), instead=better.text)
+            else:
+                found = replace(found, not_typed=tuple(self._not_typed(query)))
+            found = replace(found, no_filters=query.no_filters)
         seconds, suggestion = time.perf_counter() - started, None
         if request.suggest:
             suggestion = self.suggestion(request.query, request.filters)
@@ -236,7 +248,10 @@ class Searcher:
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
         """`Results.total` and `Results.total_all`, without hits and without a better query."""
         filters.check(self.has_field)
-        return self._totals(self.parsed(query), filters)
+        try:
+            return self._totals(self.parsed(query), filters)
+        except NoWordError:
+            return 0, 0
 
     def _totals(self, query: ParsedQuery, filters: Filters) -> tuple[int, int]:
         with opened(self._crawls) as readings:
@@ -266,11 +281,28 @@ class Searcher:
                         found[key] = one
         return found
 
+    def _not_typed(self, query: ParsedQuery) -> Iterator[str]:
+        """Names, codes and flags of a query that no page has as they are typed."""
+        for clause, counts in query.words:
+            if not counts or clause.fuzzy or clause.also or "://" in clause.text:
+                continue
+            text, typed = clause.text.rstrip("?!.,;:"), signs(clause.text)
+            words = self.words(text)
+            if typed:
+                has = len(self.frequencies(typed, "signs")) == len(typed)
+            else:
+                has = len(words) < 2 or any(one.has_name(words) for one in self.shards)
+            if not has and words:
+                yield text
+
     # --- a better query --------------------------------------------------------------------------
 
     def suggestion(self, query: str, filters: Filters = NO_FILTERS) -> Suggestion | None:
         """A better query, if this one has words that the index does not know."""
-        return did_you_mean(self, self.parsed(query), filters)
+        try:
+            return did_you_mean(self, self.parsed(query), filters)
+        except NoWordError:
+            return None
 
     def _better(self, query: ParsedQuery, found: Results) -> ParsedQuery | None:
         """A query that finds more, if ``found`` is next to nothing: with a mistake corrected, or

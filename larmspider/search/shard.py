@@ -54,6 +54,7 @@ TITLES = 30
 OFTEN = 10_000
 """Pages with each of several words, from which on they are not looked for side by side."""
 _REMEMBERED = 10_000  # words side by side
+_NAME_FIELDS = ("anchors", "url_words", "rest")  # beside the text
 
 
 class Shard:
@@ -261,6 +262,18 @@ class Shard:
                 phrase = Query.phrase_query(self.schema, "exact", list(words))
                 known[key] = 0 < having <= OFTEN and count_of(reader, phrase) > 0
             return known[key]
+
+    def has_name(self, words: Sequence[str]) -> bool:
+        """Whether a page, its URL or a link to it has the words of a name side by side. Also true
+        where each word is on more than `OFTEN` pages."""
+        if self.has_side_by_side(words):
+            return True
+        with self.reading() as reader:
+            if min(reader.doc_freq("exact", word) for word in words) > OFTEN:
+                return True
+            schema, fields = self.schema, _NAME_FIELDS if self._link_texts else _NAME_FIELDS[1:]
+            each = [Query.phrase_query(schema, field, list(words)) for field in fields]
+            return any(reader.search(query, 1, count=False).hits for query in each)
 
     def few_beginning_with(
         self, head: str, most: int, *, exactly: bool = False

@@ -197,7 +197,9 @@ def _other_spelling(text: str, following: Clause | None) -> tuple[str, int]:
         return text.replace("-", ""), 1
     if parts := _APART.fullmatch(text):
         return f"{parts[1]}-{parts[2]}" if parts[1] else f"{parts[3]} {parts[4]}", 1
-    if following and following.plain and not following.also and _LETTERS.fullmatch(text):
+    if following and (not following.plain or following.also or following.either):
+        return "", 1
+    if following and _LETTERS.fullmatch(text):
         other, stops = following.text.rstrip(_MARKS), all_stops()
         last = other.lower()
         if text.lower() not in stops and (
