@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -32,6 +32,7 @@ from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from larmspider.dates import http_time
 from larmspider.index.copies import blocks, of_bytes
+from larmspider.index.joined import joined_words
 from larmspider.index.normal import normalized
 from larmspider.index.outside_links import outside_links
 from larmspider.index.page import IndexedPage
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from larmspider.index.packed import PackedPages
     from larmspider.index.stems import Stems
 
-INDEX_FORMAT = 10
+INDEX_FORMAT = 11
 """Raise it with every change of fields, analyzers, stored fields of a page, the anchor table, or
 Tantivy's format (0.27 writes v7). version.py refuses an index of another format; `scrapy reindex`
 rebuilds it (docs/internals/formats.md)."""
@@ -76,6 +77,13 @@ PAGE_BREAK = "\f"
 
 MAX_LABEL = 60
 """Characters of a link text that is found as a whole."""
+
+MAX_ENDS = 6
+"""Words of a label that is found by each of its words."""
+LEAST_END = 3
+"""Letters of such a word."""
+MIDDLE = "\x01"
+"""Begins a term for a label that is found from its middle: no label has this character."""
 
 WORD_LIMIT_BYTES = 80
 """Longer words (base64, keys) are not indexed."""
@@ -251,7 +259,8 @@ def build_schema() -> tantivy.Schema:
     # the text around the main text
     builder.add_text_field("rest", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
-    # one token each, in lower case: texts of links as a whole; flags, operators, key chords
+    # one token each, in lower case: texts of links as a whole; flags, operators, key chords, and
+    # words in several parts as one (joined.py)
     builder.add_text_field("labels", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("signs", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("url_words", tokenizer_name=_EXACT)
@@ -398,7 +407,7 @@ def to_document(
         "labels": _labels(page.url, [_own_part(plain["title"]), *texts]),
         # a document that could not be read is found by the words that say why
         "exact": list(map(spaced, exact)),
-        "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
+        "signs": _signs(plain["title"], plain["body"]),
         "prior": prior(page.url, links.number),
         _PAGE: as_packed,
     }
@@ -422,6 +431,12 @@ def to_document(
         return tantivy.Document(**{name: _without_surrogates(v) for name, v in fields.items()})
 
 
+def _signs(title: str, body: str) -> list[str]:
+    """The terms of the field ``signs``: signs as they are written, and words in parts as one."""
+    joined = map(without_accents, joined_words(f"{title} {body}"))
+    return list({*signs(body), *signs(title), *joined})
+
+
 def own_word(name: str, value: str) -> str:
     """The term that finds a value of an own field, in any case: ``room=4.12``."""
     return f"{name}={' '.join(normalized(value).lower().split())}"
@@ -433,7 +448,17 @@ def _labels(url: str, texts: Iterable[str]) -> list[str]:
     found = dict.fromkeys([label(text) for text in dict.fromkeys(texts) if len(text) <= MAX_LABEL])
     found.pop("", None)
     plain = [(without_accents(text), text) for text in found if not text.isascii()]
-    return [*found, *(f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text)]
+    typed = [f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text]
+    return [*found, *typed, *(end for text in found for end in _ends(text))]
+
+
+def _ends(text: str) -> Iterator[str]:
+    """The ends of a label that begin with a word of it, which are typed for it too."""
+    words = without_accents(text).split(" ")
+    for at in range(1, len(words) if len(words) <= MAX_ENDS else 0):
+        word = words[at].lstrip("(\"'")
+        if len(word) >= LEAST_END and word.isalpha():
+            yield f"{MIDDLE}{' '.join([word, *words[at + 1 :]])}{_SHOWN}{text}"
 
 
 def title_label(title: str) -> str:

@@ -24,6 +24,7 @@ from tantivy import FieldType, Occur, Query
 
 from larmspider.errors import NoWordError, QueryError
 from larmspider.index.access import Limited
+from larmspider.index.joined import joined_parts, joined_word
 from larmspider.index.normal import normalized
 from larmspider.index.schema import (
     KINDS,
@@ -31,6 +32,7 @@ from larmspider.index.schema import (
     label,
     own_word,
     typed_host,
+    without_accents,
 )
 from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import Stems
@@ -70,6 +72,9 @@ SIGN_WEIGHT = 3.0
 """Weight of the sign ``--prefix`` as typed, times its rarity."""
 BARE_WEIGHT = 0.4
 """Weight of the word "prefix" beside its sign."""
+CODE_WEIGHT, JOINED_WEIGHT = 3.0, 0.0
+"""Weights of a word or code in several parts as one term, times its rarity: of one with a digit,
+or that no page has in the typed form; and of another one."""
 COMPOUND_WEIGHT = 0.3
 """Weight of a compound that has the word, or both of its parts, in German and similar languages."""
 PAIR_WEIGHT = 1.5
@@ -235,7 +240,7 @@ class Ranking:
 
     def snippet_maker(self, query: ParsedQuery) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
-        clauses = [clause for clause, _ in query.shown]
+        clauses = [clause for clause, counts in query.shown if counts or clause.phrase]
         words = [clause.text for clause in clauses]
         synonyms = [text for clause in clauses for text in clause.also]
         if any(map(operator_sign, words)) and not any(map(self._exact.analyze, words)):
@@ -247,7 +252,6 @@ class Ranking:
             words,
             stems=[term for word in singles for term in self._compounds(word)],
             wanted=[clause.bare.lower() for clause, counts in query.shown if counts],
-            idle=[clause.bare.lower() for clause, counts in query.shown if not counts],
             phrases=[clause.text for clause in clauses if clause.phrase],
             flags=[flag for one in clauses if not one.field for flag in self._flags(one.text)],
             name=query.name,
@@ -355,8 +359,8 @@ class Ranking:
         at, known = 0, set[tuple[str, int]]()
         while at < len(clauses):
             covered = clauses[at : at + clauses[at].covers]
-            joined = "".join(clause.text for clause in covered) if len(covered) > 1 else ""
-            others = [self._synonym(text, joined) for text in clauses[at].also]
+            parts = [clause.text for clause in covered]
+            others = [self._synonym(text, parts) for text in clauses[at].also]
             also = [Query.boost_query(query, SYNONYM_WEIGHT) for _, query in others if query]
             earned, beside, telling = list[Query](), list[Query](), False
             needed, enough, pages = list[Query](), list[Query](), 0
@@ -398,6 +402,8 @@ class Ranking:
         spellings = [clause.text, *self._stems.spellings(clause.text)]
         parts = [dict.fromkeys(self._exact.analyze(text)) for text in spellings]
         whole = [_every([_any(self._word(Clause(one))[0]) for one in each]) for each in parts]
+        if code := self.joined(clause.text):
+            whole += self._whole_code(code)
         return _with([_any(terms), Query.const_score_query(_any(whole), 0.0)], [])
 
     def _related(self, clause: Clause) -> Iterator[Query]:
@@ -415,14 +421,17 @@ class Ranking:
     def _is_known(self, text: str) -> bool:
         return self._having_all(self._exact.analyze(text)) > 0
 
-    def _synonym(self, text: str, joined: str) -> tuple[list[Query], Query | None]:
+    def _synonym(self, text: str, typed: Sequence[str]) -> tuple[list[Query], Query | None]:
         """Queries that find pages with the word, or with several words side by side, and the query
-        that scores these pages as if the text had been typed. ``joined`` is the typed words written
-        as one: the words themselves find the pages that have both."""
+        that scores these pages as if the text had been typed. ``typed`` are the words in its
+        place: where they only part it, they find the pages that have both."""
         if len(self._exact.analyze(text)) > 1:
             phrase = self._required(Clause(text, phrase=True))
             return [phrase] if phrase else [], phrase
-        terms, beside = self._word(Clause(text), has_parts=text == joined)
+        has_parts = len(typed) > 1 and text == "".join(typed)
+        terms, beside = self._word(Clause(text), has_parts=has_parts)
+        if joined_parts(typed) == text:
+            beside = [*beside, self._whole("exact", text, CODE_WEIGHT)]
         return terms, _with([_any(terms)], beside) if terms else None
 
     def _labels(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
@@ -469,6 +478,9 @@ class Ranking:
         beside = [self._whole("signs", sign, SIGN_WEIGHT * weight) for sign in typed]
         if not exact:
             return earned, beside
+        if code := self.joined(clause.text):
+            earned += self._whole_code(code)
+            beside += self._code_beside(code, exact, weight)
         share = weight
         if self._is_sign(clause.text):
             share *= BARE_WEIGHT
@@ -497,6 +509,33 @@ class Ranking:
             if parts := [self._term("body", term) for term in self._stems.split(text)]:
                 earned.append(Query.boost_query(_every(parts), COMPOUND_WEIGHT * weight))
         return earned, beside
+
+    def joined(self, text: str) -> str:
+        """A word or code as one term, if a page has it so, or in several parts; else ""."""
+        text = without_accents(text.rstrip("?!.,;:").lower())
+        code = joined_word(text)
+        if code and self._has("exact", code):
+            return code
+        code = code or (text if text.isalnum() else "")
+        return code if code and self._has("signs", code) else ""
+
+    def _whole_code(self, code: str) -> list[Query]:
+        """Pages with a code in one piece, and in any parts."""
+        found = [self._found_by("signs", code)] if self._has("signs", code) else []
+        if self._has("exact", code):
+            found.append(self._term("exact", code))
+        return found
+
+    def _code_beside(self, code: str, words: Sequence[str], weight: float) -> Iterator[Query]:
+        """What pages with a code, typed in these ``words``, earn in addition."""
+        apart = len(words) > 1
+        if self._has("signs", code):
+            typed = apart or not self._has("exact", code)
+            is_code = typed and not (apart and code.isalpha())
+            if share := CODE_WEIGHT if is_code else JOINED_WEIGHT:
+                yield self._whole("signs", code, share * weight)
+        if apart and not code.isalpha() and self._has("exact", code):
+            yield self._whole("exact", code, CODE_WEIGHT * weight)
 
     def _is_sign(self, text: str) -> bool:
         """Whether pages have ``--prefix``, typed so, as it is."""

@@ -13,6 +13,7 @@ merged, looked at once more (rerank.py), grouped with their copies (match.py) an
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,12 +28,13 @@ from tantivy import Query
 
 from larmspider.errors import NoWordError, QueryError
 from larmspider.index.access import Access
-from larmspider.index.schema import without_accents
+from larmspider.index.schema import url_words, without_accents
 from larmspider.index.signs import signs
 from larmspider.search.completions import LIMITED_WAIT_SECS, WAIT_SECS
 from larmspider.search.demotion import demoted
 from larmspider.search.facets import Facets, count_facets, count_of
 from larmspider.search.facets import merge as merge_facets
+from larmspider.search.folding import folded
 from larmspider.search.match import (
     LOOKED_AT,
     Match,
@@ -75,6 +77,7 @@ CHUNK = 100
 """Matches in the first portion of each of several shards."""
 EQUAL = 0.99
 """Share of the best copy's score, from which on another copy may stand for them."""
+_WITH_SITE = re.compile(r" \([^()]+\)$")  # behind a label
 NO_WORDS = ParsedQuery("")
 """The query of pages that are found without words."""
 
@@ -203,7 +206,10 @@ class Searcher:
                 stream = _reranked(asked, stream)
                 stream = _demoted(readings, stream, [one.matching for one in asked])
             least = EXACT_TOTAL if any(one.doubtful for one in readings) else 0
-            groups = grouped(stream, wanted + 1, copies=request.copies, least=least)
+            alone = _stands_alone(readings, query)
+            groups = grouped(
+                stream, wanted + 1, copies=request.copies, least=least, stands_alone=alone
+            )
             hits = [
                 _hit(readings, group, asked[group[0].shard].maker if request.snippets else None)
                 for group in groups[request.offset : wanted]
@@ -291,7 +297,7 @@ class Searcher:
             if typed:
                 has = len(self.frequencies(typed, "signs")) == len(typed)
             else:
-                has = len(words) < 2 or any(one.has_name(words) for one in self.shards)
+                has = len(words) < 2 or any(one.has_name(words, text) for one in self.shards)
             if not has and words:
                 yield text
 
@@ -394,8 +400,10 @@ class Searcher:
 
     def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
         """Texts of links and titles that begin with the typed text, in lower case, and the number
-        of pages with each, most first. Text without accents also finds texts with accents; for text
-        with accents, texts with the same accents come first. Takes 0.2 ms. If very many texts begin
+        of pages with each, most first; behind them texts with a word that begins so. A text with
+        the name of the site in brackets is left out beside the same text without. Text without
+        accents also finds texts with accents; for text with accents, texts with the same accents
+        come first. Takes 0.2 ms. If very many texts begin
         like this, the first question gets some of them in `WAIT_SECS` (completions.py)."""
         total, head = Counter[str](), typed_head(typed)
         until = time.monotonic() + (WAIT_SECS if self.sees_all else LIMITED_WAIT_SECS)
@@ -403,8 +411,14 @@ class Searcher:
             shard.look_ahead(typed, limit)
         for shard in self.shards:
             total.update(dict(shard.completions(typed, limit, until)))
+        for text in [*total]:
+            short = _WITH_SITE.sub("", text)
+            if short != text and short in total:
+                del total[text]
         found = total.most_common()
-        if head != without_accents(head):
+        plain = without_accents(head)
+        found.sort(key=lambda one: not without_accents(one[0]).startswith(plain))
+        if head != plain:
             found.sort(key=lambda one: not one[0].startswith(head))
         return found[:limit]
 
@@ -561,6 +575,22 @@ def _demoted(
                     yield place
 
     return demoted(islice(stream, LOOKED_AT), is_missed, copies)
+
+
+def _stands_alone(
+    readings: Sequence[Reading], query: ParsedQuery
+) -> Callable[[Match, Match], bool]:
+    """Whether the title or URL of a copy has a word of the query that the shown page's lacks."""
+    typed = " ".join(clause.text for clause, counts in query.told if counts)
+    words = set(re.findall(r"[^\W_]+", folded(typed)))
+
+    def own(match: Match) -> set[str]:
+        stored = _stored(readings, match)
+        return words.intersection(
+            re.findall(r"[^\W_]+", folded(f"{stored['title']} {url_words(stored['url'])}"))
+        )
+
+    return lambda copy, shown: bool(own(copy) - own(shown))
 
 
 def _hit(readings: Sequence[Reading], group: Sequence[Match], maker: SnippetMaker | None) -> Hit:
