@@ -292,7 +292,7 @@ def _side_bar_names(tag: bytes) -> tuple[str, ...]:
 
 
 def _side_bars(parser: LexborHTMLParser, selector: str) -> list[LexborNode]:
-    """Of the elements with these names, those whose text is mostly links."""
+    """The elements with these names whose text is mostly links."""
     found = list[LexborNode]()
     for node in islice(parser.css(selector), _MOST_SIDE_BARS):
         links = node.css("a[href]")

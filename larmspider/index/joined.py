@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 MAX_JOINED = 1_000
 """Different terms of one text."""
-LEAST, MOST = 3, 40
+_LEAST, MOST = 3, 40
 """Characters of a term."""
 _MOST_PARTS = 8
 _LEAST_SPACED = 8
@@ -30,7 +30,7 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _PART_OF_CODE = re.compile(
     rf"[(\[\"']?([A-Za-z]{{0,4}}\d[A-Za-z\d{_HYPHENS}/.]{{0,11}}?)[)\]\"',;:.?!]*"
 )
-_LEFT_OUT = re.compile(r"- (?:und|oder|bzw\.|sowie|en|och|og) (?=([^\W\d_]{5,}))")
+_LEFT_OUT = re.compile(r"- (?:und|oder|bzw\.|sowie|en|och|og) (-?)(?=([^\W\d_]{5,}))")
 _WORD_BEFORE = re.compile(r"[^\W\d_]{2,30}\Z")
 """Vor- und Nachteil, in- en uitgang: the first word lacks its end."""
 _LEAST_END, _LEAST_BEGINNING = 4, 2  # letters of the end, and of what stands before it
@@ -44,11 +44,11 @@ def joined_word(text: str) -> str:
     if not 2 <= len(parts) <= _MOST_PARTS or not all(map(str.isalnum, parts)):
         return ""
     joined = "".join(parts)
-    if not LEAST <= len(joined) <= MOST:
+    if not _LEAST <= len(joined) <= MOST:
         return ""
     if joined.isalpha():  # the hyphens and underscores of names
         is_name = not any(mark in text for mark in "./:,")
-        return joined.lower() if is_name and len(joined) > LEAST else ""
+        return joined.lower() if is_name and len(joined) > _LEAST else ""
     if joined.isdigit() and len(parts) == 2 and any(mark in text for mark in ".:,"):
         return joined if _THOUSANDS.fullmatch(text) else ""  # 3.11 and 14:30 are two numbers
     return joined.lower()
@@ -82,7 +82,7 @@ def joined_words(text: str) -> list[str]:
             run.append(word)
             last = at
     _add_run(run, found)
-    found |= dict.fromkeys(_completed(text))
+    found |= dict.fromkeys(completed(text))
     return list(found)[:MAX_JOINED]
 
 
@@ -110,7 +110,7 @@ def _add_run(run: Sequence[str], found: dict[str, None]) -> None:
         found[term] = None
 
 
-def _completed(text: str) -> Iterator[str]:
+def completed(text: str) -> Iterator[str]:
     """The first words of pairs whose end stands in the second word only."""
     text = text.replace("\u2010 ", "- ")
     for found in _LEFT_OUT.finditer(text):
@@ -118,7 +118,11 @@ def _completed(text: str) -> Iterator[str]:
         before = _WORD_BEFORE.search(text, max(0, at - MOST), at)
         if before is None:
             continue
-        first, second = before[0].lower(), found[1].lower()
+        first, second = before[0].lower(), found[2].lower()
+        if found[1]:  # Warenein- und -ausgang: the second word lacks its beginning
+            starts = range(_LEAST, min(len(first) - 1, MOST - len(second) + 1))
+            yield from [first[:end] + second for end in starts]
+            continue
         for start in range(_LEAST_BEGINNING, len(second) - _LEAST_END + 1):
             if len(first) + len(second) - start <= MOST:
                 yield first + second[start:]

@@ -32,7 +32,7 @@ from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
 from larmspider.dates import http_time
 from larmspider.index.copies import blocks, of_bytes
-from larmspider.index.joined import joined_words
+from larmspider.index.joined import completed, joined_words
 from larmspider.index.normal import normalized
 from larmspider.index.outside_links import outside_links
 from larmspider.index.page import IndexedPage
@@ -418,6 +418,8 @@ def to_document(
         fields["blocks"] = blocks(likeness)
     if tongue := tongue_of(page.language):
         fields["tongue"] = tongue
+        if stems.writes_compounds(tongue):
+            plain["body"] = " ".join([plain["body"], *completed(plain["body"])])
         if parts := stems.parts_of_page(plain["body"], tongue):
             fields["parts"] = parts
         for name in SEARCHED:

@@ -527,7 +527,7 @@ class Ranking:
         return found
 
     def _code_beside(self, code: str, words: Sequence[str], weight: float) -> Iterator[Query]:
-        """What pages with a code, typed in these ``words``, earn in addition."""
+        """Additional scores of pages with a code, typed in these ``words``."""
         apart = len(words) > 1
         if self._has("signs", code):
             typed = apart or not self._has("exact", code)

@@ -154,7 +154,7 @@ def one_line(text: str) -> str:
 class Sought:
     """Words, phrases and signs of a query to look for in texts, as typed.
 
-    words     the words that matter, and those of phrases; each is marked
+    words     the words that matter, and the words of phrases; each is marked
     stems     other words that are marked
     wanted    the words that matter
     phrases   a passage with a phrase's words side by side is better than any other
