@@ -336,6 +336,9 @@ def _count(request: WebRequest) -> int:
 
 
 def _found_line(say: Words, results: Results) -> str:
+    if results.not_typed:
+        line = say("No page has {words} as typed", words=", ".join(results.not_typed))
+        return f"{line}; {say('{n} with any of the words', n=results.total)}"
     line = say(
         "{n} page found in {ms} ms|{n} pages found in {ms} ms",
         n=results.total_all,
