@@ -12,6 +12,7 @@ most KEPT_BYTES are kept whole: `scrapy verify --repair` writes them again.
 from __future__ import annotations
 
 import json
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -137,17 +138,22 @@ def changing(folder: Path, *patterns: str) -> Iterator[None]:
     _change(folder, lambda left: left.take(*patterns))
 
 
+_writing = threading.Lock()
+"""At the end of a run several threads change their files."""
+
+
 def _change(folder: Path, change: Callable[[Left], object]) -> None:
-    try:
-        left = read_left(folder)
-    except ValueError:
-        return  # verify names it
-    if left is not None:
+    with _writing:
         try:
-            change(left)
-            left.write()
-        except OSError as error:
-            raise CrawlDirError(f"{folder / SEAL} cannot be written: {error}") from error
+            left = read_left(folder)
+        except ValueError:
+            return  # verify names it
+        if left is not None:
+            try:
+                change(left)
+                left.write()
+            except OSError as error:
+                raise CrawlDirError(f"{folder / SEAL} cannot be written: {error}") from error
 
 
 def crawl_of(manifest: dict[str, Any]) -> str:

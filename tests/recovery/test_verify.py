@@ -97,7 +97,7 @@ def _path(url: str) -> str:
 def crawls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawls]:
     with ScriptedServer({"*": page, "/robots.txt": Reply(404)}) as server:
         crawls = Crawls(tmp_path_factory.mktemp("verified"), server, None)
-        for name, seed, removed in (("one", "/p0", "/p6"), ("two", "/p3", "/p7")):
+        for name, seed, removed in (("one", "/p0", "/p8"), ("two", "/p3", "/p11")):
             ran = crawls.run(name, seed)
             assert ran.status == 0, ran.err
             ran = scrapy("remove", "--yes", server.url(removed), "--dir", name, cwd=crawls.folder)

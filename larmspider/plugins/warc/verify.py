@@ -79,6 +79,9 @@ def check_warc(found: Findings, position: bytes, say: Say) -> None:
                 whole = max((at for at in lines if at <= length - LEAST_FILLED), default=0)
             what = f"ends at {size:,}, {length:,} were committed"
             _add_lost_end(found, path, (whole, length), what, lines)
+        elif one != number and (lost_end := _lost_end(lines, bad, size)) is not None:
+            what = f"ends at {size:,}, in a record or before one that its CDXJ names"
+            _add_lost_end(found, path, (lost_end, lost_end), what, lines)
         for member in bad:
             _add_lost(found, path, member, member.fault, lines)
         _compare(found, path, members, lines, faults, found.warc_short.get(path, (end, end))[0])
@@ -116,6 +119,14 @@ def _compare(
         more = f" (and {counted(len(faults) - 1, 'more fault')})" if faults[1:] else ""
         found.add(cdxj_of(path), faults[0] + more)
         found.cdxj.add(path)
+
+
+def _lost_end(lines: Iterable[int], bad: list[Member], size: int) -> int | None:
+    """Where the last whole record of a full file ends that was cut; None for a file that was not.
+    Its last record leaves ``bad``."""
+    if bad and bad[-1].fault.endswith(_NOT_WHOLE):
+        return bad.pop().at
+    return size if any(at >= size for at in lines) else None
 
 
 def _other_file(path: Path, first: Member) -> str:

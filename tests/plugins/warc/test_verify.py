@@ -176,3 +176,22 @@ def test_a_warc_file_of_another_crawl_is_named(tmp_path: Path, pages: int) -> No
     assert path.stat().st_size == length
     assert warc_found(tmp_path, length).damages == []
     assert b"other" not in gzip.decompress(path.read_bytes())
+
+
+@pytest.mark.parametrize("cut", [0, 100])
+def test_a_full_file_that_lacks_its_end_names_no_lost_record(tmp_path: Path, cut: int) -> None:
+    """No later page refers to a record behind the end."""
+    path, _ = real_warc(tmp_path / "warc", "crawl")
+    newest = path.with_name("crawl-00001.warc.gz")
+    newest.write_bytes(info_record(newest.name).member)
+    cdxj_of(newest).touch()
+    places = {one.url: one for one in members_of(path, path.stat().st_size, (), say) if one.payload}
+    os.truncate(path, places["http://h/2"].at + cut)
+    position = b"1 %d" % newest.stat().st_size
+    for expected in (["http://h/2", "http://h/3"], []):
+        found = Findings(tmp_path)
+        check_warc(found, position, say)
+        assert sorted(found.due.values()) == expected
+        assert len(found.damages) == bool(expected)
+        list(repair(found, Settings(), say, make_due=len))
+    assert cdxj_of(path).read_text().count("\n") == 2
