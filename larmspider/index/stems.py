@@ -379,8 +379,10 @@ def _least(tongue: str) -> tuple[int, int, int]:
 
 
 def _with_arabic_article(word: re.Match[str]) -> str:
-    """A word with the article alone before it: the stemmer takes others for verbs."""
-    return _ARTICLE + _PREFIXES[ARABIC].sub("", word[0])
+    """A word with the article alone before it, because the stemmer takes others for verbs. A last
+    heh is often meant as teh marbuta."""
+    bare = _PREFIXES[ARABIC].sub("", word[0])
+    return _ARTICLE + (f"{bare[:-1]}\u0629" if bare.endswith("\u0647") else bare)
 
 
 def _graded(stem: str) -> str:

@@ -72,9 +72,9 @@ SIGN_WEIGHT = 3.0
 """Weight of the sign ``--prefix`` as typed, times its rarity."""
 BARE_WEIGHT = 0.4
 """Weight of the word "prefix" beside its sign."""
-CODE_WEIGHT, JOINED_WEIGHT = 3.0, 0.0
-"""Weights of a word or code in several parts as one term, times its rarity: of one with a digit,
-or that no page has in the typed form; and of another one."""
+CODE_WEIGHT = 3.0
+"""Weight of a word or code in several parts as one term (joined.py), times its rarity; so that
+``max_length`` is worth more than both of its words."""
 COMPOUND_WEIGHT = 0.3
 """Weight of a compound that has the word, or both of its parts, in German and similar languages."""
 PAIR_WEIGHT = 1.5
@@ -529,11 +529,8 @@ class Ranking:
     def _code_beside(self, code: str, words: Sequence[str], weight: float) -> Iterator[Query]:
         """Additional scores of pages with a code, typed in these ``words``."""
         apart = len(words) > 1
-        if self._has("signs", code):
-            typed = apart or not self._has("exact", code)
-            is_code = typed and not (apart and code.isalpha())
-            if share := CODE_WEIGHT if is_code else JOINED_WEIGHT:
-                yield self._whole("signs", code, share * weight)
+        if self._has("signs", code) and (apart or not self._has("exact", code)):
+            yield self._whole("signs", code, CODE_WEIGHT * weight)
         if apart and not code.isalpha() and self._has("exact", code):
             yield self._whole("exact", code, CODE_WEIGHT * weight)
 

@@ -44,8 +44,11 @@ PASSAGE_WEIGHT = 0.33
 """Weight of the best passage, for a query of two words or more."""
 LENGTH_WEIGHT = 0.11
 """Weight of the logarithm of the length."""
-SHORT, LONG = 600, 50_000
-"""The length counts as log((characters + SHORT) / SHORT), up to 49,400 characters."""
+LIST_PENALTY = 0.4
+"""Taken off for a page that is mostly links (outside_links.py) and names nothing of the query in
+its title and headings."""
+SHORT, LONG = 600, 30_000
+"""The length counts as log((characters + SHORT) / SHORT), up to 29,400 characters."""
 
 PASSAGE_CHARS = 200
 MAX_OCCURRENCES, LEAST_OCCURRENCES = 30, 10
@@ -108,13 +111,15 @@ class Reranker:
         return self._all > 0
 
     def factor(self, stored: dict[str, Any]) -> float:
-        """At least 1, for the stored fields of a page."""
+        """The factor for the stored fields of a page."""
         contents = stored.get("contents", "")
         named = list(self._named(stored["title"], stored.get("sections", ())))
         worth = NAMED_WEIGHT * max((f1 for f1, _ in named), default=0.0)
         worth += COVERED_WEIGHT * max((share for _, share in named), default=0.0)
         length = len(stored["body"]) + len(contents)
         worth += LENGTH_WEIGHT * log(max(1.0, min(length + SHORT, LONG) / SHORT))
+        if stored.get("apart") is not None and not named:
+            worth -= LIST_PENALTY
         if len(self._rarities) > 1:
             passage = self._passage(folded_text(stored), stored.setdefault(PLACES, {}))
             if contents:

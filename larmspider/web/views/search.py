@@ -31,6 +31,7 @@ from larmspider.reports.stored_copy import (
     stored_copy,
     text_blocks,
 )
+from larmspider.search.facets import Facets
 from larmspider.search.query import (
     DAYS,
     NO_FILTERS,
@@ -403,6 +404,8 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
     found = []
     for name, counts in groups:
         cleared = {"until": None} if name == "since" else {}
+        if name == "host" and "host" not in asked.narrow and is_host_each(facets):
+            continue
         chosen = asked.narrow.get(name) or asked.narrow.get("until" if cleared else name, "")
         if not chosen and (not counts or (len(counts) == 1 and name != "since")):
             continue
@@ -424,6 +427,12 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def is_host_each(facets: Facets) -> bool:
+    """Whether each of several collections has one host: both facets would say the same."""
+    collections, hosts = facets.collections.values(), facets.hosts.values()
+    return len(collections) > 1 and sorted(collections) == sorted(hosts)
 
 
 def _missed(unreachable: Mapping[str, int]) -> dict[str, int]:
