@@ -97,6 +97,7 @@ class Command(LarmCommand):
         from larmspider.server.look import Looks
         from larmspider.server.manager import Manager
         from larmspider.server.process import Launcher
+        from larmspider.server.push import Pushes
         from larmspider.server.remote import tell
         from larmspider.server.secrets import Secrets
         from larmspider.server.server_settings import ServerSettings
@@ -119,8 +120,9 @@ class Command(LarmCommand):
             tries=Tries(binding.wrong_tokens, binding.wrong_tokens_in_all),
         )
         manager = Manager(home, settings, Launcher(home), act=tell)
-        secrets = Secrets(home.path, settings.secrets)
-        crawls = Crawls(Acts(manager, Audit(home.path)), store, secrets, Looks(home))
+        secrets, audit = Secrets(home.path, settings.secrets), Audit(home.path)
+        pushes = Pushes(manager, audit)
+        crawls = Crawls(Acts(manager, audit), store, secrets, Looks(home), pushes)
         app = build_server(crawls, guard, binding, self._source_of)
         address = "127.0.0.1" if is_first else binding.address
         server = await Server.start(app, address, binding.port)
