@@ -197,9 +197,11 @@ def add(home: Home, directory: Path, name: str = "") -> str:
     identity, settings = manifest.get("identity") or {}, manifest.get("settings") or {}
     name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", directory.name).strip("-_") or "crawl"
     check_name(name, home.crawls())
-    values: dict[str, object] = {"seeds": identity.get("seeds") or []}
-    for key, setting in (("restrict", "LARM_RESTRICT"), ("exclude", "LARM_EXCLUDE")):
-        if found := settings.get(setting):
-            values[key] = found
+    values: dict[str, object] = {"kind": "push"}
+    if not settings.get("LARM_PUSH"):
+        values = {"seeds": identity.get("seeds") or []}
+        for key, setting in (("restrict", "LARM_RESTRICT"), ("exclude", "LARM_EXCLUDE")):
+            if found := settings.get(setting):
+                values[key] = found
     home.write(name, new_text(values | {"settings": {"LARM_DIR": str(directory)}}), new=True)
     return f"{name}: {home.file_of(name)} names {directory}"

@@ -102,11 +102,11 @@ def _documents(
     only: Collection[str],
     wanted: Callable[[str], bool],
 ) -> Documents:
-    fetches, fill = fetches_in(directory / "fetch.log"), facts_of(directory)
+    fetches = fetches_in(directory / "fetch.log")
     depths: dict[int, int] = {}
     last = {hash(fields[1]): number for number, (fields, _) in enumerate(stored_pages(directory))}
     with ExitStack() as stack:
-        frontier = None
+        frontier, fill = None, stack.enter_context(facts_of(directory))
         with suppress(CrawlDirError):  # another scheduler's
             frontier = stack.enter_context(FrontierReader(directory / "frontier"))
         for number, (fields, body) in enumerate(stored_pages(directory)):

@@ -27,6 +27,7 @@ from aiohttp import web
 from scrapy.settings import BaseSettings
 
 from larmspider import options
+from larmspider.crawl.reader import read_manifest
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.dates import http_time
 from larmspider.errors import CrawlDirError, HttpError, InvalidURL
@@ -155,13 +156,22 @@ class Pushes:
         if known is not None and known[0] is entry:
             return known[1]
         assert entry.crawl is not None
+        directory = self._manager.directory_of(entry)
+        with suppress(CrawlDirError):
+            manifest = read_manifest(directory)
+            if manifest and not manifest["settings"].get("LARM_PUSH"):
+                raise HttpError(
+                    f"Nothing can be pushed to {entry.name}: {directory} holds a crawl; expected a"
+                    " directory of its own",
+                    409,
+                )
         settings = BaseSettings(dict(options.defaults()))
         settings.update(settings_of(entry.crawl))
         settings.update({name: value for name, value in SETTINGS.items() if name[:5] == "LARM_"})
         found = Collection(
             entry.name,
             _label(entry),
-            self._manager.directory_of(entry),
+            directory,
             UrlForms.from_settings(settings),
             frozenset(OwnFields.from_settings(settings).names),
         )

@@ -58,6 +58,7 @@ SETTINGS: dict[str, Any] = {
     "LARM_RESTRICT": "https?://.*",
     "LARM_EXCLUDE": [],
     "LARM_CANONICAL_RULES": "never",
+    "LARM_HOST_RESOLVER_FILE": "",
     "LARM_LOWERCASE_PATH": None,
     "LARM_BARE_PERCENT": None,
     "DOWNLOAD_HANDLERS": {"http": _HANDLER, "https": _HANDLER, "file": None},

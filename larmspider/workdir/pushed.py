@@ -379,18 +379,21 @@ class PushWatch:
         return known[1]
 
 
-def facts_of(directory: Path) -> Callable[[Page], None]:
+@contextmanager
+def facts_of(directory: Path) -> Iterator[Callable[[Page], None]]:
     """A function that sets the facts of a pushed page, which its body lacks; it does nothing in a
     crawl without pushed documents. Raises CrawlDirError."""
     pushed = Pushed.found(directory)
     if pushed is None:
-        return lambda _: None
+        yield lambda _: None
+        return
 
     def fill(page: Page) -> None:
         if (facts := pushed.stored_facts(page.name)) is not None:
             facts.fill(page)
 
-    return fill
+    with pushed:
+        yield fill
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -157,6 +157,21 @@ def test_a_push_token_pushes_and_nothing_else(console: Console) -> None:
     assert send(console, GOOD, push | {"Origin": "http://evil.example"}).status == 403
 
 
+def test_the_pages_of_a_collection(console: Console) -> None:
+    """They show it, and nothing is visited. Another directory than its own is refused."""
+    console.sign_in()
+    for path in ("/", "/manage/hr", "/new?copy=hr"):
+        assert console.page(path).status == 200, path
+    page = console.send("/manage/hr/visit", what="all").text
+    assert "hr is pushed to: nothing is fetched" in page
+    assert "hr is changed" in console.send("/manage/hr/change", collection="People").text
+    folder = console.machine.home / "data" / "hr"
+    folder.mkdir(parents=True)
+    (folder / "crawl.json").write_text('{"format": 2, "settings": {}}')
+    got = send(console, GOOD, console.token("push"))
+    assert (got.status, "holds a crawl" in got.json["error"]) == (409, True)
+
+
 def test_limits_of_rate_room_and_disk(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     """429 says when to come again; 507 keeps nothing."""
     push, pushes = console.token("push"), console.crawls.pushes
@@ -272,7 +287,8 @@ def test_an_order_ends_once(tmp_path: Path) -> None:
         assert state is not None
         assert (state.state, state.outcome, pushed.waiting_bytes()) == ("stored", "no-text", 0)
         page = Page(URL, title="Untitled", language="de")
-        facts_of(tmp_path)(page)
+        with facts_of(tmp_path) as fill:
+            fill(page)
         assert (page.title, page.language, page.modified) == ("A", "en", 5.0)
         assert page.fields == {"room": ["1"]}
         pushed.remove(URL)
