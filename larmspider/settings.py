@@ -38,6 +38,10 @@ LARM_HOST_RESOLVER_FILE = ""
 # The directory of the crawl, made if missing. One directory holds one crawl.
 LARM_DIR = "crawl"
 
+# Store the documents that `larmspider server` was given for this directory, and fetch nothing: a
+# crawl file with `kind = "push"` (docs/server.md#push).
+LARM_PUSH = False
+
 # The mode of `LARM_DIR`, in octal, which also limits the modes of its files: 0750 lets a group
 # read, 0770 lets it also run `scrapy serve` and other commands. Empty: by the umask; 0700 if
 # `LARM_SITES_FILE` holds credentials (docs/sign-in.md#who-may-see-what-was-fetched).

@@ -97,6 +97,7 @@ class Command(LarmCommand):
         from larmspider.server.look import Looks
         from larmspider.server.manager import Manager
         from larmspider.server.process import Launcher
+        from larmspider.server.push import Pushes
         from larmspider.server.remote import tell
         from larmspider.server.secrets import Secrets
         from larmspider.server.server_settings import ServerSettings
@@ -119,8 +120,9 @@ class Command(LarmCommand):
             tries=Tries(binding.wrong_tokens, binding.wrong_tokens_in_all),
         )
         manager = Manager(home, settings, Launcher(home), act=tell)
-        secrets = Secrets(home.path, settings.secrets)
-        crawls = Crawls(Acts(manager, Audit(home.path)), store, secrets, Looks(home))
+        secrets, audit = Secrets(home.path, settings.secrets), Audit(home.path)
+        pushes = Pushes(manager, audit)
+        crawls = Crawls(Acts(manager, audit), store, secrets, Looks(home), pushes)
         app = build_server(crawls, guard, binding, self._source_of)
         address = "127.0.0.1" if is_first else binding.address
         server = await Server.start(app, address, binding.port)
@@ -195,9 +197,11 @@ def add(home: Home, directory: Path, name: str = "") -> str:
     identity, settings = manifest.get("identity") or {}, manifest.get("settings") or {}
     name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", directory.name).strip("-_") or "crawl"
     check_name(name, home.crawls())
-    values: dict[str, object] = {"seeds": identity.get("seeds") or []}
-    for key, setting in (("restrict", "LARM_RESTRICT"), ("exclude", "LARM_EXCLUDE")):
-        if found := settings.get(setting):
-            values[key] = found
+    values: dict[str, object] = {"kind": "push"}
+    if not settings.get("LARM_PUSH"):
+        values = {"seeds": identity.get("seeds") or []}
+        for key, setting in (("restrict", "LARM_RESTRICT"), ("exclude", "LARM_EXCLUDE")):
+            if found := settings.get(setting):
+                values[key] = found
     home.write(name, new_text(values | {"settings": {"LARM_DIR": str(directory)}}), new=True)
     return f"{name}: {home.file_of(name)} names {directory}"

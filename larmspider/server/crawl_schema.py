@@ -137,7 +137,7 @@ class Crawl(_Table, frozen=True):
     seeds: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=MAX_URL)]],
         _about("URLs where the crawl starts", "LARM_START", min_length=1, max_length=MAX_SEEDS),
-    ]
+    ] = []
     restrict: Annotated[
         str,
         _about(
@@ -163,6 +163,10 @@ class Crawl(_Table, frozen=True):
     collection: Annotated[
         str, _about("The name in the search; the name of the crawl if absent", max_length=60)
     ] = ""
+    kind: Annotated[
+        Literal["crawl", "push"],
+        _about("crawl: pages are fetched; push: documents are sent to the server"),
+    ] = "crawl"
     schedule: Schedule = Schedule()
     refresh: Refresh = Refresh()
     limits: Limits = Limits()
@@ -180,8 +184,11 @@ class Crawl(_Table, frozen=True):
     ] = {}
 
 
+PUSH_KEYS = frozenset({"kind", "collection", "settings"})
+"""Keys that mean something for ``kind = "push"``."""
 WRITABLE = frozenset(
     {
+        "kind",
         "seeds",
         "restrict",
         "exclude",

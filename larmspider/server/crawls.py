@@ -63,7 +63,10 @@ class Crawls:
         ConfigError."""
         self._refuse_foreign_keys(values)
         text = self.home.text_of(self._entry(name).name) if name else ""
-        return parse_crawl(edited(text, values), "crawl")
+        crawl = parse_crawl(edited(text, values), "crawl")
+        if crawl.kind == "push":
+            raise ConfigError('kind = "push": there is nothing to look at before documents come')
+        return crawl
 
     def compared(self, name: str, crawl: Crawl) -> str:
         """How many queued URLs of the crawl ``name`` are outside of a new scope; "" where that
@@ -114,7 +117,9 @@ class Crawls:
 
     def visit(self, name: str, what: str, value: str, by: By) -> str:
         """Visit pages again: all, a URL, or those that match a pattern. Raises ConfigError."""
-        self._entry(name)
+        entry = self._entry(name)
+        if entry.crawl is not None and entry.crawl.kind == "push":
+            raise ConfigError(f"{name} is pushed to: nothing is fetched, so nothing is visited")
         refresh = "all"
         if what == "url":
             try:
