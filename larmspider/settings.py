@@ -742,6 +742,10 @@ LARM_SYNONYMS_FILE = ""
 # there is one.
 LARM_BEST_BETS_FILE = ""
 
+# Names for parts of the sites, one URL a line, by which a search can be narrowed (docs/labels.md).
+# Empty: `labels.txt` in `LARM_DIR`, where there is one.
+LARM_LABELS_FILE = ""
+
 # Log the queries of the search page, and their numbers of hits; not the users
 # (docs/search.md#the-log-of-queries). Frequent queries are suggested to others then.
 LARM_QUERY_LOG = False

@@ -107,6 +107,8 @@ class Command(LarmCommand):
 
         assert self.settings is not None
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+        # synonyms, best bets, labels and the log of queries are the home's
+        self.settings.set("LARM_DIR", str(home.path), priority="cmdline")
         settings, store = ServerSettings.read(home.path), TokenStore(home.path)
         binding = Binding.from_settings(self.settings, has_tokens=True)
         is_first = not (binding.token or store.can_operate())
