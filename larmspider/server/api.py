@@ -211,10 +211,12 @@ async def preview(call: Call) -> types.LookAnswer:
     kept = acts.check(body.crawl, body.name)
     found = await call.server.looks.at(kept, call.server.ports)
     _note(call, "preview", " ".join(kept.seeds))
-    if body.name:
-        compared = await asyncio.to_thread(acts.compared, body.name, kept)
-        found = msgspec.structs.replace(found, compared=compared)
     return found
+
+
+async def preview_change(call: Call) -> types.ChangeAnswer:
+    body: types.CrawlChange = call.body
+    return await asyncio.to_thread(call.server.crawls.changes, call.name, body.crawl)
 
 
 async def runs(call: Call) -> types.RunList:
@@ -290,6 +292,14 @@ OPERATIONS = (
     Operation("POST", f"{_ONE}/resume", "Continue a paused run", resume, types.Done),
     Operation("POST", f"{_ONE}/visit", "Visit pages again", visit, types.Done, types.Visit),
     Operation("POST", "/preview", "Look at a crawl", preview, types.LookAnswer, types.Look),
+    Operation(
+        "POST",
+        f"{_ONE}/preview",
+        "See what a change would change; fetches nothing",
+        preview_change,
+        types.ChangeAnswer,
+        types.CrawlChange,
+    ),
     Operation("GET", f"{_ONE}/runs", "The runs of a crawl", runs, types.RunList, scope=READ),
     Operation("GET", f"{_ONE}/runs/{{number}}/log", "The end of a run's log", log, types.Log),
     Operation(

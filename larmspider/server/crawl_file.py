@@ -175,7 +175,7 @@ def _cut(text: str) -> str:
 def _checked(crawl: Crawl) -> Iterator[Problem]:
     """Checks that go beyond types."""
     yield from _checked_seeds(crawl)
-    settings = _as_settings(crawl)
+    settings = as_settings(crawl)
     for key, check in (
         ("restrict", lambda: crawl.restrict and compile_pattern(crawl.restrict, name="restrict")),
         ("exclude", lambda: PatternSet(options.words(settings, "LARM_EXCLUDE"), name="exclude")),
@@ -195,7 +195,7 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
     for number, host in enumerate(crawl.hosts):
         key = f"hosts[{number}]"
         try:
-            host_rules(_as_settings(replace(crawl, hosts=[host], settings={})))
+            host_rules(as_settings(replace(crawl, hosts=[host], settings={})))
         except ConfigError as error:
             yield Problem(key, str(error).removeprefix("LARM_HOST_RULES: "))
         if why := _why_no_secret(host):
@@ -270,7 +270,8 @@ _RULES = ("delay", "connections", "budget", "window", "nofollow")
 """Keys of a host that LARM_HOST_RULES has, too."""
 
 
-def _as_settings(crawl: Crawl) -> BaseSettings:
+def as_settings(crawl: Crawl) -> BaseSettings:
+    """The settings that the crawl runs with, and the defaults of all others."""
     settings = BaseSettings(dict(options.defaults()))
     settings.update(settings_of(crawl))
     return settings

@@ -199,6 +199,7 @@ class Field:
     setting: str
     expected: str
     required: bool
+    default: Any = None
 
 
 @cache
@@ -218,6 +219,7 @@ def fields_of(table: type[Struct]) -> Mapping[str, Field]:
             str(about.get("setting", "")),
             expectation(one.type),
             one.required,
+            None if one.default is msgspec.NODEFAULT else one.default,
         )
     return found
 

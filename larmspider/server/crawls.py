@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from larmspider.control.scope_change import preview
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, HttpError, InvalidURL, LarmspiderError
+from larmspider.server.api_types import ChangeAnswer
 from larmspider.server.audit import Audit
+from larmspider.server.changes import changes
 from larmspider.server.crawl_edit import edited
 from larmspider.server.crawl_file import CrawlFileError, not_writable, parse_crawl
 from larmspider.server.crawl_schema import Crawl
@@ -65,15 +66,16 @@ class Crawls:
         text = self.home.text_of(self._entry(name).name) if name else ""
         return parse_crawl(edited(text, values), "crawl")
 
-    def compared(self, name: str, crawl: Crawl) -> str:
-        """How many queued URLs of the crawl ``name`` are outside of a new scope; "" where that
-        cannot be said."""
-        if not crawl.restrict:
-            return ""
+    def changes(self, name: str, values: Mapping[str, Any]) -> ChangeAnswer:
+        """What ``values`` would change. Raises ConfigError."""
+        entry, after = self._entry(name), self.check(values, name)
+        if entry.crawl is None:
+            raise ConfigError(entry.problem)
         try:
-            return preview(open_crawl(self.manager.directory_of(self._entry(name))), crawl.restrict)
-        except LarmspiderError as error:
-            return str(error)
+            directory = open_crawl(self.manager.directory_of(entry))
+        except LarmspiderError:
+            directory = None  # it has not begun
+        return changes(entry.crawl, after, directory)
 
     def shared(self, crawl: Crawl, name: str = "") -> list[str]:
         """The hosts of the seeds that another crawl starts from, too, a sentence each."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from larmspider.errors import HttpError
 from larmspider.server.api import Server, summary_of
+from larmspider.server.api_types import ChangeAnswer
 from larmspider.server.crawl_file import CrawlFileError
 from larmspider.server.crawls import version_of
+from larmspider.server.form import groups
 from larmspider.server.runs import tail_of
-from larmspider.server.schedule import EXAMPLES
 from larmspider.web.request import PageView, WebRequest, WebResponse
 from larmspider.web.views.control import login
 from larmspider.web.views.service import HEALTH
@@ -26,7 +27,8 @@ def crawls(server: Server, request: WebRequest) -> WebResponse:
     )
 
 
-def manage(server: Server, request: WebRequest) -> WebResponse:
+def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = None) -> WebResponse:
+    """A crawl; ``changes``: what the typed form would change."""
     manager, name = server.manager, request.path["name"]
     entry = manager.entries().get(name)
     if entry is None:
@@ -45,7 +47,8 @@ def manage(server: Server, request: WebRequest) -> WebResponse:
         version=version_of(text),
         runs=runs,
         held=state.held,
-        examples=EXAMPLES,
+        groups=groups(entry.crawl, _typed(request), server.secrets.names()),
+        changes=changes,
         directory=str(manager.directory_of(entry)),
         shared=server.crawls.shared(entry.crawl, name) if entry.crawl is not None else [],
     )
@@ -67,7 +70,12 @@ def new(server: Server, request: WebRequest) -> WebResponse:
     """The form, with the values of the crawl ``copy`` if there is one."""
     found = server.manager.entries().get(request.text("copy", limit=64))
     crawl = None if found is None else found.crawl
-    return request.render("new_crawl.html", examples=EXAMPLES, look=None, crawl=crawl, shared=[])
+    form = groups(crawl, _typed(request), server.secrets.names())
+    return request.render("new_crawl.html", groups=form, look=None, shared=[])
+
+
+def _typed(request: WebRequest) -> Mapping[str, str]:
+    return request.flash.typed if request.flash else {}
 
 
 def file(server: Server, request: WebRequest) -> WebResponse:
