@@ -11,6 +11,7 @@
     home.py       the folder itself: claim, names, crawls in it
     schedule.py   `every day at 02:00` -> the next time
     process.py    a crawl as a process: start, adopt, signal
+    watch.py      what waits for a person, shown and told once
     manager.py    which crawl runs now, which waits, what is due; told to tick by loop.py
     api.py        /api/v1/, described by openapi.py from one table of operations
     app.py        the web application over web/

@@ -17,7 +17,7 @@ from larmspider.server.form import errors_of, groups, values_of
 from larmspider.server.mount import Mounts
 from larmspider.server.pages import manage
 from larmspider.server.tokens import first_key
-from larmspider.web.actions import checked_form, flash_back, read_form, set_session
+from larmspider.web.actions import EDITED, checked_form, edit, flash_back, read_form, set_session
 from larmspider.web.auth import OPERATE
 from larmspider.web.request import FlashMessage
 from larmspider.web.site import SITE, address_of, aiohttp_response, proof_of, web_request
@@ -68,6 +68,21 @@ def add_routes(router: web.UrlDispatcher, server: Server, mounts: Mounts) -> Non
 
     router.add_post("/new", create)
     router.add_post("/preview", preview)
+
+    async def search_file(request: web.Request) -> web.StreamResponse:
+        name = request.match_info["file"]
+        if name not in EDITED:
+            raise HttpError("There is no such file.", 404)
+        site = request.app[SITE]
+
+        async def done(form: dict[str, str], by: By) -> tuple[str, str]:
+            said = await asyncio.to_thread(edit, site, name, form)
+            server.crawls.audit.note(by.who, by.address, "edit", name, "saved")
+            return said, "/control/search"
+
+        return await _done(request, "/control/search", done)
+
+    router.add_post("/control/{file}", search_file)
     router.add_post("/manage/{name}/preview", preview_change)
     router.add_post("/manage/{name}/{act}", act)
 
@@ -216,6 +231,8 @@ async def _first(request: web.Request, server: Server) -> web.StreamResponse:
         raise HttpError(str(error), 400) from None
     server.crawls.audit.note(name, address, "first token", name, "done")
     (server.manager.home.path / "first.key").unlink(missing_ok=True)
-    response = aiohttp_response(asked.render("first_done.html", who=name, token=token))
+    opened = await server.opened() if server.opened is not None else ""
+    page = asked.render("first_done.html", who=name, token=token, opened=opened)
+    response = aiohttp_response(page)
     set_session(request, response, name)
     return response

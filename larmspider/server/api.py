@@ -19,6 +19,7 @@ from msgspec import Struct
 from larmspider import stats
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
+from larmspider.learned.deletes.delete_gate import Notice
 from larmspider.server import api_types as types
 from larmspider.server.crawl_file import CrawlFileError, Problem
 from larmspider.server.crawl_schema import WRITABLE
@@ -29,6 +30,7 @@ from larmspider.server.manager import Manager
 from larmspider.server.runs import STOPPED, tail_of
 from larmspider.server.secrets import Secrets
 from larmspider.server.tokens import TokenStore
+from larmspider.server.watch import Watch
 from larmspider.status.totals import Totals
 from larmspider.web.auth import OPERATE, READ
 from larmspider.web.site import SITE, address_of, proof_of
@@ -47,8 +49,16 @@ class Server:
     tokens: TokenStore
     secrets: Secrets
     looks: Looks
+    watch: Watch | None = None
+    opened: Callable[[], Awaitable[str]] | None = None
+    """Called once the first token is made; returns the address to which it led, or ""."""
     ports: list[int] = field(default_factory=list)
     """Ports of this server, which no look asks."""
+
+    @property
+    def waits(self) -> list[Notice]:
+        """Notices of the last look, as the first page lists them."""
+        return [] if self.watch is None else list(self.watch.waits.values())
 
     @property
     def manager(self) -> Manager:
@@ -138,6 +148,7 @@ async def crawls(call: Call) -> types.CrawlList:
             queue=manager.queue,
             parallel=manager.settings.at_once,
             disk_full=manager.disk_full,
+            waits=[types.Wait(what=one.what, message=one.message) for one in call.server.waits],
         )
 
     return await asyncio.to_thread(read)

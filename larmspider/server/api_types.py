@@ -147,11 +147,19 @@ class CrawlAnswer(Answer, frozen=True):
     url: str
 
 
+class Wait(Answer, frozen=True):
+    """Something that waits for a person."""
+
+    what: str
+    message: str
+
+
 class CrawlList(Answer, frozen=True):
     crawls: list[CrawlAnswer]
     queue: list[str]
     parallel: int
     disk_full: str
+    waits: list[Wait]
 
 
 class CrawlDetail(Answer, frozen=True):

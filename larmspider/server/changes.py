@@ -1,4 +1,4 @@
-"""What an edit of a crawl would change, before it is saved: keys, seeds, URLs that leave the scope.
+"""Compares an edit of a crawl with the crawl: keys, seeds, URLs that would leave the scope.
 
 found = changes(before, after, crawl_dir)        # ChangeAnswer; fetches nothing
 """
@@ -95,9 +95,10 @@ def _pages(crawl: CrawlDir, old: ScopeFilter, scope: ScopeFilter) -> LeavingUrls
         with crawl.frontier() as frontier:
             total = frontier.counts().stored if frontier is not None else 0
         urls = (
-            stored_page(fields).normalized
+            page.normalized
             for part in crawl.parts
             for _, fields in part.logs.search("store.log", None, 0)
+            if 0 < (page := stored_page(fields)).status < 400
         )
         return _leaving(urls, total, old, scope)
     return None

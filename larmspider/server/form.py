@@ -36,14 +36,14 @@ SPARE_HOSTS = 2
 """Empty rows for further hosts."""
 _HINTS = {
     "seeds": "One a line.",
-    "restrict": r"Such as https?://[^/]*\.wiki\.example/.* ",
+    "restrict": r"Example: https?://[^/]*\.wiki\.example/.* ",
     "exclude": r"One a line, such as https?://wiki\.example/archive/.* ",
-    "languages": "Such as de en. Empty: all.",
-    "schedule.run": f"Such as: {'; '.join(EXAMPLES)}; watch; five fields of cron. Empty: by hand.",
-    "schedule.time_zone": "Such as Europe/Berlin.",
-    "schedule.window": "Such as 22-6. Empty: the whole day.",
-    "window": "Such as 22-6.",
-    "host": "Such as wiki.example, or *.example.",
+    "languages": "Example: de en. Empty: all.",
+    "schedule.run": f"Examples: {'; '.join(EXAMPLES)}; watch; five fields of cron. Empty: by hand.",
+    "schedule.time_zone": "Example: Europe/Berlin.",
+    "schedule.window": "Example: 22-6. Empty: the whole day.",
+    "window": "Example: 22-6.",
+    "host": "Example: wiki.example, or *.example.",
 }
 _LINES = {"seeds": 3, "exclude": 2}
 _TOP = ("seeds", "restrict", "exclude", "languages", "collection")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 
 from larmspider.errors import HttpError
@@ -10,10 +11,13 @@ from larmspider.server.api import Server, summary_of
 from larmspider.server.api_types import ChangeAnswer
 from larmspider.server.crawl_file import CrawlFileError
 from larmspider.server.crawls import version_of
+from larmspider.server.failures import FETCHES, failures
 from larmspider.server.form import groups
 from larmspider.server.runs import tail_of
-from larmspider.web.request import PageView, WebRequest, WebResponse
+from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 from larmspider.web.views.control import login
+from larmspider.web.views.curated import curated
+from larmspider.web.views.queries import queries
 from larmspider.web.views.service import HEALTH
 
 LOG_BYTES = 65_536
@@ -23,7 +27,12 @@ def crawls(server: Server, request: WebRequest) -> WebResponse:
     manager = server.manager
     rows = [summary_of(manager, entry) for entry in manager.entries().values()]
     return request.render(
-        "crawls.html", rows=rows, queue=manager.queue, manager=manager, running=manager.running
+        "crawls.html",
+        rows=rows,
+        queue=manager.queue,
+        manager=manager,
+        running=manager.running,
+        waits=server.waits,
     )
 
 
@@ -88,6 +97,18 @@ def file(server: Server, request: WebRequest) -> WebResponse:
     return WebResponse(text.encode(), "application/toml; charset=utf-8", headers=disposition)
 
 
+def failed(server: Server, request: WebRequest) -> WebResponse:
+    """The last failed fetches of all crawls."""
+    manager = server.manager
+    found = failures(
+        (entry.name, manager.directory_of(entry)) for entry in manager.entries().values()
+    )
+    if request.text("format") == "json":
+        rows = [{"crawl": one.crawl, **asdict(one.fetch)} for one in found.rows]
+        return json_response({"failed": rows, "left_out": found.left_out})
+    return request.render("failed.html", rows=found.rows, left_out=found.left_out, fetches=FETCHES)
+
+
 def acts(server: Server, request: WebRequest) -> WebResponse:
     return request.render("audit.html", rows=server.crawls.audit.last(200))
 
@@ -123,6 +144,11 @@ def metrics(server: Server, _: WebRequest) -> WebResponse:
         lines.append(f"# HELP larmspider_crawl_{name} {text}")
         lines.append(f"# TYPE larmspider_crawl_{name} gauge")
         lines += [f'larmspider_crawl_{name}{{crawl="{row.name}"}} {value(row)}' for row in rows]
+    lines += [
+        "# HELP larmspider_server_waits What waits for a person.",
+        "# TYPE larmspider_server_waits gauge",
+        f"larmspider_server_waits {len(server.waits)}",
+    ]
     text = "\n".join([*lines, ""])
     return WebResponse(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
@@ -134,6 +160,7 @@ def pages_of(server: Server) -> Sequence[PageView]:
         ("/manage/{name}", manage, ""),
         ("/manage/{name}/log/{number}", log, ""),
         ("/manage/{name}/file", file, ""),
+        ("/failed", failed, "Failed URLs"),
         ("/acts", acts, "Acts"),
     )
     # a token that may only read sees these
@@ -146,6 +173,8 @@ def pages_of(server: Server) -> Sequence[PageView]:
     return (
         *(_page(server, path, view, nav) for path, view, nav in open_ones),
         *(_page(server, path, _operators(view), nav) for path, view, nav in found),
+        PageView("/control/queries", queries, "Search log", without_crawl=True),
+        PageView("/control/search", curated, "Search words", without_crawl=True),
         PageView("/login", login, without_crawl=True),
     )
 

@@ -47,6 +47,10 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
         int,
         Meta(ge=10_000, le=1 << 40, description="Bytes of the log of a run; older lines go"),
     ] = 20_000_000
+    notify: Annotated[
+        str,
+        Meta(description="Command or webhook that gets what waits for a person", max_length=2_083),
+    ] = ""
     secrets: Annotated[
         dict[str, list[str]],
         Meta(description="Environment variables that crawls may use, and hosts that get them"),

@@ -147,6 +147,11 @@ def _edit(site: Site, name: str, form: dict[str, str]) -> str:
     """Replace a file of the search by the typed text. Raises LarmspiderError."""
     if not site.source.exists():
         raise HttpError("There is no crawl here.", 409)
+    return edit(site, name, form)
+
+
+def edit(site: Site, name: str, form: dict[str, str]) -> str:
+    """As `_edit`, also on a server without a crawl."""
     curated = site.curated
     files: dict[str, CuratedFile[Any]] = {
         "synonyms": curated.synonyms, "best-bets": curated.best_bets, "labels": curated.labels,

@@ -10,6 +10,7 @@ import pytest
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.server.changes import changes
 from larmspider.server.crawl_schema import Crawl, Host, Limits
+from larmspider.server.failures import failures
 from tests.support.crawling import crawl
 from tests.support.servers.scripted import ScriptedServer
 
@@ -23,9 +24,13 @@ def test_urls_that_would_leave_the_scope(
     scope."""
     links = "".join(f"<a href=/hr/{n}>{n}</a> <a href=/it/{n}>{n}</a>" for n in range(20))
     pages = {f"/{part}/{n}": f"<p>{part} {n}" for part in ("hr", "it") for n in range(20)}
-    site = scripted_server({"/": f"<p>start {links}", **pages})
+    site = scripted_server({"/": f"<p>start <a href=/gone>x</a> {links}", **pages})
     crawl(site.url("/"), tmp_path, LARM_MAX_PAGES="15")
     directory = open_crawl(tmp_path / "crawl")
+    failed = failures([("wiki", tmp_path / "crawl"), ("none", tmp_path)])
+    shown = [(one.crawl, one.fetch.url, one.fetch.result) for one in failed.rows]
+    assert shown == [("wiki", site.url("/gone"), "404")]
+    assert failed.left_out == []
     before = Crawl(seeds=[site.url("/")], hosts=[Host(host="a", delay=1)])
     after = Crawl(seeds=[site.url("/")], exclude=[".*/it/.*"], hosts=[Host(host="a", delay=2)])
     found = changes(before, after, directory)

@@ -157,6 +157,21 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
     assert ctl(tmp_path, "crawls").status == 1
 
 
+def test_the_server_moves_to_its_address_after_the_first_token(tmp_path: Path) -> None:
+    """At 127.0.0.1 until then; ctl finds it at the new address."""
+    with serving(tmp_path, "--host", "127.0.0.2") as server:
+        assert "listening at 127.0.0.1, after the first at 127.0.0.2" in server.said
+        there = server.url.replace("127.0.0.1", "127.0.0.2")
+        with pytest.raises(OSError, match="refused"):
+            request(f"{there}/healthz")
+        got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "ada"})
+        assert f'id="opened" href="{there}/"' in got.text
+        assert request(f"{there}/login").status == 200
+        with pytest.raises(OSError, match="refused"):
+            request(f"{server.url}/login")
+        assert ctl(tmp_path, "crawls").status == 0
+
+
 def test_a_crawl_outlives_its_server(scripted_server: Servers, tmp_path: Path) -> None:
     """kill -9 of the server: the crawl goes on, the next server has it, pauses and stops it. kill
     -9 of the crawl: it is continued. Another server on the home is refused."""
