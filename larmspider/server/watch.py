@@ -6,8 +6,8 @@
 
 A crawl file that is wrong, a crawl that its settings refuse or that fails again and again, hosts
 that were given up, a disk that is nearly full; and the events of each crawl (extensions/notify.py):
-a login that expired, deletes that wait, a host that is silent for long. HOME/told.json lists the sent
-notices. A condition that was over is sent again if it comes back.
+a login that expired, deletes that wait, a host that is silent for long. HOME/told.json lists the
+sent notices. A condition that was over is sent again if it comes back.
 """
 
 from __future__ import annotations
