@@ -147,6 +147,10 @@ LARM_DELAY_RESPONSE_FACTOR = 1.0
 # (docs/sites.md#nofollow). The first pattern that sets a field holds. As JSON on the command line.
 LARM_HOST_RULES: dict[str, dict[str, object]] = {}
 
+# A list of hosts that other crawls of this machine fetch from, too: the crawls keep one gap at each
+# of them together. A server sets it for its crawls (docs/server.md). Empty: this crawl alone.
+LARM_SHARED_GAPS = ""
+
 # robots.txt is fetched again after this.
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 

@@ -5,6 +5,7 @@
     HOME/secrets/NAME       a password and the hosts that get it      secrets.py
     HOME/data/NAME/         the crawl's LARM_DIR
     HOME/runs/NAME/         lock, logs and history of its runs        runs.py
+    HOME/gaps/              hosts that several crawls reach           gaps.py
     HOME/tokens.json        hashes of the tokens                      tokens.py
     HOME/audit.log          who did what                              audit.py
 

@@ -44,7 +44,14 @@ _ELSEWHERE = {
     "LARM_REFRESH_PER_DAY": "refresh.per_day",
 }  # fmt: skip
 """Settings that have a key of their own."""
-_SERVERS = ("LARM_FRESH", "LARM_RESUME", "LARM_REFRESH_RUN", "LARM_WORKER", "LARM_SHARDS")
+_SERVERS = (
+    "LARM_FRESH",
+    "LARM_RESUME",
+    "LARM_REFRESH_RUN",
+    "LARM_WORKER",
+    "LARM_SHARDS",
+    "LARM_SHARED_GAPS",
+)
 """Settings of one run, which no file sets."""
 
 

@@ -13,17 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, HttpError, InvalidURL, LarmspiderError
+from larmspider.frontier.shared_gaps import EVERY_HOST
 from larmspider.server.api_types import ChangeAnswer
 from larmspider.server.audit import Audit
 from larmspider.server.changes import changes
 from larmspider.server.crawl_edit import edited
 from larmspider.server.crawl_file import CrawlFileError, not_writable, parse_crawl
 from larmspider.server.crawl_schema import Crawl
+from larmspider.server.gaps import shared_hosts
 from larmspider.server.home import CrawlEntry
 from larmspider.server.manager import Manager
 from larmspider.urls.canonical import canonicalize
@@ -78,13 +79,17 @@ class Crawls:
         return changes(entry.crawl, after, directory)
 
     def shared(self, crawl: Crawl, name: str = "") -> list[str]:
-        """The hosts of the seeds that another crawl starts from, too, a sentence each."""
-        hosts = _hosts(crawl)
+        """The hosts that other crawls reach, too, a sentence each."""
+        found: dict[str, list[str]] = {}
+        for entry in self.manager.entries().values():
+            if entry.crawl is not None and entry.name != name:
+                hosts = shared_hosts(crawl, entry.crawl)
+                for host in {re.sub(r":(80|443)$", "", one) for one in hosts}:
+                    found.setdefault(host, []).append(entry.name)
         return [
-            f"{host} is crawled by {entry.name}, too: each crawl keeps its own delay"
-            for entry in self.manager.entries().values()
-            if entry.crawl is not None and entry.name != name
-            for host in sorted(hosts & _hosts(entry.crawl))
+            f"{'Any host' if host == EVERY_HOST else host} may be crawled by"
+            f" {', '.join(sorted(others))}, too: the crawls keep one gap together"
+            for host, others in sorted(found.items())
         ]
 
     def delete(self, name: str, typed: str, by: By, *, pages: bool) -> str:
@@ -158,10 +163,6 @@ class Crawls:
             self.audit.note(by.who, by.address, act, what, result)
         except OSError as error:
             raise HttpError(f"The audit log cannot be written: {error.strerror}.", 500) from None
-
-
-def _hosts(crawl: Crawl) -> set[str]:
-    return {urlsplit(seed).netloc.lower() for seed in crawl.seeds} - {""}
 
 
 def version_of(text: str) -> str:
