@@ -98,6 +98,7 @@ class Command(LarmCommand):
         from larmspider.server.crawls import Crawls as Acts
         from larmspider.server.look import Looks
         from larmspider.server.manager import Manager
+        from larmspider.server.nodes import Nodes
         from larmspider.server.process import Launcher
         from larmspider.server.remote import tell
         from larmspider.server.secrets import Secrets
@@ -123,9 +124,10 @@ class Command(LarmCommand):
             open_paths=(*_OPEN, *binding.open_paths, *(_SEARCH if binding.is_local else ())),
             tries=Tries(binding.wrong_tokens, binding.wrong_tokens_in_all),
         )
-        manager = Manager(home, settings, Launcher(home), act=tell)
-        watch = Watch(manager, settings.notify or options.text(self.settings, "LARM_NOTIFY"))
         secrets = Secrets(home.path, settings.secrets)
+        launcher = Launcher(home, nodes=Nodes(home, settings, secrets))
+        manager = Manager(home, settings, launcher, act=tell)
+        watch = Watch(manager, settings.notify or options.text(self.settings, "LARM_NOTIFY"))
 
         async def opened() -> str:
             """The first token is made: listen where the operator wanted it."""

@@ -13,6 +13,7 @@
     schedule.py   `every day at 02:00` -> the next time
     process.py    a crawl as a process: start, adopt, signal
     watch.py      what waits for a person, shown and told once
+    nodes.py      a crawl as jobs of scrapyd nodes: start, adopt, cancel
     manager.py    which crawl runs now, which waits, what is due; told to tick by loop.py
     api.py        /api/v1/, described by openapi.py from one table of operations
     app.py        the web application over web/

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.learned.deletes.delete_gate import Notice
 from larmspider.server import api_types as types
 from larmspider.server.crawl_file import CrawlFileError, Problem
-from larmspider.server.crawl_schema import WRITABLE
+from larmspider.server.crawl_schema import WRITABLE, Crawl
 from larmspider.server.crawls import By, Crawls, version_of
 from larmspider.server.home import CrawlEntry
 from larmspider.server.look import Looks
@@ -35,6 +36,7 @@ from larmspider.status.totals import Totals
 from larmspider.web.auth import OPERATE, READ
 from larmspider.web.site import SITE, address_of, proof_of
 from larmspider.web.tries import tried_too_often
+from larmspider.workdir.directory import worker_dirs
 
 BASE = "/api/v1"
 MAX_LOG_BYTES = 1_000_000
@@ -104,13 +106,13 @@ def summary_of(manager: Manager, entry: CrawlEntry) -> types.CrawlAnswer:
     state = manager.state_of(entry.name)
     directory = manager.directory_of(entry)
     run_state = RunState.of(directory)
-    counters = Totals.read(directory).counters
+    counters = _totals(directory, entry.crawl).counters
     last = state.runs[-1] if state.runs else None
     crawl = entry.crawl
     return types.CrawlAnswer(
         name=entry.name,
         state=_state(manager, entry, run_state.state),
-        sentence=run_state.sentence if run_state.state is not State.NONE else "Not begun yet.",
+        sentence=_sentence(run_state, entry.crawl),
         problem=entry.problem,
         schedule="" if crawl is None else crawl.schedule.run,
         next_run=manager.next_run(entry) or 0.0,
@@ -121,6 +123,18 @@ def summary_of(manager: Manager, entry: CrawlEntry) -> types.CrawlAnswer:
         collection=(crawl.collection if crawl else "") or entry.name,
         url=f"/crawls/{entry.name}/",
     )
+
+
+def _sentence(state: RunState, crawl: Crawl | None) -> str:
+    if crawl is not None and crawl.run.nodes:
+        return f"It runs on {', '.join(crawl.run.nodes)}: the pages are there."
+    return state.sentence if state.state is not State.NONE else "Not begun yet."
+
+
+def _totals(directory: Path, crawl: Crawl | None) -> Totals:
+    if crawl is None or crawl.run.workers == 1:
+        return Totals.read(directory)
+    return Totals.together(map(Totals.read, worker_dirs(directory)))
 
 
 def _state(manager: Manager, entry: CrawlEntry, on_disk: State) -> str:
@@ -135,6 +149,8 @@ def _state(manager: Manager, entry: CrawlEntry, on_disk: State) -> str:
         return "running elsewhere"
     if state.runs and state.runs[-1].outcome == STOPPED:
         return "ended"
+    if state.runs and entry.crawl.run.nodes:
+        return "killed" if state.runs[-1].outcome == "killed" else "ended"
     return {State.KILLED: "killed", State.ENDED: "ended"}.get(on_disk, "new")
 
 

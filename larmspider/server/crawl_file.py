@@ -207,6 +207,12 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
             yield Problem(key, str(error).removeprefix("LARM_HOST_RULES: "))
         if why := _why_no_secret(host):
             yield Problem(f"{key}.{why[0]}", why[1])
+    if crawl.run.nodes and any(host.secret for host in crawl.hosts):
+        yield Problem(
+            "run.nodes", "a host has a secret, which stays here: use LARM_SITES_FILE on the nodes"
+        )
+    if len(set(crawl.run.nodes)) < len(crawl.run.nodes):
+        yield Problem("run.nodes", "a node is there twice")
     if crawl.hosts and "LARM_HOST_RULES" in crawl.settings:
         yield Problem("settings.LARM_HOST_RULES", "is set beside hosts: expected one of them")
     if any(host.secret for host in crawl.hosts) and "LARM_SITES_FILE" in crawl.settings:

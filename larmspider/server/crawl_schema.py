@@ -130,6 +130,16 @@ class Host(_Table, frozen=True):
     )
 
 
+class RunOn(_Table, frozen=True):
+    workers: Annotated[
+        int, _about("Processes that share the crawl through Redis, on each node", ge=1, le=64)
+    ] = 1
+    nodes: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=64)]],
+        _about("Nodes of server.toml that run it; this machine if absent", max_length=64),
+    ] = []
+
+
 class Crawl(_Table, frozen=True):
     """A crawl file."""
 
@@ -165,6 +175,7 @@ class Crawl(_Table, frozen=True):
     schedule: Schedule = Schedule()
     refresh: Refresh = Refresh()
     limits: Limits = Limits()
+    run: RunOn = RunOn()
     hosts: Annotated[list[Host], Meta(max_length=MAX_HOSTS)] = []
     settings: Annotated[
         dict[str, Any], Meta(description="Further settings by name; from the file on disk only")

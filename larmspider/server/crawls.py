@@ -140,6 +140,8 @@ class Crawls:
         entry = self._entry(name)
         if name not in self.manager.running:
             raise HttpError(f"{name} does not run.", 409)
+        if entry.crawl is not None and entry.crawl.run.nodes:
+            raise HttpError(f"{name} runs on nodes, which cannot pause it: stop it.", 409)
         await self.manager.tell(self.manager.directory_of(entry), act)
         return self._act(by, act, name, f"{name} is {act}d")
 

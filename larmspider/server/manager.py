@@ -31,6 +31,7 @@ from larmspider.server.runs import (
     Run,
     cut_log,
     judge,
+    judge_jobs,
     read_runs,
     trim,
     write_runs,
@@ -300,7 +301,11 @@ class Manager:
         directory = self.home.directory_of(name, entry.crawl if entry else None)
         run = self.state_of(name).run
         if run is not None:
-            outcome, said = self._judge(self.home.runs_of(name), directory, run, status)
+            folder = self.home.runs_of(name)
+            if entry is not None and entry.crawl is not None and entry.crawl.run.nodes:
+                outcome, said = judge_jobs(folder, run.number, status)
+            else:
+                outcome, said = self._judge(folder, directory, run, status)
             self._end_run(name, None if status == UNKNOWN else status, outcome, said)
 
     def _end_run(self, name: str, status: int | None, outcome: str, said: str) -> None:
