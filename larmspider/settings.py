@@ -236,7 +236,8 @@ DOWNLOAD_VERIFY_CERTIFICATES = True
 
 # Networks that are never asked, whatever name, number or redirect leads there; checked after
 # resolution, before the connection. An IPv6 address that stands for an IPv4 one (mapped,
-# compatible, 6to4, NAT64) counts as that. Behind a proxy only numbers in a URL are seen.
+# compatible, 6to4, NAT64) counts as that. Behind a proxy only numbers in a URL are seen. A network
+# with a port, such as `127.0.0.0/8:6379` or `[::1]:6379`, is denied at this port.
 LARM_DENY_ADDRESSES = [
     "0.0.0.0/8",  # this host
     "::/128",
