@@ -131,6 +131,16 @@ class Host(_Table, frozen=True):
     )
 
 
+class RunOn(_Table, frozen=True):
+    workers: Annotated[
+        int, _about("Processes that share the crawl through Redis, on each node", ge=1, le=64)
+    ] = 1
+    nodes: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=64)]],
+        _about("Nodes of server.toml that run it; this machine if absent", max_length=64),
+    ] = []
+
+
 class Crawl(_Table, frozen=True):
     """A crawl file."""
 
@@ -170,6 +180,7 @@ class Crawl(_Table, frozen=True):
     schedule: Schedule = Schedule()
     refresh: Refresh = Refresh()
     limits: Limits = Limits()
+    run: RunOn = RunOn()
     hosts: Annotated[list[Host], Meta(max_length=MAX_HOSTS)] = []
     access: Annotated[
         dict[str, list[str]],
@@ -215,6 +226,7 @@ class Field:
     setting: str
     expected: str
     required: bool
+    default: Any = None
 
 
 @cache
@@ -234,6 +246,7 @@ def fields_of(table: type[Struct]) -> Mapping[str, Field]:
             str(about.get("setting", "")),
             expectation(one.type),
             one.required,
+            None if one.default is msgspec.NODEFAULT else one.default,
         )
     return found
 
