@@ -25,8 +25,8 @@ from larmspider.index.normal import normalized
 from larmspider.index.schema import FILES, HOST_LIMIT, KINDS, own_word, tongue_of, typed_host
 from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import STEMMERS_OF
-from larmspider.urls.media_types import type_by_name
 from larmspider.search.labels import Label
+from larmspider.urls.media_types import type_by_name
 
 MAX_QUERY_CHARS = 1_000
 """Characters of a query."""

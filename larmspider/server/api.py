@@ -20,7 +20,7 @@ from msgspec import Struct
 from larmspider import stats
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
-from larmspider.learned.deletes.delete_gate import Notice
+from larmspider.learned.deletes.notes import Notice
 from larmspider.server import api_types as types
 from larmspider.server.crawl_file import CrawlFileError, Problem
 from larmspider.server.crawl_schema import WRITABLE, Crawl
