@@ -18,7 +18,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-NEEDED = ("dpkg-buildpackage", "dh")
+NEEDED = ("dpkg-deb", "dh")
 
 
 def main() -> int:
@@ -41,9 +41,8 @@ def main() -> int:
             f" -- The larmspider project <larmspider@localhost>  {formatdate()}\n",
             "utf-8",
         )
-        command = ["dpkg-buildpackage", "--build=binary", "--no-sign", "-d"]
         done = subprocess.run(
-            command,
+            ["debian/rules", "binary"],
             cwd=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

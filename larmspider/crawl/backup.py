@@ -475,7 +475,7 @@ def _unpack(tar: tarfile.TarFile, file: Path, draft: Path, say: Callable[[str], 
 
 def _head_of(tar: tarfile.TarFile, member: tarfile.TarInfo, file: Path) -> dict[str, Any]:
     if member.name != _HEAD:
-        raise ConfigError(f"{file} is no backup of larmspider: {_HEAD} is not its first member")
+        raise ConfigError(f"{file} is not a backup of larmspider: {_HEAD} is not its first member")
     head = _json_of(tar, member)
     if head.get("format") != FORMAT:
         raise ConfigError(

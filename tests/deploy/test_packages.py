@@ -29,7 +29,9 @@ from tests.support.deploy.bare import (
     url_said,
 )
 from tests.support.servers.scripted import ScriptedServer
+from tests.support.web.browser import Browser
 from tests.support.web.crawling import endless
+from tests.support.web.first_hit import Stopwatch, first_hit
 from tests.support.web.serving import request
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.long, NEEDS_BARE_DEBIAN]
@@ -37,6 +39,7 @@ Servers = Callable[..., ScriptedServer]
 HOME = "var/lib/larmspider"
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
 USER = "larmspider:larmspider"
+MOST_SECS = 180.0
 
 
 def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
@@ -116,7 +119,8 @@ class Unit:
         words[words.index("$ARGS") :] = ["--port", "0"]
         user = f"{service['User']}:{service['Group']}"
         self._process = debian.begin(*words, user=user, environment={"PYTHONUNBUFFERED": "1"})
-        self.server = Running(self._process, "", url_said(self._process))
+        self.address = url_said(self._process)
+        self.server = Running(self._process, "", self.address)
 
     def stop(self) -> None:
         """KillMode=process: its crawls run on."""
@@ -181,6 +185,23 @@ def is_crawl(pid: int) -> bool:
         return b"crawl\0intranet" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
+
+
+def test_from_the_package_to_the_first_hit(
+    deb: Path, scripted_server: Servers, tmp_path: Path
+) -> None:
+    """In a bare Debian, in under three minutes."""
+    site = scripted_server({"/": "<title>Start</title>penguins <a href=/b>b</a>", "/b": "b"})
+    with BareDebian(tmp_path / "root") as bare, Browser() as browser:
+        watch = Stopwatch()
+        dpkg(bare, "--install", package=deb)
+        watch("install")
+        unit = Unit(bare)
+        watch("server")
+        first_hit(browser, unit.address, site.url("/"), "penguins", watch)
+        unit.stop()
+    print(f"Debian package: {watch}")
+    assert sum(watch.steps.values()) < MOST_SECS
 
 
 # The container image

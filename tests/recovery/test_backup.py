@@ -149,7 +149,7 @@ def test_a_backup_is_made_and_restored_by_commands(crawled: Path, tmp_path: Path
         (["restore", "x.tar", "new"], "x.tar cannot be read"),
         (["restore", "said", "new"], "expected a name that ends in .tar or .tar.zst"),
         (["restore", "there.tar", "crawl"], "exists: expected a new or empty folder"),
-        (["restore", "other.tar", "new"], "is no backup of larmspider"),
+        (["restore", "other.tar", "new"], "is not a backup of larmspider"),
         (["restore", "later.tar", "new"], "has format '99', made by larmspider 9.0"),
     ],
 )
