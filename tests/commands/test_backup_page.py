@@ -22,6 +22,7 @@ from tests.support.web.crawling import endless
 pytestmark = pytest.mark.acceptance
 PAGE = (PROJECT / "docs" / "backup.md").read_text("utf-8")
 COMMANDS = re.findall(r"^    (\S.*)$", PAGE, re.MULTILINE)
+ENDLESS = "[settings]\nLARM_TRAPS = 'off'\n"
 SERVES = re.compile(r"larmspider server --home \S+$")
 
 
@@ -54,8 +55,8 @@ def running_home(folder: Path, site: ScriptedServer) -> Iterator[None]:
         secret = folder / "larmspider-home" / "secrets" / "wiki"
         secret.write_text("hosts: wiki.example\nswordfish\n")
         secret.chmod(0o600)
-        crawl = {"seeds": [site.url("/")], "limits": {"delay": 0.1}}
-        server.api("/crawls", "POST", {"name": "wiki", "crawl": crawl})
+        crawl = f"seeds = ['{site.url('/')}']\n[limits]\ndelay = 0.1\n{ENDLESS}"
+        (folder / "larmspider-home" / "crawls" / "wiki.toml").write_text(crawl)
         server.api("/crawls/wiki/start", "POST")
         log = folder / "larmspider-home" / "data" / "wiki" / "store.log"
         until(lambda: log.exists() and log.stat().st_size > 500, "pages are stored")

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from larmspider import __version__
 from tests.server.test_server import Running, first_token, until
 from tests.support.crawling import PROJECT
 from tests.support.deploy.bare import (
@@ -40,6 +39,12 @@ HOME = "var/lib/larmspider"
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
 USER = "larmspider:larmspider"
 MOST_SECS = 180.0
+IMPORTS = """
+try:
+    import larmspider
+except ModuleNotFoundError as error:
+    print(error)
+"""
 
 
 def run(*command: object, cwd: Path | None = None, **environment: str) -> str:
@@ -126,8 +131,6 @@ class Unit:
         """KillMode=process: its crawls run on."""
         self._process.terminate()
         assert self._process.wait(60) == 0
-        assert self._process.stdout is not None
-        self._process.stdout.close()
 
 
 def test_the_package_is_installed_upgraded_removed_and_purged(
@@ -227,7 +230,8 @@ def image(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tup
             "podman", "build", "--isolation", "chroot", "--format", "docker", "--layers=false",
             *given, "--file", "deploy/Dockerfile", "--tag", name, ".", cwd=context,
         )  # fmt: skip
-        config = json.loads(run("podman", "image", "inspect", name))[0]["Config"]
+        found = json.loads(run("podman", "image", "inspect", name))[0]
+        config = found["Config"] | {"Healthcheck": found["Healthcheck"]}
         mounted = Path(run("podman", "image", "mount", name).strip())
         yield mounted, config
     finally:
@@ -298,8 +302,6 @@ def test_the_server_of_the_image(container: Container, scripted_server: Servers)
     assert process.wait(90) == 0
     manifest = json.loads((log.parent / "crawl.json").read_text())
     assert manifest["end"] == "shutdown"
-    assert process.stdout is not None
-    process.stdout.close()
 
 
 def test_a_worker_of_the_image(container: Container, scripted_server: Servers) -> None:
@@ -330,7 +332,6 @@ def test_a_node_of_the_image(container: Container) -> None:
     container.ran("healthy")
     process.terminate()
     assert process.wait(60) == 0
-    assert process.stdout is not None
-    said = process.stdout.read()
-    assert "larmspider" not in said or __version__ not in said
-    process.stdout.close()
+    assert "No module named" in container.run(
+        "/opt/larmspider/bin/python", "-c", IMPORTS, environment={}
+    )

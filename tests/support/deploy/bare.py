@@ -25,6 +25,7 @@ NEEDS_BARE_DEBIAN = pytest.mark.skipif(
     not (ARCHIVE.exists() and WHEELS.exists() and os.geteuid() == 0),
     reason="needs root, .packages/base.tar and .packages/wheels: .ci/run makes them",
 )
+CHROOT = shutil.which("chroot") or "chroot"
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
@@ -56,11 +57,13 @@ class Rooted:
         environment: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[str]:
         """Start a command as a user (NAME:GROUP); standard error goes with its output."""
-        return subprocess.Popen(
-            ["chroot", f"--userspec={user}", str(self.root), *command],
+        process = subprocess.Popen(
+            [CHROOT, f"--userspec={user}", str(self.root), *command],
             env={**ENVIRONMENT, **(environment or {})},
             stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
+        self._ends.callback(_ended, process)
+        return process
 
     def run(
         self, *command: str, user: str = "0:0", environment: Mapping[str, str] | None = None
@@ -109,3 +112,9 @@ def url_said(process: subprocess.Popen[str]) -> str:
         said.append(line)
         assert line, "".join(said)
     return line.strip()
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    process.wait(60)
+    if process.stdout is not None:
+        process.stdout.close()
