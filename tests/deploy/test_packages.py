@@ -39,6 +39,7 @@ HOME = "var/lib/larmspider"
 OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(WHEELS)}
 USER = "larmspider:larmspider"
 MOST_SECS = 180.0
+ENDLESS = "seeds = ['{}']\n[limits]\ndelay = 0.1\n[settings]\nLARM_TRAPS = 'off'\n"
 IMPORTS = """
 try:
     import larmspider
@@ -146,9 +147,7 @@ def test_the_package_is_installed_upgraded_removed_and_purged(
     site = scripted_server({"*": endless(), "/robots.txt": (404, {}, b"")})
     unit = Unit(debian)
     token = unit.server.token = first_token(unit.server)
-    limits = {"delay": 0.1}
-    made = {"name": "wiki", "crawl": {"seeds": [site.url("/")], "limits": limits}}
-    unit.server.api("/crawls", "POST", made)
+    (root / HOME / "crawls" / "wiki.toml").write_text(ENDLESS.format(site.url("/")))
     unit.server.api("/crawls/wiki/start", "POST")
 
     def stored() -> int:
@@ -293,10 +292,10 @@ def test_the_server_of_the_image(container: Container, scripted_server: Servers)
     server.token = token
     container.ran("healthy")
     site = scripted_server({"*": endless(), "/robots.txt": (404, {}, b"")})
-    made = {"name": "wiki", "crawl": {"seeds": [site.url("/")], "limits": {"delay": 0.1}}}
-    server.api("/crawls", "POST", made)
+    home = container.data / "data" / "home"
+    (home / "crawls" / "wiki.toml").write_text(ENDLESS.format(site.url("/")))
     server.api("/crawls/wiki/start", "POST")
-    log = container.data / "data" / "home" / "data" / "wiki" / "store.log"
+    log = home / "data" / "wiki" / "store.log"
     until(lambda: log.exists() and log.stat().st_size > 500, "pages are stored")
     process.terminate()
     assert process.wait(90) == 0
