@@ -18,6 +18,12 @@ class Stopwatch:
         now = time.monotonic()
         self.steps[step], self._last = round(now - self._last, 1), now
 
+    @property
+    def after_install(self) -> float:
+        """Seconds without the installation, which waits for the package index and for other tests'
+        processors."""
+        return sum(self.steps.values()) - self.steps.get("install", 0.0)
+
     def __str__(self) -> str:
         total = sum(self.steps.values())
         return f"{', '.join(f'{k} {v} s' for k, v in self.steps.items())}: {total:.0f} s"
