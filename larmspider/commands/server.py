@@ -34,7 +34,7 @@ DEFAULT_HOME = "larmspider-home"
 
 class Command(LarmCommand):
     def syntax(self) -> str:
-        return "[options] [add DIR [NAME] | token NAME]"
+        return "[options] [add DIR [NAME] | token NAME | backup FILE | halt]"
 
     def short_desc(self) -> str:
         return "Run and schedule any number of crawls, and serve their pages"
@@ -43,8 +43,10 @@ class Command(LarmCommand):
         return (
             "Run any number of crawls when they are due, and serve their pages, one search and an"
             " API (docs/server.md). `add DIR` takes over the directory of a crawl that was made on"
-            " the command line; `token NAME` makes a token. `larmspider serve DIR` shows the pages"
-            " of one directory, and starts nothing."
+            " the command line; `token NAME` makes a token; `backup FILE` copies the home,"
+            " without its secrets, into one file (docs/backup.md); `halt` ends crawls that run"
+            " without their server, and the next server continues them. `larmspider serve DIR`"
+            " shows the pages of one directory, and starts nothing."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -85,9 +87,20 @@ class Command(LarmCommand):
                     raise ConfigError(f"--days {opts.days}: expected a number of days")
                 store = TokenStore(Home.open(Path(opts.home)).path)
                 print(store.make(name, opts.scope, int(opts.days)))
+            case ["backup", file]:
+                from larmspider.commands.backup import backup
+
+                backup(Path(opts.home), Path(file), as_json=opts.json)
+            case ["halt"]:
+                from larmspider.server.halt import halt
+
+                home = Home.open(Path(opts.home), make=False)
+                with home.claim():
+                    print(halt(home))
             case _:
                 raise ConfigError(
-                    f"{' '.join(args)!r}: expected nothing, add DIR [NAME], or token NAME"
+                    f"{' '.join(args)!r}: expected nothing, add DIR [NAME], token NAME,"
+                    " backup FILE, or halt"
                 )
 
     async def _serve(self, home: Home) -> None:

@@ -27,6 +27,7 @@ from larmspider.server.home import CrawlEntry, Home
 from larmspider.server.process import STOP, UNKNOWN, CrawlBusyError, Running, Starts, log_of
 from larmspider.server.runs import (
     NOT_BEGUN,
+    STOPPED,
     CrawlRuns,
     Run,
     cut_log,
@@ -341,6 +342,8 @@ class Manager:
             state.complete = outcome == NOT_BEGUN and state.complete
             self._queue(name, run.why, run.who, run.refresh)
         failed = outcome in _RETRIED or (watches and outcome in ("failed", "refused", "unknown"))
+        # by a signal of neither operator nor window, such as of the machine that shuts down
+        failed = failed or (outcome == STOPPED and not state.queued)
         if failed and not state.held:
             wait = min(MAX_RETRY_SECS, RETRY_SECS * 2.0**state.failures)
             state.failures, state.retry_at = min(state.failures + 1, 10), now + wait
