@@ -25,7 +25,21 @@ _KNOWN = 100_000  # words whose terms are remembered
 _HYPHENS = r"\-\u2010\u2011"
 _RUN = re.compile(rf"[^\W_]+(?:[{_HYPHENS}_./:,][^\W_]+)+")
 _SEPARATOR = re.compile(rf"[{_HYPHENS}_./:,]")
-_MARKS = ".,;:?!()[]{}\"'"
+# each pattern starts its search with one character: a search for a literal is fastest
+_MARKED = tuple(
+    (mark, re.compile(pattern))
+    for mark, pattern in (
+        ("-", r"-(?=\w)(?<=\w-)"),
+        ("_", r"_(?=[^\W_])(?<=[^\W_]_)"),
+        (".", r"\.(?=\w)(?:(?=\d)|(?<=\d\.))"),
+        (":", r":(?=\w)(?:(?=\d)|(?<=\d:))"),
+        ("/", r"/(?=\w)(?:(?=\d)|(?<=\d/))"),
+        (",", r",(?=\d)(?<=\d,)"),
+    )
+)
+_SPACED = re.compile(r" (?=[A-Za-z]{0,4}\d)(?:(?<=\d )|(?<=\d\w )|(?<=\d\w\w ))")
+_OTHER_SPACES = "\n\t\f\r"
+_LONGEST_WORD = 200
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
 _PART_OF_CODE = re.compile(
     rf"[(\[\"']?([A-Za-z]{{0,4}}\d[A-Za-z\d{_HYPHENS}/.]{{0,11}}?)[)\]\"',;:.?!]*"
@@ -65,54 +79,64 @@ def joined_parts(words: Sequence[str]) -> str:
 
 def joined_words(text: str) -> list[str]:
     """The terms of a normalized text, each once; the first `MAX_JOINED`."""
-    known, found = _known, dict[str, None]()
-    run, last = list[str](), -1
-    for at, word in enumerate(text.split()):
-        terms = known.get(word)
-        if terms is None:
-            terms = _remember(word)
-        if not terms:
-            continue
-        if len(terms) > 1:
-            found |= dict.fromkeys(terms[1:])
-        if terms[0]:
-            if at != last + 1:
-                _add_run(run, found)
-                run = []
-            run.append(word)
-            last = at
-    _add_run(run, found)
+    text = text.replace("\u2010", "-")
+    if any(space in text for space in _OTHER_SPACES):
+        text = " ".join(text.split())
+    known, found, rfind, find = _known, dict[str, None](), text.rfind, text.find
+    for mark, pattern in _MARKED:
+        done = 0
+        for match in pattern.finditer(text) if mark in text else ():
+            at = match.start()
+            if at < done:
+                continue
+            start, done = rfind(" ", 0, at) + 1, find(" ", at)
+            if done < 0:
+                done = len(text)
+            word = text[start:done]
+            terms = known.get(word)
+            if terms is None:
+                terms = _remember(word)
+            if terms:
+                found |= dict.fromkeys(terms)
+    found |= dict.fromkeys(filter(None, map(joined_parts, _runs(text))))
     found |= dict.fromkeys(completed(text))
     return list(found)[:MAX_JOINED]
 
 
 _known: dict[str, tuple[str, ...]] = {}
-"""The terms of words, behind a text that is not empty if the word may be part of a code; () for
-most words."""
+"""The terms of words with marks."""
 
 
 def _remember(word: str) -> tuple[str, ...]:
     if len(_known) >= _KNOWN:
         _known.clear()
-    found: tuple[str, ...] = ()
-    bare = word.strip(_MARKS)
-    if not (bare.isalpha() or "://" in bare or "@" in bare):
-        part = word if _PART_OF_CODE.fullmatch(word) else ""
-        terms = [term for run in _RUN.findall(bare) if (term := joined_word(run))]
-        if part or terms:
-            found = (part, *terms)
-    _known[word] = found
+    is_address = "://" in word or "@" in word
+    terms = () if is_address or len(word) > _LONGEST_WORD else map(joined_word, _RUN.findall(word))
+    _known[word] = found = tuple(filter(None, terms))
     return found
 
 
-def _add_run(run: Sequence[str], found: dict[str, None]) -> None:
-    if term := joined_parts(run):
-        found[term] = None
+def _runs(text: str) -> Iterator[list[str]]:
+    """Words side by side that may be parts of one code."""
+    run, end = list[str](), -1
+    for match in _SPACED.finditer(text):
+        at = match.start()
+        if at != end:
+            yield run
+            word = text[text.rfind(" ", 0, at) + 1 : at]
+            run = [word] if _PART_OF_CODE.fullmatch(word) else []
+        end = text.find(" ", at + 1)
+        word = text[at + 1 : end if end >= 0 else None]
+        if _PART_OF_CODE.fullmatch(word):
+            run.append(word)
+        else:
+            yield run
+            run = []
+    yield run
 
 
 def completed(text: str) -> Iterator[str]:
     """The first words of pairs whose end stands in the second word only."""
-    text = text.replace("\u2010 ", "- ")
     for found in _LEFT_OUT.finditer(text):
         at = found.start()
         before = _WORD_BEFORE.search(text, max(0, at - MOST), at)
