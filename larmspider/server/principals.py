@@ -24,9 +24,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from larmspider.access.lists import AUTHENTICATED, EVERYONE
 from larmspider.errors import ConfigError
 from larmspider.files import read_plain
-from larmspider.web.reader import AUTHENTICATED, EVERYONE, KINDS, MAX_NAME, MAX_PRINCIPALS
+from larmspider.web.reader import KINDS, MAX_NAME, MAX_PRINCIPALS
 
 logger = logging.getLogger(__name__)
 

@@ -194,6 +194,11 @@ class Proof:
         return self.may(READ)
 
     @property
+    def pushes(self) -> bool:
+        """Whether the sender may send documents."""
+        return self.may(PUSH)
+
+    @property
     def who(self) -> str:
         """The name for logs; "" without a proof."""
         return "" if self.identity is None else self.identity.name

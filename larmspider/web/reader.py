@@ -12,9 +12,9 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from larmspider.access.lists import AUTHENTICATED, EVERYONE
 from larmspider.errors import ConfigError
 
-EVERYONE, AUTHENTICATED = "everyone", "authenticated"
 OPERATOR_ROLE, EDITOR, READER = "operator", "editor", "reader"
 ROLES = (OPERATOR_ROLE, EDITOR, READER)
 KINDS = ("user", "group", "uid", "gid", "sid")
