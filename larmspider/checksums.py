@@ -21,7 +21,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -157,9 +157,13 @@ def seal(folder: Path, names: Iterable[str]) -> None:
     for path in folder.iterdir():
         if (footer := tantivy_crc(path)) is not None:
             found[path.name] = [path.stat().st_size, footer]
-    files = json.dumps(found)
-    whole = {"files": found, "crc": zlib.crc32(files.encode())}
-    replace_file(folder / SEAL, json.dumps(whole).encode())
+    replace_file(folder / SEAL, packed_seal(found))
+
+
+def packed_seal(files: Mapping[str, Sequence[int]]) -> bytes:
+    """The content of a seal: size and checksum by name."""
+    whole = {"files": files, "crc": zlib.crc32(json.dumps(files).encode())}
+    return json.dumps(whole).encode()
 
 
 def break_seal(folder: Path) -> None:

@@ -57,6 +57,10 @@ class QueryError(LarmspiderError):
     """A search query that does not parse."""
 
 
+class NoWordError(QueryError):
+    """A search query without a word to look for: signs alone. It finds nothing."""
+
+
 class MissingFieldError(LarmspiderError):
     """An item lacks a field that a store needs; names both."""
 

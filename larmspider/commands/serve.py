@@ -123,6 +123,7 @@ class Command(LarmCommand):
         stale = []
         with suppress(CrawlDirError):
             stale = [line for one in source.all for line in one.stale_link_texts]
+            stale += [line for one in source.all for line in one.unknown_rights]
         for line in (*unserved, *[NOBODY_SIGNS_IN] * keyless, *source.unsearched, *stale):
             print(f"{program.NAME} serve: {printable(line)}", file=sys.stderr)
         print(server.url, flush=True)

@@ -81,6 +81,10 @@ class Command(ScrapyCommand):
             help="set spider argument (may be repeated)",
         )  # fmt: skip
         parser.add_argument(
+            "--file", metavar="FILE",
+            help="a crawl file (docs/server.md); what -a and -s say comes first",
+        )  # fmt: skip
+        parser.add_argument(
             "--rebuild", action="store_true",
             help="Redis has lost the crawl: fill it from the workers' directories in LARM_DIR."
             " Run it on each machine, in any order; no worker may run meanwhile",
@@ -93,6 +97,19 @@ class Command(ScrapyCommand):
         parser.add_argument(
             "--json", action="store_true", help="with --rebuild: print what was done as JSON"
         )
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if opts.file is not None:
+            from larmspider.server.run_file import settings_of_run
+
+            try:
+                for name, value in settings_of_run(Path(opts.file)).items():
+                    self.settings.set(name, value, "project")
+            except ConfigError as refused:
+                print(f"{program.NAME} workers: {refused}", file=sys.stderr)
+                raise SystemExit(2) from None
+        super().process_options(args, opts)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) > 1:
@@ -270,6 +287,8 @@ class Command(ScrapyCommand):
         from larmspider.extraction.page_process import AUTO, OFF, cores
 
         command = [sys.executable, "-m", "scrapy", "crawl", spider]
+        if opts.file is not None:
+            command += ["--file", opts.file]
         for name, value in arguments.items():
             command += ["-a", f"{name}={value}"]
         for setting in opts.set:

@@ -57,6 +57,7 @@ from larmspider.workdir.manifest import (
     stores_in,
 )
 from larmspider.workdir.manifest_copy import packed, read_or_copy
+from larmspider.workdir.pushed import FILES as PUSHED
 from larmspider.workdir.restricted import EVERY_HOST, note_restricted, restricted_hosts
 
 if TYPE_CHECKING:
@@ -233,8 +234,9 @@ class CrawlDirectory:
             logger.warning("%s, and nothing was committed: the crawl begins", found.trouble)
 
     def _may_lie_there(self, path: Path) -> bool:
-        """Whether a crawl that was refused, or a worker, may have left this here."""
-        return path.name in (LOCK, WORKER_LOG, _DRAFT)
+        """Whether a crawl that was refused, a worker, or who pushes documents may have left this
+        here."""
+        return path.name in (LOCK, WORKER_LOG, _DRAFT, *PUSHED)
 
     def _refuse_if_taken(self) -> None:
         present = [path for path in self.path.iterdir() if not self._may_lie_there(path)]
@@ -248,6 +250,7 @@ class CrawlDirectory:
             read_or_copy(self.path)  # raises for another format
         if described:
             self._refuse_other_kind(self._earlier_if_any())
+            self._refuse_pushed_or_crawled(self._earlier_if_any())
         if self.fresh:
             self._refuse_to_delete()
         elif described and not self.anyway and (earlier := self._earlier()) is not None:
@@ -277,6 +280,17 @@ class CrawlDirectory:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds the crawl of one process, which many workers cannot"
                 " continue: name another directory with -s LARM_DIR=DIR"
+            )
+
+    def _refuse_pushed_or_crawled(self, earlier: dict[str, Any]) -> None:
+        """A crawl would give no page that was pushed, and take pages out that it does not find."""
+        is_push = {True: "pushed to", False: "crawled"}
+        was = bool(earlier.get("settings", {}).get("LARM_PUSH"))
+        now = bool(self.manifest["settings"].get("LARM_PUSH"))
+        if earlier and was is not now and not self.fresh:
+            raise ConfigError(
+                f"LARM_DIR={self.path} was {is_push[was]} before, and cannot be {is_push[now]}:"
+                " name another directory, or another kind in the crawl file"
             )
 
     def _held(self) -> str:
