@@ -50,6 +50,11 @@ ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
         "change the keys that a file has",
         lambda name, file: Asked("PATCH", _one(name), {"crawl": _table(file)}),
     ),
+    "preview-change": (
+        ("NAME", "FILE"),
+        "see what a change would change",
+        lambda name, file: Asked("POST", _one(name, "/preview"), {"crawl": _table(file)}),
+    ),
     "delete": (
         ("NAME", "NAME"),
         "delete a crawl; its pages stay",

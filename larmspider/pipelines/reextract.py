@@ -188,14 +188,15 @@ def link_texts(
         found: set[tuple[str, str]] = set()
         with suppress(InvalidURL):
             here = forms(url).exact
-            secret = access.hides(url)
+            secret = access.hides(url, here)
             for _, target, _, _, anchor in links:
                 if not target:  # the earlier links are void
                     found.clear()
                     continue
                 with suppress(InvalidURL):
                     if anchor and (exact := forms(target).exact) != here:
-                        if secret and not (access.hides(target) and access.keeps(here, exact)):
+                        hides = access.hides(target, exact)
+                        if secret and not (hides and access.keeps(here, exact)):
                             continue
                         found.add((exact, anchor))
             yield here, found

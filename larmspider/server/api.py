@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,9 +20,10 @@ from msgspec import Struct
 from larmspider import stats
 from larmspider.crawl.state import RunState, State
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
+from larmspider.learned.deletes.notes import Notice
 from larmspider.server import api_types as types
 from larmspider.server.crawl_file import CrawlFileError, Problem
-from larmspider.server.crawl_schema import WRITABLE
+from larmspider.server.crawl_schema import WRITABLE, Crawl
 from larmspider.server.crawls import By, Crawls, version_of
 from larmspider.server.home import CrawlEntry
 from larmspider.server.look import Looks
@@ -39,10 +41,12 @@ from larmspider.server.push import (
 from larmspider.server.runs import STOPPED, tail_of
 from larmspider.server.secrets import Secrets
 from larmspider.server.tokens import TokenStore
+from larmspider.server.watch import Watch
 from larmspider.status.totals import Totals
 from larmspider.web.auth import OPERATE, PUSH, READ
 from larmspider.web.site import SITE, address_of, proof_of
 from larmspider.web.tries import tried_too_often
+from larmspider.workdir.directory import worker_dirs
 
 BASE = "/api/v1"
 MAX_LOG_BYTES = 1_000_000
@@ -58,8 +62,16 @@ class Server:
     secrets: Secrets
     looks: Looks
     pushes: Pushes
+    watch: Watch | None = None
+    opened: Callable[[], Awaitable[str]] | None = None
+    """Called once the first token is made; returns the address to which it led, or ""."""
     ports: list[int] = field(default_factory=list)
     """Ports of this server, which no look asks."""
+
+    @property
+    def waits(self) -> list[Notice]:
+        """Notices of the last look, as the first page lists them."""
+        return [] if self.watch is None else list(self.watch.waits.values())
 
     @property
     def manager(self) -> Manager:
@@ -112,13 +124,13 @@ def summary_of(manager: Manager, entry: CrawlEntry) -> types.CrawlAnswer:
     state = manager.state_of(entry.name)
     directory = manager.directory_of(entry)
     run_state = RunState.of(directory)
-    counters = Totals.read(directory).counters
+    counters = _totals(directory, entry.crawl).counters
     last = state.runs[-1] if state.runs else None
     crawl = entry.crawl
     return types.CrawlAnswer(
         name=entry.name,
         state=_state(manager, entry, run_state.state),
-        sentence=run_state.sentence if run_state.state is not State.NONE else "Not begun yet.",
+        sentence=_sentence(run_state, entry.crawl),
         problem=entry.problem,
         schedule="" if crawl is None else crawl.schedule.run,
         next_run=manager.next_run(entry) or 0.0,
@@ -129,6 +141,18 @@ def summary_of(manager: Manager, entry: CrawlEntry) -> types.CrawlAnswer:
         collection=(crawl.collection if crawl else "") or entry.name,
         url=f"/crawls/{entry.name}/",
     )
+
+
+def _sentence(state: RunState, crawl: Crawl | None) -> str:
+    if crawl is not None and crawl.run.nodes:
+        return f"It runs on {', '.join(crawl.run.nodes)}: the pages are there."
+    return state.sentence if state.state is not State.NONE else "Not begun yet."
+
+
+def _totals(directory: Path, crawl: Crawl | None) -> Totals:
+    if crawl is None or crawl.run.workers == 1:
+        return Totals.read(directory)
+    return Totals.together(map(Totals.read, worker_dirs(directory)))
 
 
 def _state(manager: Manager, entry: CrawlEntry, on_disk: State) -> str:
@@ -143,6 +167,8 @@ def _state(manager: Manager, entry: CrawlEntry, on_disk: State) -> str:
         return "running elsewhere"
     if state.runs and state.runs[-1].outcome == STOPPED:
         return "ended"
+    if state.runs and entry.crawl.run.nodes:
+        return "killed" if state.runs[-1].outcome == "killed" else "ended"
     return {State.KILLED: "killed", State.ENDED: "ended"}.get(on_disk, "new")
 
 
@@ -156,6 +182,7 @@ async def crawls(call: Call) -> types.CrawlList:
             queue=manager.queue,
             parallel=manager.settings.at_once,
             disk_full=manager.disk_full,
+            waits=[types.Wait(what=one.what, message=one.message) for one in call.server.waits],
         )
 
     return await asyncio.to_thread(read)
@@ -229,10 +256,12 @@ async def preview(call: Call) -> types.LookAnswer:
     kept = acts.check(body.crawl, body.name)
     found = await call.server.looks.at(kept, call.server.ports)
     _note(call, "preview", " ".join(kept.seeds))
-    if body.name:
-        compared = await asyncio.to_thread(acts.compared, body.name, kept)
-        found = msgspec.structs.replace(found, compared=compared)
     return found
+
+
+async def preview_change(call: Call) -> types.ChangeAnswer:
+    body: types.CrawlChange = call.body
+    return await asyncio.to_thread(call.server.crawls.changes, call.name, body.crawl)
 
 
 async def runs(call: Call) -> types.RunList:
@@ -364,6 +393,14 @@ OPERATIONS = (
     Operation("POST", f"{_ONE}/resume", "Continue a paused run", resume, types.Done),
     Operation("POST", f"{_ONE}/visit", "Visit pages again", visit, types.Done, types.Visit),
     Operation("POST", "/preview", "Look at a crawl", preview, types.LookAnswer, types.Look),
+    Operation(
+        "POST",
+        f"{_ONE}/preview",
+        "See what a change would change; fetches nothing",
+        preview_change,
+        types.ChangeAnswer,
+        types.CrawlChange,
+    ),
     Operation("GET", f"{_ONE}/runs", "The runs of a crawl", runs, types.RunList, scope=READ),
     Operation("GET", f"{_ONE}/runs/{{number}}/log", "The end of a run's log", log, types.Log),
     Operation(

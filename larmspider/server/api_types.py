@@ -71,8 +71,7 @@ class LookLink(Answer, frozen=True):
 
 class LookAnswer(Answer, frozen=True):
     """``taken`` and ``refused`` are the first links in and out of the scope, ``taken_links`` and
-    ``refused_links`` their numbers. ``cut_off``: the time was over. ``compared``: the queued URLs
-    that the new scope drops."""
+    ``refused_links`` their numbers. ``cut_off``: the time was over."""
 
     pages: list[LookPage]
     taken: list[LookLink]
@@ -81,7 +80,32 @@ class LookAnswer(Answer, frozen=True):
     refused_links: int
     said: str
     cut_off: bool
-    compared: str = ""
+
+
+class ChangedKey(Answer, frozen=True):
+    key: str
+    before: str
+    after: str
+
+
+class LeavingUrls(Answer, frozen=True):
+    """Of ``known`` URLs, ``leave`` would fall out of the scope. ``estimated``: from a part."""
+
+    known: int
+    leave: int
+    estimated: bool
+    examples: list[str]
+
+
+class ChangeAnswer(Answer, frozen=True):
+    """``queued`` and ``pages`` (stored) are null where the scope stays as it is, or the crawl has
+    not begun."""
+
+    keys: list[ChangedKey]
+    seeds_added: list[str]
+    seeds_removed: list[str]
+    queued: LeavingUrls | None
+    pages: LeavingUrls | None
 
 
 class NewToken(Body, frozen=True):
@@ -171,11 +195,19 @@ class CrawlAnswer(Answer, frozen=True):
     url: str
 
 
+class Wait(Answer, frozen=True):
+    """Something that waits for a person."""
+
+    what: str
+    message: str
+
+
 class CrawlList(Answer, frozen=True):
     crawls: list[CrawlAnswer]
     queue: list[str]
     parallel: int
     disk_full: str
+    waits: list[Wait]
 
 
 class CrawlDetail(Answer, frozen=True):

@@ -10,24 +10,29 @@ All that has to survive is in the state of each crawl (runs.py), written before 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 from larmspider.crawl.state import FINISHED
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import size
+from larmspider.server.crawl_schema import Crawl
+from larmspider.server.gaps import Gaps
 from larmspider.server.home import CrawlEntry, Home
 from larmspider.server.process import STOP, UNKNOWN, CrawlBusyError, Running, Starts, log_of
 from larmspider.server.runs import (
     NOT_BEGUN,
+    STOPPED,
     CrawlRuns,
     Run,
     cut_log,
     judge,
+    judge_jobs,
     read_runs,
     trim,
     write_runs,
@@ -79,6 +84,7 @@ class Manager:
         self._timetables: dict[tuple[str, str], Timetable] = {}
         self._next: dict[str, tuple[object, float | None]] = {}
         self._entries: dict[str, CrawlEntry] = {}
+        self._gaps, self._crawls = Gaps(home.path), dict[str, Crawl]()
         self.disk_full = ""
         """Why crawls are paused and none begins; "" if they are not."""
 
@@ -202,11 +208,24 @@ class Manager:
                 del self._running[name]
                 self._ended(name, status)
         await self._look_at_disk()
+        await self._share_gaps(entries)
         for entry in entries.values():
             if entry.crawl is not None:
                 self._look_at_time(entry, now)
         if not self.disk_full:
             self._start_queued(now)
+
+    async def _share_gaps(self, entries: Mapping[str, CrawlEntry]) -> None:
+        """Write which crawls meet at which hosts, where a crawl file has changed."""
+        crawls = {name: one.crawl for name, one in entries.items() if one.crawl is not None}
+        if crawls == self._crawls:
+            return
+        try:
+            await asyncio.to_thread(self._gaps.write, crawls)
+            self._crawls = crawls
+        except OSError as error:
+            if not self.disk_full:
+                logger.error("Gaps are not shared: %s", error)
 
     def _look_at_time(self, entry: CrawlEntry, now: float) -> None:
         name, state, timetable = entry.name, self.state_of(entry.name), self._timetable(entry)
@@ -299,7 +318,11 @@ class Manager:
         directory = self.home.directory_of(name, entry.crawl if entry else None)
         run = self.state_of(name).run
         if run is not None:
-            outcome, said = self._judge(self.home.runs_of(name), directory, run, status)
+            folder = self.home.runs_of(name)
+            if entry is not None and entry.crawl is not None and entry.crawl.run.nodes:
+                outcome, said = judge_jobs(folder, run.number, status)
+            else:
+                outcome, said = self._judge(folder, directory, run, status)
             self._end_run(name, None if status == UNKNOWN else status, outcome, said)
 
     def _end_run(self, name: str, status: int | None, outcome: str, said: str) -> None:
@@ -319,6 +342,8 @@ class Manager:
             state.complete = outcome == NOT_BEGUN and state.complete
             self._queue(name, run.why, run.who, run.refresh)
         failed = outcome in _RETRIED or (watches and outcome in ("failed", "refused", "unknown"))
+        # by a signal of neither operator nor window, such as of the machine that shuts down
+        failed = failed or (outcome == STOPPED and not state.queued)
         if failed and not state.held:
             wait = min(MAX_RETRY_SECS, RETRY_SECS * 2.0**state.failures)
             state.failures, state.retry_at = min(state.failures + 1, 10), now + wait
@@ -381,7 +406,8 @@ class Manager:
         return self._timetables[key]
 
     def trim_logs(self) -> None:
-        """Cut the logs of crawls that run."""
+        """Cut the logs of crawls that run, and forget the gaps of idle hosts."""
+        self._gaps.clean()
         for name in self._running:
             if (run := self.state_of(name).run) is not None:
                 cut_log(log_of(self.home.runs_of(name), run.number), self.settings.log_bytes)

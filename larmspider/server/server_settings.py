@@ -32,6 +32,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+class Node(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
+    """A scrapyd node. ``directory`` holds the LARM_DIR of each crawl there; ``secret`` names the
+    password of ``user``."""
+
+    url: Annotated[str, Meta(pattern="^https?://[^/]+/?$")]
+    directory: Annotated[str, Meta(pattern="^/")]
+    user: str = ""
+    secret: str = ""
+
+
 class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
     parallel: Annotated[
         int, Meta(ge=0, le=256, description="Crawls that run at a time; 0 is the number of cores")
@@ -57,6 +67,14 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
         int,
         Meta(ge=1_000_000, le=1 << 40, description="Pushed bytes of a collection that may wait"),
     ] = 1_000_000_000
+    notify: Annotated[
+        str,
+        Meta(description="Command or webhook that gets what waits for a person", max_length=2_083),
+    ] = ""
+    nodes: Annotated[
+        dict[str, Node],
+        Meta(description="scrapyd nodes: url, directory, user and secret of each"),
+    ] = {}
     secrets: Annotated[
         dict[str, list[str]],
         Meta(description="Environment variables that crawls may use, and hosts that get them"),

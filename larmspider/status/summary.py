@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -305,6 +306,7 @@ class Summary:
             yield (
                 f"{'duplicates':<11} {counted(ended['merged'], 'URL')} (same page as another"
                 f" URL{which}); list: {program.NAME} links --aliases"
+                f" --dir {shlex.quote(str(self.directory))}"
             )
 
     def _why_waiting(self, waiting: int) -> Iterator[str]:

@@ -27,10 +27,11 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from larmspider import options, program
 from larmspider.checksums import FOLDER as SUMS
-from larmspider.checksums import kept_checksums
+from larmspider.checksums import SEAL, kept_checksums
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import is_locked, lock, make_folder, replace_file
 from larmspider.formatting import counted
+from larmspider.workdir import left
 from larmspider.workdir.frames import open_stored
 from larmspider.workdir.manifest import (
     CHECKSUMS,
@@ -130,6 +131,7 @@ class CrawlDirectory:
         self._lock = locked(self.path / LOCK)
         try:
             self._refuse_if_taken()
+            left.begin(self.path)
             self._say_where_from()
             if self.fresh:
                 self._make_room()
@@ -176,9 +178,11 @@ class CrawlDirectory:
         """Write to crawl.json how the crawl ended, and ``more``; unlock."""
         if self._lock is None:
             return
-        kept = {} if reason == "broken" else {CHECKSUMS: kept_checksums(self.path)}
-        self.manifest |= {"ended": now(), "end": reason, **kept, **more}
         try:
+            if reason != "broken":
+                left.leave(self.path)
+            kept = {} if reason == "broken" else {CHECKSUMS: kept_checksums(self.path)}
+            self.manifest |= {"ended": now(), "end": reason, **kept, **more}
             self._write()
         except CrawlDirError as error:
             logger.error("%s", error)  # the disk may be full
@@ -340,7 +344,7 @@ class CrawlDirectory:
     def _make_room(self) -> None:
         """Delete the files that components of the old and the new crawl name, and no others.
         crawl.json goes last: until then the remaining files are known to be a crawl's."""
-        names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR, SUMS}
+        names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR, SUMS, SEAL}
         for path in [*matching(self.path, names), self.path / MANIFEST]:
             logger.info("Starting over: deleting %s", path)
             if path.is_dir() and not path.is_symlink():

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -108,15 +109,22 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "eve"})
         assert got.status == 410
         own = f"{server.url}/api/v1/crawls"
-        links = f"<a href=/b>b</a> <a href={own}>o</a> <a href=/c/x>c</a>"
+        other = own.replace("127.0.0.1", name := socket.gethostname())  # another name of loopback
+        links = f"<a href=/b>b</a> <a href={own}>o</a> <a href={other}>n</a> <a href=/c/x>c</a>"
         site.routes["/"] = f"<title>Start</title><p>penguins live here {links}"
-        looked = {"seeds": [site.url("/")], "restrict": "http://127.*", "exclude": [".*/x"]}
+        looked = {
+            "seeds": [site.url("/")],
+            "restrict": f"http://(127|{name}).*",
+            "exclude": [".*/x"],
+        }
         found = server.api("/preview", "POST", {"crawl": looked})
         assert [page["title"] for page in found["pages"]] == ["Start", ""]
         refused = {link["url"]: link["reason"] for link in found["refused"]}
         assert refused[site.url("/c/x")] == "matches exclude .*/x"
         assert refused[own].startswith("matches exclude [a-z]+://")
-        assert [link["url"] for link in found["taken"]] == [site.url("/"), site.url("/b")]
+        taken = [site.url("/"), site.url("/b"), other]
+        assert [link["url"] for link in found["taken"]] == taken
+        assert "/api" not in str(found["pages"])
         assert all(one.target != "/api/v1/crawls" for one in site.log)
         assert list((tmp_path / "home" / "looks").iterdir()) == []
         cookie = request(f"{server.url}/login", "POST", form={"token": server.token})
@@ -128,7 +136,7 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         form = {"csrf": csrf[1], "name": "wiki", "seeds": site.url("/")}
         page = request(f"{server.url}/preview", "POST", headers, form).text
         assert "2 pages fetched" not in page  # b and c/x are in the scope of the seed
-        assert "3 pages fetched. The scope takes 3 URLs and refuses 1 URL" in page
+        assert "3 pages fetched. The scope takes 3 URLs and refuses 2 URLs" in page
         assert 'value="wiki"' in page
         site.routes["/"] = "<title>Start</title><p>penguins live here <a href=/b>b</a>"
         made = server.api("/crawls", "POST", {"name": "wiki", "crawl": {"seeds": [site.url("/")]}})
@@ -156,6 +164,21 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         assert (refused.status, "There is no crawl 'nix'" in refused.err) == (2, True)
         assert "ada" in (tmp_path / "home" / "audit.log").read_text()
     assert ctl(tmp_path, "crawls").status == 1
+
+
+def test_the_server_moves_to_its_address_after_the_first_token(tmp_path: Path) -> None:
+    """At 127.0.0.1 until then; ctl finds it at the new address."""
+    with serving(tmp_path, "--host", "127.0.0.2") as server:
+        assert "listening at 127.0.0.1, after the first at 127.0.0.2" in server.said
+        there = server.url.replace("127.0.0.1", "127.0.0.2")
+        with pytest.raises(OSError, match="refused"):
+            request(f"{there}/healthz")
+        got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "ada"})
+        assert f'id="opened" href="{there}/"' in got.text
+        assert request(f"{there}/login").status == 200
+        with pytest.raises(OSError, match="refused"):
+            request(f"{server.url}/login")
+        assert ctl(tmp_path, "crawls").status == 0
 
 
 def test_a_crawl_outlives_its_server(scripted_server: Servers, tmp_path: Path) -> None:
