@@ -22,6 +22,7 @@ from larmspider import settings as ours
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.items import Page
 from larmspider.options import check_names, check_writable, larm_dir, writable_dir
+from larmspider.pipelines.pushed import PushedPipeline
 from larmspider.pipelines.store import Store
 from larmspider.workdir import directory as locks
 from larmspider.workdir import worker_name
@@ -303,7 +304,8 @@ def test_what_our_components_write_is_theirs() -> None:
     settings = Settings()
     settings.setmodule("larmspider.settings")
     names = [name for files in files_of_stores(settings).values() for name in files]
-    names += [*files_of_others(settings), "sealed.json"]  # CrawlDirectory deletes it
+    names.append("sealed.json")  # CrawlDirectory deletes it
+    names += [*files_of_others(settings), *PushedPipeline.files]
     page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
     table = page.partition("\n## ")[0]
     listed = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
