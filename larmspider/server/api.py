@@ -30,6 +30,7 @@ from larmspider.server.home import CrawlEntry
 from larmspider.server.look import Looks
 from larmspider.server.manager import Manager
 from larmspider.server.runs import STOPPED, tail_of
+from larmspider.server.scope_check import scope_warnings
 from larmspider.server.secrets import Secrets
 from larmspider.server.tokens import TokenStore
 from larmspider.server.watch import Watch
@@ -211,6 +212,7 @@ async def crawl(call: Call) -> types.CrawlDetail:
         directory=str(manager.directory_of(entry)),
         writable=sorted(WRITABLE),
         secrets=call.server.secrets.names(),
+        warnings=scope_warnings(entry.crawl) if entry.crawl is not None else [],
         shared=call.server.crawls.shared(entry.crawl, name) if entry.crawl is not None else [],
     )
 

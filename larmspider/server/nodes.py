@@ -6,7 +6,7 @@
 
 A thread for each run schedules its jobs, looks at them every POLL_SECS, cancels them, and keeps the
 ends of their logs in the run's log. The jobs have names that the next server finds again:
-``larm-wiki-7-0``. A node that does not answer is asked again; its jobs count as running.
+``larm-wiki-7-0``. Requests to a node that does not answer are retried; its jobs count as running.
 """
 
 from __future__ import annotations
