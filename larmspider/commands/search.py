@@ -146,7 +146,7 @@ class Command(LarmCommand):
                 _print_why(reasons)
             return
         results = searcher.search(request)
-        found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING)
+        found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING.page)
         bets = titled(found, searcher, lambda url: crawl.forms(url).exact)
         if opts.json:
             opens = OpenableUrls.from_settings(self.settings)
@@ -206,6 +206,9 @@ def _print(results: Results) -> None:
     marks = (_BOLD, _PLAIN) if bold else ("*", "*")
     if said := replaced(results):
         print(f"{printable(said)} (--exact: as typed)")
+    for word in results.no_filters:
+        name = word.partition(":")[0]
+        print(f"{printable(name)}: is no filter; searched for {printable(word)} as a word")
     if results.also:
         print(f"Searched too: {printable(', '.join(results.also))} (--exact: as typed)")
     for number, hit in enumerate(results.hits, results.request.offset + 1):
@@ -218,7 +221,7 @@ def _print(results: Results) -> None:
         print(f"     {printable(hit.target)}" + "".join(f"  ({note})" for note in notes))
         if snippet := hit.snippet.marked(*marks, readable):
             print(f"     {snippet}")
-    print(found_line(results, f"{results.seconds * 1000:.1f} ms"))
+    print(printable(found_line(results, f"{results.seconds * 1000:.1f} ms")))
     suggestion = results.suggestion
     if suggestion is not None and results.instead is None:
         found = f"{suggestion.total_all:,} found"

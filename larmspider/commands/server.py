@@ -34,7 +34,7 @@ DEFAULT_HOME = "larmspider-home"
 
 class Command(LarmCommand):
     def syntax(self) -> str:
-        return "[options] [add DIR [NAME] | token NAME]"
+        return "[options] [add DIR [NAME] | token NAME | backup FILE | halt]"
 
     def short_desc(self) -> str:
         return "Run and schedule any number of crawls, and serve their pages"
@@ -43,8 +43,10 @@ class Command(LarmCommand):
         return (
             "Run any number of crawls when they are due, and serve their pages, one search and an"
             " API (docs/server.md). `add DIR` takes over the directory of a crawl that was made on"
-            " the command line; `token NAME` makes a token. `larmspider serve DIR` shows the pages"
-            " of one directory, and starts nothing."
+            " the command line; `token NAME` makes a token; `backup FILE` copies the home,"
+            " without its secrets, into one file (docs/backup.md); `halt` ends crawls that run"
+            " without their server, and the next server continues them. `larmspider serve DIR`"
+            " shows the pages of one directory, and starts nothing."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -85,9 +87,20 @@ class Command(LarmCommand):
                     raise ConfigError(f"--days {opts.days}: expected a number of days")
                 store = TokenStore(Home.open(Path(opts.home)).path)
                 print(store.make(name, opts.scope, int(opts.days)))
+            case ["backup", file]:
+                from larmspider.commands.backup import backup
+
+                backup(Path(opts.home), Path(file), as_json=opts.json)
+            case ["halt"]:
+                from larmspider.server.halt import halt
+
+                home = Home.open(Path(opts.home), make=False)
+                with home.claim():
+                    print(halt(home))
             case _:
                 raise ConfigError(
-                    f"{' '.join(args)!r}: expected nothing, add DIR [NAME], or token NAME"
+                    f"{' '.join(args)!r}: expected nothing, add DIR [NAME], token NAME,"
+                    " backup FILE, or halt"
                 )
 
     async def _serve(self, home: Home) -> None:
@@ -100,6 +113,7 @@ class Command(LarmCommand):
         from larmspider.server.manager import Manager
         from larmspider.server.nodes import Nodes
         from larmspider.server.process import Launcher
+        from larmspider.server.push import Pushes
         from larmspider.server.remote import tell
         from larmspider.server.secrets import Secrets
         from larmspider.server.server_settings import ServerSettings
@@ -124,7 +138,7 @@ class Command(LarmCommand):
             open_paths=(*_OPEN, *binding.open_paths, *(_SEARCH if binding.is_local else ())),
             tries=Tries(binding.wrong_tokens, binding.wrong_tokens_in_all),
         )
-        secrets = Secrets(home.path, settings.secrets)
+        secrets, audit = Secrets(home.path, settings.secrets), Audit(home.path)
         launcher = Launcher(home, nodes=Nodes(home, settings, secrets))
         manager = Manager(home, settings, launcher, act=tell)
         watch = Watch(manager, settings.notify or options.text(self.settings, "LARM_NOTIFY"))
@@ -143,7 +157,8 @@ class Command(LarmCommand):
             logging.info("Listening at %s", server.url)
             return server.url
 
-        crawls = Crawls(Acts(manager, Audit(home.path)), store, secrets, Looks(home), watch, opened)
+        pushes = Pushes(manager, audit)
+        crawls = Crawls(Acts(manager, audit), store, secrets, Looks(home), pushes, watch, opened)
         app = build_server(crawls, guard, binding, self._source_of)
         address = LOOPBACK if is_first else binding.address
         server = await Server.start(app, address, binding.port)
@@ -219,9 +234,11 @@ def add(home: Home, directory: Path, name: str = "") -> str:
     identity, settings = manifest.get("identity") or {}, manifest.get("settings") or {}
     name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", directory.name).strip("-_") or "crawl"
     check_name(name, home.crawls())
-    values: dict[str, object] = {"seeds": identity.get("seeds") or []}
-    for key, setting in (("restrict", "LARM_RESTRICT"), ("exclude", "LARM_EXCLUDE")):
-        if found := settings.get(setting):
-            values[key] = found
+    values: dict[str, object] = {"kind": "push"}
+    if not settings.get("LARM_PUSH"):
+        values = {"seeds": identity.get("seeds") or []}
+        for key, setting in (("restrict", "LARM_RESTRICT"), ("exclude", "LARM_EXCLUDE")):
+            if found := settings.get(setting):
+                values[key] = found
     home.write(name, new_text(values | {"settings": {"LARM_DIR": str(directory)}}), new=True)
     return f"{name}: {home.file_of(name)} names {directory}"

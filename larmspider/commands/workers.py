@@ -73,8 +73,8 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
-            "-n", type=int, default=os.cpu_count() or 1, metavar="N",
-            help="number of processes (default %(default)s, one per processor)",
+            "-n", nargs="?", const="", metavar="N",
+            help=f"number of processes (default {os.cpu_count() or 1}, one per processor)",
         )  # fmt: skip
         parser.add_argument(
             "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE",
@@ -119,12 +119,17 @@ class Command(ScrapyCommand):
         except ValueError:
             raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
         try:
-            options.as_integer("-n", opts.n, minimum=1, maximum=MAX_WORKERS)
+            if unknown := next((word for word in args if word.startswith("-")), None):
+                raise ConfigError(f"unknown option {unknown} (see --help)")
             if opts.rebuild:
+                if opts.n is not None:
+                    raise ConfigError("--rebuild: expected no -n with it: it starts no worker")
                 self.exitcode = self._rebuild(args, arguments, opts)
                 return
             if opts.complete or opts.json:
                 raise ConfigError("--complete and --json: expected --rebuild with them")
+            given = (os.cpu_count() or 1) if opts.n is None else opts.n
+            opts.n = options.as_integer("-n", given, minimum=1, maximum=MAX_WORKERS)
             self.exitcode = self._crawl(args[0] if args else SPIDER, arguments, opts)
         except LarmspiderError as error:
             from larmspider.cluster.redis_server import StartStopped

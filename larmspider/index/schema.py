@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -30,8 +30,10 @@ import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from larmspider.access.table import terms_of
 from larmspider.dates import http_time
 from larmspider.index.copies import blocks, of_bytes
+from larmspider.index.joined import completed, joined_words
 from larmspider.index.normal import normalized
 from larmspider.index.outside_links import outside_links
 from larmspider.index.page import IndexedPage
@@ -76,6 +78,13 @@ PAGE_BREAK = "\f"
 
 MAX_LABEL = 60
 """Characters of a link text that is found as a whole."""
+
+MAX_ENDS = 6
+"""Words of a label that is found by each of its words."""
+LEAST_END = 3
+"""Letters of such a word."""
+MIDDLE = "\x01"
+"""Begins a term for a label that is found from its middle: no label has this character."""
 
 WORD_LIMIT_BYTES = 80
 """Longer words (base64, keys) are not indexed."""
@@ -238,6 +247,8 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("host", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
+    # the slot in the table of access lists, and blocks of slots (access/table.py)
+    builder.add_text_field("slot", tokenizer_name="raw", index_option="basic")
     # the folders of the key, for labels
     builder.add_text_field("folders", tokenizer_name="raw", index_option="basic")
     # for a part: the key of the document that holds it
@@ -256,7 +267,8 @@ def build_schema() -> tantivy.Schema:
     # the text around the main text
     builder.add_text_field("rest", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
-    # one token each, in lower case: texts of links as a whole; flags, operators, key chords
+    # one token each, in lower case: texts of links as a whole; flags, operators, key chords, and
+    # words in several parts as one (joined.py)
     builder.add_text_field("labels", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("signs", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("url_words", tokenizer_name=_EXACT)
@@ -370,9 +382,10 @@ def to_document(
     stems: Stems,
     packed: PackedPages,
     as_packed: bytes | None = None,
+    slot: int | None = None,
 ) -> tantivy.Document:
     """The document of a page and links to it, without its parts. ``as_packed``: the page as it was
-    packed before."""
+    packed before. ``slot``: of its access list, None: it has none."""
     likeness, named = page.likeness, None
     if likeness is None and page.digest and page.size:
         likeness = of_bytes(page.digest)
@@ -404,10 +417,12 @@ def to_document(
         "labels": _labels(page.url, [_own_part(plain["title"]), *texts]),
         # a document that could not be read is found by the words that say why
         "exact": list(map(spaced, exact)),
-        "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
+        "signs": _signs(plain["title"], plain["body"]),
         "prior": prior(page.url, links.number),
         _PAGE: as_packed,
     }
+    if slot is not None:
+        fields["slot"] = terms_of(slot)
     if own := page.own:
         fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
         fields["own_words"] = [*own, *{own_word(n, value) for n in own for value in own[n]}]
@@ -415,6 +430,8 @@ def to_document(
         fields["blocks"] = blocks(likeness)
     if tongue := tongue_of(page.language):
         fields["tongue"] = tongue
+        if stems.writes_compounds(tongue):
+            plain["body"] = " ".join([plain["body"], *completed(plain["body"])])
         if parts := stems.parts_of_page(plain["body"], tongue):
             fields["parts"] = parts
         for name in SEARCHED:
@@ -428,6 +445,12 @@ def to_document(
         return tantivy.Document(**{name: _without_surrogates(v) for name, v in fields.items()})
 
 
+def _signs(title: str, body: str) -> list[str]:
+    """The terms of the field ``signs``: signs as they are written, and words in parts as one."""
+    joined = map(without_accents, joined_words(f"{title} {body}"))
+    return list({*signs(body), *signs(title), *joined})
+
+
 def own_word(name: str, value: str) -> str:
     """The term that finds a value of an own field, in any case: ``room=4.12``."""
     return f"{name}={' '.join(normalized(value).lower().split())}"
@@ -439,7 +462,17 @@ def _labels(url: str, texts: Iterable[str]) -> list[str]:
     found = dict.fromkeys([label(text) for text in dict.fromkeys(texts) if len(text) <= MAX_LABEL])
     found.pop("", None)
     plain = [(without_accents(text), text) for text in found if not text.isascii()]
-    return [*found, *(f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text)]
+    typed = [f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text]
+    return [*found, *typed, *(end for text in found for end in _ends(text))]
+
+
+def _ends(text: str) -> Iterator[str]:
+    """The ends of a label that begin with a word of it, which are typed for it too."""
+    words = without_accents(text).split(" ")
+    for at in range(1, len(words) if len(words) <= MAX_ENDS else 0):
+        word = words[at].lstrip("(\"'")
+        if len(word) >= LEAST_END and word.isalpha():
+            yield f"{MIDDLE}{' '.join([word, *words[at + 1 :]])}{_SHOWN}{text}"
 
 
 def title_label(title: str) -> str:

@@ -2,7 +2,7 @@
 
     curated = Curated(Path("synonyms.txt"), Path("best_bets.txt"), Path("labels.txt"))
     searcher.widened_by(curated.synonyms.value).search("vpn")
-    curated.best_bets.value.of("vpn", EVERYTHING)
+    curated.best_bets.value.of("vpn", EVERYTHING.page)
 
 A file is read again when it changes. A bad line is logged with file and line and ignored; the other
 lines count.

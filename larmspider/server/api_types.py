@@ -114,6 +114,54 @@ class NewToken(Body, frozen=True):
     days: Annotated[int, Meta(ge=0, le=3_650)] = 0
 
 
+class PushDocument(Body, frozen=True):
+    """``text``, or ``file`` in base64. ``date``: ISO 8601, an HTTP date, or seconds since 1970.
+    ``version``: an older one than the stored one is refused; numbers are compared as numbers, other
+    text as text. ``fields``: own fields of the index."""
+
+    url: str
+    title: str = ""
+    text: str = ""
+    file: bytes = b""
+    content_type: str = ""
+    date: str | float = ""
+    language: str = ""
+    version: int | float | str | None = None
+    fields: dict[str, str | list[str]] = {}
+    access: list[str] = []
+    collection: str = ""
+
+
+class PushAnswer(Answer, frozen=True):
+    """``result``: created, updated, same (nothing to do) or refused. ``status``: the HTTP status
+    that this document alone has."""
+
+    url: str
+    status: int
+    result: str
+    error: str = ""
+
+
+class PushAnswers(Answer, frozen=True):
+    """An answer for each line, in their order; ``refused`` is the number of refused ones."""
+
+    documents: list[PushAnswer]
+    refused: int
+
+
+class PushedDocument(Answer, frozen=True):
+    """``state``: waiting, stored, failed or leaving. ``outcome``: why a document was not read, or
+    not all of it, such as "binary: image/png is no document"."""
+
+    collection: str
+    url: str
+    version: int | float | str | None
+    state: str
+    outcome: str
+    pushed: float
+    stored: float
+
+
 class ProblemAnswer(Answer, frozen=True):
     key: str
     text: str

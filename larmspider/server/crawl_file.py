@@ -24,11 +24,19 @@ from msgspec.structs import replace
 from scrapy.settings import BaseSettings
 
 from larmspider import options
+from larmspider.access.rules import Rules
 from larmspider.errors import ConfigError
 from larmspider.extraction.language import languages_in
 from larmspider.files import read_plain
 from larmspider.learned.factory import host_rules
-from larmspider.server.crawl_schema import WRITABLE, Crawl, Host, fields_of, settings_in
+from larmspider.server.crawl_schema import (
+    PUSH_KEYS,
+    WRITABLE,
+    Crawl,
+    Host,
+    fields_of,
+    settings_in,
+)
 from larmspider.server.schedule import Timetable
 from larmspider.urls.file_urls import is_archive
 from larmspider.urls.patterns import PatternSet, compile_pattern
@@ -39,9 +47,10 @@ MAX_FILE_BYTES = 1_000_000
 _MAX_SHOWN = 60
 """Characters of a value in a message."""
 _ELSEWHERE = {
+    "LARM_PUSH": "kind",
     "LARM_START": "seeds", "LARM_RESTRICT": "restrict", "LARM_EXCLUDE": "exclude",
     "LARM_FOLLOW_LANGUAGES": "languages", "LARM_REFRESH": "schedule and refresh",
-    "LARM_REFRESH_PER_DAY": "refresh.per_day",
+    "LARM_REFRESH_PER_DAY": "refresh.per_day", "LARM_ACCESS_RULES": "access",
 }  # fmt: skip
 """Settings that have a key of their own."""
 _SERVERS = (
@@ -181,6 +190,12 @@ def _cut(text: str) -> str:
 
 def _checked(crawl: Crawl) -> Iterator[Problem]:
     """Checks that go beyond types."""
+    if crawl.kind == "push":
+        for name in msgspec.to_builtins(crawl):  # without defaults
+            if name not in PUSH_KEYS:
+                yield Problem(name, 'means nothing beside kind = "push": nothing is fetched')
+    elif not crawl.seeds:
+        yield Problem("seeds", f"is missing: expected {fields_of(Crawl)['seeds'].expected}")
     yield from _checked_seeds(crawl)
     settings = as_settings(crawl)
     for key, check in (
@@ -189,6 +204,7 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
         ("languages", lambda: languages_in(settings, "LARM_FOLLOW_LANGUAGES")),
         ("schedule.run", lambda: Timetable.parse(crawl.schedule.run, "UTC")),
         ("schedule.time_zone", lambda: Timetable.parse("", crawl.schedule.time_zone or "UTC")),
+        ("access", lambda: Rules.of(crawl.access, "access")),
         ("settings", lambda: _check_settings(crawl.settings)),
     ):
         try:
@@ -268,6 +284,8 @@ def settings_of(crawl: Crawl) -> dict[str, Any]:
         for name, value in settings_in(table)
     }
     found["LARM_START"] = " ".join(crawl.seeds)
+    if crawl.kind == "push":
+        found["LARM_PUSH"] = True
     rules: dict[str, dict[str, Any]] = {}
     for host in crawl.hosts:
         values = {name: getattr(host, name) for name in _RULES}

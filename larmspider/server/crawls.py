@@ -48,7 +48,7 @@ class Crawls:
 
     def create(self, name: str, values: Mapping[str, Any], by: By) -> None:
         """Raises ConfigError."""
-        self.check(values)
+        self._checked(values)
         self.home.write(name, edited("", values), new=True)
         self._note(by, "create", name, "created")
 
@@ -59,13 +59,19 @@ class Crawls:
         text = self.home.text_of(name)
         if seen and seen != version_of(text):
             raise HttpError(f"{name} was changed meanwhile: load it again, and change that.", 409)
-        self.check(changes, name)
+        self._checked(changes, name)
         self.home.write(name, edited(text, changes), new=False)
         self._note(by, "change", name, f"changed: {', '.join(sorted(changes))}")
 
     def check(self, values: Mapping[str, Any], name: str = "") -> Crawl:
-        """The crawl that these values are, or that they make of the crawl ``name``. Raises
-        ConfigError."""
+        """The crawl that these values are, or that they make of the crawl ``name``, to look at it.
+        Raises ConfigError."""
+        crawl = self._checked(values, name)
+        if crawl.kind == "push":
+            raise ConfigError('kind = "push": there is nothing to look at before documents come')
+        return crawl
+
+    def _checked(self, values: Mapping[str, Any], name: str = "") -> Crawl:
         self._refuse_foreign_keys(values)
         text = self.home.text_of(self._entry(name).name) if name else ""
         crawl = parse_crawl(edited(text, values), "crawl")
@@ -132,7 +138,9 @@ class Crawls:
 
     def visit(self, name: str, what: str, value: str, by: By) -> str:
         """Visit pages again: all, a URL, or those that match a pattern. Raises ConfigError."""
-        self._entry(name)
+        entry = self._entry(name)
+        if entry.crawl is not None and entry.crawl.kind == "push":
+            raise ConfigError(f"{name} is pushed to: nothing is fetched, so nothing is visited")
         refresh = "all"
         if what == "url":
             try:

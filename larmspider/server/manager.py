@@ -27,6 +27,7 @@ from larmspider.server.home import CrawlEntry, Home
 from larmspider.server.process import STOP, UNKNOWN, CrawlBusyError, Running, Starts, log_of
 from larmspider.server.runs import (
     NOT_BEGUN,
+    STOPPED,
     CrawlRuns,
     Run,
     cut_log,
@@ -39,6 +40,7 @@ from larmspider.server.runs import (
 from larmspider.server.schedule import Timetable, in_window
 from larmspider.server.server_settings import ServerSettings
 from larmspider.status.totals import Totals
+from larmspider.workdir.pushed import PushWatch
 
 logger = logging.getLogger(__name__)
 
@@ -72,10 +74,12 @@ class Manager:
         act: Act = _no_act,
         free: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
         judge: Callable[[Path, Path, Run, int], tuple[str, str]] = judge,
+        waits: Callable[[Path], bool] | None = None,
     ) -> None:
+        """``waits``: whether pushed documents wait in the directory of a collection."""
         self.home, self.settings = home, settings
         self._launcher, self._clock, self._act, self._free = launcher, clock, act, free
-        self._judge = judge
+        self._judge, self._waits = judge, waits or PushWatch().waits
         self._running: dict[str, Running] = {}
         self._states: dict[str, CrawlRuns] = {}
         self._timetables: dict[tuple[str, str], Timetable] = {}
@@ -151,7 +155,7 @@ class Manager:
             return f"{name} begins the visit when its present run has ended"
         if not self._is_open(entry, self._clock()):
             return f"{name} waits for its window"
-        waits = len(self._running) >= self.settings.at_once
+        waits = self._crawling >= self.settings.at_once and not self._is_push(name)
         return f"{name} waits for its turn" if waits or self.disk_full else f"{name} starts"
 
     def stop(self, name: str) -> str:
@@ -248,7 +252,10 @@ class Manager:
             else:
                 self._save(name)
         elif not busy and not state.held and now >= state.retry_at:
-            if timetable.watch:
+            if entry.crawl.kind == "push":
+                if self._waits(self.directory_of(entry)):
+                    self._queue(name, "push", "server", "")
+            elif timetable.watch:
                 self._queue(name, "watch", "schedule", "watch" if state.complete else "")
             elif state.retry_at:
                 self._queue(
@@ -267,13 +274,23 @@ class Manager:
         return in_window(hours, _utc(now), self._timetable(entry).zone)
 
     def _start_queued(self, now: float) -> None:
+        """Collections that are pushed to need no turn: who pushes does not wait for crawls."""
         for name in self.queue:
-            if len(self._running) >= self.settings.at_once:
-                return
-            entry = self._entries[name]
+            entry, is_push = self._entries[name], self._is_push(name)
+            if not is_push and self._crawling >= self.settings.at_once:
+                continue
             if name in self._running or entry.crawl is None or not self._is_open(entry, now):
                 continue
             self._begin(name, now)
+
+    @property
+    def _crawling(self) -> int:
+        """Crawls that run and count for ``parallel``."""
+        return sum(1 for name in self._running if not self._is_push(name))
+
+    def _is_push(self, name: str) -> bool:
+        entry = self._entries.get(name)
+        return entry is not None and entry.crawl is not None and entry.crawl.kind == "push"
 
     def _begin(self, name: str, now: float) -> None:
         state = self.state_of(name)
@@ -323,11 +340,14 @@ class Manager:
         state.paused_for_disk = False
         entry = self._entries.get(name)
         watches = entry is not None and entry.crawl is not None and self._timetable(entry).watch
+        watches = watches or self._is_push(name)
         state.complete = state.complete or outcome == FINISHED
         if outcome == NOT_BEGUN or (outcome == "refused" and run.refresh and _UNENDED in said):
             state.complete = outcome == NOT_BEGUN and state.complete
             self._queue(name, run.why, run.who, run.refresh)
         failed = outcome in _RETRIED or (watches and outcome in ("failed", "refused", "unknown"))
+        # by a signal of neither operator nor window, such as of the machine that shuts down
+        failed = failed or (outcome == STOPPED and not state.queued)
         if failed and not state.held:
             wait = min(MAX_RETRY_SECS, RETRY_SECS * 2.0**state.failures)
             state.failures, state.retry_at = min(state.failures + 1, 10), now + wait

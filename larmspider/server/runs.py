@@ -24,7 +24,7 @@ from larmspider.workdir.manifest import MANIFEST
 
 FILE = "state.json"
 STOPPED = "shutdown"
-"""The outcome of a run that an operator or a window has stopped."""
+"""The outcome of a run that a signal has stopped: of an operator, a window, or the system."""
 NOT_BEGUN = "not begun"
 """The outcome of a run whose server was killed before the crawl had begun."""
 _TAIL_BYTES = 16_384

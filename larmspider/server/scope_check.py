@@ -17,8 +17,10 @@ _ELSEWHERE = ("http://a.invalid/", "https://b.invalid/x/y?z=1")
 
 def scope_problems(crawl: Crawl) -> list[Problem]:
     """A scope that takes no seed: the crawl would fetch nothing."""
+    if not crawl.seeds:  # documents are pushed
+        return []
     refused = _refused_seeds(crawl)
-    if not crawl.seeds or len(refused) < len(crawl.seeds):
+    if len(refused) < len(crawl.seeds):
         return []
     seed, why = refused[0]
     key = "exclude" if why.startswith("matches exclude") else "restrict"
@@ -28,7 +30,9 @@ def scope_problems(crawl: Crawl) -> list[Problem]:
 
 def scope_warnings(crawl: Crawl) -> list[str]:
     """Sentences about seeds that the scope refuses, and about a scope without an end."""
-    found = []
+    found = list[str]()
+    if not crawl.seeds:
+        return found
     if refused := _refused_seeds(crawl):
         seed, why = refused[0]
         of = f"{len(refused):,} of {counted(len(crawl.seeds), 'seed')}"

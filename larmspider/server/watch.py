@@ -28,7 +28,7 @@ from larmspider.errors import LarmspiderError
 from larmspider.extensions.notify import TIMEOUT_SECS, told_of
 from larmspider.files import replace_file
 from larmspider.formatting import counted
-from larmspider.learned.deletes.delete_gate import Notice
+from larmspider.learned.deletes.notes import Notice
 from larmspider.redaction import told as redacted
 from larmspider.server.home import CrawlEntry
 from larmspider.server.manager import Manager

@@ -218,7 +218,7 @@ def test_a_browser_writes_a_closed_list() -> None:
 def test_nodes_of_a_crawl() -> None:
     """A node once, and no secrets of the server there."""
     text = "seeds = ['http://w/']\n[run]\nnodes = ['a', 'a']\n"
-    with pytest.raises(CrawlFileError, match="run.nodes: a node is there twice"):
+    with pytest.raises(CrawlFileError, match=r"run\.nodes: a node is there twice"):
         parse_crawl(text, "wiki.toml")
     text += "workers = 0\n"
     with pytest.raises(CrawlFileError, match="expected a whole number from 1 to 64"):

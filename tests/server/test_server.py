@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,9 @@ def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> N
     site = scripted_server({"/": "<title>Start</title><p>a", "/robots.txt": (404, {}, b"")})
     (tmp_path / "home" / "crawls").mkdir(parents=True)
     (tmp_path / "wiki.toml").write_text(f"seeds = ['{site.url('/')}']\n")
+    (tmp_path / "hr.toml").write_text('kind = "push"\n')
+    (tmp_path / "documents.jsonl").write_text('{"url": "http://hr.example/a", "text": "a"}\n')
+    (tmp_path / "report.pdf").write_bytes(b"%PDF-1.4")
     shown = re.findall(
         r"^    larmspider (.*)$", (PROJECT / "docs/server.md").read_text(), re.MULTILINE
     )
@@ -274,7 +278,22 @@ def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> N
                 ran.append(line)
             if " start " in line:
                 until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "ended")
-        assert "stops" in out or "does not wait any more" in out
+                if " stop " in line:
+                    assert "stops" in out or "does not wait any more" in out
+        page = (PROJECT / "docs/server.md").read_text()
+        curls = re.findall(r"^    (curl (?:.*\\\n)*.*)$", page, re.MULTILINE)
+        for command in curls:
+            command = command.replace("http://127.0.0.1:6080", server.url)
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=tmp_path, check=True, capture_output=True,
+                env={**os.environ, "TOKEN": server.token},
+            )  # fmt: skip
+            assert "problems" not in json.loads(done.stdout), command
+        assert len(curls) == 3
+        summary = partial(server.api, "/crawls/hr")
+        until(lambda: summary()["summary"]["state"] == "running", "the collection is stored")
+        server.api("/crawls/hr/stop", "POST")
+        until(lambda: summary()["summary"]["state"] == "ended", "the collection has stopped")
     run("crawl intranet --file larmspider-home/crawls/wiki.toml")
     ran.append("crawl intranet --file larmspider-home/crawls/wiki.toml")
     crawl(site.url("/"), tmp_path)

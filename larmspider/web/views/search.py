@@ -32,6 +32,7 @@ from larmspider.reports.stored_copy import (
     stored_copy,
     text_blocks,
 )
+from larmspider.search.facets import Facets
 from larmspider.search.labels import NO_LABELS, LabelSet
 from larmspider.search.query import (
     DAYS,
@@ -278,7 +279,7 @@ def cached(request: WebRequest) -> WebResponse:
         searcher = searcher.among([name])
     document = searcher.get(asked)
     # one of several crawls may restrict a document that its own crawl shows, as for /copy and /view
-    if document is None or not request.access.page(document.url):
+    if document is None or not request.may_see(document.url):
         raise HttpError("This page is not in the index.", 404)
     blocks = list[Block]()
     has_page = not name or name == request.source.name  # page files of the crawl that is shown
@@ -286,7 +287,7 @@ def cached(request: WebRequest) -> WebResponse:
         with suppress(CrawlDirError):
             crawl = request.source.crawl.within(SEARCH_SECS)
             page = crawl.stored(document.normalized)
-            if page is not None and request.access.page(page.url):
+            if page is not None and request.may_see(page.url):
                 blocks = html_blocks(stored_copy(crawl, page, text=document.text).body)
     shown, whole = shown_blocks(blocks or text_blocks(document.text))
     marker = searcher.marker(query := _typed(request))
@@ -345,6 +346,9 @@ def _count(request: WebRequest) -> int:
 
 
 def _found_line(say: Words, results: Results) -> str:
+    if results.not_typed:
+        line = say("No page has {words} as typed", words=", ".join(results.not_typed))
+        return f"{line}; {say('{n} with any of the words', n=results.total)}"
     line = say(
         "{n} page found in {ms} ms|{n} pages found in {ms} ms",
         n=results.total_all,
@@ -410,6 +414,8 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
     found = []
     for name, counts in groups:
         cleared = {"until": None} if name == "since" else {}
+        if name == "host" and "host" not in asked.narrow and is_host_each(facets):
+            continue
         chosen = asked.narrow.get(name) or asked.narrow.get("until" if cleared else name, "")
         if not chosen and (not counts or (len(counts) == 1 and name not in ("since", LABEL))):
             continue
@@ -431,6 +437,12 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def is_host_each(facets: Facets) -> bool:
+    """Whether each of several collections has one host: both facets would say the same."""
+    collections, hosts = facets.collections.values(), facets.hosts.values()
+    return len(collections) > 1 and sorted(collections) == sorted(hosts)
 
 
 def _missed(unreachable: Mapping[str, int]) -> dict[str, int]:
