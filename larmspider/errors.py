@@ -33,6 +33,10 @@ class CrawlDirError(LarmspiderError):
     """A LARM_DIR that is missing, foreign, in use or damaged."""
 
 
+class NoCrawlError(CrawlDirError, ConfigError):
+    """A directory that was named as a crawl's, and holds none."""
+
+
 class OtherFormatError(CrawlDirError, ConfigError):
     """A directory, a Redis or an index of a format that this larmspider does not read."""
 

@@ -31,13 +31,8 @@ from larmspider.control.remove import take_out_host
 from larmspider.errors import LarmspiderError
 from larmspider.formatting import counted, printable, utc
 from larmspider.frontier.hosts import name_of
-from larmspider.learned.deletes.delete_gate import (
-    MOVED,
-    SCOPE,
-    UNDECIDED_SECS,
-    WHOLE_HOST,
-    is_same_silence,
-)
+from larmspider.learned.deletes.delete_gate import is_same_silence
+from larmspider.learned.deletes.notes import MOVED, SCOPE, UNDECIDED_SECS, WHOLE_HOST
 from larmspider.pipelines.store import Store
 from larmspider.redaction import told
 from larmspider.scheduler.scheduler import scheduler_of
@@ -47,7 +42,7 @@ from larmspider.workdir.restricted import restricted_by_moves, restricted_of_run
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from larmspider.learned.deletes.delete_gate import Notice
+    from larmspider.learned.deletes.notes import Notice
     from larmspider.scheduler.scheduler import FrontierScheduler
 
 logger = logging.getLogger(__name__)
@@ -55,7 +50,8 @@ logger = logging.getLogger(__name__)
 TIMEOUT_SECS = 30.0
 """Seconds for the command or the webhook."""
 TOLD = "deletes-told.json"
-"""A file in LARM_DIR, for all workers: the reported events and their times."""
+"""A file in LARM_DIR, for all workers: the time and message of each reported event, by name. A
+server shows the events of its crawls (server/watch.py)."""
 
 
 class NotifyExtension:
@@ -184,20 +180,20 @@ class NotifyExtension:
             scheduler.directory.restrict(new)
 
     def _tell(self, scheduler: FrontierScheduler) -> None:
-        if any(notice.what == MOVED for notice in scheduler.frontier.gate.notices):
+        if any(notice.what == MOVED for notice in scheduler.frontier.gate.notes.notices):
             self._keep_rights(scheduler)
         found: dict[str, Notice] = {}
-        for notice in scheduler.frontier.gate.notices:
+        for notice in scheduler.frontier.gate.notes.notices:
             if (name := notice.name) not in self._found:
                 self._found.add(name)
                 found[name] = notice
                 logger.warning("%s", printable(notice.message))
-        scheduler.frontier.gate.notices.clear()
+        scheduler.frontier.gate.notes.notices.clear()
         if not found:
             return
         with _told(self.root / TOLD) as told:
             new = found.keys() - told.keys()
-            told |= dict.fromkeys(new, time.time())
+            told |= {name: (time.time(), found[name].message) for name in new}
         for name in sorted(new) if self.target else ():
             task = asyncio.get_running_loop().create_task(self._send(found[name]))
             self._tasks.add(task)
@@ -211,7 +207,7 @@ class NotifyExtension:
         with _told(path) as told:
             for name in list(told):
                 what, host, *seen = name.split()
-                if seen and time.time() - told[name] < UNDECIDED_SECS:
+                if seen and time.time() - told[name][0] < UNDECIDED_SECS:
                     continue  # the pages may alternate
                 if (host in hosts or host == SCOPE) and gate.is_over(what, host, *seen):
                     del told[name]
@@ -229,7 +225,7 @@ class NotifyExtension:
         for task in self._leaving:  # the next run goes on
             task.cancel()
         if scheduler is not None and scheduler.opened:
-            for sentence in scheduler.frontier.gate.void_approvals():
+            for sentence in scheduler.frontier.gate.undecided.void_approvals():
                 logger.warning("%s", printable(sentence))
             self._drop_void(scheduler)
             self._tell(scheduler)
@@ -242,7 +238,7 @@ class NotifyExtension:
         gate, hosts = scheduler.frontier.gate, scheduler.frontier.hosts
         approved = approved_in(scheduler.directory.path)
         left = {
-            host: gate.still_waiting(host, keys) if host in hosts else dict(keys)
+            host: gate.undecided.still_waiting(host, keys) if host in hosts else dict(keys)
             for host, keys in approved.items()
         }
         for host, keys in approved.items():
@@ -277,10 +273,10 @@ class NotifyExtension:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[dict[str, float]]:
+def _told(path: Path) -> Iterator[dict[str, tuple[float, str]]]:
     """The content of the file, locked meanwhile; changes are written back. It is empty if the file
     is damaged or cannot be opened."""
-    told: dict[str, float] = {}
+    told: dict[str, tuple[float, str]] = {}
     try:
         file = path.open("a+b", buffering=0)
     except OSError:
@@ -290,14 +286,30 @@ def _told(path: Path) -> Iterator[dict[str, float]]:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
-        with suppress(ValueError, TypeError):
-            told.update(json.loads(file.read()))
+        told |= _events(file.read())
         before = dict(told)
         yield told
         if told != before:
             with suppress(OSError):
                 file.truncate(0)
                 file.write(json.dumps(told).encode())
+
+
+def _events(content: bytes) -> dict[str, tuple[float, str]]:
+    with suppress(ValueError, TypeError, AttributeError, RecursionError):
+        return {
+            str(name): (float(at), str(message))
+            for name, (at, message) in json.loads(content).items()
+        }
+    return {}
+
+
+def told_of(directory: Path) -> dict[str, tuple[float, str]]:
+    """The reported events of a crawl that are not over: time and message by name."""
+    try:
+        return _events((directory / TOLD).read_bytes())
+    except OSError:
+        return {}
 
 
 def _target(crawler: Crawler) -> str:

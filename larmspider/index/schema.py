@@ -30,6 +30,7 @@ import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from larmspider.access.table import terms_of
 from larmspider.dates import http_time
 from larmspider.index.copies import blocks, of_bytes
 from larmspider.index.joined import completed, joined_words
@@ -38,7 +39,7 @@ from larmspider.index.outside_links import outside_links
 from larmspider.index.page import IndexedPage
 from larmspider.index.sections import LONG_TEXT, breaks_of, kept_sections
 from larmspider.index.signs import signs
-from larmspider.items import Page, Part, part_url
+from larmspider.items import Page, Part, part_url, split_part
 from larmspider.urls.media_types import reader_of
 
 if TYPE_CHECKING:
@@ -95,6 +96,9 @@ _FILES_TYPED = "file:"
 
 HOST_LIMIT = 255
 """Characters."""
+
+MAX_FOLDERS = 32
+"""Folders of a page that labels can name, from the host down (search/labels.py)."""
 
 STEMMERS = frozenset(
     {"arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian"}
@@ -243,6 +247,10 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("host", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
+    # the slot in the table of access lists, and blocks of slots (access/table.py)
+    builder.add_text_field("slot", tokenizer_name="raw", index_option="basic")
+    # the folders of the key, for labels
+    builder.add_text_field("folders", tokenizer_name="raw", index_option="basic")
     # for a part: the key of the document that holds it
     builder.add_text_field("container", tokenizer_name="raw", index_option="basic")
     # facets
@@ -374,9 +382,10 @@ def to_document(
     stems: Stems,
     packed: PackedPages,
     as_packed: bytes | None = None,
+    slot: int | None = None,
 ) -> tantivy.Document:
     """The document of a page and links to it, without its parts. ``as_packed``: the page as it was
-    packed before."""
+    packed before. ``slot``: of its access list, None: it has none."""
     likeness, named = page.likeness, None
     if likeness is None and page.digest and page.size:
         likeness = of_bytes(page.digest)
@@ -399,6 +408,7 @@ def to_document(
         "title": plain["title"],
         "description": plain["description"],
         "domains": _domains(page.host, page.url),
+        "folders": folders_of(page.key),
         "kind": kind_of(page.mime),
         "date": page.modified or page.fetched,
         "url_words": spaced(normalized(url_words(page.url))),
@@ -411,6 +421,8 @@ def to_document(
         "prior": prior(page.url, links.number),
         _PAGE: as_packed,
     }
+    if slot is not None:
+        fields["slot"] = terms_of(slot)
     if own := page.own:
         fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
         fields["own_words"] = [*own, *{own_word(n, value) for n in own for value in own[n]}]
@@ -590,6 +602,20 @@ def _domains(host: str, url: str) -> list[str]:
         return [host]
     labels = host.split(".")
     return [".".join(labels[i:]) for i in range(len(labels))]
+
+
+def folders_of(key: str) -> list[str]:
+    """The folders that a page lies in, from the host down, at most `MAX_FOLDERS`.
+
+    >>> folders_of("http://wiki.example/hr/forms?x=/")
+    ['http://wiki.example/', 'http://wiki.example/hr/']
+    """
+    path = split_part(key)[0].partition("?")[0]
+    found, end = list[str](), path.find("/", path.find("://") + 3)
+    while end >= 0 and len(found) < MAX_FOLDERS:
+        found.append(path[: end + 1])
+        end = path.find("/", end + 1)
+    return found
 
 
 def _without_surrogates(value: Any) -> Any:

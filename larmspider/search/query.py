@@ -25,6 +25,7 @@ from larmspider.index.normal import normalized
 from larmspider.index.schema import FILES, HOST_LIMIT, KINDS, own_word, tongue_of, typed_host
 from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import STEMMERS_OF
+from larmspider.search.labels import Label
 from larmspider.urls.media_types import type_by_name
 
 MAX_QUERY_CHARS = 1_000
@@ -69,6 +70,8 @@ _MAX_VALUE = HOST_LIMIT  # hosts are the longest values
 
 UNREACHABLE = "unreachable"
 """Filter for pages that were not reached at their last visit (index/unreached.py)."""
+LABEL = "label"
+"""Filter for pages with a label (labels.py)."""
 REACH = ("yes", "no", "only")
 """Values of unreachable: "yes" also finds such pages, "no" leaves them out, "only" finds no
 others."""
@@ -306,6 +309,7 @@ class Filters:
     fetched.
     ``fields`` are (name, value) of own fields (LARM_FIELDS), the values in any case;
     ``collections`` are names of crawls, where several are searched (collections.py).
+    ``labels`` are of labels.py.
     ``unreachable``: "no" leaves out pages that were not reached at their last visit, "only" leaves
     out the others."""
 
@@ -317,6 +321,7 @@ class Filters:
     fields: tuple[tuple[str, str], ...] = ()
     collections: tuple[str, ...] = ()
     unreachable: str = ""
+    labels: tuple[Label, ...] = ()
 
     @classmethod
     def of(
@@ -330,6 +335,7 @@ class Filters:
         fields: Iterable[tuple[str, str]] = (),
         collections: Iterable[str] = (),
         unreachable: str = "",
+        labels: Iterable[Label] = (),
     ) -> Filters:
         """Filters as a person typed them. Raises QueryError for filters that can match nothing."""
         if since is not None and until is not None and since >= until:
@@ -350,6 +356,7 @@ class Filters:
             fields=tuple(dict.fromkeys(fields)),
             collections=_distinct("collection", collections),
             unreachable="" if reach == REACH[0] else reach,
+            labels=tuple(dict.fromkeys(labels)),
         )
         if len(found.fields) > MAX_VALUES:
             raise QueryError(
@@ -394,6 +401,9 @@ class Filters:
         found: dict[str, Query] = {}
         if self.unreachable:
             found[UNREACHABLE] = by_reach(self.unreachable, unreached)
+        if self.labels:
+            either = [(Occur.Should, label.query(schema)) for label in self.labels]
+            found[LABEL] = Query.boolean_query(either)
         for name, own in self.by_field.items():
             words = [own_word(name, value) for value in own]
             found[f"own.{name}"] = Query.term_set_query(schema, "own_words", words)

@@ -17,6 +17,7 @@ from typing import Protocol, Self
 
 from larmspider.errors import QueryError
 from larmspider.index.signs import signs
+from larmspider.search.labels import Label
 from larmspider.search.query import NO_FILTERS, Clause, Filters, each_once, parse_query
 from larmspider.search.stops import matter, stand_out
 from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, Words, respelled, with_related
@@ -38,6 +39,7 @@ class SearchRequest:
     copies    each copy of a page is a hit; else the best one stands for all
     newest    pages with all words that matter, if there are any, by date
     suggest   look for a better query to show beside the hits
+    labels    those that are counted with the facets
     snippets  without them hits take half of the time, and have no section
     """
 
@@ -51,6 +53,7 @@ class SearchRequest:
     newest: bool = False
     suggest: bool = False
     snippets: bool = True
+    labels: tuple[Label, ...] = ()
 
     def check(self) -> None:
         """Raise QueryError for more than one search may ask for."""

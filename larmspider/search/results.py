@@ -310,6 +310,7 @@ def _filters(filters: Filters) -> dict[str, Any]:
         "until": None if filters.until is None else utc(filters.until),
         "fields": filters.by_field,
         "unreachable": filters.unreachable,
+        "label": [label.name for label in filters.labels],
     }
     return {name: value for name, value in found.items() if value}
 
@@ -324,4 +325,5 @@ def _facets(facets: Facets) -> dict[str, Any]:
         "collection": facets.collections,
         "fields": facets.fields,
         "unreachable": facets.unreachable,
+        "label": facets.labels,
     }

@@ -35,6 +35,7 @@ from larmspider.search.demotion import demoted
 from larmspider.search.facets import Facets, count_facets, count_of
 from larmspider.search.facets import merge as merge_facets
 from larmspider.search.folding import folded
+from larmspider.search.labels import queries
 from larmspider.search.match import (
     LOOKED_AT,
     Match,
@@ -190,7 +191,7 @@ class Searcher:
     def _found(self, query: ParsedQuery, request: SearchRequest) -> Results:
         with opened(self._crawls, request.filters.collections) as readings:
             asked = [ShardQuery(reading, query, request.filters) for reading in readings]
-            totals, facets = self._counted(asked, facets=request.facets)
+            totals, facets = self._counted(asked, request)
             wanted = request.offset + request.limit
             size = max(wanted + SPARE, RERANKED)
             size = size if len(asked) == 1 else min(size, CHUNK)
@@ -229,10 +230,10 @@ class Searcher:
         )
 
     def _counted(
-        self, asked: Sequence[ShardQuery], *, facets: bool
+        self, asked: Sequence[ShardQuery], request: SearchRequest
     ) -> tuple[list[int], Facets | None]:
         """How many records of each shard match, and all of them by value."""
-        if not facets:
+        if not request.facets:
             return [one.total() for one in asked], None
         totals, counted, now = list[int](), list[Facets](), self._clock()
         shards = [one.reading.shard for one in asked]
@@ -246,6 +247,7 @@ class Searcher:
                 shard.own_facets,
                 shard.dates(),
                 shard.unreached_query() or none,
+                queries(request.labels, shard.schema),
             )
             counted.append(part)
             totals.append(one.total() if total is None or one.reading.doubtful else total)

@@ -1,7 +1,7 @@
 """The outbox of a running crawl: writes the spool, runs a sender for each receiver, and says how
 far they are.
 
-What the last checkpoint has may be sent. Segments that every receiver has taken are removed. While
+Entries up to the last checkpoint may be sent. Segments that every receiver has are removed. While
 more waits than LARM_OUTBOX_BYTES nothing is fetched. At the end the crawl waits for receivers that
 take pages, not for those that are away.
 """
@@ -37,6 +37,7 @@ from larmspider.pipelines.outbox.spool import (
     write_committed,
 )
 from larmspider.redaction import keep_secrets_of, told
+from larmspider.workdir.left import changing
 from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _LOOK_SECS = 0.2
 _AGAIN_SECS = 5.0
 """After a sender ended the next one begins."""
 _STOP_SECS = 5.0
-"""So long a crawl that was told to stop waits for receivers, and a sender for its batch."""
+"""A crawl that stops waits 5 s for receivers, and a sender for its batch."""
 _TELL_SECS = 10.0
 _PROGRAM = "from larmspider.pipelines.outbox.sender import main; main()"
 _TRIAL = "from larmspider.pipelines.outbox.sender import try_to_connect; try_to_connect()"
@@ -65,9 +66,9 @@ _SAID_LINES, _SAID_BYTES = 20, 4_096
 
 
 def tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
-    """Whether a receiver can be used: "", or "away" or "refused", and why. Asked in a process of
-    its own: what a server answers is not read in the crawl's. If somebody kills that process,
-    another one asks once more."""
+    """Whether a receiver can be used: "", or "away" or "refused", and why. A process of
+    its own tries, so that the crawl never parses a server's answer. If that process is killed,
+    another one tries once more."""
     for _ in range(2):
         kind, why = _tried(receiver, settings)
         if kind != _KILLED:
@@ -162,13 +163,13 @@ class SenderProcess:
                 cursor.write(directory, self.name)
 
     def may_send(self, committed: Position) -> None:
-        """What lies before this position."""
+        """Let the senders send the entries before this position."""
         self.committed = committed
         self._tell(committed)
 
     def _tell(self, message: Any) -> None:
         if self._child is not None and self._child.stdin is not None:
-            with suppress(OSError):  # it has ended: the next one is told
+            with suppress(OSError):  # it has ended: the next one gets the position
                 self._child.stdin.write(json.dumps(message).encode() + b"\n")
                 self._child.stdin.flush()
 
@@ -303,7 +304,7 @@ class Outbox:
     # what is sent
 
     def committed(self, position: bytes) -> None:
-        """What lies before it may be sent."""
+        """The entries before the position may be sent."""
         at = Position.unpack(position)
         with suppress(OSError):  # only commands read it
             write_committed(self.directory, at)
@@ -312,7 +313,7 @@ class Outbox:
 
     @property
     def waiting_bytes(self) -> int:
-        """Of the receiver that is furthest behind."""
+        """Bytes that wait for the slowest receiver."""
         slowest = min((one.offset for one in self._cursors.values()), default=0)
         return self.spool.end.offset - slowest
 
@@ -380,8 +381,11 @@ class Outbox:
 
     async def spider_closed(self, reason: str) -> None:
         """Wait while receivers take pages; what is left then waits for the next run."""
-        if self._watch is None:
-            return
+        if self._watch is not None:
+            with changing(self.directory.parent, f"{FOLDER}/*"):  # the run has ended without them
+                await self._end_senders(self._watch, reason)
+
+    async def _end_senders(self, watch: asyncio.Task[None], reason: str) -> None:
         patience = self.end_secs if reason == "finished" else min(self.end_secs, _STOP_SECS)
         loop = asyncio.get_running_loop()
         progress = told = loop.time()
@@ -397,7 +401,7 @@ class Outbox:
                 told = now
                 waiting = [f"{name}: {self._waiting(name, self._cursors[name])}" for name in late]
                 logger.info("Waiting for receivers: %s", "; ".join(waiting))
-        self._watch.cancel()
+        watch.cancel()
         for sender in self.senders.values():
             sender.let_go()
         for sender in self.senders.values():
