@@ -109,7 +109,7 @@ def _add_run(run: Sequence[str], found: dict[str, None]) -> None:
 
 
 _known: dict[str, tuple[bool, tuple[str, ...]]] = {}
-"""Of words with marks or digits: whether one may be part of a code, and its terms."""
+"""Words with marks or digits: whether one may be part of a code, and its terms."""
 
 
 def _known_of(word: str) -> tuple[bool, tuple[str, ...]]:
