@@ -12,6 +12,7 @@ Tables about signing in are in sign_in_settings.py.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,6 +28,7 @@ from larmspider.server.schedule import zone_of
 from larmspider.server.sign_in_settings import Ldap, Oidc, Roles, Sessions
 
 FILE = "server.toml"
+_NODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 MAX_BYTES = 1_000_000
 
 
@@ -115,6 +117,11 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
                     part.check()
             except ConfigError as error:
                 raise ConfigError(f"{path}: {error}") from None
+        for name in found.nodes:
+            if not _NODE.fullmatch(name):
+                raise ConfigError(
+                    f"{path}: nodes.{name[:60]}: expected a name of a to z, 0 to 9, '.', '_', '-'"
+                )
         try:
             zone_of(found.time_zone)
         except ConfigError as error:

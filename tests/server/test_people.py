@@ -82,6 +82,9 @@ def test_an_editor_gives_no_secret_away(console: Console) -> None:
     console.users.add("ed", "editor", PASSWORD)
     token = console.tokens.make("eds", "edit", user="ed")
     edit, operate = {"Authorization": f"Bearer {token}"}, console.token("operate")
+    secret = console.machine.home / "secrets" / "wiki"
+    secret.write_text("hosts: wiki.example evil.example\nhidden\n")
+    secret.chmod(0o600)
     host = {"host": "wiki.example", "secret": "wiki", "user": "crawler"}
     body = {"name": "wiki", "crawl": SEEDS | {"hosts": [host]}}
     assert console.ask(f"{BASE}/crawls", "POST", body, edit).status == 403
