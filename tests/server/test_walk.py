@@ -72,7 +72,7 @@ def test_from_the_first_start_to_the_first_hit(
         browser.until(lambda: browser.find("#preview"), "the preview")
         assert "2 pages fetched" in browser.text("main")
         assert findings(browser) == []
-        browser.find("form button:not([formaction])").click()
+        browser.find("main form button:not([formaction])").click()
         browser.until(lambda: browser.find("#state"), "the crawl's page")
         assert findings(browser) == []
         browser.until(
