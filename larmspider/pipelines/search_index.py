@@ -96,14 +96,13 @@ class SearchIndexPipeline(Store):
         access_secs: float = inf,
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
-        ``given_up`` whether it was told to stop while it opens. Of pages in other languages than
-        ``languages``, if there are any, none is indexed. ``restricted``: patterns of hosts whose
-        link texts are for their own pages alone, since not everybody may see them; asked when the
-        store opens. ``unknown``
-        returns those of some pages that are not stored, and has the others written anew at their
-        next visit. ``unlinked`` is told of pages that no link leads to any more. ``unreached`` is
-        given the pages that were not reached (signals.unreached). ``sources`` know who may read a
-        page; they are asked about all files again after ``access_secs``."""
+        ``given_up`` whether it was told to stop while it opens. Only pages in ``languages`` are
+        indexed, all if empty. ``restricted``, called when the store opens, returns patterns of
+        hosts whose link texts are for their own pages alone. ``unknown`` returns the pages of a
+        batch that are not stored; the others are written again at their next visit. ``unlinked``
+        gets the pages that no link leads to any more, ``unreached`` the pages that were not reached
+        (signals.unreached). ``sources`` know who may read a page; files are looked at again after
+        ``access_secs``."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
@@ -387,7 +386,7 @@ class SearchIndexPipeline(Store):
         if exists == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
                 f"{self.directory}: the search index is gone; put it back,"
-                f" or make it anew with '{program.NAME} reindex'"
+                f" or rebuild it with '{program.NAME} reindex'"
             )
 
     async def commit(self) -> None:
@@ -468,7 +467,7 @@ class _Ahead:
         self._names: list[tuple[int, str]] = []
 
     def recover(self, number: int) -> list[str]:
-        """Of the pages behind ``number``, a checkpoint()."""
+        """Recover the pages behind ``number``, a checkpoint()."""
         self._number = self._checkpoint = self._written = number
         self._names = []
         try:
