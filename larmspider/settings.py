@@ -38,6 +38,10 @@ LARM_HOST_RESOLVER_FILE = ""
 # The directory of the crawl, made if missing. One directory holds one crawl.
 LARM_DIR = "crawl"
 
+# Store the documents that `larmspider server` was given for this directory, and fetch nothing: a
+# crawl file with `kind = "push"` (docs/server.md#push).
+LARM_PUSH = False
+
 # The mode of `LARM_DIR`, in octal, which also limits the modes of its files: 0750 lets a group
 # read, 0770 lets it also run `scrapy serve` and other commands. Empty: by the umask; 0700 if
 # `LARM_SITES_FILE` holds credentials (docs/sign-in.md#who-may-see-what-was-fetched).
@@ -147,6 +151,10 @@ LARM_DELAY_RESPONSE_FACTOR = 1.0
 # (docs/sites.md#nofollow). The first pattern that sets a field holds. As JSON on the command line.
 LARM_HOST_RULES: dict[str, dict[str, object]] = {}
 
+# A list of hosts that other crawls of this machine fetch from, too: the crawls keep one gap at each
+# of them together. A server sets it for its crawls (docs/server.md). Empty: this crawl alone.
+LARM_SHARED_GAPS = ""
+
 # robots.txt is fetched again after this.
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 
@@ -232,7 +240,8 @@ DOWNLOAD_VERIFY_CERTIFICATES = True
 
 # Networks that are never asked, whatever name, number or redirect leads there; checked after
 # resolution, before the connection. An IPv6 address that stands for an IPv4 one (mapped,
-# compatible, 6to4, NAT64) counts as that. Behind a proxy only numbers in a URL are seen.
+# compatible, 6to4, NAT64) counts as that. Behind a proxy only numbers in a URL are seen. A network
+# with a port, such as `127.0.0.0/8:6379` or `[::1]:6379`, is denied at this port.
 LARM_DENY_ADDRESSES = [
     "0.0.0.0/8",  # this host
     "::/128",
@@ -753,6 +762,10 @@ LARM_SYNONYMS_FILE = ""
 # Links above the hits of certain queries, one a line. Empty: `best_bets.txt` in `LARM_DIR`, where
 # there is one.
 LARM_BEST_BETS_FILE = ""
+
+# Names for parts of the sites, one URL a line, by which a search can be narrowed (docs/labels.md).
+# Empty: `labels.txt` in `LARM_DIR`, where there is one.
+LARM_LABELS_FILE = ""
 
 # Log the queries of the search page, and their numbers of hits; not the users
 # (docs/search.md#the-log-of-queries). Frequent queries are suggested to others then.

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -33,12 +33,13 @@ from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 from larmspider.access.table import terms_of
 from larmspider.dates import http_time
 from larmspider.index.copies import blocks, of_bytes
+from larmspider.index.joined import completed, joined_words
 from larmspider.index.normal import normalized
 from larmspider.index.outside_links import outside_links
 from larmspider.index.page import IndexedPage
 from larmspider.index.sections import LONG_TEXT, breaks_of, kept_sections
 from larmspider.index.signs import signs
-from larmspider.items import Page, Part, part_url
+from larmspider.items import Page, Part, part_url, split_part
 from larmspider.urls.media_types import reader_of
 
 if TYPE_CHECKING:
@@ -78,6 +79,13 @@ PAGE_BREAK = "\f"
 MAX_LABEL = 60
 """Characters of a link text that is found as a whole."""
 
+MAX_ENDS = 6
+"""Words of a label that is found by each of its words."""
+LEAST_END = 3
+"""Letters of such a word."""
+MIDDLE = "\x01"
+"""Begins a term for a label that is found from its middle: no label has this character."""
+
 WORD_LIMIT_BYTES = 80
 """Longer words (base64, keys) are not indexed."""
 
@@ -88,6 +96,9 @@ _FILES_TYPED = "file:"
 
 HOST_LIMIT = 255
 """Characters."""
+
+MAX_FOLDERS = 32
+"""Folders of a page that labels can name, from the host down (search/labels.py)."""
 
 STEMMERS = frozenset(
     {"arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian"}
@@ -238,6 +249,8 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
     # the slot in the table of access lists, and blocks of slots (access/table.py)
     builder.add_text_field("slot", tokenizer_name="raw", index_option="basic")
+    # the folders of the key, for labels
+    builder.add_text_field("folders", tokenizer_name="raw", index_option="basic")
     # for a part: the key of the document that holds it
     builder.add_text_field("container", tokenizer_name="raw", index_option="basic")
     # facets
@@ -254,7 +267,8 @@ def build_schema() -> tantivy.Schema:
     # the text around the main text
     builder.add_text_field("rest", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
-    # one token each, in lower case: texts of links as a whole; flags, operators, key chords
+    # one token each, in lower case: texts of links as a whole; flags, operators, key chords, and
+    # words in several parts as one (joined.py)
     builder.add_text_field("labels", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("signs", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("url_words", tokenizer_name=_EXACT)
@@ -394,6 +408,7 @@ def to_document(
         "title": plain["title"],
         "description": plain["description"],
         "domains": _domains(page.host, page.url),
+        "folders": folders_of(page.key),
         "kind": kind_of(page.mime),
         "date": page.modified or page.fetched,
         "url_words": spaced(normalized(url_words(page.url))),
@@ -402,7 +417,7 @@ def to_document(
         "labels": _labels(page.url, [_own_part(plain["title"]), *texts]),
         # a document that could not be read is found by the words that say why
         "exact": list(map(spaced, exact)),
-        "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
+        "signs": _signs(plain["title"], plain["body"]),
         "prior": prior(page.url, links.number),
         _PAGE: as_packed,
     }
@@ -415,6 +430,8 @@ def to_document(
         fields["blocks"] = blocks(likeness)
     if tongue := tongue_of(page.language):
         fields["tongue"] = tongue
+        if stems.writes_compounds(tongue):
+            plain["body"] = " ".join([plain["body"], *completed(plain["body"])])
         if parts := stems.parts_of_page(plain["body"], tongue):
             fields["parts"] = parts
         for name in SEARCHED:
@@ -428,6 +445,12 @@ def to_document(
         return tantivy.Document(**{name: _without_surrogates(v) for name, v in fields.items()})
 
 
+def _signs(title: str, body: str) -> list[str]:
+    """The terms of the field ``signs``: signs as they are written, and words in parts as one."""
+    joined = map(without_accents, joined_words(f"{title} {body}"))
+    return list({*signs(body), *signs(title), *joined})
+
+
 def own_word(name: str, value: str) -> str:
     """The term that finds a value of an own field, in any case: ``room=4.12``."""
     return f"{name}={' '.join(normalized(value).lower().split())}"
@@ -439,7 +462,17 @@ def _labels(url: str, texts: Iterable[str]) -> list[str]:
     found = dict.fromkeys([label(text) for text in dict.fromkeys(texts) if len(text) <= MAX_LABEL])
     found.pop("", None)
     plain = [(without_accents(text), text) for text in found if not text.isascii()]
-    return [*found, *(f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text)]
+    typed = [f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text]
+    return [*found, *typed, *(end for text in found for end in _ends(text))]
+
+
+def _ends(text: str) -> Iterator[str]:
+    """The ends of a label that begin with a word of it, which are typed for it too."""
+    words = without_accents(text).split(" ")
+    for at in range(1, len(words) if len(words) <= MAX_ENDS else 0):
+        word = words[at].lstrip("(\"'")
+        if len(word) >= LEAST_END and word.isalpha():
+            yield f"{MIDDLE}{' '.join([word, *words[at + 1 :]])}{_SHOWN}{text}"
 
 
 def title_label(title: str) -> str:
@@ -569,6 +602,20 @@ def _domains(host: str, url: str) -> list[str]:
         return [host]
     labels = host.split(".")
     return [".".join(labels[i:]) for i in range(len(labels))]
+
+
+def folders_of(key: str) -> list[str]:
+    """The folders that a page lies in, from the host down, at most `MAX_FOLDERS`.
+
+    >>> folders_of("http://wiki.example/hr/forms?x=/")
+    ['http://wiki.example/', 'http://wiki.example/hr/']
+    """
+    path = split_part(key)[0].partition("?")[0]
+    found, end = list[str](), path.find("/", path.find("://") + 3)
+    while end >= 0 and len(found) < MAX_FOLDERS:
+        found.append(path[: end + 1])
+        end = path.find("/", end + 1)
+    return found
 
 
 def _without_surrogates(value: Any) -> Any:

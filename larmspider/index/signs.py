@@ -1,9 +1,10 @@
-"""Words that have more than letters and digits: flags, operators, key chords, ``__init__``, C++.
+"""Words that have more than letters and digits: flags, operators, key chords, ``__init__``, C++,
+.NET.
 
 The other fields have their bare words ("prefix"), the field ``signs`` has them as they are typed::
 
-    signs("./configure --prefix=/usr, operator==, C-x C-f, C++")
-    # ["--prefix", "operator==", "c-x", "c-f", "c++"]
+    signs("./configure --prefix=/usr, operator==, C-x C-f, Ctrl + B, C++")
+    # ["--prefix", "operator==", "c-x", "c-f", "ctrl+b", "c++"]
 """
 
 from __future__ import annotations
@@ -21,6 +22,18 @@ _DASHED = re.compile(
 )
 _OPERATOR = re.compile(r"operator ?([-+*/%^&|~!=<>]{1,3}|,|\(\)|\[\])")
 _DUNDER = re.compile(r"__(?<!\w__)\w+?__(?!\w)")
+_CHORD = re.compile(
+    r"(?<![\w+])(?:ctrl|control|strg|alt|altgr|shift|umschalt|cmd|command|option|meta|win|super)"
+    r"(?:[ \xa0]?\+[ \xa0]?\w{1,12}){1,3}(?!\w)",
+    re.IGNORECASE,
+)
+_CHORD_ENDS = tuple(
+    end + plus
+    for end in ("trl", "TRL", "lt", "LT", "ft", "FT", "trg", "md", "mand", "tion", "eta", "in")
+    for plus in ("+", " +", "\xa0+")
+)
+"""Ends of modifier keys: most pages have none of them behind a word."""
+_DOT_NET = re.compile(r"\.(?:NET|Net|net)\b(?<![\w.]....)")
 _LANGUAGES = (
     ("++", re.compile(r"\+\+(?<=\b([A-Zc])\+\+)(?![\w+#])")),
     ("#", re.compile(r"#(?<=\b([A-Zc])#)(?![\w+#])")),
@@ -42,6 +55,10 @@ def signs(text: str) -> list[str]:
     for sign, pattern in _LANGUAGES:
         if sign[0] in text and sign in text:
             found += (letter + sign for letter in pattern.findall(text))
+    if "+" in text and any(end in text for end in _CHORD_ENDS):
+        found += ("".join(chord.split()) for chord in _CHORD.findall(text))
+    if ".NET" in text or ".Net" in text or ".net" in text:
+        found += _DOT_NET.findall(text)
     return list(dict.fromkeys(map(str.lower, found)))[:MAX_SIGNS]
 
 

@@ -101,8 +101,8 @@ class SearchIndexPipeline(Store):
         hosts whose link texts are for their own pages alone. ``unknown`` returns the pages of a
         batch that are not stored; the others are written again at their next visit. ``unlinked``
         gets the pages that no link leads to any more, ``unreached`` the pages that were not reached
-        (signals.unreached). ``sources`` know who may read a page; files are looked at again after
-        ``access_secs``."""
+        (signals.unreached). ``sources`` know who may read a page. After ``access_secs`` they check
+        all files again."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -33,6 +34,7 @@ from larmspider.index.link_access import covered
 from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
+    MIDDLE,
     shown_label,
     shown_title,
     stored_fields,
@@ -56,10 +58,11 @@ TITLES = 30
 """Pages whose titles are read if labels are not looked through in time: 0.1 ms each."""
 OFTEN = 10_000
 """Pages with each of several words, from which on they are not looked for side by side."""
-_REMEMBERED = 10_000  # words side by side, and heads with many words
+_REMEMBERED = 10_000  # words side by side
 MAX_READERS = 64
 """Readers with different rights whose view of a commit is remembered, the most recent ones. Each
 takes up to 2 MB."""
+_NAME_FIELDS = ("anchors", "url_words", "rest")  # beside the text
 
 
 class Shard:
@@ -184,13 +187,15 @@ class Shard:
 
     def completions(self, typed: str, limit: int, until: float) -> list[tuple[str, int]]:
         """Texts of links and titles that begin with the typed text, in lower case, and the number
-        of pages with each, most first. Text without accents also finds texts with accents; for text
-        with accents, texts with the same accents come first. Takes 0.2 ms. If very many texts begin
+        of pages with each, most first; behind them, if these are few, texts with a word that begins
+        so. Text without accents also finds texts with accents; for text with accents, texts with
+        the same accents come first. Takes 0.2 ms. If very many texts begin
         like this, the first question gets some of them, ``until`` this time (`time.monotonic`)."""
         found = dict[str, int]()
         with self.reading() as reader:
             for asked in self._beginnings(reader, typed, limit):
-                if len(found) >= limit:
+                is_late = asked.head.startswith(MIDDLE) and time.monotonic() > until
+                if len(found) >= limit or is_late:
                     break
                 for term, pages in self._labels.most_frequent(asked, until):
                     found.setdefault(_closed(shown_label(term)), pages)
@@ -206,6 +211,7 @@ class Shard:
         head = typed_head(typed)
         if len(head) < SHORTEST_HEAD or not self._link_texts:
             return []
+        plain = without_accents(head)
 
         def pages(label: str) -> int:
             if isinstance(reader, Limited):
@@ -224,7 +230,7 @@ class Shard:
                 partial(self._titles, reader, beginning),
                 at_once=self._pages_of_all() <= SMALL,
             )
-            for beginning in dict.fromkeys((head, without_accents(head)))
+            for beginning in dict.fromkeys((head, plain, f"{MIDDLE}{plain}"))
         ]
 
     def _titles(self, reader: tantivy.Searcher, head: str) -> tuple[Iterator[str], bool]:
@@ -233,6 +239,9 @@ class Shard:
         first = Query.phrase_prefix_query(self.schema, "labels", [head])
         hits = reader.search(first, TITLES, count=False, weight_by_field="prior").hits
         labels = (title_label(self.stored_of(reader, address)["title"]) for _, address in hits)
+        if head.startswith(MIDDLE):
+            inside = head.replace(MIDDLE, " ")
+            return (one for one in labels if inside in without_accents(one)), len(hits) == TITLES
         of_head = (
             one for one in labels if one.startswith(head) or without_accents(one).startswith(head)
         )
@@ -248,6 +257,7 @@ class Shard:
         with self.reading() as reader:
             terms = self.ranking_alone.terms(word)
             terms += [("exact", form) for form in self._seen_stems.forms(word)]
+            terms.append(("signs", word))  # a word in several parts, typed as one
             return max(reader.doc_freq(field, term) for field, term in terms)
 
     def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
@@ -269,6 +279,18 @@ class Shard:
                 phrase = Query.phrase_query(self.schema, "exact", list(words))
                 known[key] = 0 < having <= OFTEN and count_of(reader, phrase) > 0
             return known[key]
+
+    def has_name(self, words: Sequence[str], text: str) -> bool:
+        """Whether a page, its URL or a link to it has the ``words`` of a name side by side, or
+        ``text`` with other separators. Also true where each word is on more than `OFTEN` pages."""
+        if self.has_side_by_side(words) or self.ranking_alone.joined(text):
+            return True
+        with self.reading() as reader:
+            if min(reader.doc_freq("exact", word) for word in words) > OFTEN:
+                return True
+            schema, fields = self.schema, _NAME_FIELDS if self._link_texts else _NAME_FIELDS[1:]
+            each = [Query.phrase_query(schema, field, list(words)) for field in fields]
+            return any(reader.search(query, 1, count=False).hits for query in each)
 
     def few_beginning_with(
         self, head: str, most: int, *, exactly: bool = False

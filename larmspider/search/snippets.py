@@ -35,6 +35,7 @@ from larmspider.search.rerank import (
     PLACES,
     beginning_of,
     folded_text,
+    member_called,
     section_called,
 )
 
@@ -153,10 +154,9 @@ def one_line(text: str) -> str:
 class Sought:
     """Words, phrases and signs of a query to look for in texts, as typed.
 
-    words     all words of the query; each is marked
+    words     the words that matter, and the words of phrases; each is marked
     stems     other words that are marked
     wanted    the words that matter
-    idle      the words that do not matter: marked, but no passage is chosen for them
     phrases   a passage with a phrase's words side by side is better than any other
     flags     the same for a flag as it is (``-u``, C-x); a letter that is a flag is no word
     name      the only word that matters
@@ -168,7 +168,6 @@ class Sought:
     words: Sequence[str] = ()
     stems: Sequence[str] = ()
     wanted: Sequence[str] = ()
-    idle: Sequence[str] = ()
     phrases: Sequence[str] = ()
     flags: Sequence[str] = ()
     name: str = ""
@@ -214,7 +213,6 @@ class SnippetMaker:
         self._stems = set(sought.stems)
         self._beginnings = dict.fromkeys(map(folded, self._stems))
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
-        idle = {found for typed in sought.idle for found in _PART.findall(typed)}
         singles = [text for text, found in apart if found not in several]
         others: dict[str, None] = {}
         for texts, beginnings in ((sought.words, self._beginnings), (singles, others)):
@@ -224,7 +222,7 @@ class SnippetMaker:
                 self._tokens.update(self._exact_words(word))
                 stems = stemmed.analyze(word) if word[-1] not in "+#" else []
                 self._stems.update(stems)
-                if word not in idle and alone:
+                if alone:
                     beginnings[beginning_of(word, stems)] = None
         self._synonyms |= {word: None for word in others if word not in self._beginnings}
         self._initials = {word[:1] for word in (*self._tokens, *self._stems)}
@@ -629,7 +627,10 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
     left = maker.not_in(folded(stored["title"])) if sections else []
-    if maker.name and (at := section_called(maker.name, sections)) is not None:
+    at = section_called(maker.name, sections) if maker.name else None
+    if maker.name and at is None:
+        at = member_called(maker.name, stored["title"], sections)
+    if at is not None:
         start, end = sections[at][0], _end_of(sections, at)
         piece, breaks = _piece(stored, text_of(stored, end), start, end)
         return _found(maker.snippet(piece, "", breaks=breaks), sections[at])

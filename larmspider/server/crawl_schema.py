@@ -131,13 +131,23 @@ class Host(_Table, frozen=True):
     )
 
 
+class RunOn(_Table, frozen=True):
+    workers: Annotated[
+        int, _about("Processes that share the crawl through Redis, on each node", ge=1, le=64)
+    ] = 1
+    nodes: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=64)]],
+        _about("Nodes of server.toml that run it; this machine if absent", max_length=64),
+    ] = []
+
+
 class Crawl(_Table, frozen=True):
     """A crawl file."""
 
     seeds: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=MAX_URL)]],
         _about("URLs where the crawl starts", "LARM_START", min_length=1, max_length=MAX_SEEDS),
-    ]
+    ] = []
     restrict: Annotated[
         str,
         _about(
@@ -163,9 +173,14 @@ class Crawl(_Table, frozen=True):
     collection: Annotated[
         str, _about("The name in the search; the name of the crawl if absent", max_length=60)
     ] = ""
+    kind: Annotated[
+        Literal["crawl", "push"],
+        _about("crawl: pages are fetched; push: documents are sent to the server"),
+    ] = "crawl"
     schedule: Schedule = Schedule()
     refresh: Refresh = Refresh()
     limits: Limits = Limits()
+    run: RunOn = RunOn()
     hosts: Annotated[list[Host], Meta(max_length=MAX_HOSTS)] = []
     access: Annotated[
         dict[str, list[str]],
@@ -180,8 +195,11 @@ class Crawl(_Table, frozen=True):
     ] = {}
 
 
+PUSH_KEYS = frozenset({"kind", "collection", "settings"})
+"""Keys that mean something for ``kind = "push"``."""
 WRITABLE = frozenset(
     {
+        "kind",
         "seeds",
         "restrict",
         "exclude",
@@ -208,6 +226,7 @@ class Field:
     setting: str
     expected: str
     required: bool
+    default: Any = None
 
 
 @cache
@@ -227,6 +246,7 @@ def fields_of(table: type[Struct]) -> Mapping[str, Field]:
             str(about.get("setting", "")),
             expectation(one.type),
             one.required,
+            None if one.default is msgspec.NODEFAULT else one.default,
         )
     return found
 

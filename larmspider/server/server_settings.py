@@ -32,6 +32,16 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+class Node(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
+    """A scrapyd node. ``directory`` holds the LARM_DIR of each crawl there; ``secret`` names the
+    password of ``user``."""
+
+    url: Annotated[str, Meta(pattern="^https?://[^/]+/?$")]
+    directory: Annotated[str, Meta(pattern="^/")]
+    user: str = ""
+    secret: str = ""
+
+
 class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
     parallel: Annotated[
         int, Meta(ge=0, le=256, description="Crawls that run at a time; 0 is the number of cores")
@@ -47,6 +57,24 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
         int,
         Meta(ge=10_000, le=1 << 40, description="Bytes of the log of a run; older lines go"),
     ] = 20_000_000
+    push_bytes: Annotated[
+        int, Meta(ge=1_000, le=48_000_000, description="Bytes of a pushed document")
+    ] = 16_000_000
+    push_per_minute: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Documents that a token may push in a minute")
+    ] = 60_000
+    push_waiting_bytes: Annotated[
+        int,
+        Meta(ge=1_000_000, le=1 << 40, description="Pushed bytes of a collection that may wait"),
+    ] = 1_000_000_000
+    notify: Annotated[
+        str,
+        Meta(description="Command or webhook that gets what waits for a person", max_length=2_083),
+    ] = ""
+    nodes: Annotated[
+        dict[str, Node],
+        Meta(description="scrapyd nodes: url, directory, user and secret of each"),
+    ] = {}
     secrets: Annotated[
         dict[str, list[str]],
         Meta(description="Environment variables that crawls may use, and hosts that get them"),

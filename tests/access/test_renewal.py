@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import stat
+import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,15 +73,14 @@ class _Crawl:
 
 
 @pytest.fixture
-def crawl(tmp_path: Path) -> Iterator[_Crawl]:
-    if any(not one.stat().st_mode & stat.S_IXOTH for one in tmp_path.parents):
-        for one in tmp_path.parents:
-            if "pytest" in one.name:
-                one.chmod(0o755)
-    tmp_path.chmod(0o755)
-    found = _Crawl(tmp_path)
+def crawl() -> Iterator[_Crawl]:
+    """In a folder that everybody may enter: another pytest closes the folder above tmp_path."""
+    folder = Path(tempfile.mkdtemp(prefix="rights-", dir="/tmp"))
+    folder.chmod(0o755)
+    found = _Crawl(folder)
     yield found
     found.writer.close()
+    shutil.rmtree(folder)
 
 
 _WEB = {"http://wiki.example/hr/a", "http://wiki.example/b"}

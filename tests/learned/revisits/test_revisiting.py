@@ -383,6 +383,18 @@ def test_a_page_in_doubt_equals_no_page_until_it_was_visited(world: World) -> No
     assert not world.begin("all").refresh.known("a:80").doubtful
 
 
+def test_a_visit_that_began_before_the_doubt_does_not_end_it(world: World) -> None:
+    """It compared the answer with the stored page, and stored nothing."""
+    world.clock.now += DAY
+    frontier = world.begin("all")
+    while (lease := world.next(frontier)) and lease.url != PAGES[3]:
+        world.visit(frontier, lease)
+    assert lease is not None
+    frontier.refresh.doubt([PAGES[3]])
+    world.visit(frontier, lease)
+    assert frontier.refresh.known("a:80").doubtful == {url_key(PAGES[3])}
+
+
 def test_a_page_in_doubt_and_no_other_is_visited_as_if_nothing_was_known_of_it(
     world: World,
 ) -> None:

@@ -1,0 +1,152 @@
+"""Words that are written in several parts, as one term: a code is found however it is separated.
+
+    joined_words("Teil 6178-4B40-40B2, HIST_IGNORE_DUPS und en-tete")
+    # ["61784b4040b2", "histignoredups", "entete"]
+    joined_words("Vor- und Nachteil")      # ["vorteil", ...]: each end of "Nachteil" behind "Vor"
+    joined_word("AB-12/3")                 # "ab123"
+
+The index has these terms beside the words of the parts, in the field ``signs``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+MAX_JOINED = 1_000
+"""Different terms of one text."""
+_LEAST, MOST = 3, 40
+"""Characters of a term."""
+_MOST_PARTS = 8
+_LEAST_SPACED = 8
+"""Characters of a code with spaces: 6178 4B40 40B2, and not "5 10"."""
+_KNOWN = 100_000  # words whose terms are remembered
+
+_HYPHENS = r"\-\u2010\u2011"
+_RUN = re.compile(rf"[^\W_]+(?:[{_HYPHENS}_./:,][^\W_]+)+")
+_SEPARATOR = re.compile(rf"[{_HYPHENS}_./:,]")
+# each pattern starts its search with one character: a search for a literal is fastest
+_MARKED = tuple(
+    (mark, re.compile(pattern))
+    for mark, pattern in (
+        ("-", r"-(?=\w)(?<=\w-)"),
+        ("_", r"_(?=[^\W_])(?<=[^\W_]_)"),
+        (".", r"\.(?=\w)(?:(?=\d)|(?<=\d\.))"),
+        (":", r":(?=\w)(?:(?=\d)|(?<=\d:))"),
+        ("/", r"/(?=\w)(?:(?=\d)|(?<=\d/))"),
+        (",", r",(?=\d)(?<=\d,)"),
+    )
+)
+_SPACED = re.compile(r" (?=[A-Za-z]{0,4}\d)(?:(?<=\d )|(?<=\d\w )|(?<=\d\w\w ))")
+_OTHER_SPACES = "\n\t\f\r"
+_LONGEST_WORD = 200
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
+_PART_OF_CODE = re.compile(
+    rf"[(\[\"']?([A-Za-z]{{0,4}}\d[A-Za-z\d{_HYPHENS}/.]{{0,11}}?)[)\]\"',;:.?!]*"
+)
+_LEFT_OUT = re.compile(r"- (?:und|oder|bzw\.|sowie|en|och|og) (-?)(?=([^\W\d_]{5,}))")
+_WORD_BEFORE = re.compile(r"[^\W\d_]{2,30}\Z")
+"""Vor- und Nachteil, in- en uitgang: the first word lacks its end."""
+_LEAST_END, _LEAST_BEGINNING = 4, 2  # letters of the end, and of what stands before it
+
+
+def joined_word(text: str) -> str:
+    """The term of one word or code in several parts, in lower case; "" for another text."""
+    if "://" in text or "@" in text:
+        return ""
+    parts = _SEPARATOR.split(text)
+    if not 2 <= len(parts) <= _MOST_PARTS or not all(map(str.isalnum, parts)):
+        return ""
+    joined = "".join(parts)
+    if not _LEAST <= len(joined) <= MOST:
+        return ""
+    if joined.isalpha():  # the hyphens and underscores of names
+        is_name = not any(mark in text for mark in "./:,")
+        return joined.lower() if is_name and len(joined) > _LEAST else ""
+    if joined.isdigit() and len(parts) == 2 and any(mark in text for mark in ".:,"):
+        return joined if _THOUSANDS.fullmatch(text) else ""  # 3.11 and 14:30 are two numbers
+    return joined.lower()
+
+
+def joined_parts(words: Sequence[str]) -> str:
+    """The term of a code whose parts have spaces between them; "" for other words."""
+    if not 2 <= len(words) <= _MOST_PARTS:
+        return ""
+    found = [_PART_OF_CODE.fullmatch(word) for word in words]
+    joined = "".join([_SEPARATOR.sub("", one[1]) for one in found if one])
+    return joined.lower() if all(found) and _LEAST_SPACED <= len(joined) <= MOST else ""
+
+
+def joined_words(text: str) -> list[str]:
+    """The terms of a normalized text, each once; the first `MAX_JOINED`."""
+    text = text.replace("\u2010", "-")
+    if any(space in text for space in _OTHER_SPACES):
+        text = " ".join(text.split())
+    known, found, rfind, find = _known, dict[str, None](), text.rfind, text.find
+    for mark, pattern in _MARKED:
+        done = 0
+        for match in pattern.finditer(text) if mark in text else ():
+            at = match.start()
+            if at < done:
+                continue
+            start, done = rfind(" ", 0, at) + 1, find(" ", at)
+            if done < 0:
+                done = len(text)
+            word = text[start:done]
+            terms = known.get(word)
+            if terms is None:
+                terms = _remember(word)
+            if terms:
+                found |= dict.fromkeys(terms)
+    found |= dict.fromkeys(filter(None, map(joined_parts, _runs(text))))
+    found |= dict.fromkeys(completed(text))
+    return list(found)[:MAX_JOINED]
+
+
+_known: dict[str, tuple[str, ...]] = {}
+"""The terms of words with marks."""
+
+
+def _remember(word: str) -> tuple[str, ...]:
+    if len(_known) >= _KNOWN:
+        _known.clear()
+    is_address = "://" in word or "@" in word
+    terms = () if is_address or len(word) > _LONGEST_WORD else map(joined_word, _RUN.findall(word))
+    _known[word] = found = tuple(filter(None, terms))
+    return found
+
+
+def _runs(text: str) -> Iterator[list[str]]:
+    """Words side by side that may be parts of one code."""
+    run, end = list[str](), -1
+    for match in _SPACED.finditer(text):
+        at = match.start()
+        if at != end:
+            yield run
+            word = text[text.rfind(" ", 0, at) + 1 : at]
+            run = [word] if _PART_OF_CODE.fullmatch(word) else []
+        end = text.find(" ", at + 1)
+        word = text[at + 1 : end if end >= 0 else None]
+        if _PART_OF_CODE.fullmatch(word):
+            run.append(word)
+        else:
+            yield run
+            run = []
+    yield run
+
+
+def completed(text: str) -> Iterator[str]:
+    """The first words of pairs whose end stands in the second word only."""
+    for found in _LEFT_OUT.finditer(text):
+        at = found.start()
+        before = _WORD_BEFORE.search(text, max(0, at - MOST), at)
+        if before is None:
+            continue
+        first, second = before[0].lower(), found[2].lower()
+        if found[1]:  # Warenein- und -ausgang: the second word lacks its beginning
+            starts = range(_LEAST, min(len(first) - 1, MOST - len(second) + 1))
+            yield from [first[:end] + second for end in starts]
+            continue
+        for start in range(_LEAST_BEGINNING, len(second) - _LEAST_END + 1):
+            if len(first) + len(second) - start <= MOST:
+                yield first + second[start:]
