@@ -383,6 +383,8 @@ class IndexWriter:
                         self._wait_for_merges(hurry)
             finally:
                 del self._writer  # Tantivy's lock goes with it
+                if self._refused is None:
+                    self.access.tidy()
                 self.anchors.close(tidy=not hurry())
                 self._share()
             if not hurry():
