@@ -42,6 +42,7 @@ from larmspider.files import in_words, is_locked, make_folder, raise_open_files,
 from larmspider.formatting import utc
 from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import LOCK, is_shared
+from larmspider.workdir.pushed import FILE as PUSHED
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -210,8 +211,10 @@ def add_crawl(out: BackupFile, directory: Path, prefix: str = "") -> None:
             out.notes.append(f"{directory}: its queues are in Redis ({redis}): back Redis up, too")
     for folder in (directory, *workers):
         below = "" if folder == directory else f"{folder.name}/"
+        # before the frontier: a document whose order has ended is in the frontier, then
+        pushed = _copied_pushed(out, folder)
         with _pinned(folder, without=workers) as pinned:
-            _write(out, pinned, folder, f"{prefix}{below}")
+            _write(out, pinned, folder, f"{prefix}{below}", pushed)
 
 
 def _refuse_while_workers_run(directory: Path, state: RunState) -> None:
@@ -339,7 +342,9 @@ def _is_any(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _write(out: BackupFile, pinned: _Pinned, folder: Path, prefix: str) -> None:
+def _write(
+    out: BackupFile, pinned: _Pinned, folder: Path, prefix: str, pushed: Path | None
+) -> None:
     for name, (env, txn) in pinned.lmdb.items():
         copy = out.scratch / "lmdb"
         copy.mkdir()
@@ -359,15 +364,33 @@ def _write(out: BackupFile, pinned: _Pinned, folder: Path, prefix: str) -> None:
     for name, (file, found) in pinned.files.items():
         if name.endswith((".sqlite-wal", ".sqlite-shm")):
             continue
-        if name.endswith(".sqlite"):
+        if name == PUSHED and pushed is not None:
+            out.add_file(f"{prefix}{name}", pushed)
+            pushed.unlink()
+        elif name.endswith(".sqlite"):
             _add_sqlite(out, f"{prefix}{name}", folder / name, found.st_mode)
         else:
             out.add(f"{prefix}{name}", file, found.st_size, found.st_mode, found.st_mtime)
     out.notes += [f"{folder / name} is no regular file: it is left out" for name in pinned.odd]
 
 
+def _copied_pushed(out: BackupFile, folder: Path) -> Path | None:
+    """A copy of push.sqlite; None for a crawl without it."""
+    path, copy = folder / PUSHED, out.scratch / PUSHED
+    if not path.is_file():
+        return None
+    _copy_sqlite(path, copy, path.stat().st_mode)
+    return copy
+
+
 def _add_sqlite(out: BackupFile, name: str, path: Path, mode: int) -> None:
     copy = out.scratch / "sqlite"
+    _copy_sqlite(path, copy, mode)
+    out.add_file(name, copy)
+    copy.unlink()
+
+
+def _copy_sqlite(path: Path, copy: Path, mode: int) -> None:
     try:
         with (
             closing(sqlite3.connect(path, timeout=5.0)) as source,
@@ -377,8 +400,6 @@ def _add_sqlite(out: BackupFile, name: str, path: Path, mode: int) -> None:
     except sqlite3.Error as error:
         raise CrawlDirError(f"{path} cannot be copied: {in_words(error, path)}") from None
     copy.chmod(mode & 0o777)
-    out.add_file(name, copy)
-    copy.unlink()
 
 
 @dataclass(frozen=True, slots=True)
