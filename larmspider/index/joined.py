@@ -25,19 +25,9 @@ _KNOWN = 100_000  # words whose terms are remembered
 _HYPHENS = r"\-\u2010\u2011"
 _RUN = re.compile(rf"[^\W_]+(?:[{_HYPHENS}_./:,][^\W_]+)+")
 _SEPARATOR = re.compile(rf"[{_HYPHENS}_./:,]")
-# each pattern starts its search with one character: a search for a literal is fastest
-_MARKED = tuple(
-    (mark, re.compile(pattern))
-    for mark, pattern in (
-        ("-", r"-(?=\w)(?<=\w-)"),
-        ("_", r"_(?=[^\W_])(?<=[^\W_]_)"),
-        (".", r"\.(?=\w)(?:(?=\d)|(?<=\d\.))"),
-        (":", r":(?=\w)(?:(?=\d)|(?<=\d:))"),
-        ("/", r"/(?=\w)(?:(?=\d)|(?<=\d/))"),
-        (",", r",(?=\d)(?<=\d,)"),
-    )
-)
-_SPACED = re.compile(r" (?=[A-Za-z]{0,4}\d)(?:(?<=\d )|(?<=\d\w )|(?<=\d\w\w ))")
+_DIGIT = b"0"
+_CLASSES = bytes(ord("0") if 48 <= code < 58 else code for code in range(256))
+"""A digit is b"0": to look for one byte takes a tenth of the time of an expression."""
 _OTHER_SPACES = "\n\t\f\r"
 _LONGEST_WORD = 200
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
@@ -82,57 +72,59 @@ def joined_words(text: str) -> list[str]:
     text = text.replace("\u2010", "-")
     if any(space in text for space in _OTHER_SPACES):
         text = " ".join(text.split())
-    known, found, rfind, find = _known, dict[str, None](), text.rfind, text.find
-    for mark, pattern in _MARKED:
-        done = 0
-        for match in pattern.finditer(text) if mark in text else ():
-            at = match.start()
-            if at < done:
-                continue
-            start, done = rfind(" ", 0, at) + 1, find(" ", at)
-            if done < 0:
-                done = len(text)
-            word = text[start:done]
-            terms = known.get(word)
-            if terms is None:
-                terms = _remember(word)
-            if terms:
-                found |= dict.fromkeys(terms)
-    found |= dict.fromkeys(filter(None, map(joined_parts, _runs(text))))
+    plain = text.encode("latin-1", "replace").translate(_CLASSES)
+    found = dict[str, None]()
+    run, last = list[str](), -2
+    for start, end in _words_with(_DIGIT, plain):
+        is_part, terms = _known_of(text[start:end])
+        if terms:
+            found |= dict.fromkeys(terms)
+        if is_part:
+            if start != last + 1:
+                _add_run(run, found)
+                run = []
+            run.append(text[start:end])
+            last = end
+    _add_run(run, found)
+    for mark in (b"-", b"_"):
+        for start, end in _words_with(mark, plain):
+            found |= dict.fromkeys(_known_of(text[start:end])[1])
     found |= dict.fromkeys(completed(text))
     return list(found)[:MAX_JOINED]
 
 
-_known: dict[str, tuple[str, ...]] = {}
-"""The terms of words with marks."""
+def _words_with(byte: bytes, plain: bytes) -> Iterator[tuple[int, int]]:
+    """Start and end of each word with a byte."""
+    at, find, rfind = plain.find(byte), plain.find, plain.rfind
+    while at >= 0:
+        end = find(b" ", at)
+        end = end if end >= 0 else len(plain)
+        yield rfind(b" ", 0, at) + 1, end
+        at = find(byte, end)
 
 
-def _remember(word: str) -> tuple[str, ...]:
-    if len(_known) >= _KNOWN:
-        _known.clear()
-    is_address = "://" in word or "@" in word
-    terms = () if is_address or len(word) > _LONGEST_WORD else map(joined_word, _RUN.findall(word))
-    _known[word] = found = tuple(filter(None, terms))
-    return found
+def _add_run(run: Sequence[str], found: dict[str, None]) -> None:
+    if len(run) > 1 and (term := joined_parts(run)):
+        found[term] = None
 
 
-def _runs(text: str) -> Iterator[list[str]]:
-    """Words side by side that may be parts of one code."""
-    run, end = list[str](), -1
-    for match in _SPACED.finditer(text):
-        at = match.start()
-        if at != end:
-            yield run
-            word = text[text.rfind(" ", 0, at) + 1 : at]
-            run = [word] if _PART_OF_CODE.fullmatch(word) else []
-        end = text.find(" ", at + 1)
-        word = text[at + 1 : end if end >= 0 else None]
-        if _PART_OF_CODE.fullmatch(word):
-            run.append(word)
-        else:
-            yield run
-            run = []
-    yield run
+_known: dict[str, tuple[bool, tuple[str, ...]]] = {}
+"""Words with marks or digits: whether one may be part of a code, and its terms."""
+
+
+def _known_of(word: str) -> tuple[bool, tuple[str, ...]]:
+    known = _known.get(word)
+    if known is None:
+        if len(_known) >= _KNOWN:
+            _known.clear()
+        terms = () if _is_address(word) else map(joined_word, _RUN.findall(word))
+        is_part = _PART_OF_CODE.fullmatch(word) is not None
+        known = _known[word] = is_part, tuple(filter(None, terms))
+    return known
+
+
+def _is_address(word: str) -> bool:
+    return "://" in word or "@" in word or len(word) > _LONGEST_WORD
 
 
 def completed(text: str) -> Iterator[str]:

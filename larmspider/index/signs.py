@@ -10,6 +10,7 @@ The other fields have their bare words ("prefix"), the field ``signs`` has them 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 MAX_SIGNS = 2_000
 """Different signs of one text."""
@@ -27,12 +28,10 @@ _CHORD = re.compile(
     r"(?:[ \xa0]?\+[ \xa0]?\w{1,12}){1,3}(?!\w)",
     re.IGNORECASE,
 )
-_CHORD_ENDS = tuple(
-    end + plus
-    for end in ("trl", "TRL", "lt", "LT", "ft", "FT", "trg", "md", "mand", "tion", "eta", "in")
-    for plus in ("+", " +", "\xa0+")
-)
-"""Ends of modifier keys: most pages have none of them behind a word."""
+_MODIFIERS: tuple[str, ...]
+_MODIFIERS = ("ctrl", "control", "strg", "alt", "altgr", "shift", "umschalt", "cmd", "command")
+_MODIFIERS += ("option", "meta", "win", "super")
+_LONGEST_MODIFIER = 10  # with a space
 _DOT_NET = re.compile(r"\.(?:NET|Net|net)\b(?<![\w.]....)")
 _LANGUAGES = (
     ("++", re.compile(r"\+\+(?<=\b([A-Zc])\+\+)(?![\w+#])")),
@@ -55,11 +54,24 @@ def signs(text: str) -> list[str]:
     for sign, pattern in _LANGUAGES:
         if sign[0] in text and sign in text:
             found += (letter + sign for letter in pattern.findall(text))
-    if "+" in text and any(end in text for end in _CHORD_ENDS):
-        found += ("".join(chord.split()) for chord in _CHORD.findall(text))
+    if "+" in text:
+        found += _chords(text)
     if ".NET" in text or ".Net" in text or ".net" in text:
         found += _DOT_NET.findall(text)
     return list(dict.fromkeys(map(str.lower, found)))[:MAX_SIGNS]
+
+
+def _chords(text: str) -> Iterator[str]:
+    """Shortcuts such as Ctrl+B. An expression alone would take 0.3 ms for 10 KB."""
+    at = text.find("+")
+    while at >= 0:
+        start = max(0, at - _LONGEST_MODIFIER)
+        chord = None
+        if text[start:at].rstrip(" \xa0").lower().endswith(_MODIFIERS):
+            chord = _CHORD.search(text, start)
+        if chord is not None:
+            yield "".join(chord[0].split())
+        at = text.find("+", max(at + 1, chord.end() if chord else 0))
 
 
 def operator_sign(text: str) -> str:

@@ -254,6 +254,7 @@ class Ranking:
             wanted=[clause.bare.lower() for clause, counts in query.shown if counts],
             phrases=[clause.text for clause in clauses if clause.phrase],
             flags=[flag for one in clauses if not one.field for flag in self._flags(one.text)],
+            codes=[code for one in clauses if not one.field and (code := self._code(one.text))],
             name=query.name,
             synonyms=synonyms,
             fuzzy={
@@ -518,6 +519,12 @@ class Ranking:
             return code
         code = code or (text if text.isalnum() else "")
         return code if code and self._has("signs", code) else ""
+
+    def _code(self, text: str) -> str:
+        """`joined` of a code with digits, or of a word that no page has as it is typed."""
+        code = self.joined(text)
+        is_code = not code.isalpha() or not self._has("exact", code)
+        return code if is_code and (text.isalnum() or not code.isalpha()) else ""
 
     def _whole_code(self, code: str) -> list[Query]:
         """Pages with a code in one piece, and in any parts."""

@@ -159,6 +159,7 @@ class Sought:
     wanted    the words that matter
     phrases   a passage with a phrase's words side by side is better than any other
     flags     the same for a flag as it is (``-u``, C-x); a letter that is a flag is no word
+    codes     words in several parts, as one (joined.py): marked with any separators
     name      the only word that matters
     synonyms  one word in a passage counts more than all of these; several words are marked if they
               stand side by side
@@ -170,6 +171,7 @@ class Sought:
     wanted: Sequence[str] = ()
     phrases: Sequence[str] = ()
     flags: Sequence[str] = ()
+    codes: Sequence[str] = ()
     name: str = ""
     synonyms: Sequence[str] = ()
     fuzzy: Mapping[str, int] = field(default_factory=dict)
@@ -186,7 +188,7 @@ class SnippetMaker:
         """``exact`` and ``stemmed`` are the analyzers of the index."""
         self.name, self._fuzzy = sought.name, dict(sought.fuzzy)
         self._near: dict[str, str | None] = {}  # words of folded texts, and the one they are near
-        self.flags = [_Flag(flag) for flag in sought.flags]
+        self.flags = [*map(_Flag, sought.flags), *map(_Code, sought.codes)]
         of_flags = {part for flag in self.flags for part in _PART.findall(flag.text)}
         letters = {part for part in of_flags if len(part) == 1}
         phrases = map(_words, sought.phrases)
@@ -339,8 +341,7 @@ class SnippetMaker:
         """The words to be marked and the flags, which have some of them."""
         lower = folded(plain)
         for flag in self.flags if len(lower) == len(plain) else ():
-            size = len(flag.text)
-            places = [(at, at + size) for at in flag.places(lower)]
+            places = [*flag.spans(lower)]
             for start, end in places:
                 wanted = [word for word in wanted if word[1] <= start or word[0] >= end]
             wanted += places
@@ -360,10 +361,9 @@ class SnippetMaker:
         best, most = None, (0, False, False)
         beginnings = [*self._beginnings, *(flag.text for flag in self.flags)]
         for flag in self.flags:
-            for at in islice(flag.places(lower), 1 + _FLAGS // len(self.flags)):
+            for at, end in islice(flag.spans(lower), 1 + _FLAGS // len(self.flags)):
                 around = lower[max(0, at - SNIPPET_LENGTH // 2) : at + SNIPPET_LENGTH]
                 count = sum(1 for beginning in beginnings if beginning in around)
-                end = at + len(flag.text)
                 listed = not {"[", "|"}.isdisjoint(lower[max(0, at - 2) : at])
                 worth = count, body[at:end] == flag.typed, not listed
                 if worth > most:
@@ -527,20 +527,35 @@ class _Flag:
         self.typed, self.text = typed, folded(typed)
         self._whole = re.compile(rf"(?<![\w-]){re.escape(self.text)}(?![\w-])")
 
-    def places(self, lower: str) -> Iterator[int]:
-        """The places of the sign in a folded text. `re` alone would try each character of it."""
+    def spans(self, lower: str) -> Iterator[tuple[int, int]]:
+        """Where the sign stands in a folded text. `re` alone would try each character of it."""
         at = lower.find(self.text)
         while at >= 0:
             if self._whole.match(lower, at):
-                yield at
+                yield at, at + len(self.text)
             at = lower.find(self.text, at + 1)
 
     def find(self, lower: str) -> int:
         """The first place, -1 for none."""
-        return next(self.places(lower), -1)
+        return next(self.spans(lower), (-1, -1))[0]
 
     def is_in(self, lower: str) -> bool:
         return self.find(lower) >= 0
+
+
+class _Code(_Flag):
+    """A code, with any separators between its letters and digits."""
+
+    def __init__(self, typed: str) -> None:
+        self.typed, self.text = typed, folded(typed)
+        first, *others = map(re.escape, self.text)
+        between = r"(?: |[-_./:,\u2010\u2011])?"
+        behind = rf"(?<!\w{first})"  # `re` looks for the first letter
+        self._whole = re.compile(f"{first}{behind}{between}{between.join(others)}(?!\\w)")
+
+    def spans(self, lower: str) -> Iterator[tuple[int, int]]:
+        for found in self._whole.finditer(lower):
+            yield found.span()
 
 
 def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:

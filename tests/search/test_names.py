@@ -113,3 +113,23 @@ def test_a_copy_with_the_word_in_its_title_is_a_hit(
     search = Searcher.open(writer.directory).search
     assert len(search("connections").hits) == 1
     assert {hit.title for hit in search("pools threads").hits} >= {"Pools of threads"}
+
+
+@pytest.mark.parametrize(
+    "query, marked",
+    [
+        ("61784B4040B2", "Part *6178-4B40-40B2* of it"),
+        ("6178.4B40.40B2", "Part *6178-4B40-40B2* of it"),
+        ("histignoredups", "Set *HIST_IGNORE_DUPS* there"),
+        ("4B40", "Part 6178-*4B40*-40B2 of it"),
+    ],
+)
+def test_a_code_is_marked_as_the_page_has_it(
+    writer: IndexWriter, make_page: Callable[..., Page], query: str, marked: str
+) -> None:
+    """With its separators."""
+    writer.add(make_page("a", "Part 6178-4B40-40B2 of it"))
+    writer.add(make_page("b", "Set HIST_IGNORE_DUPS there"))
+    writer.commit()
+    hit = Searcher.open(writer.directory).search(query).hits[0]
+    assert hit.snippet.marked("*", "*") == marked
