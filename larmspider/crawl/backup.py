@@ -24,6 +24,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -41,6 +42,7 @@ from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import in_words, is_locked, make_folder, raise_open_files, sync_folder
 from larmspider.formatting import utc
 from larmspider.workdir.directory import worker_dirs
+from larmspider.workdir.left import Left, read_left
 from larmspider.workdir.manifest import LOCK, is_shared
 from larmspider.workdir.pushed import FILE as PUSHED
 
@@ -232,6 +234,7 @@ class _Pinned:
     files: dict[str, tuple[IO[bytes], os.stat_result]] = field(default_factory=dict)
     lmdb: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     seals: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    left: Left | None = None
     odd: list[str] = field(default_factory=list)
 
 
@@ -269,6 +272,8 @@ def _pin(folder: Path, without: list[str], stack: ExitStack) -> _Pinned | None:
         with suppress(ValueError):
             if (sealed := read_seal(folder / place)) is not None:
                 found.seals[place] = dict(sealed)
+    with suppress(ValueError):
+        found.left = read_left(folder)
     index = _index_files(folder)
     for name in _names(folder, without, found.odd):
         if name.removesuffix(f"/{_LMDB}") in found.lmdb:
@@ -359,8 +364,11 @@ def _write(
         out.add_file(f"{prefix}{name}/{_LMDB}", copy / _LMDB)
         shutil.rmtree(copy)
     for place, sealed in pinned.seals.items():
-        content = packed_seal(sealed)
-        out.add(f"{prefix}{place}/{SEAL}", io.BytesIO(content), len(content), 0o644, time.time())
+        _add_seal(out, f"{prefix}{place}/{SEAL}", content := packed_seal(sealed))
+        if pinned.left is not None:
+            pinned.left.files[f"{place}/{SEAL}"] = len(content), zlib.crc32(content), None
+    if pinned.left is not None:
+        _add_seal(out, f"{prefix}{SEAL}", pinned.left.packed())
     for name, (file, found) in pinned.files.items():
         if name.endswith((".sqlite-wal", ".sqlite-shm")):
             continue
@@ -381,6 +389,10 @@ def _copied_pushed(out: BackupFile, folder: Path) -> Path | None:
         return None
     _copy_sqlite(path, copy, path.stat().st_mode)
     return copy
+
+
+def _add_seal(out: BackupFile, name: str, content: bytes) -> None:
+    out.add(name, io.BytesIO(content), len(content), 0o644, time.time())
 
 
 def _add_sqlite(out: BackupFile, name: str, path: Path, mode: int) -> None:
