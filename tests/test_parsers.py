@@ -261,7 +261,7 @@ STATE: Mapping[str, frozenset[str]] = {
         "msgpack.unpackb": "access/lists access/table cluster/commit cluster/rebuild"
         " cluster/redis_records"
         " cluster/write_ahead_log index/packed index/unreached index/waiting"
-        " pipelines/outbox/spool pipelines/search_index"
+        " pipelines/outbox/spool pipelines/pushed pipelines/search_index"
         " crawl/verify/index",
         "msgpack.Unpacker": "index/packed",
         "msgspec.msgpack.decode": "frontier/storage/records frontier/storage/lmdb_reader"

@@ -224,7 +224,7 @@ def add(home: Home, directory: Path, name: str = "") -> str:
     directory = directory.expanduser().absolute()
     state = RunState.of(directory)
     if state.state in (State.NONE, State.EMPTY):
-        raise ConfigError(f"{directory}: {state.sentence}")
+        raise ConfigError(state.sentence)
     if directory.is_symlink():
         raise ConfigError(f"{directory} is a symbolic link: name {directory.resolve()} itself")
     for entry in home.crawls().values():

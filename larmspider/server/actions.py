@@ -120,7 +120,7 @@ async def _preview(request: web.Request, server: Server) -> web.StreamResponse:
         server.crawls.audit.note(
             proof_of(request).who, address_of(request), "preview", form.get("seeds", ""), "begun"
         )
-        shared = server.crawls.shared(crawl)
+        shared = server.crawls.warnings(crawl)
         look = await server.looks.at(crawl, server.ports)
         flash = FlashMessage("Nothing is kept yet.", good=True, typed=form)
     except (ConfigError, HttpError) as error:

@@ -212,7 +212,8 @@ class CrawlList(Answer, frozen=True):
 
 class CrawlDetail(Answer, frozen=True):
     """``file`` is the text of the crawl file, ``version`` its hash, ``writable`` the keys that may
-    be changed here, ``shared`` the hosts of the seeds that other crawls have, too."""
+    be changed here, ``warnings`` are doubts about the scope,
+    ``shared`` names the hosts that other crawls reach."""
 
     summary: CrawlAnswer
     crawl: dict[str, Any]
@@ -221,6 +222,7 @@ class CrawlDetail(Answer, frozen=True):
     directory: str
     writable: list[str]
     secrets: list[str]
+    warnings: list[str]
     shared: list[str]
 
 

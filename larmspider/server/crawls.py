@@ -27,6 +27,8 @@ from larmspider.server.crawl_schema import Crawl
 from larmspider.server.gaps import shared_hosts
 from larmspider.server.home import CrawlEntry
 from larmspider.server.manager import Manager
+from larmspider.server.scope_check import scope_problems, scope_warnings
+from larmspider.server.secrets import Secrets, problems_of
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.patterns import compile_pattern
 
@@ -46,7 +48,7 @@ class Crawls:
 
     def create(self, name: str, values: Mapping[str, Any], by: By) -> None:
         """Raises ConfigError."""
-        self._refuse_foreign_keys(values)
+        self._checked(values)
         self.home.write(name, edited("", values), new=True)
         self._note(by, "create", name, "created")
 
@@ -57,17 +59,25 @@ class Crawls:
         text = self.home.text_of(name)
         if seen and seen != version_of(text):
             raise HttpError(f"{name} was changed meanwhile: load it again, and change that.", 409)
+        self._checked(changes, name)
         self.home.write(name, edited(text, changes), new=False)
         self._note(by, "change", name, f"changed: {', '.join(sorted(changes))}")
 
     def check(self, values: Mapping[str, Any], name: str = "") -> Crawl:
-        """The crawl that these values are, or that they make of the crawl ``name``. Raises
-        ConfigError."""
+        """The crawl that these values are, or that they make of the crawl ``name``, to look at it.
+        Raises ConfigError."""
+        crawl = self._checked(values, name)
+        if crawl.kind == "push":
+            raise ConfigError('kind = "push": there is nothing to look at before documents come')
+        return crawl
+
+    def _checked(self, values: Mapping[str, Any], name: str = "") -> Crawl:
         self._refuse_foreign_keys(values)
         text = self.home.text_of(self._entry(name).name) if name else ""
         crawl = parse_crawl(edited(text, values), "crawl")
-        if crawl.kind == "push":
-            raise ConfigError('kind = "push": there is nothing to look at before documents come')
+        secrets = Secrets(self.home.path, self.manager.settings.secrets)
+        if problems := [*problems_of(crawl, secrets), *scope_problems(crawl)]:
+            raise CrawlFileError("crawl", problems)
         return crawl
 
     def changes(self, name: str, values: Mapping[str, Any]) -> ChangeAnswer:
@@ -80,6 +90,10 @@ class Crawls:
         except LarmspiderError:
             directory = None  # it has not begun
         return changes(entry.crawl, after, directory)
+
+    def warnings(self, crawl: Crawl, name: str = "") -> list[str]:
+        """Doubts about the scope, and the hosts that other crawls reach."""
+        return [*scope_warnings(crawl), *self.shared(crawl, name)]
 
     def shared(self, crawl: Crawl, name: str = "") -> list[str]:
         """The hosts that other crawls reach, too, a sentence each."""

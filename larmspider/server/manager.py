@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from larmspider.crawl.state import FINISHED
+from larmspider.crawl.state import FINISHED, RunState
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import size
 from larmspider.server.crawl_schema import Crawl
@@ -39,6 +39,7 @@ from larmspider.server.runs import (
 )
 from larmspider.server.schedule import Timetable, in_window
 from larmspider.server.server_settings import ServerSettings
+from larmspider.status.totals import Totals
 from larmspider.workdir.pushed import PushWatch
 
 logger = logging.getLogger(__name__)
@@ -84,6 +85,8 @@ class Manager:
         self._timetables: dict[tuple[str, str], Timetable] = {}
         self._next: dict[str, tuple[object, float | None]] = {}
         self._entries: dict[str, CrawlEntry] = {}
+        self.facts: dict[str, tuple[object, tuple[RunState, Totals]]] = {}
+        """State and counts of the crawls' directories, as pages have read them (api.py)."""
         self._gaps, self._crawls = Gaps(home.path), dict[str, Crawl]()
         self.disk_full = ""
         """Why crawls are paused and none begins; "" if they are not."""
@@ -175,6 +178,7 @@ class Manager:
     def forget(self, name: str) -> None:
         """Drop what is known of a crawl that was deleted."""
         self._states.pop(name, None)
+        self.facts.pop(name, None)
 
     # The passing of time
 

@@ -6,7 +6,7 @@
 
 A thread for each run schedules its jobs, looks at them every POLL_SECS, cancels them, and keeps the
 ends of their logs in the run's log. The jobs have names that the next server finds again:
-``larm-wiki-7-0``. A node that does not answer is asked again; its jobs count as running.
+``larm-wiki-7-0``. Requests to a node that does not answer are retried; its jobs count as running.
 """
 
 from __future__ import annotations
@@ -223,10 +223,11 @@ class Nodes:
         """Raises ConfigError for a node that server.toml does not name, or cannot be used."""
         jobs = self._jobs(name, crawl, number)
         run = self._run(name, jobs, number)
-        fields = {
-            job: self._fields(name, crawl, client, job, refresh, alone=len(jobs) == 1)
-            for job, client in jobs.items()
-        }
+        fields = {}
+        for at, (job, client) in enumerate(jobs.items()):
+            # the machines of two nodes may have one name
+            worker = f"{client.name}-{at % crawl.run.workers}" if len(jobs) > 1 else ""
+            fields[job] = self._fields(name, crawl, client, job, refresh, worker)
         run.begin(fields)
         return run
 
@@ -293,13 +294,12 @@ class Nodes:
         return found.secret.reveal()
 
     def _fields(
-        self, name: str, crawl: Crawl, client: NodeClient, job: str, refresh: str, *, alone: bool
+        self, name: str, crawl: Crawl, client: NodeClient, job: str, refresh: str, worker: str
     ) -> list[tuple[str, str]]:
         settings: dict[str, Any] = settings_of(crawl)
         settings |= {"LARM_DIR": f"{client.node.directory.rstrip('/')}/{name}", "LARM_WEB": "no"}
-        if alone:
-            settings["REDIS_URL"] = ""  # a crawl of its own, not a worker
-        settings.setdefault("LARM_START", "")
+        # "": a crawl of its own, not a worker
+        settings |= {"LARM_WORKER": worker} if worker else {"REDIS_URL": ""}
         fields = [("project", PROJECT), ("spider", SPIDER), ("jobid", job), ("resume", "anyway")]
         fields += [("refresh", refresh)] if refresh else []
         return [*fields, *(("setting", f"{key}={_text(one)}") for key, one in settings.items())]

@@ -59,7 +59,7 @@ def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = N
         groups=groups(entry.crawl, _typed(request), server.secrets.names()),
         changes=changes,
         directory=str(manager.directory_of(entry)),
-        shared=server.crawls.shared(entry.crawl, name) if entry.crawl is not None else [],
+        shared=server.crawls.warnings(entry.crawl, name) if entry.crawl is not None else [],
     )
 
 

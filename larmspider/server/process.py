@@ -151,7 +151,7 @@ class Launcher:
 
 
 def _environment() -> dict[str, str]:
-    """Of a crawl. A Redis is shared by workers only if the crawl file names it."""
+    """The environment of a crawl. A Redis is shared only if the crawl file names it."""
     found = {"SCRAPY_SETTINGS_MODULE": "larmspider.settings", **os.environ}
     found.pop("REDIS_URL", None)
     return found

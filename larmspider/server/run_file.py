@@ -37,7 +37,10 @@ def settings_of_run(path: Path) -> dict[str, Any]:
     settings["LARM_SHARED_GAPS"] = str(home.path / GAPS / path.stem)
     if secret:
         listed = ServerSettings.read(home.path).secrets
-        sites, environment = sites_of(crawl, Secrets(home.path, listed))
+        try:
+            sites, environment = sites_of(crawl, Secrets(home.path, listed))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
         file = home.runs_of(path.stem) / SITES
         try:
             make_folder(file.parent)

@@ -10,6 +10,7 @@ WIKI_PASSWORD = ["wiki.example"]
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,6 +25,7 @@ from larmspider.server.crawl_schema import fields_of
 from larmspider.server.schedule import zone_of
 
 FILE = "server.toml"
+_NODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 MAX_BYTES = 1_000_000
 
 
@@ -114,6 +116,11 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
                     f"{path}: {name} = {str(value)[:60]}: expected {fields[name].expected}"
                 ) from None
         found = msgspec.convert(table, cls)
+        for name in found.nodes:
+            if not _NODE.fullmatch(name):
+                raise ConfigError(
+                    f"{path}: nodes.{name[:60]}: expected a name of a to z, 0 to 9, '.', '_', '-'"
+                )
         try:
             zone_of(found.time_zone)
         except ConfigError as error:

@@ -137,7 +137,7 @@ def test_workers_on_two_nodes_share_a_redis(
             server.token = first_token(server)
             server.api("/crawls/wiki/start", "POST")
             until(
-                lambda: server.api("/crawls/wiki/runs")["runs"][0]["outcome"], "it has ended", 120
+                lambda: server.api("/crawls/wiki")["summary"]["last_outcome"], "it has ended", 120
             )
             run = server.api("/crawls/wiki/runs")["runs"][0]
             assert run["outcome"] == "finished", server.api("/crawls/wiki/runs/1/log")["text"]

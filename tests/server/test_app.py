@@ -404,12 +404,23 @@ def test_hosts_in_the_browser(console: Console) -> None:
     """A mistake stands beside its field in its row; a host is kept with its comments, and goes
     when its row is emptied."""
     console.sign_in()
-    (console.machine.home / "secrets" / "wiki").touch(0o600)
+    secret = console.machine.home / "secrets" / "wiki"
+    secret.touch(0o600)
+    secret.write_text("hosts: wiki\nc4nary\n")
     typed = {"hosts.1.host": "wiki", "hosts.1.delay": "slow"}
     page = console.send("/new", name="wiki", seeds="http://w/", **typed).text
     assert 'id="d-hosts.1.delay" class="bad">Error: &#34;slow&#34;: expected a number' in page
     assert '<option value="wiki">wiki</option>' in page
     typed |= {"hosts.1.delay": "3", "hosts.1.secret": "wiki", "hosts.1.user": "ann"}
+    for key, value, said in (
+        ("hosts.1.secret", "nix", "there is none of that name: expected one of wiki"),
+        ("hosts.1.host", "other", "wiki does not go to other"),
+    ):
+        wrong = typed | {key: value}
+        page = console.send("/new", name="wiki", seeds="http://w/", **wrong).text
+        assert 'id="d-hosts.1.secret" class="bad"' in page
+        assert said in page
+        assert "c4nary" not in page
     assert "wiki is created" in console.send("/new", name="wiki", seeds="http://w/", **typed).text
     text = console.manager.home.text_of("wiki")
     assert 'host = "wiki"\ndelay = 3\nsecret = "wiki"\nuser = "ann"' in text
@@ -422,6 +433,19 @@ def test_hosts_in_the_browser(console: Console) -> None:
     assert "# slow machine" in path.read_text()
     console.send("/manage/wiki/change", **{"hosts.0.host": ""})
     assert "hosts" not in path.read_text()
+
+
+def test_scopes_that_take_nothing_or_everything(console: Console) -> None:
+    """Nothing: refused beside the field. Everything, or not all seeds: a warning on the page."""
+    console.sign_in()
+    for key, value in (("restrict", "http://v/.*"), ("exclude", ".*")):
+        page = console.send("/new", name="wiki", seeds="http://w/ http://x/", **{key: value}).text
+        assert f'id="d-{key}" class="bad">Error: takes none of 2 seeds: http://w/' in page
+    seeds = {"seeds": "http://w/ http://v/", "restrict": "http://v/.*"}
+    console.send("/new", name="wiki", **seeds)
+    assert "The scope refuses 1 of 2 seeds, such as http://w/" in console.page("/manage/wiki").text
+    console.send("/manage/wiki/change", restrict="https?://.*")
+    assert "takes every URL of every host" in console.page("/manage/wiki").text
 
 
 def test_a_change_is_shown_before_it_is_saved(console: Console) -> None:

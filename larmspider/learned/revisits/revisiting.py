@@ -697,7 +697,9 @@ def _doubted(visit: FetchRecord) -> FetchRecord:
 def _was_stored_again(before: FetchRecord | None, after: FetchRecord) -> bool:
     """Whether the visit of a doubtful page stored it. A visit that began before the doubt compared
     the answer with the stored page, and may have stored nothing."""
-    return before is None or is_lost(before) or after.digest != before.digest
+    if before is None or len(before.digest) < BODY_DIGEST:
+        return True
+    return is_lost(before) or after.digest != before.digest
 
 
 def is_lost(visit: FetchRecord) -> bool:
