@@ -368,7 +368,7 @@ def _write(out: BackupFile, pinned: _Pinned, folder: Path, prefix: str) -> None:
         if name.endswith((".sqlite-wal", ".sqlite-shm")):
             continue
         if name.endswith(".sqlite"):
-            _add_sqlite(out, f"{prefix}{name}", folder / name, found.st_mode)
+            add_sqlite(out, f"{prefix}{name}", folder / name)
         else:
             out.add(f"{prefix}{name}", file, found.st_size, found.st_mode, found.st_mtime)
     out.notes += [f"{folder / name} is no regular file: it is left out" for name in pinned.odd]
@@ -378,7 +378,8 @@ def _add_seal(out: BackupFile, name: str, content: bytes) -> None:
     out.add(name, io.BytesIO(content), len(content), 0o644, time.time())
 
 
-def _add_sqlite(out: BackupFile, name: str, path: Path, mode: int) -> None:
+def add_sqlite(out: BackupFile, name: str, path: Path) -> None:
+    """A database of SQLite, whoever writes to it. Raises CrawlDirError."""
     copy = out.scratch / "sqlite"
     try:
         with (
@@ -388,7 +389,7 @@ def _add_sqlite(out: BackupFile, name: str, path: Path, mode: int) -> None:
             source.backup(target)
     except sqlite3.Error as error:
         raise CrawlDirError(f"{path} cannot be copied: {in_words(error, path)}") from None
-    copy.chmod(mode & 0o777)
+    copy.chmod(path.stat().st_mode & 0o777)
     out.add_file(name, copy)
     copy.unlink()
 
