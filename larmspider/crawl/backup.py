@@ -379,7 +379,7 @@ def _add_seal(out: BackupFile, name: str, content: bytes) -> None:
 
 
 def add_sqlite(out: BackupFile, name: str, path: Path) -> None:
-    """A database of SQLite, whoever writes to it. Raises CrawlDirError."""
+    """A database of SQLite, also while a process writes to it. Raises CrawlDirError."""
     copy = out.scratch / "sqlite"
     try:
         with (
