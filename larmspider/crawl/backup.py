@@ -376,7 +376,7 @@ def _write(
             out.add_file(f"{prefix}{name}", pushed)
             pushed.unlink()
         elif name.endswith(".sqlite"):
-            _add_sqlite(out, f"{prefix}{name}", folder / name, found.st_mode)
+            add_sqlite(out, f"{prefix}{name}", folder / name)
         else:
             out.add(f"{prefix}{name}", file, found.st_size, found.st_mode, found.st_mtime)
     out.notes += [f"{folder / name} is no regular file: it is left out" for name in pinned.odd]
@@ -387,7 +387,7 @@ def _copied_pushed(out: BackupFile, folder: Path) -> Path | None:
     path, copy = folder / PUSHED, out.scratch / PUSHED
     if not path.is_file():
         return None
-    _copy_sqlite(path, copy, path.stat().st_mode)
+    _copy_sqlite(path, copy)
     return copy
 
 
@@ -395,14 +395,15 @@ def _add_seal(out: BackupFile, name: str, content: bytes) -> None:
     out.add(name, io.BytesIO(content), len(content), 0o644, time.time())
 
 
-def _add_sqlite(out: BackupFile, name: str, path: Path, mode: int) -> None:
+def add_sqlite(out: BackupFile, name: str, path: Path) -> None:
+    """A database of SQLite, also while a process writes to it. Raises CrawlDirError."""
     copy = out.scratch / "sqlite"
-    _copy_sqlite(path, copy, mode)
+    _copy_sqlite(path, copy)
     out.add_file(name, copy)
     copy.unlink()
 
 
-def _copy_sqlite(path: Path, copy: Path, mode: int) -> None:
+def _copy_sqlite(path: Path, copy: Path) -> None:
     try:
         with (
             closing(sqlite3.connect(path, timeout=5.0)) as source,
@@ -411,7 +412,7 @@ def _copy_sqlite(path: Path, copy: Path, mode: int) -> None:
             source.backup(target)
     except sqlite3.Error as error:
         raise CrawlDirError(f"{path} cannot be copied: {in_words(error, path)}") from None
-    copy.chmod(mode & 0o777)
+    copy.chmod(path.stat().st_mode & 0o777)
 
 
 @dataclass(frozen=True, slots=True)
