@@ -33,7 +33,7 @@ from tests.support.recovery.receivers import (
     sha1,
     stored_pages,
 )
-from tests.support.servers.opensearch import OpenSearchServer
+from tests.support.servers.opensearch.stand_in import OpenSearchServer
 from tests.support.servers.postgres import PROGRAMS, PostgresServer
 from tests.support.servers.redis import RedisServer
 from tests.support.servers.stores import DynaliteServer, NatsServer, SeaweedServer

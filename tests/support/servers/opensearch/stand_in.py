@@ -1,7 +1,7 @@
-"""A strict stand-in for OpenSearch and Elasticsearch, for no package of theirs can be installed.
+"""A strict stand-in for OpenSearch: a real one (cluster.py) cannot be made to give every answer.
 
-Written from the API's specification (_bulk, index, mapping, alias, external versions): what they
-would refuse, it refuses. It knows mappings by type, strict ones too, and keeps documents in memory.
+It gives half an answer, or 429 at a given time, and asks for a password. It knows mappings by
+type, strict ones too, and keeps documents in memory. What OpenSearch would refuse, it refuses.
 
     with OpenSearchServer() as server:
         server.faults.append("429")         # what goes wrong with the next _bulk
