@@ -19,6 +19,7 @@ import tantivy
 
 from larmspider.errors import CrawlDirError, is_panic
 from larmspider.files import replace_file, sync_file, sync_folder
+from larmspider.index.likeness import Simhashes
 from larmspider.index.link_access import LinkAccess
 from larmspider.index.packed import PackedPages
 from larmspider.index.page import IndexedPage
@@ -33,7 +34,7 @@ from larmspider.index.version import (
     stemmer_of,
 )
 from larmspider.index.waiting import waiting_in
-from larmspider.index.writer import IndexWriter, Simhashes
+from larmspider.index.writer import IndexWriter
 
 Documents: TypeAlias = Iterator[tuple[str, IndexedPage | None]]
 """Canonical URL and page; None: not in the index."""

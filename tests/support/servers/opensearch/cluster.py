@@ -16,7 +16,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
@@ -30,7 +30,7 @@ HOST = "127.0.0.1"
 START_SECS = 600.0
 """A start takes 4 s of CPU: minutes on a machine that runs other tests."""
 _ANSWER_SECS = 300.0
-_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """With the second compiler a start takes 8 s of CPU, without it 4 s."""
 SETTINGS = {
     "http.type": "netty4",
@@ -55,8 +55,15 @@ def asked(port: int, method: str, path: str, body: Any = None) -> tuple[int, Any
 
 
 class Node:
-    def __init__(self, folder: Path, name: str, heap: str, settings: dict[str, str]) -> None:
-        self.folder, self.heap = folder, heap
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        heap: str,
+        settings: dict[str, str],
+        jvm: Sequence[str] = JVM,
+    ) -> None:
+        self.folder, self.heap, self._jvm = folder, heap, jvm
         self.port, self.transport = free_port(HOST), free_port(HOST)
         self.settings = settings | {
             "path.home": str(folder),
@@ -82,7 +89,14 @@ class Node:
         with self.log.open("ab") as output:
             self._child = subprocess.Popen(
                 [
-                    *("java", f"-Xms{self.heap}", f"-Xmx{self.heap}", *_JVM, "-cp", class_path()),
+                    *(
+                        "java",
+                        f"-Xms{self.heap}",
+                        f"-Xmx{self.heap}",
+                        *self._jvm,
+                        "-cp",
+                        class_path(),
+                    ),
                     *("OpenSearchNode", *(f"{one}={is_}" for one, is_ in self.settings.items())),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -143,9 +157,11 @@ class Searched:
 
 
 class OpenSearchCluster(Searched):
-    def __init__(self, size: int = 1, heap: str = "512m", **settings: str) -> None:
+    def __init__(
+        self, size: int = 1, heap: str = "512m", jvm: Sequence[str] = JVM, **settings: str
+    ) -> None:
         """``settings`` of its nodes; ``__`` stands for a dot."""
-        self._size, self._heap = size, heap
+        self._size, self._heap, self._jvm = size, heap, jvm
         self._settings = SETTINGS | {
             name.replace("__", "."): value for name, value in settings.items()
         }
@@ -171,7 +187,7 @@ class OpenSearchCluster(Searched):
             home = Path(running.enter_context(folder))
             names = [f"node-{number}" for number in range(1, self._size + 1)]
             for name in names:
-                self.nodes.append(Node(home / name, name, self._heap, self._settings))
+                self.nodes.append(Node(home / name, name, self._heap, self._settings, self._jvm))
                 running.callback(self.nodes[-1].kill)
             for node in self.nodes:
                 if self._size == 1:
