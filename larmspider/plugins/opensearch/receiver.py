@@ -72,6 +72,8 @@ _READ = 32  # documents that are read together
 _READ_BYTES = 64_000_000
 _PARTS_OF = 200  # pages of one query; OpenSearch takes 1,024 clauses
 _SCROLL = "10m"
+_SHARDS_SECS = 20
+"""How long the server waits for a shard that is away, before it says so."""
 TIMEOUT_SECS = 60
 _SAFE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,200}")
 _BUSY = frozenset({429, 500, 502, 503, 504})
@@ -101,7 +103,7 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-_AGAIN, _STALE = "again", "stale"
+_DONE, _AGAIN, _STALE, _REJECTED = range(4)
 _PARTS = "parts"
 """This file says that the index may have documents of parts of pages."""
 _STEMS = ("index", "analysis", "filter", "stems")
@@ -129,9 +131,16 @@ class _Action(NamedTuple):
         return about.encode() + (self.document + b"\n" if self.document else b"")
 
 
-def _judge(body: Any, actions: Sequence[_Action]) -> list[str]:
+class _Outcome(NamedTuple):
+    """What became of an action: _DONE, _STALE for a version that is older than the one there."""
+
+    kind: int
+    reason: str = ""
+
+
+def _judge(body: Any, actions: Sequence[_Action]) -> list[_Outcome]:
     """What became of each action. Raises AwayError for an answer that is not about them."""
-    found: list[str] = []
+    found: list[_Outcome] = []
     try:
         for item, action in zip(body["items"], actions, strict=True):
             ((kind, one),) = item.items()
@@ -141,14 +150,15 @@ def _judge(body: Any, actions: Sequence[_Action]) -> list[str]:
             if type(status) is not int or not 200 <= status <= 599:
                 raise ValueError
             if status < 300 or (status == 404 and kind == "delete" and not reason):
-                found.append("")
-            elif status == 409:  # a newer version is there
-                found.append(_STALE)
+                outcome = _DONE
+            elif status == 409:
+                outcome = _STALE
             # the index is gone, and is made again; or its disk is full
             elif status in (*_BUSY, 404) or "cluster_block" in reason:
-                found.append(_AGAIN)
+                outcome = _AGAIN
             else:
-                found.append(f"{status} {reason}")
+                outcome = _REJECTED
+            found.append(_Outcome(outcome, f"{status} {reason}"))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise AwayError("its answer is not one about the batch") from None
     return found
@@ -230,8 +240,9 @@ class OpenSearchReceiver(Receiver):
         self._open(TIMEOUT_SECS)
         index, found = self._index()
         self._check(found)
-        # without this a server makes an index of its own where ours was deleted
-        self._query = "?require_alias=true" if index != self.name else ""
+        self._query = f"?timeout={_SHARDS_SECS}s"
+        if index != self.name:  # else a server makes an index of its own where ours was deleted
+            self._query += "&require_alias=true"
 
     def _open(self, timeout: float) -> None:
         self.close()
@@ -294,8 +305,9 @@ class OpenSearchReceiver(Receiver):
         for sources in self._all_stored(old):
             actions = [action for one in sources for action in self._anew(one, old)]
             for action, outcome in zip(actions, self._write(new, actions), strict=True):
-                if outcome:
-                    raise RefusedError(f"{action.key} cannot be written to {new}: {outcome}")
+                if outcome.kind != _DONE:
+                    why = f"{action.key} cannot be written to {new}: {outcome.reason}"
+                    raise RefusedError(why)
             total += len(actions)
         moves = [
             {"remove": {"index": old, "alias": self.name}},
@@ -343,12 +355,12 @@ class OpenSearchReceiver(Receiver):
             rejected: dict[int, str] = {}
             again, stale = set(), set()
             for action, outcome in zip(actions, outcomes, strict=True):
-                if outcome == _AGAIN:
+                if outcome.kind == _AGAIN:
                     again.add(action.number)
-                elif outcome == _STALE:
+                elif outcome.kind == _STALE:
                     stale.add(action.number)
-                elif outcome:
-                    rejected[action.number] = outcome
+                elif outcome.kind == _REJECTED:
+                    rejected[action.number] = outcome.reason
             again -= rejected.keys()
             done = [n for n in range(len(batch)) if n not in rejected.keys() | again | stale]
             if self._again:  # what is stale gives no texts
@@ -381,19 +393,22 @@ class OpenSearchReceiver(Receiver):
                 actions.append(_Action(number, key, entry.stamp, document))
         return actions, {number: len(found.texts) for number, found in links.items()}
 
-    def _write(self, index: str, actions: Sequence[_Action], query: str = "") -> list[str]:
-        """What became of each: "" for done, _AGAIN, _STALE, or a reason. Raises AwayError,
-        RefusedError, BatchError."""
-        found: list[str] = []
+    def _write(self, index: str, actions: Sequence[_Action], query: str = "") -> list[_Outcome]:
+        """What became of each. Raises AwayError, RefusedError, BatchError."""
+        found: list[_Outcome] = []
         while len(found) < len(actions):
             body, number = bytearray(), len(found)
             while number < len(actions) and (not body or len(body) < BULK_BYTES):
                 body += actions[number].lines()
                 number += 1
             found += self._bulk(index, actions[len(found) : number], bytes(body), query)
+        if found and all(one.kind == _AGAIN for one in found):
+            raise AwayError(f"{self._at}: {found[0].reason}")
         return found
 
-    def _bulk(self, index: str, actions: Sequence[_Action], body: bytes, query: str) -> list[str]:
+    def _bulk(
+        self, index: str, actions: Sequence[_Action], body: bytes, query: str
+    ) -> list[_Outcome]:
         answer = self._ask("POST", f"/{index}/_bulk{query}", body)
         if answer.status == 413:
             raise BatchError(f"413: {len(body):,} bytes are too many for it", unfit=True)
@@ -446,10 +461,10 @@ class OpenSearchReceiver(Receiver):
             for action, outcome in zip(
                 actions, self._write(self.name, actions, self._query), strict=True
             ):
-                if outcome == _STALE:  # a newer version is there
+                if outcome.kind == _STALE:  # a newer version is there
                     written.pop(action.key)
-                elif outcome:
-                    raise AwayError(f"{action.key}: {outcome}")
+                elif outcome.kind != _DONE:
+                    raise AwayError(f"{action.key}: {outcome.reason}")
             table.flush(written)
 
     def _stored(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
@@ -465,7 +480,10 @@ class OpenSearchReceiver(Receiver):
         documents = _object(answer.body).get("docs")
         if answer.status != 200 or not isinstance(documents, list):
             raise RefusedError(answer.error)
-        return [one["_source"] for one in map(_object, documents) if one.get("_source")]
+        for one in map(_object, documents):
+            if one.get("found") not in (True, False):  # its shard is away: that says nothing
+                raise AwayError(f"{self._at}: {_reason(one.get('error'))}")
+        return [one["_source"] for one in documents if one["found"]]
 
     def _ask(self, method: str, path: str, body: Any = None, limit: int = REPLY_BYTES) -> Answer:
         """Raises AwayError, RefusedError."""

@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 
 from larmspider.index.schema import ExactAnalyzer, stemmed_analyzer
 from larmspider.items import Link, Part, Removed, Section
-from larmspider.pipelines.outbox.receiver import RefusedError
+from larmspider.pipelines.outbox.receiver import AwayError, RefusedError
 from larmspider.pipelines.outbox.sender import Sender
 from larmspider.pipelines.outbox.spool import FOLDER
 from larmspider.plugins.opensearch.receiver import OpenSearchReceiver
@@ -238,7 +238,8 @@ def test_an_index_that_was_deleted_is_made_again(
     """Ours, and not one that the server makes up."""
     opensearch.ask("DELETE", f"/{name}-1")
     batch = entries(tmp_path, page("a"))
-    assert list(receiver.send(batch).again) == [0]
+    with pytest.raises(AwayError, match="404 index_not_found_exception"):
+        receiver.send(batch)
     receiver.connect()
     receiver.send(batch)
     assert list(opensearch.ask("GET", f"/{name}*")) == [f"{name}-1"]

@@ -9,6 +9,7 @@ import pytest
 from scrapy.settings import Settings
 
 from larmspider.errors import ConfigError
+from larmspider.items import Link
 from larmspider.pipelines.outbox.receiver import AwayError, BatchError, RefusedError
 from larmspider.pipelines.outbox.sender import Sender
 from larmspider.pipelines.outbox.spool import FOLDER
@@ -49,7 +50,8 @@ def test_each_document_is_judged_by_itself(
     sent = receiver.send(batch)
     assert (dict(sent.rejected), list(sent.again)) == ({}, [0])
     assert titles(server) == ["b", "c"]
-    assert list(receiver.send(batch[:1]).again) == [0]
+    with pytest.raises(AwayError, match="403 cluster_block_exception"):
+        receiver.send(batch[:1])
     assert not receiver.send(batch[:1]).again
     assert titles(server) == ["a", "b", "c"]
 
@@ -75,6 +77,23 @@ def test_what_goes_wrong_with_a_batch_is_said_and_tried_again(
     receiver.connect()
     receiver.send(batch)
     assert titles(server) == ["a"]
+
+
+def test_a_document_that_cannot_be_read_now_is_not_taken_for_deleted(
+    tmp_path: Path, server: OpenSearchServer, receiver: OpenSearchReceiver
+) -> None:
+    """It gets the texts of new links once its shard is back."""
+    receiver.send(entries(tmp_path, page("t")))
+    more = page("b")
+    more.links = [Link("http://h/t", "http://h/t", anchor="new")]
+    batch = entries(tmp_path, more)
+    server.is_shard_away = True
+    with pytest.raises(AwayError, match="no_shard_available"):
+        receiver.send(batch)
+    server.is_shard_away = False
+    receiver.send(batch)
+    found = {one["title"]: one["anchors"] for one in server.documents("intranet").values()}
+    assert found == {"t": ["new"], "b": []}
 
 
 def test_an_answer_about_other_documents_is_none() -> None:

@@ -39,6 +39,8 @@ class OpenSearchServer:
         self.max_bytes = max_bytes
         self.faults: list[str] = []
         """429, 503, cut (half an answer, after it was done), html, item-429, item-full."""
+        self.is_shard_away = False
+        """Whether no document can be read."""
         self.indexes: dict[str, Index] = {}
         self.requests: list[str] = []
         self._lock = threading.Lock()
@@ -64,7 +66,17 @@ class OpenSearchServer:
                 return self._make(method, found[1], kind, body)
             if (found := re.fullmatch(r"/([^/_][^/]*)/_bulk", url.path)) and method == "POST":
                 return self._bulk(found[1], parse_qs(url.query), kind, body)
+            if found := re.fullmatch(r"/([^/_][^/]*)/_mget", url.path):
+                return self._get(found[1], json.loads(body)["ids"])
         return 400, _error(400, "illegal_argument_exception", f"no handler for {target}")
+
+    def _get(self, name: str, ids: list[str]) -> tuple[int, Any]:
+        if self.is_shard_away:
+            error = _error(503, "no_shard_available_action_exception")["error"]
+            return 200, {"docs": [{"_id": key, "error": error} for key in ids]}
+        found = ((key, self.documents(name).get(key)) for key in ids)
+        docs = [{"_id": key, "found": one is not None, "_source": one} for key, one in found]
+        return 200, {"docs": docs}
 
     def _make(self, method: str, name: str, kind: str, body: bytes) -> tuple[int, Any]:
         if method == "GET":
