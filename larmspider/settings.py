@@ -642,7 +642,7 @@ ITEM_PIPELINES = {
     "larmspider.pipelines.search_index.SearchIndexPipeline": 500,
 }
 
-# The writers of feeds such as `-O pages.jsonl` (docs/formats.md#feeds).
+# The writers of feeds such as `-O pages.jsonl` (docs/export.md#feeds).
 FEED_EXPORTERS = {
     "json": "larmspider.pipelines.feeds.JsonFeed",
     "jsonlines": "larmspider.pipelines.feeds.JsonLinesFeed",

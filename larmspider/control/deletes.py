@@ -27,7 +27,8 @@ from larmspider.files import replace_file
 from larmspider.formatting import counted
 from larmspider.frontier.hosts import unpack_host
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, host_of
-from larmspider.learned.deletes.delete_gate import (
+from larmspider.learned.deletes.moves import HostMove
+from larmspider.learned.deletes.notes import (
     SCOPE,
     UNDECIDED_SECS,
     WHOLE_HOST,
@@ -37,7 +38,6 @@ from larmspider.learned.deletes.delete_gate import (
     listed_as,
     note_of,
 )
-from larmspider.learned.deletes.moves import HostMove
 from larmspider.learned.deletes.table import DAY, DEAD_SECS, Observation
 from larmspider.learned.revisits.budget import jumps_in
 from larmspider.learned.revisits.revisiting import NOTE

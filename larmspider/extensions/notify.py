@@ -31,13 +31,8 @@ from larmspider.control.remove import take_out_host
 from larmspider.errors import LarmspiderError
 from larmspider.formatting import counted, printable, utc
 from larmspider.frontier.hosts import name_of
-from larmspider.learned.deletes.delete_gate import (
-    MOVED,
-    SCOPE,
-    UNDECIDED_SECS,
-    WHOLE_HOST,
-    is_same_silence,
-)
+from larmspider.learned.deletes.delete_gate import is_same_silence
+from larmspider.learned.deletes.notes import MOVED, SCOPE, UNDECIDED_SECS, WHOLE_HOST
 from larmspider.pipelines.store import Store
 from larmspider.redaction import told
 from larmspider.scheduler.scheduler import scheduler_of
@@ -47,7 +42,7 @@ from larmspider.workdir.restricted import restricted_by_moves, restricted_of_run
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from larmspider.learned.deletes.delete_gate import Notice
+    from larmspider.learned.deletes.notes import Notice
     from larmspider.scheduler.scheduler import FrontierScheduler
 
 logger = logging.getLogger(__name__)
@@ -184,15 +179,15 @@ class NotifyExtension:
             scheduler.directory.restrict(new)
 
     def _tell(self, scheduler: FrontierScheduler) -> None:
-        if any(notice.what == MOVED for notice in scheduler.frontier.gate.notices):
+        if any(notice.what == MOVED for notice in scheduler.frontier.gate.notes.notices):
             self._keep_rights(scheduler)
         found: dict[str, Notice] = {}
-        for notice in scheduler.frontier.gate.notices:
+        for notice in scheduler.frontier.gate.notes.notices:
             if (name := notice.name) not in self._found:
                 self._found.add(name)
                 found[name] = notice
                 logger.warning("%s", printable(notice.message))
-        scheduler.frontier.gate.notices.clear()
+        scheduler.frontier.gate.notes.notices.clear()
         if not found:
             return
         with _told(self.root / TOLD) as told:
@@ -229,7 +224,7 @@ class NotifyExtension:
         for task in self._leaving:  # the next run goes on
             task.cancel()
         if scheduler is not None and scheduler.opened:
-            for sentence in scheduler.frontier.gate.void_approvals():
+            for sentence in scheduler.frontier.gate.undecided.void_approvals():
                 logger.warning("%s", printable(sentence))
             self._drop_void(scheduler)
             self._tell(scheduler)
@@ -242,7 +237,7 @@ class NotifyExtension:
         gate, hosts = scheduler.frontier.gate, scheduler.frontier.hosts
         approved = approved_in(scheduler.directory.path)
         left = {
-            host: gate.still_waiting(host, keys) if host in hosts else dict(keys)
+            host: gate.undecided.still_waiting(host, keys) if host in hosts else dict(keys)
             for host, keys in approved.items()
         }
         for host, keys in approved.items():

@@ -1,4 +1,4 @@
-"""What is known, queued and under way: hosts in turn, politeness, robots.txt, slots. No Scrapy.
+"""The frontier: known and queued URLs, hosts in turn, politeness, robots.txt, slots. No Scrapy.
 
 On disk it is storage/, for Scrapy scheduler/, for many workers cluster/.
 """

@@ -1,4 +1,4 @@
-"""What an operator does to a running frontier: pause, slow down, single hosts, what is queued.
+"""The operator's control of a running frontier: pause, slow down, hosts, queued URLs.
 
     frontier.control.pause_host("wiki:80")
     while frontier.control.purge_host("wiki:80"):
@@ -45,9 +45,9 @@ class Control:
         return self._frontier.politeness.overrides
 
     def recover(self) -> None:
-        """Apply the overrides of the last commit; after the hosts are loaded. What was ordered for
-        an earlier run is over, and so is a number of threads where the settings have another one
-        than it took the place of."""
+        """Apply the overrides of the last commit; after the hosts are loaded. Orders for
+        an earlier run end, and so does an order of threads if the setting that it replaced has
+        changed."""
         found = Overrides.unpack(self._frontier.backend.note(NOTE))
         overrides = found.after_run()
         if overrides.threads_instead_of != self._threads:
@@ -57,8 +57,8 @@ class Control:
             self.save()
 
     def merge(self, overrides: Overrides, since: int) -> None:
-        """Apply ``overrides``, read from Redis. What was ordered here meanwhile counts more, also
-        an order that was given and taken back.
+        """Apply ``overrides``, read from Redis. Orders given here since then win,
+        also one that was given and taken back.
 
         ``since``: ``orders`` when the reading began.
         """
@@ -107,7 +107,7 @@ class Control:
     # each for this and further runs or, without ``keep``, until this run ends
 
     def slow_down(self, factor: float, *, keep: bool = True) -> None:
-        """All gaps are so many times as long, from the next request of each host on."""
+        """Multiply all gaps by ``factor``, from the next request of each host on."""
         self.overrides.order("factor", factor, keep=keep)
         self._order("factor")
 
@@ -182,11 +182,11 @@ class Control:
         schedule(self._frontier, host)
         return len(entries)
 
-    # what is queued
+    # queued URLs
 
     def reopen(self, entries: Sequence[QueuedUrl]) -> tuple[int, int]:
-        """Queue URLs again that were refused; returns how many were, and how many were forwarded:
-        those of other workers' hosts, each of which does the same with it."""
+        """Queue URLs again that were refused; returns the numbers of queued and of
+        forwarded URLs. The workers of these hosts do the same with the forwarded URLs."""
         frontier, number = self._frontier, len(entries)
         entries = self._partitions.split_again(entries)
         reopened = frontier.backend.reopen(entries)

@@ -1,4 +1,4 @@
-"""Dispatch: when each host may be asked next, which host goes now, and what it is asked for.
+"""Dispatch: the next time of each host, which host is next, and which URL is fetched there.
 
     schedule(frontier, host)          # after anything that bears on it: a link, an answer
     host = take(frontier, now)        # the host that has been due longest, if it may have a slot
@@ -27,9 +27,9 @@ ROBOTS_REASON = "robots.txt"
 """Why a URL that robots.txt does not allow is refused."""
 MAX_REFUSED = 16
 """URLs of a host that are refused in one turn; the rest in its next turn, behind other hosts. 10 us
-each, 6 ms where robots.txt has as many wildcards as are read (robots.MAX_WILDCARDS)."""
+each, 6 ms if robots.txt has the most wildcards (robots.MAX_WILDCARDS)."""
 REVISIT_TURN = 4
-"""While a host has new URLs, one of so many requests to it is a visit again."""
+"""While a host has new URLs, one request in 4 is a revisit."""
 
 
 # which host, and when
@@ -180,7 +180,7 @@ def _waiting(frontier: FrontierState, host: str) -> float | None:
 
 
 def _new_are_spent(frontier: FrontierState, name: str) -> bool:
-    """Whether a budget of pages is used up: then only what is stored is visited."""
+    """Whether a budget of pages is used up: then only stored pages are visited."""
     budget = frontier.politeness.pace_of(name).budget
     if frontier.pages_spent():
         return True
@@ -202,7 +202,7 @@ def forget(frontier: FrontierState, host: Host) -> None:
         settle(frontier, group)
 
 
-# what the host is asked for
+# which URL of the host is fetched
 
 
 def lease(frontier: FrontierState, host: Host, now: float) -> Lease | None:
@@ -303,8 +303,8 @@ def finish(frontier: FrontierState, entry: QueuedUrl, visit: FetchRecord) -> Non
 
 
 def _is_stored(entry: QueuedUrl) -> bool:
-    """A stored page that robots.txt does not allow any more is handed out all the same: the request
-    is refused before it is sent, and what that means is judged as any other answer."""
+    """Whether the URL has a stored page. It is handed out even if robots.txt forbids it now: the
+    request is refused before it is sent, and the refusal is judged as any other answer."""
     return entry.visit is not None and entry.visit.state is UrlState.STORED
 
 
@@ -353,7 +353,7 @@ def _begin(
     return Lease(found.url, host, entry, now, slot, own, disallowed)
 
 
-# hosts wait for their addresses, and those of one address may share their pace
+# hosts wait for their addresses, and the hosts of an address may share their pace
 
 
 def _is_resolved(frontier: FrontierState, host: Host) -> bool:
@@ -379,7 +379,7 @@ def _is_resolved(frontier: FrontierState, host: Host) -> bool:
 
 
 def join_group(frontier: FrontierState, host: Host, address: str) -> None:
-    """The host's group is that of its address from now on."""
+    """Move the host into the group of its address."""
     before = host.group
     if before is not None and before.address == address:
         return

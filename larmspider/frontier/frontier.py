@@ -1,4 +1,4 @@
-"""What is fetched next, and what becomes of it: queues, politeness, robots.txt, slots, budgets.
+"""The frontier: which URL is fetched next, by queues, politeness, robots.txt, slots and budgets.
 
     frontier.add([frontier.entry("http://wiki/", "http://wiki/")])
     lease = frontier.pop()                  # http://wiki/robots.txt, for wiki is a new host
@@ -57,7 +57,7 @@ MAX_IN_VAIN = 64
 """Turns in which one pop() finds nothing to fetch, as the address is to be looked up, and URLs that
 robots.txt does not allow, before it lets others have the CPU."""
 SLICES = 4
-"""Of what is looked for at the begin of a refresh, in one pop()."""
+"""Slices of a refresh's search for due pages, in one pop()."""
 SET_BACK_SECS = 1.0
 """A clock that goes back further was set, and each wait begins again."""
 CHECKPOINT_AT = 20_000
@@ -110,7 +110,7 @@ class Frontier(FrontierState):
         from_page: str = "",
         payload: bytes = b"",
     ) -> QueuedUrl:
-        """What add() takes: the fields of a QueuedUrl, with key, host and priority set. ``exact``
+        """A QueuedUrl for add(), with key, host and priority set. ``exact``
         None: as ``normalized``."""
         exact = normalized if exact is None else exact
         return QueuedUrl(
@@ -128,8 +128,8 @@ class Frontier(FrontierState):
         )
 
     def add(self, entries: Sequence[QueuedUrl]) -> Added:
-        """Queue those of a batch, a page's links, that are new and within the limits. URLs of other
-        workers' hosts are forwarded, and are not among the new ones.
+        """Queue the URLs of a batch (a page's links) that are new and within the limits. URLs of
+        other workers' hosts are forwarded, and do not count as new.
         """
         own, foreign = self.partitions.split(entries)
         added = self._add_own(own)
@@ -393,7 +393,7 @@ class Frontier(FrontierState):
         schedule(self, lease.host)
 
     def merge(self, lease: Lease, merged: MergedUrl) -> None:
-        """The page is that of another URL, and is not stored. answered() comes first."""
+        """The page belongs to another URL, and is not stored. answered() comes first."""
         if lease.entry is None:
             raise ValueError("a fetch of no page ends with own_ended()")
         if lease.slot is not None:
@@ -514,7 +514,7 @@ class Frontier(FrontierState):
         self, lease: Lease, answer: str, *, entries: int = 0, page: Page | None = None
     ) -> None:
         """A fetch of the frontier's own is over; of robots.txt, it has failed. The arguments are
-        those of OwnFetch.ended; a kind of failure blames the host."""
+        those that OwnFetch.ended takes; a kind of failure blames the host."""
         if lease.own is None:
             raise ValueError("not a fetch of the frontier's own")
         self._free_slot(lease)
@@ -577,7 +577,7 @@ class Frontier(FrontierState):
         self.hosts.touch(host)
 
     def _judge(self, lease: Lease, kind: str, seconds: float, retry_after: float | None) -> None:
-        """What a failure says about the host counts once a fetch."""
+        """A failure counts against the host once a fetch."""
         if not lease.judged:
             lease.judged = True
             self._blame(lease, kind, seconds, retry_after)
@@ -658,7 +658,7 @@ class Frontier(FrontierState):
 
     @property
     def wants_checkpoint(self) -> bool:
-        """So much is pending that memory asks for a checkpoint now."""
+        """Whether the pending batch takes too much memory: a checkpoint is due."""
         return self.backend.pending >= CHECKPOINT_AT
 
     def audit(self, *, deep: bool = False) -> Counts:

@@ -2,8 +2,8 @@
 
     new -> loading robots -> ready <-> snoozed until -> parked until, with a reason
 
-A new host is asked for its robots.txt first. A snooze is short (Retry-After, backoff), a park long
-or for good. Both end where they began: at ready if the host's rules are known, else at new.
+The first fetch of a new host is its robots.txt. A snooze is short (Retry-After, backoff), a park
+long or for good. Both end where they began: at ready if the host's rules are known, else at new.
 
 The frontier alone changes a record, through politeness.py. It survives restarts.
 """
@@ -52,7 +52,7 @@ _ALLOWED = {
 
 
 class _KeptHost(msgspec.Struct, array_like=True):
-    """What is kept of a HostRecord. New fields go to the end, with a default."""
+    """The stored fields of a HostRecord. New fields go to the end, with a default."""
 
     host: str
     scheme: str = "http"
@@ -116,14 +116,14 @@ class HostRecord(_KeptHost):
 
     @property
     def is_silent(self) -> bool:
-        """Whether the host is parked since it does not answer. Of files one folder may be silent
-        and others not."""
+        """Whether the host is parked because it does not answer. One folder of
+        files may be silent and others not."""
         parked = self.state is HostState.PARKED and self.parks > 0
         return parked and self.silent_since > 0 and self.host != FILES
 
     @property
     def waits_for_login(self) -> bool:
-        """Whether the host is left alone because nobody is signed in there."""
+        """Whether the host waits because the crawl is not signed in there."""
         return self.state is HostState.PARKED and self.reason.startswith("login")
 
     def move(self) -> None:
@@ -300,9 +300,9 @@ class Lease:
     not allow the page any more. ``judged``: the answer has counted for or against the host.
     ``holder`` is the Request that carries the lease: others may have a copy of its meta, but only
     this one may end the lease. ``requeued``: the lease was released, so that Scrapy need not
-    schedule its Request again. ``overdue``: the fetch was cancelled, for others. ``proof``: how
-    often it had been proved, when the request was sent, that somebody is signed in to its host;
-    None for a host without a login. ``unrendered``: the error for which Chromium could not say what
+    schedule its Request again. ``overdue``: the fetch was cancelled, for others. ``proof``:
+    the number of proofs of a valid sign-in when the request was sent; None for a host without a
+    login. ``unrendered``: the error for which Chromium could not say what
     the page is. ``output`` and ``ending``: see ending.py.
     """
 
@@ -352,7 +352,7 @@ class HostTable(dict[str, Host]):
         self._changed: set[str] = set()
 
     def of(self, name: str, scheme: str = "http") -> Host:
-        """The host of that name; a new one is asked for its robots.txt by ``scheme``."""
+        """The host of that name; a new one's robots.txt is fetched by ``scheme``."""
         host = self.get(name)
         return self._put(HostRecord(name, scheme)) if host is None else host
 

@@ -56,7 +56,7 @@ class RecentlySeen:
 
     A known URL stays known, so an answer from here is never stale. It saves the hash and the
     database lookup: 0.1 us instead of 3 (docs/internals/performance.md has hit rates). Holds
-    ``size`` to twice as many URLs in two generations; the older one is dropped as a whole.
+    ``size`` to 2 * ``size`` URLs in two generations; the older one is dropped as a whole.
     """
 
     def __init__(self, size: int = 32_768) -> None:

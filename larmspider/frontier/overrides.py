@@ -1,4 +1,4 @@
-"""What the operator has ordered while the crawl ran, over what the settings say.
+"""The operator's orders to a running crawl. They override settings.
 
     overrides.hosts["wiki:80"] = HostOverride(paused=True, delay=10.0)
     overrides.factor = 2.0                              # all gaps twice as long
@@ -19,7 +19,7 @@ NOTE = "orders"
 """The name of that note."""
 MIN_FACTOR, MAX_FACTOR = 0.01, 1_000.0
 MAX_DELAY, MAX_THREADS = 86_400.0, 10_000
-"""What an operator may order."""
+"""Limits of orders: factors, seconds, fetches at a time."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class _Orders:
         setattr(self, name, value)
 
     def after_run(self) -> Self:
-        """What the next run has."""
+        """The orders for the next run."""
         return replace(self, **self.for_run, for_run={})
 
     def with_orders_for_run(self, other: Self) -> Self:
@@ -59,7 +59,7 @@ class HostOverride(_Orders):
 
 @dataclass(slots=True)
 class Overrides(_Orders):
-    """``factor``: all gaps are so many times as long. ``restrict``: the scope, in place of
+    """``factor`` multiplies all gaps. ``restrict``: the scope, in place of
     ``instead_of``, which the settings said then; "" where the scope was not changed. ``threads``:
     fetches at a time, in place of ``threads_instead_of``; None where that was not changed."""
 
@@ -130,7 +130,7 @@ class Overrides(_Orders):
         return replace(self, hosts=hosts, for_run=dict(self.for_run))
 
     def after_run(self) -> Self:
-        """What the next run has."""
+        """The orders for the next run."""
         hosts = {name: own.after_run() for name, own in self.hosts.items()}
         return replace(self, **self.for_run, hosts=hosts, for_run={})
 

@@ -61,7 +61,7 @@ class SharedBackend(Backend):
 
     @abstractmethod
     def forward_again(self, entries: Iterable[QueuedUrl]) -> None:
-        """As forward(), also what was forwarded lately."""
+        """As forward(), also for URLs that were forwarded lately."""
 
     @abstractmethod
     def count_visit(self) -> None:

@@ -21,7 +21,7 @@ from larmspider.frontier.overrides import Overrides
 
 
 class FailureKind(NamedTuple):
-    """What a failed fetch says about its URL and its host: a page that is too big says nothing
+    """The meaning of a failed fetch for its URL and its host. A page that is too big says nothing
     about its server; five refused connections in a row do.
 
     ``retry``: the same URL may succeed later. ``blames_host``: counts towards parking the host.
@@ -65,8 +65,8 @@ def failure_kind(kind: str) -> FailureKind:
     final for the URL.
 
     429 and 503 are about the host, other 5xx most often about one view: a wiki with a broken page
-    in a hundred is not left alone for each of them. Whether failures in a row are those of one
-    view, broken_views.py finds out.
+    in a hundred is not left alone for each of them. broken_views.py finds out whether
+    failures in a row have one view in common.
     """
     if kind in ("http-429", "http-503"):
         return _OVERLOADED
@@ -162,7 +162,7 @@ class Politeness:
         return f"robots.txt Crawl-delay{f' {asked:g} s, cut' if asked > least else ''}"
 
     def answered(self, record: HostRecord, now: float, seconds: float, sent: float) -> None:
-        """A response that does not blame the host: it took ``seconds``, and was asked for at
+        """A response that does not blame the host: it took ``seconds``, and was sent at
         ``sent``."""
         if record.failures or record.parks:
             record.slot_secs = None  # what its failures took says nothing about its answers
@@ -199,8 +199,8 @@ class Politeness:
         """A failure that blames the host: snoozed, or parked if it is one too many.
 
         ``retry_after`` in seconds from now, None where the server names none. Without ``snooze`` it
-        only counts towards parking. ``in_doubt``: the failures may be those of single views of the
-        host, which is not parked before it is probed (broken_views.py). A host on probation is
+        only counts towards parking. ``in_doubt``: the failures may come from single views of
+        the host, which is not parked before it is probed (broken_views.py). A host on probation is
         given up until the next run.
         """
         limits = self.limits
@@ -230,7 +230,7 @@ class Politeness:
 
     def view_failed(self, record: HostRecord, seconds: float, sent: float) -> None:
         """A failure of a view that is known to be broken: it says nothing about the host. It took
-        ``seconds``, and was asked for at ``sent``."""
+        ``seconds``, and was sent at ``sent``."""
         self._note_duration(record, seconds)
         record.response = seconds
         record.next_time = max(record.next_time, sent + self.gap_seconds(record))

@@ -10,7 +10,7 @@ allow and disallow end the list of agents, (b) takes any part of our name that s
 start for our name, and does not take "larmspider crawler", where 2.2.1 compares product tokens,
 (c) splits lines at form feeds and U+2028, where 2.2 knows only CR and LF, (d) reads escapes that
 are not UTF-8 as one and the same character, so that /%FCbung would refuse /%E4bung, and (e) keeps
-lines of any length. So the file is split and grouped here, and Protego gets one group, in ASCII.
+lines of any length. Therefore this module splits the file and gives Protego one group, in ASCII.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from protego import Protego
 from larmspider.frontier.storage.backend import Backend
 
 HELD_BYTES = 4 << 20
-"""Of robots.txt bodies whose rules are held; the rules take up to 75 times as much memory."""
+"""Bytes of robots.txt bodies whose rules stay in memory; the rules take up to 75 times that."""
 _LEAST_BYTES = 1_000  # what a host counts with, however short its file
 
 
 class RobotsCache:
-    """The hosts' rules as parsed objects, for as many hosts as memory should hold.
+    """The parsed rules of the hosts that fit into ``held_bytes``.
 
     The bodies are notes of the backend, so they survive a restart, and a host whose rules were
-    dropped here is parsed again, not asked again. ``parse`` makes rules of a body; the rules of
-    ``held_bytes`` of bodies are held, the least used are dropped.
+    dropped here is parsed again, without a fetch. ``parse`` makes rules of a body; the least
+    recently used rules are dropped.
     """
 
     obeyed = True
@@ -163,10 +163,10 @@ class _Group:
 
 
 class RobotsRules:
-    """What one robots.txt says to one agent. Made by ``parse``; does not change afterwards.
+    """The rules of one robots.txt for one agent. Made by ``parse``; immutable.
 
-    ``crawl_delay`` is in seconds, 0 or more and not capped, None where none is asked for; of
-    several the longest. ``sitemaps`` are the URLs of all Sitemap lines in their order, as written.
+    ``crawl_delay`` is in seconds, 0 or more and not capped; the longest of several, None
+    without one. ``sitemaps`` are the URLs of all Sitemap lines in their order, as written.
     ``lines`` are the numbers, from 1, of the lines that are for this agent.
     """
 
@@ -255,7 +255,7 @@ def lines_of(body: bytes) -> list[str]:
 
 
 def _bounded(rules: list[_Rule]) -> Iterator[_Rule]:
-    """What is matched of ``rules``: MAX_WILDCARDS, and no rule that refuses less than it says."""
+    """The rules that are matched: MAX_WILDCARDS, and no rule that refuses less than it says."""
     room = MAX_WILDCARDS
     for rule in rules:
         wildcards = rule.pattern.count("*")
@@ -319,7 +319,7 @@ def _escape(raw: bytes) -> str:
 
     The first digit becomes a letter from S to Z because Protego decodes valid escapes, and turns
     all that are not UTF-8 into U+FFFD; what is no escape it leaves alone. The length, by which the
-    longest rule wins, stays that of the escape.
+    longest rule wins, stays the length of the escape.
     """
     text = _NOT_PRINTABLE.sub(lambda byte: b"%%%02X" % byte[0][0], raw).decode("ascii")
     return _HIGH_ESCAPE.sub(lambda m: f"%{chr(ord('S') + int(m[1], 16) - 8)}{m[2].upper()}", text)

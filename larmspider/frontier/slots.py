@@ -1,7 +1,8 @@
 """Which hosts may hold a download slot, so that slow and dead ones can never hold them all.
 
 Taking turns is not enough: of 300 hosts with a gap of 2 s, 45 that answer after 10 or 30 s fill 32
-slots while the other 255 need 7. So a host is judged by the time it is expected to hold a slot:
+slots while the other 255 need 7. Therefore a host is judged by the time it is expected to hold a
+slot:
 
 quick      any free slot
 slow       holds for ``slow_secs`` or longer: at most ``slow_share`` of the slots together
@@ -13,7 +14,7 @@ over quick hosts of holding time / gap, and its root for chance. A fetch that ha
 ``slow_secs`` counts as slow from then on, whatever its host was. Where no quick host has work, slow
 ones may have all but the probes' share.
 
-A new host that hangs, or a quick host that begins to hang, is not known to be slow, so many of them
+A new host that hangs, or a quick host that begins to hang, is not known to be slow. Several of them
 may hold all slots: while others wait, some of their fetches are cancelled (scheduler/probes.py),
 and these hosts are slow from then on.
 """
@@ -69,7 +70,7 @@ class SlotPool:
         self.resize(total)
 
     def resize(self, total: int) -> None:
-        """Have so many slots from now on; those that are held beyond that stay until their end."""
+        """Change the number of slots. Held slots beyond it stay until their fetches end."""
         self.total = total
         self.slow_slots = max(1, int(self._slow_share * total))
         self.probe_slots = max(1, int(self._probe_share * total))

@@ -28,7 +28,7 @@ def level_of(priority: int) -> int:
 
 
 class Strategy(ABC):
-    """``counts_links``: priority() wants to be asked again when another link to a URL is seen.
+    """``counts_links``: priority() is called again when another link to a URL is seen.
     ``has_levels``: URLs may be put behind others, by LATER for each level."""
 
     counts_links = False
@@ -72,7 +72,7 @@ class Backlinks(Strategy):
 
     @staticmethod
     def level(inlinks: int) -> int:
-        """1..16 for as many links, 24 for 32, 32 for 64, ..."""
+        """The number of links up to 16; 24 for 32 links, 32 for 64, ..."""
         if inlinks <= 16:
             return inlinks
         doublings = inlinks.bit_length() - 5
@@ -131,7 +131,7 @@ class LinkTable:
             self._since[source] = len(self._from)
 
     def ranks(self) -> Sequence[float]:
-        """Of each URL by its number, 1.0 on average; of what was there when it was called."""
+        """The rank of each URL by its number, 1.0 on average, as of the call."""
         # in this order: a page that is being added meanwhile is in _to last
         count = len(self._to)
         size = len(self._numbers)

@@ -180,7 +180,7 @@ def host_rows(reader: FrontierReader, politeness: Politeness, now: float) -> Ite
 def host_row(
     reader: FrontierReader, politeness: Politeness, host: str, now: float
 ) -> HostRow | None:
-    """One host; None for one that the crawl has not met. By what was ordered, as host_rows()."""
+    """One host, with the operator's orders, as host_rows(); None for an unknown host."""
     politeness.overrides = Overrides.unpack(reader.note(NOTE))
     data, counts = reader.host(host)
     if not data and not counts.discovered:

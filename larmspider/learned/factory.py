@@ -54,7 +54,7 @@ REFRESH_ORDERS = ("value",)
 
 GROUP_BY = ("host", "address")
 FILES_PACE = HostPace(FILES, delay=0.0, connections=4)
-"""Of files, where LARM_HOST_RULES says nothing: a disk needs no rest."""
+"""The pace of files without LARM_HOST_RULES: a disk needs no rest."""
 """LARM_GROUP_BY: what hosts share their pace."""
 
 

@@ -129,6 +129,7 @@ class LearningFrontier(Frontier):
         parts = (
             learning.logins,
             self.views,
+            self.gate.error_pages,
             self.gate,
             self.sources,
             self.merger,

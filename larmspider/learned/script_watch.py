@@ -3,8 +3,8 @@
     watch.saw("app:80", page)      # each page that is stored
     watch.hosts()                  # ["app:80 (12 of 12 pages)"]
 
-A page is empty that has scripts, next to no text and no link. What a run has seen of a host is its
-note, ``scripts app:80``, once a page was empty.
+A page is empty if it has scripts, next to no text and no link. A host with an empty page has a
+note, ``scripts app:80``, of this run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOTE = "scripts {host}"
 LEAST_TEXT = 200
 """Characters: a shell says "Loading ...", or that it needs JavaScript."""
 LEAST_SHARE = 0.5
-"""Of the pages of a host."""
+"""Share of a host's pages."""
 
 
 def is_empty(page: Page) -> bool:

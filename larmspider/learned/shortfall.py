@@ -4,9 +4,9 @@
     watch.refused_by_robots("wiki:80")
     watch.lines(["wiki:80"])            # ["wiki.example says nofollow on all 1 pages; ..."]
 
-The first pages of a host show what keeps a crawl from the rest. Of a host with more than FEW pages
-nothing is said, and after LOOKED pages it costs one look-up a page. What a crawl has seen of a host
-is its note ``shortfall wiki:80``, which moves with its partition.
+The first pages of a host show what keeps a crawl from the rest. A host with more than FEW pages has
+no line, and costs one look-up a page after LOOKED pages. The note ``shortfall wiki:80`` has the
+evidence of a host, and moves with its partition.
 """
 
 from __future__ import annotations

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 EVERY_SECS = 23 * 3600.0
 """Between two requests for a source: a day, so that a timer that is early does not miss one."""
 MAX_SOURCES = 200
-"""Of a host, those of indexes among them."""
+"""Sources of a host, with the sitemaps that its indexes name."""
 MAX_FEEDS = 10
-"""Of these at most so many feeds that pages name: a wiki has one for each page."""
+"""Feeds of a host that its pages name: a wiki has a feed for each page."""
 MAX_DEPTH = 2
 """An index may name an index, and that one sitemaps."""
 MAX_SIGNALLED = 100_000
-"""Pages that sources have named as changed and that are not visited yet; those beyond are visited
-all the same, and judge nobody."""
+"""Pages that sources have named as changed and that are not visited yet; pages beyond are visited,
+too, but do not count for or against their source."""
 MAX_NAMED = 100_000
 """Pages of a host that sitemaps name, 16 bytes each, which are remembered until the next reading.
-Sitemaps beyond these are read all the same, and tell of no page that they do not name any more."""
+Sitemaps beyond are read, too, but cannot show that they stopped naming a page."""
 PRIOR = 1.0
 """Pages that had changed, and that had not, before a source has named any."""
 LEAST_PRECISION = 0.05
@@ -148,7 +148,7 @@ class Sources(Part):
             self.found(host, [origin_of(scheme, host) + GUESSED], "guess")
 
     def found(self, host: str, urls: Iterable[str], how: str, depth: int = 0) -> list[str]:
-        """Sources that robots.txt, a page or an index names: those of this host that are new."""
+        """Add sources that robots.txt, a page or an index names. Returns the host's new ones."""
         mine, new = self._hosts.of(host), []
         feeds = sum(one.how == "feed" for one in mine.sources.values())
         for url in urls:
@@ -214,7 +214,7 @@ class Sources(Part):
         self._hosts.touch(host)
 
     def index_says(self, url: str, changed: float | None) -> None:
-        """What an index says about the last change of one of its sitemaps."""
+        """Note the last change of a sitemap, as its index has it."""
         mine = self._hosts.of(host_of(url))
         if (source := mine.sources.get(url)) is not None:
             source.changed = changed or 0.0
@@ -259,7 +259,7 @@ class Sources(Part):
         self._hosts.touch(host)
 
     def judged(self, key: bytes, *, changed: bool) -> None:
-        """A page was visited again: whoever had named it as changed was right, or not."""
+        """A page was visited again: the source that named it as changed was right, or not."""
         host, url = self._signalled.pop(key, ("", ""))
         source = self._hosts.of(host).sources.get(url) if host else None
         if source is None:

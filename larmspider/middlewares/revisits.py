@@ -45,7 +45,7 @@ from larmspider.frontier.storage.records import FetchRecord, UrlState
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
-from larmspider.learned.deletes.delete_gate import ONCE_MORE, Wait
+from larmspider.learned.deletes.error_pages import ONCE_MORE, Wait
 from larmspider.learned.deletes.moves import is_gone, is_seen_since, same_place
 from larmspider.learned.deletes.table import DAY, Observation, observation_of
 from larmspider.learned.revisits.validators import modified_at
@@ -372,8 +372,8 @@ class _Judge:
         if was_page and self._leads_to_login(page):
             return Observation.LOGIN, visit
         if was_page and not self._is_known(page):
-            gate, stored = self.refresh.gate, self.stored
-            found = gate.looks_like(self.entry.host, page, visit, stored=stored, first=first)
+            errors, stored = self.refresh.gate.error_pages, self.stored
+            found = errors.looks_like(self.entry.host, page, visit, stored=stored, first=first)
             if found is ONCE_MORE:
                 self.refresh.looks[self.entry.key] = page
             if isinstance(found, Wait):

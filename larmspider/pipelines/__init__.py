@@ -1,4 +1,4 @@
 """The storage chain, one file a store; settings.py has their order.
 
-What reads the stores again is crawl/ and reports/.
+crawl/ and reports/ read the stores.
 """

@@ -1,6 +1,6 @@
 """Feeds (``-O pages.jsonl``): a line an item, with a page's text, links and headers.
 
-What no text format can hold intact is written in base64 under a name that says so. A page's body
+Bytes that a text format cannot hold are written in base64, in a field x_base64. A page's body
 is left out, for it is in the page files already, unless LARM_FEED_BODIES is on::
 
     {"url": "http://wiki/a.pdf", "status": 200, ..., "headers": [{"name": "ETag", "value": "1"}],
@@ -45,8 +45,8 @@ def page_record(page: Page) -> dict[str, Any]:
 
 
 def feed_item(item: Any, *, bodies: bool) -> Any:
-    """What a feed writes of ``item``: of a page `page_record`, without body unless ``bodies``; of
-    any item ``x_base64`` in place of a field ``x`` that holds bytes."""
+    """The form of ``item`` in a feed: `page_record` for a page, with its body only if ``bodies``. A
+    field ``x`` with bytes becomes ``x_base64``."""
     if isinstance(item, Page):
         record: Mapping[str, Any] = page_record(item)
         if not bodies:

@@ -36,7 +36,7 @@ FETCH_LOG_COLUMNS = (
 KEPT = "kept: "
 """The message of a line begins so where the page that is stored stayed as it was."""
 BY_KIND = frozenset({"same", "login", "empty", "soft-404", "noindex"})
-"""Of these the status says nothing."""
+"""Kinds that the status does not show."""
 
 
 _REMARKS = re.compile(
@@ -109,11 +109,11 @@ class FetchLogPipeline(LogStore):
 
 
 class Remarks(NamedTuple):
-    """What the message of a stored page's line says that its body does not."""
+    """Facts about a stored page that its line has and its body does not."""
 
     noindex: bool = False
     charset: str = ""
-    """That of the Content-Type header."""
+    """The charset of the Content-Type header."""
     unread: str = ""
     """Page.unread."""
 

@@ -4,7 +4,7 @@ A page often has one link several times, with the same text: in the menu above a
 That is one line, unless LARM_LINK_LOG is "all".
 
 A page that may have been stored before has a line without a link before its own, with the time in
-place of the text; so has one that is taken out. What the log has of it before does not count::
+place of the text; so has a page that is taken out. Earlier lines of the page do not count::
 
     http://wiki/a           2026-01-31T12:00:00.000Z
 """
@@ -74,7 +74,7 @@ class LinkLogPipeline(LogStore):
 
     async def _write_in_turns(self, page: Page) -> Page:
         """Make the lines in parts and yield to the crawl between them; they are written at once, so
-        that those of other pages do not come between."""
+        that no other page's lines come between."""
         links = self._wanted(page.links)
         records = self._first_lines(page)
         for start in range(0, len(links), MANY_LINKS):
@@ -111,5 +111,5 @@ class LinkLogPipeline(LogStore):
 
 
 def begun_anew(url: str, when: float) -> tuple[str, ...]:
-    """The record that says that the links of a page begin anew."""
+    """The record that voids the earlier links of a page."""
     return without_userinfo(url), "", "", "", utc(when)

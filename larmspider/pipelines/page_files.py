@@ -7,7 +7,7 @@ store.log                             one line a page, ten tab-separated fields 
 Of several lines of a URL the last counts. One with status 0 says that the page was taken out.
 
 With LARM_BODIES=warc the bodies lie in the files of WarcPipeline: page file -1 is the WARC file
-with number 0, -2 the next one, and the offset is that of the record. Page file BLOBS is the folder
+with number 0, -2 the next one, and the offset is the record's. Page file BLOBS is the folder
 blobs, and the offset is the number of the file.
 """
 

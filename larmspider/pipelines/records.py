@@ -63,8 +63,8 @@ _OTHERS = tuple(
 
 
 class RecordLog:
-    """A file of records with as many fields as ``columns``, or ValueError is raised. Text is UTF-8;
-    lone surrogates become ``?``."""
+    """A file of records, each with the fields ``columns``; another number raises ValueError. Text
+    is UTF-8; lone surrogates become ``?``."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ def clean(field: str) -> str:
 class AppendFile:
     """A file that is appended to; ``end`` is its length in bytes, buffered ones included.
 
-    Python's close() forgets what was buffered when the disk is full, and the file then looks whole.
+    When the disk is full, Python's close() drops the buffer, and the file looks whole.
     Here a failure is kept, so that no later flush() names a position for a checkpoint to commit.
     """
 

@@ -1,10 +1,10 @@
-"""What the search index would have of each stored page, read again from the page files by the
-readers and rules of today. No request is made.
+"""Documents for the search index, read again from the page files by the present readers and rules.
+No request is made.
 
     rebuild(Path("crawl/index"), reextracted(Path("crawl"), forms, readers, languages))
 
-Page files have bodies only. What servers said is in fetch.log (noindex, a charset, why a document
-was not read) and, with depth and Last-Modified, in the frontier.
+Page files have bodies only. fetch.log has noindex, the charset, and why a document was not read;
+the frontier has depth and Last-Modified.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def reextracted(
     only: Collection[str] = (),
     wanted: Callable[[str], bool] = lambda _: True,
 ) -> tuple[int, Documents]:
-    """The number of pages in store.log, and what the index would have of each whose URL is
-    ``wanted``. Of pages in other languages than ``only``, if there are any, it has none. Raises
-    ConfigError where bodies are missing, CrawlDirError where store.log cannot be read."""
+    """The number of pages in store.log, and the documents of the ``wanted`` URLs. ``only``:
+    languages of indexed pages, all if empty. Raises ConfigError where bodies are missing,
+    CrawlDirError where store.log cannot be read."""
     total, sizes, lost = 0, dict[int, int](), dict[str, int]()
     for total, (fields, _) in enumerate(stored_pages(directory), 1):  # noqa: B007 - its last value
         url, number, offset, size = fields[1], int(fields[8]), int(fields[9]), int(fields[6])
@@ -188,7 +188,7 @@ def link_texts(
             here = forms(url).exact
             secret = access.hides(url)
             for _, target, _, _, anchor in links:
-                if not target:  # they begin anew
+                if not target:  # the earlier links are void
                     found.clear()
                     continue
                 with suppress(InvalidURL):

@@ -87,13 +87,12 @@ class SearchIndexPipeline(Store):
         unreached: Callable[[list[str]], Iterable[Unreachable]] = lambda _: (),
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
-        ``given_up`` whether it was told to stop while it opens. Of pages in other languages than
-        ``languages``, if there are any, none is indexed. ``restricted``: patterns of hosts whose
-        link texts are for their own pages alone, since not everybody may see them; asked when the
-        store opens. ``unknown``
-        returns those of some pages that are not stored, and has the others written anew at their
-        next visit. ``unlinked`` is told of pages that no link leads to any more. ``unreached`` is
-        given the pages that were not reached (signals.unreached)."""
+        ``given_up`` whether it was told to stop while it opens. Only pages in ``languages`` are
+        indexed, all if empty. ``restricted``, called when the store opens, returns patterns of
+        hosts whose link texts are for their own pages alone. ``unknown`` returns the pages of a
+        batch that are not stored; the others are written again at their next visit. ``unlinked``
+        gets the pages that no link leads to any more, ``unreached`` the pages that were not reached
+        (signals.unreached)."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
@@ -289,7 +288,7 @@ class SearchIndexPipeline(Store):
         if exists == _EXISTS and not (self.directory / META_NAME).exists():
             raise CrawlDirError(
                 f"{self.directory}: the search index is gone; put it back,"
-                f" or make it anew with '{program.NAME} reindex'"
+                f" or rebuild it with '{program.NAME} reindex'"
             )
 
     async def commit(self) -> None:
@@ -367,7 +366,7 @@ class _Ahead:
         self._names: list[tuple[int, str]] = []
 
     def recover(self, number: int) -> list[str]:
-        """Of the pages behind ``number``, a checkpoint()."""
+        """Recover the pages behind ``number``, a checkpoint()."""
         self._number = self._checkpoint = self._written = number
         self._names = []
         try:

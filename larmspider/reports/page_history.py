@@ -15,7 +15,7 @@ from larmspider import program
 from larmspider.control.deletes import approved_in, why_it_stays
 from larmspider.formatting import utc
 from larmspider.frontier.storage.records import host_of, url_key
-from larmspider.learned.deletes.delete_gate import WHOLE_HOST, HostDeletes, note_of
+from larmspider.learned.deletes.notes import WHOLE_HOST, HostDeletes, note_of
 from larmspider.learned.revisits.host import NOTE, HostKnowledge
 from larmspider.learned.revisits.revisiting import GONE_AGAIN_SECS
 from larmspider.pipelines.deleted_log import DELETED_LOG_COLUMNS, moves_in

@@ -1,4 +1,4 @@
-"""What is counted at a crawl's end: URLs by state, and what is left because a budget is used up."""
+"""The counters at a crawl's end: URLs by state, and URLs left because a budget is used up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from larmspider import program, stats
 from larmspider.formatting import counted
-from larmspider.learned.deletes.delete_gate import LOGIN_EXPIRED
+from larmspider.learned.deletes.notes import LOGIN_EXPIRED
 from larmspider.learned.learning import LearningFrontier
 from larmspider.learned.revisits.plan import DUE
 
@@ -77,7 +77,7 @@ def end_of_refresh(frontier: LearningFrontier) -> dict[str, str]:
     waiting = {
         name: number
         for name, host in frontier.hosts.items()
-        if not host.record.is_silent and (number := gate.waiting(name, frontier.clock()))
+        if not host.record.is_silent and (number := gate.undecided.waiting(name, frontier.clock()))
     }
     if waiting:
         pages = counted(sum(waiting.values()), "page")

@@ -171,7 +171,7 @@ class Leases:
         self.frontier.look_again(lease, seconds)
 
     def merge(self, request: Request, merged: MergedUrl) -> None:
-        """The page is that of another URL."""
+        """The page belongs to another URL."""
         lease = self._take_back(request)
         if merged.rules:
             self.counters.inc_value(stats.RUN.format(state="merged"))

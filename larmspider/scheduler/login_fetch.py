@@ -21,7 +21,7 @@ from larmspider.formatting import counted, printable
 from larmspider.frontier.own_fetch import FetchKind, OwnFetch
 from larmspider.frontier.part import Part
 from larmspider.frontier.politeness import failure_kind
-from larmspider.learned.deletes.delete_gate import LOGIN, Notice
+from larmspider.learned.deletes.notes import LOGIN, Notice
 from larmspider.scheduler.leases import lease_of
 from larmspider.scheduler.own_fetches import OwnFetches
 
@@ -122,7 +122,7 @@ class LoginFetch(OwnFetches):
         frontier.park(host, trouble.until, trouble.reason)
         text = f"Host {name} waits: {trouble.reason}"
         self._note(name, trouble.reason)
-        frontier.gate.notices.append(Notice(LOGIN, name, text))
+        frontier.gate.notes.notices.append(Notice(LOGIN, name, text))
 
     def _note(self, host: str, reason: str) -> None:
         """For the summary."""

@@ -5,7 +5,7 @@ first fetch may take LARM_PROBE_SECS: five hosts that are well, behind a hundred
 for 100 / slots seconds. And a host that was quick may begin to hang: of fetches that have lasted
 LARM_SLOW_SECS no more go on than slow hosts may have slots (frontier/slots.py).
 
-A fetch that is cancelled is no failure, but its host is slow from then on, and asked again with all
+A cancelled fetch is not a failure, but its host counts as slow from then on, and the retry has all
 the time there is.
 """
 

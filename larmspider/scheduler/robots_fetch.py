@@ -3,7 +3,7 @@
 2xx                    the rules; of the body 500 KiB count, and no more are taken
 3xx                    followed five times at most (own_fetches.py); else as 4xx
 4xx                    no rules: everything is allowed
-429, 5xx, no answer    unreachable: nothing is allowed for now, asked again with backoff
+429, 5xx, no answer    unreachable: nothing is allowed for now, fetched again with backoff
 address refused        no rules: each page is refused then, for its address; where a redirect led
                        there, unreachable
 """

@@ -555,8 +555,8 @@ class FrontierScheduler:
 
 
 class Waker:
-    """Wakes Scrapy's engine when a host's turn has come: by itself it asks again only every 5 s.
-    One timer, for the earliest time asked for.
+    """Wakes Scrapy's engine when a host is due: by itself the engine polls only every 5 s. One
+    timer, for the earliest requested time.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -2,9 +2,9 @@
 
     http://wiki/sitemap.xml    200: 812 URLs, 3 of them new, 5 changed since their last visit
 
-A source is asked as robots.txt is: by the scheduler, in its host's turn, with redirects to the same
-host or to one that is crawled. It is no page: no store and no counter of URLs has it. New URLs pass
-the filters as links of a page do. A source that fails is asked again a day later.
+A source is fetched as robots.txt is: by the scheduler, in its host's turn, with redirects to the
+same host or to a crawled host. It is not a page: no store and no counter of URLs has it. New URLs
+pass the filters as links of a page do. A source that fails is fetched again a day later.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class SourceFetch(OwnFetches):
 
     async def take(self, entries: Sequence[Entry], source: str) -> AsyncIterator[Request]:
         """Requests for URLs that are new; those that have changed since their last visit are due.
-        Of other hosts a source may name URLs, which pass the filters, but no times."""
+        A source may name URLs of other hosts: they pass the filters, but have no times."""
         spider = self.crawler.spider
         assert spider is not None
         async for entry, normalized, exact in self._new(entries, source):
@@ -117,7 +117,7 @@ class SourceFetch(OwnFetches):
     async def _new(
         self, entries: Sequence[Entry], source: str
     ) -> AsyncIterator[tuple[Entry, str, str]]:
-        """Those that nobody knows, in canonical and exact form; the others are due if they have
+        """The unknown URLs, in canonical and exact form; known ones are due if they have
         changed."""
         frontier = self.frontier
         host, left = host_of(source), iter(entries)

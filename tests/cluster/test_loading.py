@@ -314,7 +314,7 @@ def test_what_waits_and_what_the_brake_has_counted_come_with_the_host(store, wor
     after.enter("a:80")
     assert before.brake.lately(1_000.0) == 0
     assert after.brake.lately(1_000.0, "a:80") == after.brake.lately(1_000.0) == 1
-    assert after.still_waiting("a:80", {page.key: 1_000.0}) == {page.key: 1_000.0}
+    assert after.undecided.still_waiting("a:80", {page.key: 1_000.0}) == {page.key: 1_000.0}
 
 
 def test_merged_urls_come_with_their_block_and_go_again(store, workers):

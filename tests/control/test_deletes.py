@@ -26,14 +26,8 @@ from larmspider.control.deletes import (
 from larmspider.errors import ConfigError
 from larmspider.frontier.hosts import HostRecord, pack_host
 from larmspider.frontier.storage.records import Counts, FetchRecord, UrlState, url_key
-from larmspider.learned.deletes.delete_gate import (
-    SCOPE,
-    WHOLE_HOST,
-    HostDeletes,
-    Waiting,
-    note_of,
-)
 from larmspider.learned.deletes.moves import HostMove
+from larmspider.learned.deletes.notes import SCOPE, WHOLE_HOST, HostDeletes, Waiting, note_of
 
 
 class Frontier:

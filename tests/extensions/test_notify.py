@@ -14,11 +14,11 @@ from larmspider.extensions import notify
 from larmspider.extensions.notify import NotifyExtension
 from larmspider.frontier.part import NotesMemory
 from larmspider.frontier.storage.backend import Backend
-from larmspider.learned.deletes.delete_gate import (
+from larmspider.learned.deletes.delete_gate import DeleteGate
+from larmspider.learned.deletes.notes import (
     DELETES,
     LOGIN,
     NO_ANSWER,
-    DeleteGate,
     HostDeletes,
     Notice,
     Waiting,
@@ -57,7 +57,7 @@ def run(
     async def crawl() -> None:
         extension.spider_opened()
         for _ in range(2):
-            gate.notices += [Notice(what, "h:80", f"{what} of h:80") for what in whats]
+            gate.notes.notices += [Notice(what, "h:80", f"{what} of h:80") for what in whats]
             extension.look()
         for one in seen:
             gate.saw("h:80", b"k", one)

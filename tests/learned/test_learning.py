@@ -13,8 +13,8 @@ from larmspider.learned.learning import LearningFrontier
 
 ALL = [
     "Part",  # nothing signs in
-    "ViewWatch", "DeleteGate", "Sources", "Merger", "TrapWatch", "Revisiting", "ScriptWatch",
-    "Shortfall",
+    "ViewWatch", "ErrorPages", "DeleteGate", "Sources", "Merger", "TrapWatch", "Revisiting",
+    "ScriptWatch", "Shortfall",
 ]  # fmt: skip
 SHARED_KEYS = 30
 """CPython 3.11 keeps the attributes of an instance in shared keys up to this number: with one more

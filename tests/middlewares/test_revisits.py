@@ -28,7 +28,7 @@ from larmspider.frontier.hosts import Lease
 from larmspider.frontier.own_fetch import FetchKind
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import REDIRECT, Kept, Link, Page, Removed
-from larmspider.learned.deletes.delete_gate import SITEMAP, UNDECIDED
+from larmspider.learned.deletes.notes import SITEMAP, UNDECIDED
 from larmspider.learned.deletes.table import AT_LEAST, Observation
 from larmspider.learned.learning import Learning, LearningFrontier
 from larmspider.learned.revisits.budget import LEAST_CONFIRMATIONS
@@ -103,7 +103,7 @@ class World:
         self.clock.now, self.stored, self.asked = 1.8e9 + day * DAY, [], []
         frontier = self.frontier = self.begin()
         self.work(frontier)
-        self.notices = frontier.gate.notices
+        self.notices = frontier.gate.notes.notices
         return self.stored
 
     def work(self, frontier: LearningFrontier) -> None:
@@ -350,8 +350,8 @@ def test_a_host_that_is_silent_for_long_keeps_its_pages_and_somebody_is_told() -
         assert lease is not None
         frontier.failed(lease, "timeout", 30.0)
         frontier.checkpoint({})
-        assert bool(frontier.gate.notices) is (day > 90)
-    (notice,) = frontier.gate.notices
+        assert bool(frontier.gate.notes.notices) is (day > 90)
+    (notice,) = frontier.gate.notes.notices
     assert notice.what == "dead"
     assert "h:80 has not answered for 99 days. Its 10 pages stay in the search." in notice.message
     world.run(101)
@@ -401,7 +401,7 @@ def test_a_sitemap_that_stops_naming_pages_that_are_there_loses_its_say(honest: 
         frontier.sitemap_read(sitemap, [url for url in pages if not day % 2 or url not in gone])
         visits = [visit for _, visit in frontier.backend.visits(b"", 100) if visit is not None]
         looks.append(sum(visit.due == CONFIRM and not visit.missing_as for visit in visits))
-        told += [one.message for one in frontier.gate.notices if one.what == SITEMAP]
+        told += [one.message for one in frontier.gate.notes.notices if one.what == SITEMAP]
         world.work(frontier)
     assert looks[1] <= LEAST_CONFIRMATIONS // 2
     assert (bool(looks[-1]), bool(told)) == (honest, not honest)

@@ -137,7 +137,7 @@ def test_it_waits_while_two_nodes_of_three_are_lost(
 ) -> None:
     crawl = SendingCrawl(site, tmp_path, OPENSEARCH, LARM_OPENSEARCH_URL=cluster.url("lost"))
     process = crawl.begin()
-    wait_until(lambda: crawl.sent > 0, "the first batch")
+    wait_until(lambda: crawl.sent > 0 or process.poll() is not None, "the first batch")
     for node in cluster.nodes[1:]:
         node.kill()
 

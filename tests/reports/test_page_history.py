@@ -9,13 +9,8 @@ from typing import Any
 from larmspider.control.deletes import write_approved
 from larmspider.extraction.fingerprint import RESTLESS, Volatile
 from larmspider.frontier.storage.records import url_key
-from larmspider.learned.deletes.delete_gate import (
-    WHOLE_HOST,
-    HostDeletes,
-    Waiting,
-    note_of,
-)
 from larmspider.learned.deletes.moves import HostMove
+from larmspider.learned.deletes.notes import WHOLE_HOST, HostDeletes, Waiting, note_of
 from larmspider.learned.revisits.host import HostKnowledge
 from larmspider.reports.page_history import history_in_words
 

@@ -11,7 +11,7 @@ from larmspider.control.deletes import approved_in
 from larmspider.crawl.reader import CrawlDir
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.records import host_of
-from larmspider.learned.deletes.delete_gate import HostDeletes, Waiting, note_of
+from larmspider.learned.deletes.notes import HostDeletes, Waiting, note_of
 from tests.support.web.serving import TOKEN, Got, Served, request
 
 

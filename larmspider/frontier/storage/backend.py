@@ -40,10 +40,10 @@ that the links of a page, most of them to its own host, are neighbours on disk. 
 ``host:port`` (at most 300 characters, ASCII), without scheme; its partition, where several workers
 share a crawl, is a hash of that name.
 
-What survives a restart. Operations gather in a batch and become durable together, at checkpoint(),
-with the positions of the stores. A crash loses the whole batch and nothing else; what was popped
-since is queued on disk and is handed out again. seal() ends the batch, so that a page that is
-acknowledged while the stores still flush belongs to the next batch:
+The backend survives a restart. Operations gather in a batch and become durable together, at
+checkpoint(), with the positions of the stores. A crash loses the whole batch and nothing else: URLs
+popped since then are queued on disk, and are handed out again. seal() ends the batch, so that a
+page that is acknowledged while the stores still flush belongs to the next batch:
 
     backend.seal()                   # event loop, while no page is between two stores
     positions = of the stores        # at the same moment; to write them out may take its time
@@ -76,7 +76,7 @@ from larmspider.frontier.storage.records import (
 
 
 class BackendError(LarmspiderError):
-    """The backend cannot write; its durable state is that of the last commit. Says why."""
+    """The backend cannot write, and why. The last commit stays on disk."""
 
 
 class Fenced(BackendError, TemporaryError):  # noqa: N818 - named for what happened
@@ -88,7 +88,7 @@ class FormatError(CrawlDirError):
 
 
 class Backend(ABC):
-    """What the frontier asks of its memory; run by tests/support/frontier/conformance.py."""
+    """The frontier's memory. tests/support/frontier/conformance.py is its contract as tests."""
 
     @abstractmethod
     def recover(self) -> Recovery:
@@ -107,7 +107,7 @@ class Backend(ABC):
     def add(self, entries: Sequence[QueuedUrl]) -> list[bool]:
         """Queue the unknown ones; True for each of these. The caller sets every field of an entry.
 
-        Of two entries with one key the first is added. About 10 us for a new one.
+        The first of two entries with one key is added. About 10 us for a new one.
         """
 
     @abstractmethod
@@ -158,19 +158,19 @@ class Backend(ABC):
     @abstractmethod
     def reopen(self, entries: Sequence[QueuedUrl]) -> list[bool]:
         """Queue URLs again that are refused; True for each that was. Others stay as they are. The
-        caller sets every field, as for add(); key and host are those of the refused URL."""
+        caller sets every field, as for add(); key and host are the refused URL's."""
 
     @abstractmethod
     def guessed(self, guesses: Sequence[bytes]) -> list[list[bytes]]:
         """For the url_key() of each canonical form the keys of URLs that were added with it as
-        ``guess``, in no order, some 8 at most. Of what another worker fetched only 200s are
-        there. 2-4 us each."""
+        ``guess``, in no order, some 8 at most. URLs that another worker fetched are there
+        only with status 200. 2-4 us each."""
 
     @abstractmethod
     def merge(self, items: Sequence[MergedUrl]) -> None:
         """Unknown or leased URLs become merged, merged ones have another record now. Others stay as
-        they are. A leased one without ``rules`` was only asked again: it is discovered no more, and
-        is counted nowhere."""
+        they are. A leased one without ``rules`` was only fetched for a comparison: it counts
+        nowhere."""
 
     @abstractmethod
     def unmerge(self, keys: Sequence[bytes]) -> list[QueuedUrl]:
@@ -204,7 +204,7 @@ class Backend(ABC):
 
     @abstractmethod
     def visit(self, key: bytes) -> FetchRecord | None:
-        """What became of a stored, failed or refused URL."""
+        """The record of a stored, failed or refused URL."""
 
     @abstractmethod
     def leases(self) -> list[QueuedUrl]:
@@ -242,7 +242,7 @@ class Backend(ABC):
     @abstractmethod
     def visits(self, after: bytes, limit: int) -> list[tuple[bytes, FetchRecord | None]]:
         """At most ``limit`` URLs in order of their keys, behind ``after``: key and record, None for
-        one that is in no final state. Those of the last commit; 6 us each."""
+        a URL in no final state. As of the last commit; 6 us each."""
 
     @abstractmethod
     def due_times(self) -> Iterator[float]:

@@ -380,7 +380,7 @@ class LmdbBackend(Backend):
     # visits again
 
     def _final(self, key: bytes) -> FetchRecord | None:
-        """What became of a URL, unless it is leased for another visit."""
+        """The record of a URL, unless it is leased for another visit."""
         if key in self._revisits.leased:
             return None
         visit = self.visit(key)

@@ -10,8 +10,8 @@ before it is used. LMDB rolls back a batch that does not fit: the map grows, and
 written again.
 
 LMDB opens an environment once a process. A crawl shares its own with the pages that it serves
-(share); ``scrapy serve`` has one for all its threads (open_shared). The registry stands here, for
-nobody else has two users of one environment: the anchor table (index/) belongs to its writer alone.
+(share); ``scrapy serve`` has one for all its threads (open_shared). The registry stands here
+because only this environment has two users: the anchor table (index/) belongs to its writer alone.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class LmdbFiles:
     """The environment. ``readonly`` opens it beside the crawl of another process.
 
     A process may have one for a directory, and not over a fork (LMDB's rule). Raises
-    OtherFormatError for files of another format, FormatError for those of another program,
+    OtherFormatError for files of another format, FormatError for files of another program,
     CrawlDirError where they cannot be opened.
     """
 
@@ -278,7 +278,7 @@ def _sole_writer(path: Path) -> IO[str]:
 _LOCK = threading.Lock()
 _OWNED: dict[Path, LmdbFiles] = {}
 _READ: dict[Path, list[LmdbFiles]] = {}
-"""As many entries as readers."""
+"""One entry for each reader."""
 
 
 def share(files: LmdbFiles) -> None:

@@ -64,7 +64,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
         return UrlState(record[0]) if record else UrlState.UNKNOWN
 
     def visit(self, key: bytes) -> FetchRecord | None:
-        """What became of a stored, failed or refused URL."""
+        """The record of a stored, failed or refused URL."""
         with self._files.read() as txn:
             record = txn.get(key, db=self._files.urls)
         return records.unpack_visit(record) if record and records.is_final(record) else None
@@ -197,7 +197,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
 
     def others(self) -> Iterator[bytes]:
         """Names of URLs that other workers fetched: number of the partition (2 bytes) and 8 bytes
-        of the URL key. None where the crawl is that of one process."""
+        of the URL key. Empty for a crawl of one process."""
         try:
             found = self._files.env.open_db(b"others", create=False)
         except lmdb.NotFoundError:
@@ -207,7 +207,7 @@ class FrontierReader(AbstractContextManager["FrontierReader"]):
 
     def shared_crawl(self) -> tuple[str, int]:
         """The id of the crawl in Redis, and the number of this worker's last commit; ("", 0) where
-        the crawl is that of one process, or nothing was committed."""
+        one process crawls, or nothing was committed."""
         with self._files.read() as txn:
             known = txn.get(b"redis", b"", db=self._files.meta).decode()
         crawl, _, serial = known.partition(" ")

@@ -162,7 +162,7 @@ class HostQueues:
         self.serial = 0
 
     def ready_place(self, host: str, priority: int) -> bytes:
-        """A new place behind those of its host that have this priority."""
+        """A new place behind all places of its host with this priority."""
         self.serial += 1
         return records.ready_key(host, priority, self.serial)
 
@@ -244,7 +244,7 @@ class HostQueues:
         return min(256, max(2, self._head_entries // max(1, len(self._counters.by_host))))
 
     def _load(self, head: QueueHead) -> None:
-        """Load the next chunk of a run, without what is leased or deleted."""
+        """Load the next chunk of a run, without leased and deleted URLs."""
         wanted = self._head_size()
         with closing(self._overlay.stored_run(head.loaded_to[:9], head.loaded_to)) as run:
             for key, packed in run:

@@ -1,4 +1,4 @@
-"""What a backend keeps about URLs, the packed form of it, and the keys it is kept under.
+"""The records of URLs in a backend, their packed forms and their keys.
 
     url_key("http://wiki/a")          # 16 bytes: 4 from wiki:80, 12 from the whole URL
     ready_key("wiki:80", 3, 17)       # a place in the host's queue: sorts by priority, then serial
@@ -35,7 +35,7 @@ DELAYED = 1
 
 COMPACTED = b"compacted"
 """In ``meta`` of a worker's frontier: the last commit in Redis that it knew of, a line break, and
-the positions that take the place of those of that commit."""
+the positions that replace the positions of that commit."""
 MAX_PRIORITY = 0xFFFF
 _HELD_BIT = 1 << 47
 """In a DELAYED key, with the group in place of the time."""
@@ -70,8 +70,8 @@ def _origin_prefix(origin: str) -> bytes:
 
 @lru_cache(maxsize=1_024)
 def url_key(normalized: str) -> bytes:
-    """16 bytes for a URL in exact form. 1.2 us; unlike hash() the same in every process. A new URL
-    is asked for three times in a row."""
+    """16 bytes for a URL in exact form. 1.2 us; unlike hash() the same in every process. The
+    cache serves the three calls for a new URL."""
     slash = normalized.find("/", 8)
     origin = normalized if slash < 0 else normalized[:slash]
     data = normalized.encode("utf-8", "surrogatepass")
@@ -94,7 +94,7 @@ def delayed_key(host: str, earliest: float, serial: int) -> bytes:
 
 
 def delayed_prefix(host: str) -> bytes:
-    """What all delayed_key() of a host begin with."""
+    """The prefix of all delayed_key() of a host."""
     return host_prefix(host) + b"\x01"
 
 
@@ -103,7 +103,7 @@ HELD_FROM = _HELD_BIT / 1000
 
 
 def held_prefix(host: str, group: int) -> bytes:
-    """What all held_key() of a host and group begin with."""
+    """The prefix of all held_key() of a host and group."""
     return host_prefix(host) + b"\x01" + (_HELD_BIT | group).to_bytes(6, "big")
 
 
@@ -118,7 +118,7 @@ def is_held(queue_key: bytes) -> bool:
 
 
 def waits_as(queue_key: bytes) -> dict[str, int]:
-    """What a queued URL at this place counts as in Counts, beside ``queued``."""
+    """The fields of Counts, beside ``queued``, that count a queued URL at this place."""
     if queue_key[8] == READY:
         return {}
     return {"held": 1} if is_held(queue_key) else {"delayed": 1}
@@ -163,7 +163,7 @@ class UrlState(IntEnum):
 
 
 class _KeptUrl(msgspec.Struct, array_like=True, eq=False):
-    """What is kept of a QueuedUrl; its key stands before it. New fields go to the end, with a
+    """The stored fields of a QueuedUrl; its key precedes them. New fields go to the end, with a
     default."""
 
     url: str
@@ -187,10 +187,10 @@ class QueuedUrl(_KeptUrl, eq=False):
     ``normalized`` where that is another one; neither is kept. ``host`` names its queue.
     ``redirects`` are those in a row, ``link_type`` is as in items.py. ``priority`` is 0..65535, 0
     first. ``payload`` is bytes of the caller, for example a packed Request.
-    ``attempts`` counts the fetches that failed. ``visit`` is what became of the URL before, where
-    it is visited again, and None for a new URL; ``again``: where it was refused it is
-    queued again; ``doubted``: where it is stored it is stored anew at its next visit. ``met`` is
-    what the URL belongs to (learned/traps/host_traps.py). None of these is kept, or compared.
+    ``attempts`` counts the fetches that failed. ``visit`` is the record of the last visit, None
+    for a new URL. ``again``: a refused URL is queued again. ``doubted``: a stored page is stored
+    again at its next visit. ``met``: the groups of the URL (learned/traps/host_traps.py). None of
+    these fields is stored, or compared.
     """
 
     exact: str = ""
@@ -214,7 +214,7 @@ else:
 
 
 class _FirstVisit(msgspec.Struct, array_like=True, eq=False):
-    """What is kept of a page of which only its first visit is known: the record ends here."""
+    """The stored fields of a page after its first visit: the record ends here."""
 
     state: UrlState
     time: float = 0.0
@@ -237,8 +237,8 @@ class _FirstVisit(msgspec.Struct, array_like=True, eq=False):
 
 
 class _Visits(_FirstVisit, eq=False):
-    """What is kept of a page that was visited again, or not found. New fields go to the end, with a
-    default."""
+    """The stored fields of a page that was visited again, or not found. New fields go to the end,
+    with a default."""
 
     rates: bytes = b""
     missing_since: float = 0.0
@@ -247,13 +247,13 @@ class _Visits(_FirstVisit, eq=False):
 
 
 class FetchRecord(_Visits, eq=False):
-    """What became of a URL, and what its next visit needs to know.
+    """The outcome of a URL's last fetch, and what its next visit needs to know.
 
     ``state`` is STORED, FAILED or REFUSED. ``time`` is the end of the last fetch, 0.0 for none;
     ``status`` is 0 when there was no response; ``digest`` is of the content, at most 64 bytes.
     ``inlinks``: the links to the URL that were counted.
 
-    Of visits again: ``signature`` of the text and ``link_signature`` of the links, 8 bytes or none
+    After revisits: ``signature`` of the text and ``link_signature`` of the links, 8 bytes or none
     (extraction/fingerprint.py). ``a`` and ``b`` are what is known of its changes (refresh.py), 0.0
     for nothing yet. ``due`` is when it is visited again, 0.0 for never. Since ``missing_since`` the
     page was not as it should be, ``confirmations`` times in a row, the last time ``missing_as``.
@@ -306,8 +306,8 @@ class MergedUrl:
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of URLs by state. Of the ``queued`` ones ``delayed`` have an earliest time, and
-    ``held`` are not handed out."""
+    """Numbers of URLs by state. ``delayed`` (with an earliest time) and ``held`` (not handed out)
+    are among ``queued``."""
 
     discovered: int = 0
     queued: int = 0
@@ -341,7 +341,7 @@ class Counts:
 
 @dataclass(slots=True)
 class Recovery:
-    """What Backend.recover() found: the stores' positions, and how many leases are queued again."""
+    """The result of Backend.recover(): the stores' positions, and the number of requeued leases."""
 
     positions: Mapping[str, bytes] = field(default_factory=dict)
     requeued: int = 0
@@ -352,7 +352,7 @@ BODY_DIGEST = 20
 """Bytes of FetchRecord.digest that are the body's; a fingerprint (extraction/fingerprint.py)
 follows."""
 NO_DIGEST = bytes(BODY_DIGEST)
-"""In their place where the stored body may be another one than that of the last fetch."""
+"""The digest if the stored body may differ from the last fetched one."""
 
 _HEAD = struct.Struct(">BI")
 _COUNTS = struct.Struct(">9Q")
@@ -516,7 +516,7 @@ def is_elsewhere(record: bytes) -> bool:
 
 
 def is_waiting(record: bytes) -> bool:
-    """Whether a record in ``urls`` is that of a queued or leased URL."""
+    """Whether a record in ``urls`` belongs to a queued or leased URL."""
     return UrlState.QUEUED <= record[0] <= UrlState.LEASED
 
 
@@ -527,7 +527,7 @@ def pack_merged(merged: MergedUrl, inlinks: int) -> bytes:
 
 
 def is_counted(record: bytes) -> bool:
-    """Of a merged URL: False for one that was only asked again."""
+    """Whether a merged URL counts: one that was only fetched for a comparison does not."""
     return record[5] != 0
 
 
@@ -543,7 +543,7 @@ HOST_NOTES = tuple(
         b"values", b"named", b"views", b"shortfall", b"scripts",
     )
 )  # fmt: skip
-"""What the keys of a host's notes begin with; its name follows. They move with its partition."""
+"""The prefixes of the keys of a host's notes; its name follows. They move with its partition."""
 
 GUESS = b"g"
 """A known URL by its canonical form: 4 bytes of the host, 8 of the form, 12 of the URL's key."""
@@ -554,8 +554,7 @@ INTO = b"i"
 
 
 def guess_prefix(guess: bytes) -> bytes:
-    """What the rows of all URLs begin with that have a canonical form; ``guess`` is its
-    url_key()."""
+    """The prefix of the rows of all URLs with one canonical form; ``guess`` is its url_key()."""
     return GUESS + guess[:12]
 
 

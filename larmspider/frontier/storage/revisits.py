@@ -1,4 +1,4 @@
-"""Which URLs are visited again, and when: a queue a host, beside that of its new URLs.
+"""Which URLs are visited again, and when: a queue for each host, beside its queue of new URLs.
 
     revisits.put("wiki:80", 1_800_000_000.0, key)
     key = revisits.next("wiki:80", now, until=now)     # None: nothing is due
@@ -34,7 +34,7 @@ class RevisitQueues:
         """By URL key."""
         self.by_host: Counter[str] = Counter()
         """How many are leased."""
-        self._places: dict[bytes, bytes] = {}  # URL key -> place, of what is leased or held
+        self._places: dict[bytes, bytes] = {}  # URL key -> place, for leased and held URLs
         self._held: dict[str, list[tuple[float, bytes]]] = {}  # heaps: time, place
 
     def put(self, host: str, due: float, key: bytes) -> None:

@@ -6,7 +6,7 @@ another host, or several hosts.
 
 A host has moved when its start page and more than half of its canaries redirect to pages of other
 hosts, which are stored (delete_gate.py). A host that answers every path with one text has no such
-pages. Of hosts that redirect to each other, neither has moved: a page stands for another one only
+pages. If two hosts redirect to each other, neither has moved: a page stands for another one only
 if a visit has found it since the other one redirects there (or within SAME_RUN_SECS before).
 """
 

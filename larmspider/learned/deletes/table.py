@@ -9,7 +9,7 @@ observation                           confirmations   over        then
 ====================================  ==============  ==========  =================================
 410                                   1               -           out of the search
 noindex                               1               -           not indexed any more
-out of scope by a narrower restrict   1               -           when somebody approves
+out of scope by a narrower restrict   1               -           when the operator approves
 404, soft 404                         3               2 days      out of the search
 redirect to a page that is stored     2               1 day       out of the search, past the brake
 redirect of many pages to one         3               2 days      out of the search
@@ -19,10 +19,10 @@ other 401, 403, login form, empty     never by                    the page stays
 200, 429, 5xx, no answer              themselves
 ====================================  ==============  ==========  =================================
 
-What is confirmed goes past the brake: beyond max(20, 5% of a host's pages) or max(20, 2% of the
-index) in 7 days nothing more is taken out, until somebody has looked. A host whose canaries fail
-(the start page and those that most pages link to) has no deletes at all. One that has not answered
-for DEAD_SECS keeps its pages; somebody is told.
+The brake limits confirmed removals to max(20, 5% of a host's pages) and max(20, 2% of the index) in
+7 days. The others wait for the operator. A host whose canaries fail (the start page and the pages
+with the most links to them) has no deletes at all. A host that has not answered for DEAD_SECS keeps
+its pages, and the operator gets a notice.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ OLD_SECS = 90 * DAY
 """The count restarts after a longer time without a visit, or with one observation before it: the
 clock may have been wrong."""
 DEAD_SECS = 90 * DAY
-"""After so long without an answer of a host somebody is asked what is to become of its pages."""
+"""After 90 days without an answer of a host the operator decides about its pages."""
 
 
 class Observation(StrEnum):
-    """What a visit again saw. The words are in fetch.log and deleted.log."""
+    """The result of a revisit. The words are in fetch.log and deleted.log."""
 
     CHANGED = "changed"
     SAME = "same"
@@ -74,7 +74,7 @@ class Observation(StrEnum):
     MISSING = "missing"
     """A 404."""
     SOFT_404 = "soft-404"
-    """A 200 with the text that the host gives for a URL that nobody has."""
+    """A 200 with the text of the host's error page."""
     MOVED = "moved"
     """A redirect to a page that is stored."""
     MOVED_TO_ONE = "moved-to-one"
@@ -97,7 +97,7 @@ class Observation(StrEnum):
 
 
 class Rule(NamedTuple):
-    """So many observations in a row, the last one so many seconds after the first."""
+    """Observations in a row, and least seconds between the first and the last."""
 
     confirmations: int
     spread: float
@@ -114,7 +114,7 @@ TABLE: Mapping[Observation, Rule] = {
     Observation.ROBOTS: Rule(2, DAY - 60),  # robots.txt was read twice; its time is in seconds
     Observation.DENIED: Rule(2, 7 * DAY),
 }
-"""What is not here never takes a page out."""
+"""All other observations keep the page."""
 PRESENT = frozenset({Observation.CHANGED, Observation.SAME, Observation.NOT_MODIFIED})
 """The page is there: what was missing before is forgotten."""
 _AS_ONE = frozenset({Observation.MISSING, Observation.SOFT_404, Observation.GONE})
@@ -132,7 +132,7 @@ _STATUS = {404: Observation.MISSING, 410: Observation.GONE} | dict.fromkeys(
 
 
 def observation_of(status: int) -> Observation | None:
-    """What a status says by itself; None for 2xx and 3xx, where the page has to be looked at."""
+    """The meaning of a status; None for 2xx and 3xx, where the page decides."""
     if status == 304:
         return Observation.NOT_MODIFIED
     return _STATUS.get(status, Observation.FAILED) if status >= 400 else None
@@ -148,11 +148,10 @@ class Decision(NamedTuple):
 
 
 def decide(record: FetchRecord, seen: Observation, now: float) -> Decision:
-    """What a visit again means for a stored page. ``record`` itself stays as it is.
+    """Decide about a stored page after a revisit. ``record`` is not changed.
 
-    What neither shows the page nor that it is gone (a login form, a 503) leaves the count as it
-    was: neither does it confirm, nor is a page that comes back after it new.
-    """
+    An answer that shows neither the page nor its absence (a login form, a 503) leaves the count as
+    it was: neither does it confirm, nor is a page that comes back after it new."""
     if seen in PRESENT:
         return Decision(
             replace(record, missing_since=0.0, confirmations=0, missing_as=""), False, ""
@@ -221,7 +220,7 @@ def approved(reason: str) -> str:
 
 
 def in_words(seen: Observation) -> str:
-    """What a page was: ``missing``, ``disallowed``."""
+    """An observation in words: ``missing``, ``disallowed``."""
     return _IN_WORDS.get(seen, str(seen))
 
 
@@ -245,7 +244,7 @@ class _Taken:
 class Brake:
     """How many pages were taken out lately, over all runs.
 
-    What somebody has approved does not count (see ``approve``).
+    Approved removals do not count (see ``approve``).
     """
 
     def __init__(self, taken: Mapping[str, Mapping[int, int]] | None = None) -> None:
@@ -261,8 +260,8 @@ class Brake:
 
     def check(self, host: str, *, pages: int, index: int, now: float) -> str:
         """Why a page of a host may not be taken out now, "" if it may. ``pages`` of the host and
-        ``index`` of all hosts, both with what was taken out lately. Of the other hosts the one with
-        most does not count: one host alone never stops the others."""
+        ``index`` of all hosts include the pages that were taken out lately. The other host with the
+        most removals does not count, so that one host alone never stops the others."""
         others = (one.within(now) for name, one in self._taken.items() if name != host)
         most = max(others, default=0)
         for number, whole, share, what in (
@@ -275,18 +274,18 @@ class Brake:
         return ""
 
     def took(self, host: str, now: float) -> None:
-        """A page was taken out, approved by nobody."""
+        """Count a removal without approval."""
         taken, today = self._taken.setdefault(host, _Taken({})), int(now // DAY)
         taken.days[today] = taken.days.get(today, 0) + 1
         for day in [one for one in taken.days if today - one >= WINDOW // DAY]:
             del taken.days[day]
 
     def approve(self, host: str) -> None:
-        """Somebody has looked at this host: it begins anew."""
+        """The operator has looked at this host: its count restarts."""
         self._taken.pop(host, None)
 
     def pack(self, host: str = "") -> bytes:
-        """Of one host, or of all."""
+        """The counts of one host, or of all hosts."""
         taken = self._taken.items()
         days = {of: one.days for of, one in taken if host in ("", of)}
         return msgspec.msgpack.encode(BrakeNote(days))

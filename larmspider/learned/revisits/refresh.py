@@ -8,7 +8,7 @@ Changes of a page are taken for a Poisson process whose rate is not known: a Gam
 shape ``a`` and rate ``b`` (seconds). A visit after ``t`` seconds is worth the time for which a copy
 would be current by it (Azar et al., PNAS 2018: 1/l * (1 - exp(-lt) * (1 + lt)) for a rate l),
 averaged over that distribution; it grows with ``t``. Pages of which little is known are worth more,
-and so are looked at by themselves. Visited are the pages that are worth most, as many as the budget
+and so are looked at by themselves. A run visits the pages that are worth most, up to the budget
 allows; ``theta`` is what the last of them was worth, by which the time of a page's next visit is
 foretold.
 
@@ -27,22 +27,22 @@ from typing import Generic, TypeVar
 
 DAY = 86_400.0
 SHAPE = 0.5
-"""Of the distribution for a page of which nothing is known; its mean is the rate of its host."""
+"""The gamma distribution's shape for a page without visits; its mean is the rate of its host."""
 FIRST_RATE = 1 / (60 * DAY)
 """Changes a second of a page on a host where nothing was visited again yet: one in 60 days."""
 HALF_LIFE = 180 * DAY
-"""What is known of a page is forgotten, towards that of its host."""
+"""In this time half of a page's evidence is replaced by the rate of its host."""
 SOONEST, LATEST = 3_600.0, 365 * DAY
 """No visit is due earlier or later than this after the last one."""
 KEPT_DAYS = 7
-"""Visits of so many days that were not made may be made later."""
+"""Unused visits may be made up to 7 days later."""
 SAMPLED = 40
-"""One of so many visits is to a page that is chosen at random, whatever its worth."""
+"""One visit in 40 goes to a page that is chosen at random."""
 SAMPLE_DAYS = 30
-"""For so long what such visits have found counts."""
+"""Random visits count for 30 days."""
 PACE_PAGES, PACE_MOST, PACE_VISITS = 20, 50.0, 100
-"""A day's pace is believed as far as more pages tell of it than so many; no day counts as more than
-so many; it is reckoned anew after so many visits, or the next day."""
+"""The pace of a day is pulled towards 1 as if by 20 more pages, and counts as at most 50. It is
+computed again after 100 visits or on the next day."""
 PAGES_A_DAY = 1 / 30
 """The share of its pages that a crawl visits a day where LARM_REFRESH_PER_DAY is 0."""
 
@@ -53,7 +53,7 @@ def prior(rate: float) -> tuple[float, float]:
 
 
 def value(t: float, a: float, b: float, weight: float = 1.0) -> float:
-    """What a visit is worth ``t`` seconds after the last one, in seconds.
+    """The worth of a visit ``t`` seconds after the last one, in seconds.
 
     >>> value(0.0, 0.5, 1e6), round(value(1e6, 0.5, 1e6))
     (0.0, 121320)
@@ -95,7 +95,7 @@ def learned(
     """a and b after a visit, ``passed`` seconds after the one before; 0.0, 0.0 for nothing known.
 
     ``since_change``: how long ago the page changed last, where it says so; None where it does not,
-    and the expected time is taken. ``rate`` is that of the host.
+    and the expected time is taken. ``rate``: changes a second on the host.
     """
     first_a, first_b = prior(rate)
     if not b:
@@ -125,8 +125,8 @@ class Pace:
     _settled: int = -1
 
     def add(self, since: float, now: float, *, changed: bool, at: float | None) -> None:
-        """A visit after the one of ``since``; ``at``: when the page changed, where it says so, else
-        each day between is as likely."""
+        """Count a visit after the last one at ``since``. ``at``: the page's own time of its change;
+        None: each day between is as likely."""
         today = int(now // DAY)
         first = int(since // DAY)
         if changed and at is not None:
@@ -236,8 +236,8 @@ class Reservoir(Generic[_Thing]):
 
 @dataclass(slots=True)
 class Checks:
-    """What visits to pages chosen at random have found: by day since the epoch, how many there
-    were, and how many of the pages were as they are stored."""
+    """Results of random visits by day since the epoch: the number of visits, and of unchanged
+    pages."""
 
     days: dict[int, list[int]] = field(default_factory=dict)
 
@@ -257,8 +257,8 @@ class Checks:
 
 
 def likely(current: int, number: int) -> tuple[float, float]:
-    """Between which shares that of all pages is, with a confidence of 95%, if ``current`` of
-    ``number`` pages chosen at random are (Wilson 1927).
+    """The 95% confidence interval of the share of current pages, if ``current`` of ``number``
+    random pages are (Wilson 1927).
 
     >>> [round(share, 3) for share in likely(95, 100)]
     [0.888, 0.978]

@@ -12,8 +12,8 @@ for that (plan.py), 8 us each, for an order by stored times is none once theta h
 (benchmarks/refresh.py). Pages that were missing at their last visit come first, beside the budget
 (deletes/table.py). Half of the visits go to the pages whose last visit is longest ago.
 
-With ``all`` or a pattern each page that matches is visited once, whatever the budget. A run that
-was broken off is gone on with by the same mode: what it has visited is not visited again.
+With ``all`` or a pattern each page that matches is visited once, whatever the budget. A run
+that was broken off continues with the same mode, and visits no page twice.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ from larmspider.frontier.storage.records import (
 )
 from larmspider.items import Removed
 from larmspider.learned.clock import LEAST_JUMP_SECS, ClockJumps
-from larmspider.learned.deletes.delete_gate import CLOCK, FIRST, LOGIN_EXPIRED, Notice
+from larmspider.learned.deletes.canaries import FIRST
 from larmspider.learned.deletes.moves import Successor, is_seen_since, stands_for
+from larmspider.learned.deletes.notes import CLOCK, LOGIN_EXPIRED, Notice
 from larmspider.learned.deletes.table import (
     PRESENT,
     TABLE,
@@ -108,7 +109,8 @@ GONE_AGAIN_SECS = 30 * DAY
 _MAY_BE_BACK = frozenset(
     {Observation.MISSING, Observation.GONE, Observation.ROBOTS, Observation.DENIED}
 )
-"""What shows again, of a new URL, that there is no page; an error page with 200 would be one."""
+"""Observations that show at a new fetch, too, that there is no page. An error page with 200 would
+be stored as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,7 @@ class Revisiting(Part):
         found = backend.note(NOTE)
         kept = msgspec.msgpack.decode(found, type=RunNote) if found else RunNote()
         self.budget.recover(kept)
-        self.gate.jumps = self._jumps = kept.jumps
+        self.gate.notes.jumps = self._jumps = kept.jumps
         self._clock_was = now
         self._jumps.saw(kept.clock, now)
         if self.mode and kept.clock - now > DAY:
@@ -191,7 +193,7 @@ class Revisiting(Part):
             f"The clock was set back: the last run began or ended {days} later, on"
             f" {utc(last)[:10]}. Its visits count as one round old, and missing pages restart."
         )
-        self.gate.notices.append(Notice(CLOCK, utc(now)[:10], text))
+        self.gate.notes.notices.append(Notice(CLOCK, utc(now)[:10], text))
 
     def begin(self, since: float) -> None:
         """Workers that visit all began then."""
@@ -280,8 +282,8 @@ class Revisiting(Part):
         return True
 
     def _queue_gone(self, now: float) -> None:
-        """URLs whose pages have left long ago are new ones again: nobody may link to a page that
-        is back."""
+        """Queue URLs whose pages left long ago as new ones: a page that is back may have no
+        link."""
         entries = []
         for host, known in self._hosts.noted(list(self._frontier.hosts)):
             left = []
@@ -301,7 +303,7 @@ class Revisiting(Part):
         """The pages that are undecided for longest are visited once a week, so that the operator
         hears of them in time."""
         for name, host in self._frontier.hosts.items():
-            pages = self.gate.to_look_at(name, now)
+            pages = self.gate.undecided.to_look_at(name, now)
             self._frontier.notes.trim()
             if pages and not host.paused and not host.record.is_silent:
                 self._plan.make_due([(key, CONFIRM, visit) for key, visit in pages])
@@ -386,7 +388,7 @@ class Revisiting(Part):
         return unknown
 
     def doubted(self, entries: Sequence[QueuedUrl]) -> None:
-        """Those of them that are stored equal no page until they were visited."""
+        """Stored pages among them equal no page until they were visited."""
         for entry in entries:
             visit = self._frontier.backend.visit(entry.key)
             if visit is not None and visit.state is UrlState.STORED:
@@ -428,7 +430,7 @@ class Revisiting(Part):
         self._paid.discard(entry.key)
         self._requested.discard(entry.key)
         if entry.visit is not None:
-            return visit if visit.due else self.kept(entry.visit)  # nobody has judged it
+            return visit if visit.due else self.kept(entry.visit)  # it was not judged
         self.visited += 1
         now = self.clock()
         if visit.time and abs(visit.time - now) > DAY:  # a test has a clock of its own
@@ -451,9 +453,9 @@ class Revisiting(Part):
         restless: bool = False,
         target: str = "",
     ) -> Decision:
-        """What a visit means. ``record`` is that of the new version, or the old one where the page
-        stays as it is; ``changed_at``: when it changed, where it says so; ``restless``: it changes
-        at each visit without a new word, which says nothing of when it should be visited;
+        """Judge a visit. ``record``: the new version's, or the old one if the page stays as it is.
+        ``changed_at``: the page's own time of its change. ``restless``: it changes at each visit
+        without a new word, which says nothing about the time of its next visit.
         ``target``: the exact form of the URL that it redirects to."""
         before = entry.visit
         assert before is not None
@@ -483,8 +485,8 @@ class Revisiting(Part):
         is_page = after.status == 200
         expired = self.gate.saw(entry.host, entry.key, seen, successor, is_page=is_page)
         if before.state is UrlState.STORED and seen not in PRESENT:
-            self.gate.keeps(entry, seen, decision.reason, after.missing_since, now)
-            if self.gate.is_approved(entry.host, entry.key, seen):
+            self.gate.undecided.keeps(entry, seen, decision.reason, after.missing_since, now)
+            if self.gate.undecided.is_approved(entry.host, entry.key, seen):
                 decision = decision._replace(delete=True)
         if expired and (host := self._frontier.hosts.get(entry.host)) is not None:
             self._frontier.park(host, inf, LOGIN_EXPIRED)
@@ -532,19 +534,19 @@ class Revisiting(Part):
     ) -> Removed | str:
         """A page is gone: what the stores are to be told; why it stays, where it may not go.
         ``target``: the exact form of the URL that it has moved to."""
-        is_approved = self.gate.is_approved(entry.host, entry.key, seen)
+        is_approved = self.gate.undecided.is_approved(entry.host, entry.key, seen)
         if target and not is_approved and not self._has(target):
             why = f"{target} is not stored"
             if not self._frontier.is_own(url_key(target)):
                 why = f"{target} belongs to another worker, which alone knows whether it is stored"
             elif (there := self.record_of(target)) is not None and there.missing_as:
                 why = f"{target} is {there.missing_as} itself"
-            self.gate.waits_for(entry, why)
+            self.gate.undecided.waits_for(entry, why)
             return why
         if target and not is_approved and not self._was_seen_since(entry, target):
             self.look_at(target)
             why = f"{target} is visited first"
-            self.gate.waits_for(entry, why)
+            self.gate.undecided.waits_for(entry, why)
             return why
         has_successor = bool(target) and self._has(target)
         why = self.gate.why_not(entry, seen, reason, now, has_successor=has_successor)
@@ -578,7 +580,7 @@ class Revisiting(Part):
         there, page = self.record_of(target), entry.visit
         if there is None or page is None:
             return True
-        is_found = not self.gate.is_undecided(host_of(target), url_key(target))
+        is_found = not self.gate.undecided.is_undecided(host_of(target), url_key(target))
         return is_found and is_seen_since(there, page.missing_since)
 
     def _successor(self, entry: QueuedUrl, target: str, since: float) -> Successor | None:
@@ -593,7 +595,7 @@ class Revisiting(Part):
         return Successor(host_of(target), text or target.encode())
 
     def record_of(self, exact: str) -> FetchRecord | None:
-        """What became of a URL, where it is known."""
+        """The record of a URL, if it has one."""
         return self._frontier.backend.visit(url_key(exact))
 
     def exact_of(self, entry: QueuedUrl) -> str:
@@ -622,7 +624,7 @@ class Revisiting(Part):
         return replace(visit, due=self._frontier.clock() + AGAIN_SECS)
 
     def known(self, host: str) -> HostKnowledge:
-        """What is known of a host; call touch() after a change."""
+        """The knowledge about a host; call touch() after a change."""
         return self._hosts.of(host)
 
     def touch(self, host: str) -> None:

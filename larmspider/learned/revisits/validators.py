@@ -26,7 +26,7 @@ PROOFS = 2
 FIRST_CHECKS = 2
 """The first 304s of a host that are checked."""
 CHECKS = 20
-"""Of the later ones one in so many is."""
+"""One in 20 of the later 304s is checked."""
 MAX_LENGTH = 1_000
 """A longer validator is not sent."""
 
@@ -101,7 +101,7 @@ class Validators(msgspec.Struct, array_like=True):
         return self._checked < FIRST_CHECKS or chance < 1 / CHECKS
 
     def checked(self, *, changed: bool) -> None:
-        """What the fetch after a 304 showed: the text of the stored page, or another one."""
+        """The fetch after a 304 has shown the stored text, or another one."""
         self._checked = min(self._checked + 1, 0xFFFF)
         self._etag.lies |= changed
         self._modified.lies |= changed

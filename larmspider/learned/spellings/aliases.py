@@ -1,4 +1,4 @@
-"""What a host has proved about spellings of its URLs: is /FAQ.html the page that /faq.html is?
+"""Equal spellings of URLs that a host has proved: are /FAQ.html and /faq.html one page?
 
     aliases = HostAliases(proofs=3)
     aliases.decide(PATH_CASE, sample=False)       # TRY: fetch it and compare
@@ -9,8 +9,8 @@ A rule of urls/equivalence.py is, on each host, in one of these states:
 
 =========  ==================================================================================
 open       the first pairs are fetched and compared; meanwhile further URLs are held
-proven     so many pairs were equal: further URLs are merged, one in SAMPLE is looked at
-off        a pair differed, or no verdict could be had: every URL is fetched
+proven     enough pairs were equal: further URLs are merged, one in SAMPLE is fetched
+off        a pair differed, or no verdict was possible: every URL is fetched
 =========  ==================================================================================
 
     open -> proven -> off;  open -> off
@@ -33,9 +33,9 @@ from larmspider.urls.equivalence import RULES, names_of
 PROOFS = 3
 """LARM_CANONICAL_PROOFS: equal pairs that prove a rule on a host."""
 SAMPLE = 100
-"""A proven rule merges URLs unfetched; one in so many is fetched all the same."""
+"""A proven rule merges URLs without a fetch; one in 100 is fetched as a check."""
 MAX_SAMPLES = 3
-"""Such fetches of a host at a time."""
+"""Checks of a host at a time."""
 MAX_MERGED = 10_000
 """Merged URLs of a rule and host that are kept; the others are counted."""
 MAX_GONE = 1_000
@@ -57,7 +57,7 @@ STATE_WORDS = {RuleState.OPEN: "trial", RuleState.PROVEN: "proven", RuleState.OF
 
 
 class Decision(Enum):
-    """What happens to a URL that rules make equal to a known one."""
+    """The treatment of a URL that rules make equal to a known URL."""
 
     FETCH = "fetch"
     TRY = "try"
@@ -66,8 +66,8 @@ class Decision(Enum):
 
 
 class Outcome(Enum):
-    """What a comparison says: NONE where there was nothing to compare (not two 200s), UNSURE where
-    the first URL differs from itself."""
+    """The result of a comparison. NONE: there was nothing to compare (not two 200s). UNSURE: the
+    first URL differs from itself."""
 
     SAME = "same"
     DIFFERENT = "different"
@@ -83,18 +83,18 @@ class Stage(IntEnum):
     FETCHING = 1
     """The second URL is queued."""
     ASKING = 2
-    """They differ, and the first URL is asked again."""
+    """They differ, and the first URL is fetched again."""
     ASKING_TWICE = 3
-    """So did the first URL from its first fetch: what changes from fetch to fetch?"""
+    """The first URL differed from its own first fetch. A third fetch shows what varies."""
     COMPARED = 4
-    """They differ, and wait until the first URL of another pair of the host was asked again."""
+    """They differ, and wait for the second fetch of another pair's first URL on the host."""
 
 
 class Trial(msgspec.Struct, array_like=True):
     """New fields go to the end, with a default. A pair of URLs that is compared: ``key`` of the
-    second one, ``into`` of the first, for ``rule``. ``look`` (a digest) and ``second`` are of the
-    second one, ``again`` is the key of the first one as it is asked again, ``first`` its details at
-    its first fetch, if they are known, or the first time that it was asked again."""
+    second one, ``into`` of the first, for ``rule``. ``look`` (a digest) and ``second``
+    belong to the second URL. ``again``: the key of the first URL's repeated fetch. ``first``: the
+    details of its first fetch, if known, else of its first repeated fetch."""
 
     rule: int
     key: bytes
@@ -105,7 +105,7 @@ class Trial(msgspec.Struct, array_like=True):
     again: bytes = b""
     first: Details | None = None
     looks: int = 0
-    """How often the first one was asked again in this run, since words differ."""
+    """Repeated fetches of the first URL in this run, because words differ."""
 
     def waits_for(self, key: bytes) -> bool:
         """Whether the second URL is held until the URL of this key, the first one, has come."""
@@ -140,7 +140,7 @@ class HostAliases(Note):
     """Merged URLs that were compared, by key, with their rule while it is on trial: a pair is
     one proof, however often it might be fetched."""
     gone: list[bytes] = []
-    """Stored URLs that gave no 200 when they were asked again: no other is merged into them."""
+    """Stored URLs that gave no 200 at a repeated fetch: no other URL is merged into them."""
     sessions: list[str] = []
     """Names of parameters that are session ids on this host, as its pages have shown
     (sessions.py)."""
@@ -175,7 +175,7 @@ class HostAliases(Note):
         return sum(one == rule for one in self.equal.values())
 
     def open_in(self, needed: int) -> int:
-        """Those of ``needed`` that are neither proven nor off."""
+        """The rules among ``needed`` that are neither proven nor off."""
         return needed & ~self.mask(RuleState.PROVEN) & ~self.mask(RuleState.OFF)
 
     def decide(self, needed: int, *, sample: bool) -> Decision:
@@ -203,7 +203,7 @@ class HostAliases(Note):
         return self.prove(trial.rule, outcome, why)
 
     def prove(self, rule: int, outcome: Outcome, why: str = "") -> RuleState:
-        """What a redirect proves without a trial."""
+        """Record the proof by a redirect, which needs no trial."""
         record = self.rule(rule)
         if record.state is RuleState.OFF:
             return record.state
@@ -243,7 +243,7 @@ class HostAliases(Note):
                 self.rules[bit].merged = self.equal_by(bit)
 
     def is_full(self, rules: int) -> bool:
-        """Whether one of some rules has as many merged URLs as are kept."""
+        """Whether one of the rules has MAX_MERGED merged URLs."""
         return any(
             rules & bit and record.merged >= MAX_MERGED for bit, record in self.rules.items()
         )

@@ -3,8 +3,8 @@
     new = merger.admit(entries)              # of new URLs those to be queued; the others are merged
     merger.final(host, key, visit)           # a URL has its final state
 
-A URL whose canonical form is that of a known URL may be the same page (urls/equivalence.py). What
-that host has proved decides (aliases.py): it is queued, fetched to be compared, held, or merged. A
+A URL with the canonical form of a known URL may be the same page (urls/equivalence.py). The proofs
+of its host decide (aliases.py): it is queued, fetched for a comparison, held, or merged. A
 held URL is merged, too, and queued again if the rule turns out wrong, if no verdict comes before
 the end, or if the URL that stands for it fails, or gives anything but a 200. How two are compared
 is trials.py's.
@@ -84,7 +84,7 @@ class Merger(Part):
         self._sessions = HostNotes(frontier.notes, "sessions", HostSessions, of_run=True)
 
     def of(self, host: str) -> HostAliases:
-        """What a host has proved."""
+        """The proofs of a host."""
         return self.known.hosts.of(host)
 
     @property
@@ -257,7 +257,7 @@ class Merger(Part):
     # pages
 
     def changing(self, host: str) -> Collection[bytes]:
-        """What stands before numbers of a host that change from fetch to fetch."""
+        """The words before numbers of a host that change from fetch to fetch."""
         changing = self.of(host).changing
         return frozenset(changing) if changing else ()
 
@@ -273,7 +273,7 @@ class Merger(Part):
             self._move(merged.entry.host, key, merged.into)
 
     def _move(self, host: str, key: bytes, into: bytes) -> None:
-        """What was merged into a URL that is merged now has another one that stands for it."""
+        """URLs that were merged into a URL which is merged itself now get its stand-in."""
         backend, aliases, first = self._frontier.backend, self.of(host), self.known.url_of(into)
         self.trials.moved(host, aliases, key, into)
         while found := backend.merged_into(key, SLICE):

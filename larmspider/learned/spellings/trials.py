@@ -5,9 +5,9 @@
     copy = trials.arrived(host, key, arrival)     # a page is here: not to be stored if it is a copy
     trials.ended(host, key, visit)                # a URL has its final state
 
-Two pages that are equal are a verdict at once. Where they differ the first URL is asked again, for
-pages may differ from fetch to fetch: of one pair of a host at a time. Where few words differ the
-first URL is asked twice, then the second and the first one in turns, MOST_LOOKS times in all. What
+Two equal pages are a verdict at once. If they differ, the first URL is fetched again, for pages may
+differ from fetch to fetch: one pair of a host at a time. If few words differ, the first URL is
+fetched twice, then the second and the first one in turns, MOST_LOOKS times in all. What
 a verdict means for the rule is aliases.py's, for other URLs the Merger's (merging.py).
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from larmspider.urls.normalizer import UrlForms
 
 MOST_LOOKS = 5
-"""Times that the URLs of a pair are asked again: words that alternate may be the same ones."""
+"""Repeated fetches of a pair's URLs: alternating words may be equal by chance."""
 _LOOKED_THROUGH = 500
 """Merged URLs among which one is looked for that may go on trial."""
 
@@ -96,7 +96,7 @@ class Trials:
         return self.expects(key, host) or bool(self._waiting(key, host))
 
     def is_question(self, key: bytes, host: str) -> bool:
-        """Whether a queued or leased URL is one that is asked again, and no URL of its own."""
+        """Whether a queued or leased URL is only fetched again for a comparison."""
         return self._asked(key, host) is not None
 
     # what becomes of them
@@ -264,7 +264,7 @@ class Trials:
     def _compare_second(
         self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord, key: bytes
     ) -> None:
-        """The second URL was asked again: it may be now as the first one was at some fetch."""
+        """The second URL was fetched again: it may equal the first one at some fetch now."""
         if arrival.status != 200:
             self.judge(host, trial, Outcome.UNSURE)
         elif _are_equal(arrival.digest, first.digest) or self._differs_in_places(
@@ -279,7 +279,7 @@ class Trials:
     def _compare_again(
         self, host: str, trial: Trial, arrival: Arrival, first: FetchRecord | None, key: bytes
     ) -> None:
-        """``first`` is the first fetch of the URL that was asked again; ``key``: of this answer."""
+        """``first``: the first fetch of the URL that was fetched again; ``key``: this answer's."""
         self.recent.stand_in(trial.into, key)  # after a restart no text of it is known
         if first is None or arrival.status != 200:
             self._known.is_gone(host, trial.into)

@@ -1,30 +1,29 @@
-"""Learned traps: classes of URLs of a host whose pages say nothing that it has not said before.
+"""Learned traps: classes of URLs whose pages only repeat other pages of their host.
 
     traps = HostTraps(Budgets())
     seen = traps.meet("http://wiki/doku.php?do=edit&id=start", depth=2)
     seen.blocked                      # None: it is fetched
     traps.judge(seen, 0.0)            # ... 20 times, and the class is in quarantine
 
-What a URL belongs to has a record each: its class (urls/url_class.py); the classes of its path with
-as many parameters; the URLs deep below the seeds; the host. A class is in one of these states:
+A URL belongs to several groups, and each has a record: its class (urls/url_class.py), the classes
+of its path with the same number of parameters, the URLs deep below the seeds, the host. A group is
+in one of these states:
 
 ===========  ================================================================================
 open         its URLs are fetched
-quarantined  of its last pages so few were new (NEW) that less than NEW_SHARE of all are, with odds
-             of 95 in 100; never the class with the fewest parameters of its path: the content
-spent        since a page was new so many had nothing new (SOME) that its budget is used up
-never        the operator has said that it is no trap
+quarantined  with odds of 95 in 100, fewer than NEW_SHARE of its pages are new (NEW). The class
+             with the fewest parameters of its path is the content, and is never quarantined
+spent        its budget is used up: the pages since the last new page had nothing new (SOME)
+never        the operator has said that it is not a trap
 ===========  ================================================================================
 
-The URLs of a class that is quarantined or spent are held, but one in PROBE, fewer the longer
-nothing new comes of them. It opens again when these are new. Those are not held that promise a new
-page all the same (ClassRecord.expects_new()): with a file's name that was never there, where each
-such name has given a page and each further revision none.
+The URLs of a quarantined or spent class are held. One in PROBE is fetched, fewer the longer the
+probes find nothing new. New probes open the class again. A URL that promises a new page is
+never held (ClassRecord.expects_new()): for example, a URL with a new file name, where each new name
+has given a new page and each further revision has not.
 
-Where a host has views, a URL waits behind others by what pages like it have given (level()): those
-of its class, those with values that were seen before or were not, and what was found on them.
-Nothing here does I/O: the TrapWatch
-(trap_watch.py) asks, and acts.
+On a host with views, a URL waits behind URLs of classes that gave more new pages (_level()). This
+module does no I/O: trap_watch.py calls it, and acts.
 """
 
 from __future__ import annotations
@@ -45,51 +44,53 @@ from larmspider.urls.url_class import UrlClass, UrlClasses, split_suffix
 from larmspider.urls.view_of import words_path
 
 NEW, SOME = 0.2, 0.1
-"""A page is new with this share of what it says, and has nothing new below that."""
+"""Shares of a page's text that its host did not have. From NEW on a page is new; below SOME it has
+nothing new."""
 NEW_SHARE = 0.2
+"""Share of new pages below which a class is quarantined."""
 LEAST_PAGES = 12
-"""Pages of a class that are judged before it may be quarantined."""
+"""A class is quarantined after at least 12 judged pages."""
 WINDOW = 40
-"""The last pages by which it is judged."""
+"""A class is judged by its last 40 pages."""
 PROBE = 20
-"""Of the URLs that would be held one in so many is fetched."""
+"""One held URL in 20 is fetched."""
 PROBES_IN_VAIN = 5
-"""After so many that were not new one in twice as many."""
+"""After each 5 probes without a new page, the share of probed URLs halves."""
 NEW_PROBES, NEW_PROBES_OF_ALL = 3, 6
-"""New pages among the last ten that end a quarantine: of a class, and of all that waits. Each
-time it takes one more."""
+"""A quarantine ends once this number of the last 10 pages were new: for a class, and for all URLs
+that wait. Each further quarantine of a class needs one page more."""
 MOST_OPENED = 5
-"""A quarantine that has ended so often takes no more than that."""
+"""After 5 quarantines the number of new pages rises no more."""
 YOUNG = 3
-"""Pages that a class may have although those like it are quarantined; one where these had many in a
-row with nothing new."""
+"""A class gets 3 fetches although similar classes are quarantined; it gets fewer the more pages in
+a row of these had nothing new."""
 UNLIKE = 0.5
-"""A class of views that a segment names (``/blame/``) is unlike those that are quarantined while so
-many of its pages may be new, with odds of 95 in 100."""
+"""A class of views named by a path segment (``/blame/``) is exempt from the quarantine of similar
+classes while, with odds of 95 in 100, half of its pages may be new."""
 LEAST_VIEWS, LEAST_BARREN, BARREN = 16, 4, 100
-"""Classes with parameters that a host has before all that waits behind others is judged as one;
-with nothing new, where BARREN pages in a row had nothing."""
+"""All waiting URLs of a host are judged as one group once the host has 16 classes with parameters;
+or 4 classes with nothing new, if the last 100 pages had nothing new."""
 LEAST_URLS = 5
-"""Pages of a class that may be the content of its path."""
+"""A class needs 5 pages to count as the content of its path."""
 DEEP = 30
 """Links from a seed."""
 SAMPLED, SAMPLED_IN_DOUBT, DOUBTFUL = 16, 4, 10
-"""Of the pages without parameters one in so many is judged on hosts that have something new: where
-the last ones of its class and host were new, where they were not; all where so many were not."""
+"""Pages without parameters are sampled on hosts that still have new pages. One in 16 is judged
+while the last pages were new, one in 4 otherwise, and all after 10 pages with nothing new."""
 LATEST, DOUBT = 12, 2
-"""Pages by which the level of a class goes, and how many of them the share of its path counts."""
+"""The level of a class depends on its last 12 pages; the share of its path counts as 2 more."""
 MOST_COUNTED, MOST_CREDIT = 24, 2.0
-"""Pages whose value was seen before that count, as many whose value was not; and new pages that a
-class is credited with for each of its own."""
+"""A tally counts 24 pages with a known value, and 24 with a new one. A class is credited with at
+most 2 new pages for each page of its own."""
 LEVELS = (0.6, 0.4, 0.2)
-"""The URLs of a class wait behind others of their host for each of these shares that it has not."""
+"""A class waits one level longer for each of these shares of new pages that it does not reach."""
 STEPS = 11
-"""Behind others that give as much wait those with more parameters, up to ten."""
+"""Within a level, URLs with more parameters wait behind URLs with fewer, up to 10 steps."""
 MAX_LEVEL = STEPS * len(LEVELS) + STEPS - 1
 LAST_LEVEL = STEPS * len(LEVELS)
-"""From here on wait the URLs that have none of these shares."""
+"""URLs from this level on reach none of the shares."""
 TRIAL = 8
-"""Pages of a class that are judged in any case where the host has pages with parameters."""
+"""On a host with parameters the first 8 pages of each class are judged."""
 MAX_CLASSES, MAX_VALUES = 2_000, 8
 SAMPLES = 5
 ANY_PATH = "/**"
@@ -109,8 +110,8 @@ class ClassState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Pages in a row that are not new: of a class, of the URLs deep below the seeds, of a host; 0
-    is no limit."""
+    """Limits of pages in a row with nothing new: in a class, among the URLs deep below the seeds,
+    on a host. 0: no limit."""
 
     of_class: int = 150
     deep: int = 50
@@ -118,17 +119,18 @@ class Budgets:
 
 
 class ClassRecord(msgspec.Struct, array_like=True):
-    """New fields go to the end, with a default. ``path`` and ``params`` are the shape of the class;
-    ``wide``: of more than one. ``pages`` were asked for; ``ring`` has a bit for each of the last
-    pages that were judged, 1 for a new one, behind a 1 that marks its begin; ``barren`` had nothing
-    new since the last new one. ``asked``: URLs met while it was blocked, ``vain``: those fetched of
-    them, in a row, that were not new. ``held`` counts those held by it. ``text`` and ``samples``
-    (URL, page it was found on) are there once it was barren.
+    """The record of one group of URLs. New fields go to the end, with a default.
 
-    ``tally`` has four bytes for each of Met.values: pages whose value was not seen before, those of
-    them that were new, and both of pages whose value was. ``credit`` is how many new pages were
-    found on each of its last ones, or are parts of it. ``found`` of its pages were new, and no view
-    of one with fewer parameters. ``opened``: how many of its quarantines have ended.
+    ``path`` and ``params`` are the shape of the class; ``wide``: the group has several classes.
+    ``pages``: fetched pages. ``ring``: a bit for each of the last judged pages, 1 for a new page,
+    after a leading 1. ``barren``: pages with nothing new since the last new page. ``asked``: URLs
+    met while the group was blocked; ``vain``: probes in a row that were not new; ``held``: held
+    URLs. ``text`` and ``samples`` (URL, referring page) are set once a page had nothing new.
+
+    ``tally`` has four bytes for each of Met.values: pages with a new value, new pages among them,
+    pages with a known value, new pages among them. ``credit``: new pages found on, or as parts of,
+    each of its last pages. ``found``: new pages that are not views of a page with fewer parameters.
+    ``opened``: ended quarantines.
     """
 
     path: int
@@ -158,13 +160,13 @@ class ClassRecord(msgspec.Struct, array_like=True):
 
     @property
     def latest(self) -> tuple[int, int]:
-        """How many were new of the last LATEST pages that were judged, and how many these are."""
+        """New pages among the last LATEST judged pages, and the number of these."""
         judged = min(LATEST, self.judged)
         return (self.ring & (1 << judged) - 1).bit_count(), judged
 
     def count_values(self, values: int, seen: int, is_new: bool) -> None:
-        """A page has come whose URL has so many values. Those of them were seen before whose bits
-        are set in ``seen``."""
+        """Count a page whose URL has this number of values. A bit of ``seen`` is set for each value
+        that was seen before."""
         if self.tally is None or len(self.tally) < 4 * values:
             self.tally = (self.tally or bytearray()).ljust(4 * values, b"\0")
         for at in range(values):
@@ -176,9 +178,9 @@ class ClassRecord(msgspec.Struct, array_like=True):
             self.tally[place + 1] += is_new
 
     def share_by_values(self, seen: int, share: float) -> float:
-        """What share of its pages is new: of those only whose value was seen before, or of those
-        whose value was not, as it is with this URL, by the value for which that makes the largest
-        difference. ``share`` is that of all its pages."""
+        """The share of new pages among pages like this URL: those with known values, or those with
+        new values. The value with the largest difference decides. ``share``: new pages among all
+        pages of the class."""
         largest = 0.0
         found, tally = share, self.tally or b""
         for at in range(0, len(tally), 4):
@@ -189,9 +191,9 @@ class ClassRecord(msgspec.Struct, array_like=True):
         return found
 
     def telling(self, values: int) -> int | None:
-        """That of so many Met.values, as the class has them, by which new pages of it are known:
-        those whose value was not seen before, of which half were new. None: there is no such one,
-        or too little is known."""
+        """The place among Met.values of the value that predicts new pages: at least half of the
+        pages with a new value there were new. None: no value does, or too little is known.
+        ``values``: the number of Met.values of the class."""
         largest, found, tally = -1.0, None, self.tally or b""
         if self.found < LEAST_PAGES or len(tally) < 4 * values:
             return None
@@ -204,32 +206,32 @@ class ClassRecord(msgspec.Struct, array_like=True):
         return found
 
     def expects_new(self, values: int, seen: int) -> bool:
-        """Whether a URL of the class (its Met.values and Met.seen) promises a new page, whatever
-        the last pages were. Its value was seen before only where the host, too, has seen it: the
-        filter takes one in 70 for one that it knows."""
+        """Whether a URL with this number of Met.values and this Met.seen promises a new page,
+        whatever the last pages were. The host's value confirms the class's: the filter takes 1 in
+        70 new values for a known one."""
         if seen < 0 or (at := self.telling(values)) is None:
             return False
         return not (seen >> at & 1 and seen >> at - values // 2 & 1)
 
     @property
     def is_content(self) -> bool:
-        """Whether URLs of it that promise a new page are fetched though it is blocked."""
+        """Whether URLs that promise a new page are fetched although the class is blocked."""
         return self.telling(len(self.tally or b"") // 4) is not None
 
     @property
     def is_of_word(self) -> bool:
-        """Whether it is of the views that a segment of the path names: ``/works/blame/**``."""
+        """Whether a segment of the path names the views: ``/works/blame/**``."""
         path = self.text.partition("?")[0]
         return self.wide and path.endswith(ANY_PATH) and path != ANY_PATH
 
     @property
     def is_near(self) -> bool:
-        """Whether it is of the classes of one path, or one view."""
+        """Whether the group has the classes of one path, or of one view."""
         return self.text.startswith("/") and not self.text.startswith(ANY_PATH)
 
     @property
     def is_established(self) -> bool:
-        """Whether it is no class of views of what comes later, be it with fewer parameters."""
+        """Whether later pages with fewer parameters cannot make it a class of views."""
         return self.found >= WINDOW
 
     @property
@@ -245,14 +247,14 @@ class ClassRecord(msgspec.Struct, array_like=True):
         self.credit *= 1 - 1 / LATEST
 
     def retract(self) -> None:
-        """A page that was new was a view of one with fewer parameters, which has come now."""
+        """A new page turned out to be a view: the page with fewer parameters has come."""
         latest = self.ring & -self.ring
         self.ring ^= latest if latest < self.ring else 0
         self.found = max(0, self.found - 1)
 
     @property
     def setting(self) -> str:
-        """By which it is blocked."""
+        """The setting that blocks the group."""
         if self.state is ClassState.QUARANTINED:
             return "LARM_TRAPS"
         of = {HOST: "LARM_CLASS_HOST_PAGES", DEEP_URLS: "LARM_CLASS_DEEP_PAGES"}
@@ -284,12 +286,12 @@ class ClassRecord(msgspec.Struct, array_like=True):
 
 
 class Met(NamedTuple):
-    """What a URL belongs to, its class first; ``blocked`` is the record that holds it, or lets it
-    through as a ``probe``; ``later`` is the level to which it is put behind others. ``named``: the
-    last segment of its path is no ``*``. ``values``: what varies in the URLs of its class, as
-    hashes for the host and, where it has views, for the class; ``seen`` has a bit for each that was
-    met before, and is -1 where it has none. ``word`` is where in ``records`` that of the views is
-    which a segment of its path names (``/works/blame/**``), or 0."""
+    """The groups of a URL, its class first. ``blocked``: the record that holds the URL, or lets it
+    through as a ``probe``. ``later``: the level at which it waits. ``named``: the last segment of
+    its path is not ``*``. ``values``: the parts that vary within its class, as hashes for the host
+    and, on a host with views, for the class. ``seen``: a bit for each value that was met before; -1
+    on a host without views. ``word``: the index in ``records`` of the views that a path segment
+    names (``/works/blame/**``), or 0."""
 
     records: tuple[ClassRecord, ...]
     group: int
@@ -312,14 +314,14 @@ def group_of(host: str, text: str) -> int:
 
 
 def name_of(host: str, text: str) -> str:
-    """What operators call a class: ``wiki:80/doku.php?do=edit&id=*``, ``wiki:80 all pages``."""
+    """A class in words: ``wiki:80/doku.php?do=edit&id=*``, ``wiki:80 all pages``."""
     return f"{host}{text}" if text.startswith("/") else f"{host} {text}"
 
 
 @dataclass
 class HostTraps:
-    """What one host's URLs have shown. ``opened`` are groups whose held URLs are to be fetched; 0:
-    all of them."""
+    """The groups of one host. ``opened``: groups whose held URLs are to be queued; 0: all held
+    URLs."""
 
     budgets: Budgets = field(default_factory=Budgets)
     host: str = ""
@@ -327,16 +329,16 @@ class HostTraps:
     records: dict[int, ClassRecord] = field(default_factory=dict)
     opened: set[int] = field(default_factory=set)
     views: int = 0
-    """Pages with parameters that were asked for, and how often one was put behind others."""
+    """Fetches of pages with parameters, and delays of such pages."""
     seen: Bloom = field(default_factory=Bloom)
-    """Met.values of the URLs that were asked for."""
+    """Met.values of the fetched URLs."""
     fewest: dict[int, int] = field(default_factory=dict)
-    """Parameters, by the shape of a path, of that class of it that has the fewest."""
+    """The fewest parameters of a class, by the shape of its path."""
 
     # URLs
 
     def _texts(self, found: UrlClass, depth: int) -> Iterator[tuple[str, str, int]]:
-        """Text, path and number of parameters of all that a URL of this class belongs to; its class
+        """Text, path and number of parameters of each group of a URL of this class: the class
         first, the host last."""
         params, text = len(found.names), str(found)
         if len(self.records) >= MAX_CLASSES and group_of(self.host, text) not in self.records:
@@ -353,14 +355,14 @@ class HostTraps:
         yield HOST, "", 0
 
     def names(self, url: str, depth: int) -> list[str]:
-        """What a URL belongs to, in the order of the records of find()."""
+        """The groups of a URL, in the order of the records of find()."""
         found = [text for text, _, _ in self._texts(self.classes.of(url), depth)]
         if len(self.find(url, depth).records) > len(found):
             found.insert(-1, WAITING)
         return found
 
     def find(self, url: str, depth: int) -> Met:
-        """What a URL belongs to, and whether it would be held; nothing is counted."""
+        """The groups of a URL, and whether it would be held. Nothing is counted."""
         records: list[ClassRecord] = []
         group, named, word = 0, False, 0
         found = self.classes.of(url)
@@ -391,7 +393,7 @@ class HostTraps:
         return Met(*of, values, seen, word, level)
 
     def _may_be_view(self, own: ClassRecord) -> bool:
-        """Whether a class has parameters, and is not known as the content of its path."""
+        """Whether a class has parameters, and is not known to be the content of its path."""
         is_least = own.params <= self.fewest.get(own.path, own.params)
         return own.params > 0 and not (is_least and own.found >= LEAST_PAGES)
 
@@ -404,7 +406,7 @@ class HostTraps:
         return record
 
     def holds_like(self, url: str) -> bool:
-        """Whether URLs like one that was fetched are held, also as one of its class's first."""
+        """Whether URLs of the same class as a fetched URL are held, also if the class is young."""
         own, *wider = self.find(url, 0).records
         if own.is_content:
             return False
@@ -440,10 +442,10 @@ class HostTraps:
         return None
 
     def _level(self, records: list[ClassRecord], seen: int) -> int:
-        """How many levels a URL is to be put behind others of the host: by the share of its class's
-        last pages that were new, and while it has few by that of those like it; by what they lead
-        to; by whether its values were seen before; and by how many more parameters it has than the
-        content of its path."""
+        """The level of a URL; a higher level waits longer. It depends on the share of new pages
+        among the last pages of its class (of similar classes while the class is young), on the new
+        pages that these led to, on whether its values are new, and on the parameters that it has
+        beyond the content of its path."""
         own, *wider = records[:-1]
         if own.state is ClassState.NEVER or not self.views:
             return 0
@@ -456,12 +458,12 @@ class HostTraps:
         return STEPS * sum(share < least for least in LEVELS) + max(0, min(more, STEPS - 1))
 
     def meet(self, url: str, depth: int, level: int = MAX_LEVEL) -> Met:
-        """A URL whose turn has come: fetched if nothing blocks it, or as a probe; it was put back
-        to this ``level`` before."""
+        """A URL is next: it is fetched if nothing blocks it, or as a probe. ``level``: the level at
+        which it has waited."""
         met = self.find(url, depth)
         blocked, probe = met.blocked, False
         if blocked is None and (later := met.level) > level:
-            self.views += met.records[0].params > 0  # it comes, and what it repeats has to be known
+            self.views += met.records[0].params > 0  # before it comes, its pages must be known
             return met._replace(later=later)
         if blocked is not None:
             by = self._late(met.records) or blocked
@@ -477,12 +479,12 @@ class HostTraps:
         return met._replace(probe=True) if probe else met
 
     def _has_pages(self, path: str) -> bool:
-        """Whether what this path names is a page beside others: /wiki/Start, for a query of it."""
+        """Whether the path without its query is one page among others: /wiki/Start."""
         folder = self.records.get(group_of(self.host, f"{path.rpartition('/')[0]}/*"))
         return folder is not None and folder.pages >= LEAST_URLS
 
     def _late(self, records: Sequence[ClassRecord]) -> ClassRecord | None:
-        """The record of all that waits behind others, where that is held."""
+        """The record of all waiting URLs, if it is blocked."""
         late = records[-2] if len(records) > 1 else records[0]
         return late if late.text == WAITING and late.is_blocked else None
 
@@ -493,25 +495,25 @@ class HostTraps:
     # pages
 
     def wants_verdict(self, met: Met) -> bool:
-        """Whether the page of a URL is to be judged: not each one of a site whose pages are new."""
+        """Whether to judge the page of a URL. A site with new pages is only sampled."""
         own, host = met.records[0], met.records[-1]
         is_doubtful = 10 * host.new < host.judged or host.judged < LEAST_PAGES
         is_doubtful |= self.views > 0 and own.judged < TRIAL
         if own.params or met.query or met.probe or is_doubtful or self.has_views:
-            return True  # what a page says has to be known when its views come
+            return True  # its text must be known when its views come
         barren = max(own.barren, host.barren)
         step = 1 if barren >= DOUBTFUL else SAMPLED_IN_DOUBT if barren else SAMPLED
         return host.pages % step == 0
 
     @property
     def has_views(self) -> bool:
-        """Whether the host has many pages with parameters, as applications have."""
+        """Whether the host has many pages with parameters, as applications do."""
         host = self.records.get(group_of(self.host, HOST))
         return host is not None and self.views >= max(LEAST_URLS, host.pages // 8)
 
     def note_view(self, met: Met, own_url: str, url: str) -> None:
-        """The page of ``own_url`` repeats what the page ``url`` says, of which that is a view
-        (view_of.py): its class is one of views of the class of that one."""
+        """The page ``own_url`` is a view of the page ``url`` (view_of.py): its class becomes a
+        class of views of the other's class."""
         if not self.has_views:
             return
         of = self._class_of(url)
@@ -527,7 +529,7 @@ class HostTraps:
                 record.path, record.params = path, max(record.params, params + 1)
 
     def judge(self, met: Met, share: float, sample: tuple[str, str] = ("", "")) -> bool:
-        """A page has come, of which this share is new: True if the state of something changes."""
+        """A page with this share of new text has come. Returns whether a group changes state."""
         is_new, changed = share >= NEW, False
         is_expected = met.records[0].expects_new(len(met.values), met.seen)
         if met.blocked is not None:
@@ -542,7 +544,7 @@ class HostTraps:
         for at, record in enumerate(met.records):
             holder = record if record.is_blocked else None
             if record.text == WAITING and met.blocked is not holder:
-                continue  # what another record holds, or does not, is no evidence
+                continue  # another record decides: this page is no evidence
             record.note(share)
             if is_new and record.is_blocked:
                 if record.state is ClassState.SPENT or not is_expected:
@@ -557,8 +559,8 @@ class HostTraps:
         return changed
 
     def _credit(self, met: Met, url: str, found_on: str) -> None:
-        """A page is new: pages like the one that has named it, and like that of which it is a part
-        (/mail/7/raw of /mail/7/), are as good as new."""
+        """A page is new: credit the class of the page that links to it, and of the page that it is
+        a part of (/mail/7/raw of /mail/7/)."""
         texts = [str(self._class_of(found_on))] if found_on else []
         if "?" not in url:
             texts.append(self._class_of(url).path.rstrip("/").rpartition("/")[0] + "/")
@@ -568,17 +570,17 @@ class HostTraps:
                 record.credit = min(MOST_CREDIT, record.credit + 1 / LATEST)
 
     def _class_of(self, url: str) -> UrlClass:
-        """Of a URL as it was found: classes are those of canonical forms."""
+        """The class of a URL as it was found: classes have canonical forms."""
         path, mark, query = url.partition("?")
         return self.classes.of(f"{path.lower()}{mark}{query}")
 
     def _opens(self, record: ClassRecord, met: Met, at: int) -> bool:
-        """Whether a page that was new ends what holds its class; a budget has half of it left."""
+        """Whether a new page opens a group. A spent group gets half of its budget back."""
         latest = (record.ring & 0x3FF).bit_count()
         more = min(record.opened, MOST_OPENED)
         if record.text == WAITING and latest < min(NEW_PROBES_OF_ALL + more, 10):
             met.records[0].held = 0
-            self.opened.add(met.group)  # those like it may go before others now
+            self.opened.add(met.group)  # similar URLs may have a better level now
             return False
         if record.state is ClassState.QUARANTINED:
             if latest < NEW_PROBES + more:
@@ -617,9 +619,9 @@ class HostTraps:
         return ClassState.OPEN
 
     def _is_content(self, record: ClassRecord) -> bool:
-        """Whether it has the fewest parameters of its path. A class of two and more that has less
-        than half of the path's pages has none of it; one over all paths none where it is of many
-        of them."""
+        """Whether the class has the fewest parameters of its path. A class with two or more
+        parameters needs half of the path's pages, too. A group over all paths is content unless it
+        has LEAST_URLS classes."""
         if record.text == WAITING:
             own = [one for one in self.records.values() if not one.wide]
             if record.barren >= BARREN:
@@ -641,7 +643,7 @@ class HostTraps:
     # operators
 
     def note_held(self, met: Met, url: str, depth: int) -> None:
-        """A URL is held, by a record that may be of others, too."""
+        """Count a held URL."""
         if met.blocked is None:
             return
         met.blocked.held += 1
@@ -651,7 +653,7 @@ class HostTraps:
             own.text = own.text or self.names(url, depth)[0]
 
     def waiting(self) -> list[ClassRecord]:
-        """Classes of which URLs are held by what waits behind all others."""
+        """Classes whose URLs are held with all waiting URLs."""
         late = self.records.get(group_of(self.host, WAITING))
         if late is None or not late.is_blocked:
             return []
@@ -659,11 +661,11 @@ class HostTraps:
         return [one for one in every if one.held and one.text.startswith("/")]
 
     def blocked(self) -> list[ClassRecord]:
-        """What holds URLs."""
+        """The groups that hold URLs."""
         return [record for record in self.records.values() if record.is_blocked]
 
     def never(self, names: Container[str]) -> bool:
-        """The operator says what is no trap, by name_of(). True: something opens."""
+        """Mark groups as no traps, by name_of(). Returns whether a group opens."""
         changed = False
         for number, record in self.records.items():
             if record.text and name_of(self.host, record.text) in names:
@@ -674,7 +676,7 @@ class HostTraps:
         return changed
 
     def reconsider(self) -> None:
-        """Open what other budgets would not have closed."""
+        """Open the groups that are within the present budgets."""
         for number, record in self.records.items():
             budget = {HOST: self.budgets.of_host, DEEP_URLS: self.budgets.deep}.get(
                 record.text, self.budgets.of_class

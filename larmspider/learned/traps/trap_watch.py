@@ -3,14 +3,14 @@
     watch.admits(entry)            # a URL whose turn has come; False: it is held now
     watch.saw(entry, page)         # before the stores have it
 
-A URL is looked at when its turn comes, not when it is found: so there is one look for each fetch,
-and a URL that nobody would fetch costs no more than its place in the queue. What is held stays
-queued, counted as such, and is handed out when its class opens again.
+A URL is judged when it is next, not when it is found: one judgement for each fetch, and a URL that
+is never fetched costs only its place in the queue. A held URL stays queued, is counted as held, and
+is handed out when its class opens again.
 
-What is known of a host is its notes ``traps wiki:80``, ``novelty wiki:80`` and ``values wiki:80``,
-which move with its partition. They are written at checkpoints: small ones at each, large ones when
-something is held or let go, and after so many pages that each costs little. A crash costs the
-evidence of these, and no URL.
+A host has three notes, ``traps wiki:80``, ``novelty wiki:80`` and ``values wiki:80``, which move
+with its partition. Small notes are written at each checkpoint. Large ones are written when a class
+opens or closes, and otherwise after enough pages that each page costs little. A crash loses the
+evidence since then, and no URL.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ NOT_TRAPS = "not-traps.txt"
 SLICE = 500
 """Held URLs that are handed out again at a time: 15 ms."""
 CLASSES_A_PAGE, BYTES_A_PAGE = 200, 16 << 10
-"""What is written at most for each page of a host that was judged since the last time: classes, and
-of what its pages have said."""
+"""Classes, and bytes of novelty, that are written at most for each page judged since the last
+checkpoint."""
 MARKS = 500
 """Pages with parameters of a host that are remembered: they may be views of what comes."""
 COPIES = 4
@@ -73,8 +73,8 @@ class _Known:
     shown_pages: int = 0
     """Pages that were judged when what they had said was written."""
     shown_by: dict[int, tuple[tuple[ClassRecord, ...], int]] = field(default_factory=dict)
-    """Of the last pages with parameters that were new, a row that was: what has shown it, on a page
-    of which size."""
+    """The groups and the page size that last showed a new row, for the last new pages with
+    parameters."""
 
     @classmethod
     def unpack(cls, data: bytes | None) -> Self:
@@ -113,8 +113,8 @@ class _Known:
 
 
 class _Notes(HostNotes[_Known]):
-    """The knowledge of a host is three notes. Large ones are written after so many pages that each
-    page costs little; an eviction writes all of them."""
+    """A host has three notes. Large ones are written after enough pages that each page costs
+    little; an eviction writes all of them."""
 
     def __init__(self, memory: NotesMemory, prepare: Any) -> None:
         super().__init__(memory, "traps", _Known, prepare=prepare)
@@ -158,7 +158,7 @@ class TrapWatch(Part):
         self._budgets, self._mode = budgets, mode
         self._not_traps, self._read = not_traps, 0
         self._names: frozenset[str] = frozenset()
-        """What the operator says is no trap."""
+        """Classes that the operator has marked as no traps."""
         self._hosts = _Notes(frontier.notes, self._prepare)
         self._opening: set[str] = set()
         """Hosts with held URLs that are to be handed out again."""
@@ -177,7 +177,7 @@ class TrapWatch(Part):
         known.saved_pages = known.shown_pages = known.pages
 
     def known(self, host: str) -> HostTraps:
-        """What is known of a host."""
+        """The groups of a host."""
         return self._hosts.of(host).traps
 
     def recover(self, hosts: Sequence[str]) -> None:
@@ -226,8 +226,8 @@ class TrapWatch(Part):
 
     def admits(self, entry: QueuedUrl) -> bool:
         """Whether a leased URL is to be fetched; else it is held from now on, or put behind others.
-        A seed is fetched, as are files, which are as many as somebody has made, URLs that are
-        compared with others, and Requests that are more than a URL."""
+        Always fetched: seeds, files (their number has a natural limit), URLs that are compared with
+        others, and Requests that are more than a URL."""
         if self._mode == OFF or entry.visit is not None or entry.link_type == REQUISITE:
             return True
         if entry.payload or not entry.from_page or entry.host == FILES:

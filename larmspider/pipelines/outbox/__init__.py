@@ -1,4 +1,4 @@
-"""The outbox: what is stored elsewhere (SQL, search servers, object stores), on its way there.
+"""The outbox: pages on their way to receivers (SQL, search servers, object stores).
 
 A receiver is one file. The crawl writes spool.py's entries; sender.py, a process, hands them over.
 """

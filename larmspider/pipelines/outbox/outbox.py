@@ -1,7 +1,7 @@
 """The outbox of a running crawl: writes the spool, runs a sender for each receiver, and says how
 far they are.
 
-What the last checkpoint has may be sent. Segments that every receiver has taken are removed. While
+Entries up to the last checkpoint may be sent. Segments that every receiver has are removed. While
 more waits than LARM_OUTBOX_BYTES nothing is fetched. At the end the crawl waits for receivers that
 take pages, not for those that are away.
 """
@@ -55,7 +55,7 @@ _LOOK_SECS = 0.2
 _AGAIN_SECS = 5.0
 """After a sender ended the next one begins."""
 _STOP_SECS = 5.0
-"""So long a crawl that was told to stop waits for receivers, and a sender for its batch."""
+"""A crawl that stops waits 5 s for receivers, and a sender for its batch."""
 _TELL_SECS = 10.0
 _PROGRAM = "from larmspider.pipelines.outbox.sender import main; main()"
 _TRIAL = "from larmspider.pipelines.outbox.sender import try_to_connect; try_to_connect()"
@@ -67,9 +67,9 @@ _SAID_LINES, _SAID_BYTES = 20, 4_096
 
 
 def tried(receiver: type[Receiver], settings: Settings) -> tuple[str, str]:
-    """Whether a receiver can be used: "", or "away" or "refused", and why. Asked in a process of
-    its own: what a server answers is not read in the crawl's. If somebody kills that process,
-    another one asks once more."""
+    """Whether a receiver can be used: "", or "away" or "refused", and why. A process of
+    its own tries, so that the crawl never parses a server's answer. If that process is killed,
+    another one tries once more."""
     for _ in range(2):
         kind, why = _tried(receiver, settings)
         if kind != _KILLED:
@@ -167,7 +167,7 @@ class SenderProcess:
                 cursor.write(directory, self.name)
 
     def may_send(self, committed: Position) -> None:
-        """What lies before this position."""
+        """Let the senders send the entries before this position."""
         self.committed = committed
         self._tell(committed)
 
@@ -178,7 +178,7 @@ class SenderProcess:
 
     def _tell(self, message: Any) -> None:
         if self._child is not None and self._child.stdin is not None:
-            with suppress(OSError):  # it has ended: the next one is told
+            with suppress(OSError):  # it has ended: the next one gets the position
                 self._child.stdin.write(json.dumps(message).encode() + b"\n")
                 self._child.stdin.flush()
 
@@ -317,7 +317,7 @@ class Outbox:
     # what is sent
 
     def committed(self, position: bytes) -> None:
-        """What lies before it may be sent."""
+        """The entries before the position may be sent."""
         at = Position.unpack(position)
         with suppress(OSError):  # only commands read it
             write_committed(self.directory, at)
@@ -326,7 +326,7 @@ class Outbox:
 
     @property
     def waiting_bytes(self) -> int:
-        """Of the receiver that is furthest behind."""
+        """Bytes that wait for the slowest receiver."""
         slowest = min((one.offset for one in self._cursors.values()), default=0)
         return self.spool.end.offset - slowest
 

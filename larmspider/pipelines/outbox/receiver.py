@@ -59,8 +59,8 @@ class AwayError(_ReplyError):
 
 
 class RefusedError(_ReplyError):
-    """The receiver does not let us in, or holds something else than it should: somebody has to see
-    to it. No crawl begins; one that runs keeps its pages and tries again."""
+    """The receiver denies access, or holds unexpected data: the operator has to act. No crawl
+    begins; a running crawl keeps its pages and tries again."""
 
 
 class BatchError(_ReplyError):
@@ -82,8 +82,9 @@ class Unfit(str):
 
 @dataclass(slots=True)
 class Sent:
-    """What became of a batch: of its entries, by number, those that the receiver ``rejected``, with
-    the reason (`Unfit` or other), and those to be sent ``again``. It has the others, for good."""
+    """The result of a batch, by the numbers of its entries: entries that the receiver ``rejected``,
+    with the reason (`Unfit` or other), and entries to send ``again``. The receiver has the
+    others."""
 
     rejected: Mapping[int, str] = field(default_factory=dict)
     again: Collection[int] = ()
@@ -135,21 +136,20 @@ class OutboxStore(Store):
 
 class Receiver(OutboxStore):
     """Base of all receivers. ``send`` may get an entry again, also after newer ones, and by another
-    worker: whoever keeps the last version keeps the one with the largest stamp, and remembers a
-    removal by its stamp, too."""
+    worker: a receiver keeps the version with the largest stamp, and the stamp of a removal, too."""
 
     settings: ClassVar[tuple[str, ...]] = ()
     """The settings that from_settings() reads: the sender gets these alone."""
     look_at: ClassVar[str] = ""
-    """What says where it is, for whoever cannot reach it; "": the first of the settings."""
+    """The setting with its address, for error messages; "": the first of the settings."""
     wants_body: ClassVar[bool] = True
     wants_index: ClassVar[bool] = False
     """Whether an entry needs what an index of pages does (facts.py)."""
     max_entries: ClassVar[int] = 500
     max_bytes: ClassVar[int] = 16_000_000
-    """Of a batch."""
+    """Bytes of a batch."""
     left = 0
-    """Documents that it has to write again once the crawl ends."""
+    """Documents to write again once the crawl ends."""
 
     @classmethod
     @abstractmethod
@@ -172,8 +172,8 @@ class Receiver(OutboxStore):
         """Write some of the documents that are ``left`` at the end of a crawl. Raises as send()."""
 
     def reindex(self) -> str:
-        """Make what the receiver has anew there, for `scrapy outbox --reindex`; what was done, or
-        "" for one that needs no such thing. Raises as connect()."""
+        """Rebuild the receiver's index, for `scrapy outbox --reindex`. Returns the result in words;
+        "" for a receiver that needs no rebuild. Raises as connect()."""
         return ""
 
     def close(self) -> None:

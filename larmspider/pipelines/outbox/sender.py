@@ -1,7 +1,7 @@
 """The process that sends to one receiver; outbox.py starts it, and ends it by closing its input.
 
-Its first line of input says what to send and where to, each further one how far the crawl has
-committed. What becomes of it stands in the receiver's `Cursor`, and in its log of dead letters.
+Its first line of input names the receiver and the outbox, each further line the crawl's committed
+position. The results are in the receiver's `Cursor`, and in its log of dead letters.
 
 A server is not trusted with this process: it ends where it needs more memory or time than a batch
 may take, and the next one sends the batch again.
@@ -97,7 +97,7 @@ def _kind_of(reason: str) -> str:
 
 
 class Sender:
-    """Sends what lies between the cursor and what is committed, batch by batch."""
+    """Sends the entries from the cursor to the committed position, batch by batch."""
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ class Sender:
         clock: Callable[[], float] = time.time,
         committed: Callable[[], int] = lambda: 0,
     ) -> None:
-        """``wait`` waits so many seconds and says whether to go on; ``committed`` says how far the
-        crawl is by now."""
+        """``wait`` waits a number of seconds and returns whether to go on; ``committed`` returns
+        the crawl's position."""
         self.receiver, self.directory = receiver, directory
         self.name = type(receiver).__name__
         self.cursor = Cursor.read(directory, self.name) or Cursor()
@@ -120,7 +120,7 @@ class Sender:
         self._failures = 0
         receiver.begin(directory)
         self._most = receiver.max_entries
-        """Entries of a batch, fewer where the receiver does not take so many."""
+        """Entries of a batch, fewer if the receiver refuses larger batches."""
 
     def send_up_to(self, end: int) -> None:
         """Raises StoppedError; CrawlDirError where the spool is damaged, OSError where the cursor
@@ -154,7 +154,7 @@ class Sender:
 
     def _is_receivers_fault(self, refused: Sequence[_Refused]) -> bool:
         """Whether entries, none of which was taken, are refused for one reason that is not theirs:
-        those of a batch, or one alone as the one before it."""
+        a whole batch, or a single entry for the reason of the entry before it."""
         kinds = [_kind_of(one.reason) for one in refused if not one.unfit]
         return len(set(kinds)) == 1 and (len(kinds) > 1 or kinds[0] == self._alone)
 
@@ -239,7 +239,7 @@ class Sender:
         readable = []
         for entry in group:
             try:
-                entry.body  # noqa: B018 - read here: a damaged page file is no fault of others
+                entry.body  # noqa: B018 - read here: a damaged page file fails its own entry alone
             except CrawlDirError as error:
                 refused.append(_Refused(entry, str(error), unfit=True))
             else:
@@ -333,7 +333,7 @@ class _Input(threading.Thread):
             self.changed.notify_all()
 
     def wait(self, seconds: float) -> bool:
-        """Whether to go on, after so many seconds."""
+        """Wait ``seconds``. Returns whether to go on."""
         with self.changed:
             self.changed.wait_for(lambda: self.ended, seconds)
             return not self.ended

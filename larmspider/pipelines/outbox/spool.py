@@ -61,7 +61,7 @@ PAGE_FIELDS = (
     "author", "modified", "from_page", "link_type", "depth", "fetched", "latency", "digest", "etag",
     "last_modified", "noindex", "unread", "fields",
 )  # fmt: skip
-"""Of an entry of a page, as they are called in Page."""
+"""Fields of a page's entry, by their names in Page."""
 
 
 class Position(NamedTuple):
@@ -155,7 +155,7 @@ class Spool:
         return self.end
 
     async def sync(self) -> None:
-        """Wait until what was flushed is on disk."""
+        """Wait until the flushed entries are on disk."""
         files = self._files
         await asyncio.to_thread(sync_files, files)
         self._full = [file for file in self._full if file not in files]
@@ -178,7 +178,7 @@ class Spool:
 
 
 def outbox_of(directory: Path) -> Path:
-    """The outbox that a spool lies in: the spool's own directory, or that of `fill_folder`."""
+    """The outbox of a spool: the spool's own directory, or the one above `fill_folder`."""
     return directory.parents[1] if directory.parent.name in (FILL, RETRY) else directory
 
 
@@ -340,7 +340,7 @@ class Cursor:
 
 
 def cursors(directory: Path) -> dict[str, Cursor]:
-    """Of all receivers that there are or were, by name."""
+    """The cursors of all present and former receivers, by name."""
     names = sorted(path.stem for path in directory.glob("*.json") if path.name != COMMITTED)
     return {name: found for name in names if (found := Cursor.read(directory, name)) is not None}
 
@@ -355,8 +355,8 @@ class Standing(NamedTuple):
 
 
 def standings(crawls: Iterable[Path]) -> dict[str, Standing]:
-    """By receiver, as of the last checkpoint, those of several workers added up, with what was sent
-    to them again."""
+    """By receiver, as of the last checkpoint: the sums of several workers, with repeated
+    sendings."""
     found: dict[str, Standing] = {}
     for crawl in crawls:
         committed = read_committed(crawl / FOLDER)

@@ -6,8 +6,8 @@
     links      the links of these versions
     versions   when each page was stored, or taken out (status 0, with the reason)
 
-A batch is one transaction. What has been written before, or is older than what is there, changes
-nothing: `versions` knows the newest of each URL, also of those that were taken out. Several crawls
+A batch is one transaction. An entry that was written before, or is older than the stored one,
+changes nothing: `versions` has the newest stamp of each URL, also of removed ones. Several crawls
 and workers may write into one database; a lock lets one write at a time.
 """
 
@@ -75,12 +75,12 @@ URLS = "postgresql://user:password@host/database or sqlite:FILE"
 
 
 class Database(ABC):
-    """What differs between databases. Errors of the driver pass through `errors`."""
+    """The differences between databases. Errors of the driver pass through `errors`."""
 
     types: Mapping[str, str]
     hash: str
     mark: str
-    """Of a parameter."""
+    """The placeholder of a parameter."""
 
     def __init__(self) -> None:
         self.connection: Any = None
@@ -155,7 +155,7 @@ class Postgres(Database):
     types = {"time": "timestamptz", "bytes": "bytea", "json": "jsonb"}  # noqa: RUF012
     hash, mark = "USING hash", "%s"
     _LOCK = 0x6C61726D
-    """Of pg_advisory_xact_lock: "larm"."""
+    """The key for pg_advisory_xact_lock: "larm"."""
 
     def __init__(self, url: str) -> None:
         super().__init__()

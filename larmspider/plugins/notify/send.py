@@ -16,7 +16,7 @@ from larmspider.pipelines.outbox.replies import reply_within
 from larmspider.redaction import keep_secrets_of
 
 if TYPE_CHECKING:
-    from larmspider.learned.deletes.delete_gate import Notice
+    from larmspider.learned.deletes.notes import Notice
 
 
 def check(target: str) -> None:

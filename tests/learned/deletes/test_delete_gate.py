@@ -1,4 +1,4 @@
-"""Which pages that are gone may leave, and what a host says where there is no page."""
+"""Which pages that are gone may leave."""
 
 from __future__ import annotations
 
@@ -7,48 +7,20 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from larmspider.extraction.fingerprint import link_signature, signature
-from larmspider.extraction.html import extract
-from larmspider.frontier.hosts import Host, HostPace, HostRecord
 from larmspider.frontier.part import NotesMemory
 from larmspider.frontier.storage.records import FetchRecord, QueuedUrl, UrlState, url_key
-from larmspider.items import REDIRECT, Link, Page
-from larmspider.learned.deletes.delete_gate import (
-    MAX_LOGINS,
-    SCOPE,
-    WAIT,
-    DeleteGate,
-    HostDeletes,
-    listed_as,
-    note_of,
-)
+from larmspider.learned.deletes.delete_gate import MAX_LOGINS, DeleteGate
+from larmspider.learned.deletes.notes import SCOPE, HostDeletes, listed_as, note_of
 from larmspider.learned.deletes.table import AT_LEAST, Observation
 from tests.support.frontier.memory_backend import MemoryBackend
 
 NOW = 1.8e9
 HOST = "h:80"
-LOGIN = "<h1>Please log in</h1><form>Your name <input name=u><input type='password'></form>"
-SORRY = "<h1>Sorry</h1><p>Nothing was found at %s. Try the search, or ask the help desk (%d)."
 
 
 def entry(path: str, depth: int = 1) -> QueuedUrl:
     url = f"http://h/{path}"
     return QueuedUrl(url=url, normalized=url, key=url_key(url), host=HOST, depth=depth)
-
-
-def page(path: str, markup: str, status: int = 200) -> Page:
-    found = extract(markup.encode(), f"http://h/{path}", None)
-    found.status = status
-    return found
-
-
-def before(markup: str) -> FetchRecord:
-    old = page("a", markup)
-    texts = {"signature": signature(old), "link_signature": link_signature(old)}
-    return FetchRecord(UrlState.STORED, status=200, **texts)
-
-
-WIKI = Host(HostRecord(HOST), HostPace())
 
 
 class World:
@@ -138,7 +110,7 @@ def test_undecided_pages_are_looked_at_once_a_week() -> None:
     days, now = 86_400, NOW + 20 * 86_400
     waiting = world.entries[:10]
     for number, one in enumerate(waiting):
-        world.gate.keeps(one, Observation.FAILED, "503", NOW + number, NOW + number)
+        world.gate.undecided.keeps(one, Observation.FAILED, "503", NOW + number, NOW + number)
     world.gate.save()
 
     def visited(number: int, at: float, due: float = 0.0) -> None:
@@ -149,7 +121,7 @@ def test_undecided_pages_are_looked_at_once_a_week() -> None:
 
     def looked_at() -> list[int]:
         keys = [one.key for one in waiting]
-        return [keys.index(key) for key, _ in world.gate.to_look_at(HOST, now)]
+        return [keys.index(key) for key, _ in world.gate.undecided.to_look_at(HOST, now)]
 
     assert looked_at() == [0, 1, 2, 3, 4, 5]
     visited(0, now - 6 * days)
@@ -164,10 +136,10 @@ def test_an_approval_ends_with_a_visit_that_finds_the_page() -> None:
     world, one = World(), entry("p1")
     assert "--approve scope" in world.why_not(one, Observation.SCOPE)
     world.gate.approve(HOST, {one.key: 0.0})
-    assert world.gate.is_approved(HOST, one.key, Observation.SCOPE)
+    assert world.gate.undecided.is_approved(HOST, one.key, Observation.SCOPE)
     world.gate.saw(HOST, one.key, Observation.SAME)
     assert "--approve scope" in world.why_not(one, Observation.SCOPE)
-    assert not world.gate.is_approved(HOST, one.key, Observation.SCOPE)
+    assert not world.gate.undecided.is_approved(HOST, one.key, Observation.SCOPE)
 
 
 def test_what_the_brake_holds_waits_until_it_is_approved_and_seen_again() -> None:
@@ -177,13 +149,14 @@ def test_what_the_brake_holds_waits_until_it_is_approved_and_seen_again() -> Non
     gone = world.entries[10:]
     held = [one for one in gone if world.why_not(one)]
     assert len(held) == len(gone) - AT_LEAST
-    assert [notice.what for notice in world.gate.notices][:1] == ["deletes"]
+    assert [notice.what for notice in world.gate.notes.notices][:1] == ["deletes"]
     world.gate.save()
     again = DeleteGate(NotesMemory(world.backend), world._schedule)
     again.recover([])
     waiting = HostDeletes.unpack(world.backend.note(note_of(HOST))).waiting
     assert set(listed_as(HOST, HOST, waiting)) == {one.key for one in held}
-    seen_gone = replace(before(""), time=NOW, missing_as="gone", confirmations=1, missing_since=NOW)
+    stored = FetchRecord(UrlState.STORED, status=200)
+    seen_gone = replace(stored, time=NOW, missing_as="gone", confirmations=1, missing_since=NOW)
     lost = [one for one in world.entries if again.has_lost(HOST, one.key, seen_gone)]
     assert lost == [one for one in world.entries if one not in held], "what waits is not lost"
     again.approve(HOST, {one.key: NOW for one in held[:5]} | {held[5].key: NOW - 1})
@@ -209,107 +182,21 @@ def test_pages_out_of_scope_leave_only_when_somebody_says_so() -> None:
     assert world.why_not(other, Observation.SCOPE)
 
 
-def probed(gate: DeleteGate, answer: Page | None) -> None:
-    own = gate.own_fetch(WIKI, NOW, lambda _url: True)
-    assert own is not None
-    assert own.url.startswith("http://h/larmspider-")
-    assert gate.next_time(HOST) is None
-    if answer is not None:
-        answer.url = own.url
-    own.ended("", 0, answer)
-
-
-def test_a_soft_404_is_what_a_made_up_url_gives() -> None:
-    """Whatever URL and number it names; asked for once, and before anything is believed."""
-    gate = World().gate
-    old, sorry = before("<p>The price list of all printers"), page("p1", SORRY % ("/p1", 17))
-    assert gate.looks_like(HOST, sorry, old) is WAIT
-    own = gate.own_fetch(WIKI, NOW, lambda _url: True)
-    assert own is not None
-    own.ended("200", 0, extract((SORRY % (own.url[8:], 99)).encode(), own.url, None))
-    assert gate.looks_like(HOST, sorry, old) is Observation.SOFT_404
-    assert gate.looks_like(HOST, page("", SORRY % ("/", 1)), old) is Observation.SOFT_404
-    assert gate.looks_like(HOST, page("p1", "<p>The new price list of printers"), old) is None
-    assert gate.own_fetch(WIKI, NOW, lambda _url: True) is None
-
-
-def test_where_made_up_urls_give_what_nobody_can_read_no_such_page_is_believed() -> None:
-    """Neither as gone, nor as changed; others are."""
-    gate = World().gate
-    old = before("<p>The price list of all printers")
-    unread = Page("http://h/p1", body=b"PK", unread="reader-died: ended with status -6")
-    assert gate.looks_like(HOST, unread, old) is WAIT
-    probed(gate, Page("", body=b"PK", unread=unread.unread))
-    assert gate.looks_like(HOST, unread, old) is Observation.EMPTY
-    assert gate.looks_like(HOST, page("p2", "<p>The new price list of printers"), old) is None
-    other = World().gate
-    other.looks_like(HOST, unread, old)
-    probed(other, None)
-    assert other.looks_like(HOST, unread, old) is None
-
-
-def test_a_login_form_is_one_where_there_was_none() -> None:
-    gate = World().gate
-    old = before("<p>The price list of all printers")
-    assert gate.looks_like(HOST, page("p1", LOGIN), old) is Observation.LOGIN
-    wiki = before("<p>A page beside a box " + LOGIN)
-    gate.looks_like(HOST, page("p1", "<p>Another page beside a box " + LOGIN), wiki)
-    probed(gate, None)
-    changed = page("p1", "<p>Another page beside a box " + LOGIN)
-    assert gate.looks_like(HOST, changed, wiki) is None
-
-
-def test_one_text_in_place_of_many_is_nobodys() -> None:
-    """A gate without a password field, that 404s are not behind."""
-    gate = World().gate
-    button = "<p>Sign on at the portal of the company to go on"
-    gate.looks_like(HOST, page("a", button), before("old"))
-    probed(gate, None)
-    found = [gate.looks_like(HOST, page(f"{n}", button), before(f"old {n}")) for n in range(6)]
-    assert found == [None] * 3 + [Observation.LOGIN] * 3
-    copies = "<p>One page of which there are six, and it has changed"
-    assert {gate.looks_like(HOST, page(f"{n}", copies), before("one")) for n in range(6)} == {None}
-
-
-def test_pages_that_differ_by_numbers_alone_are_pages() -> None:
-    gate = World().gate
-    gate.looks_like(HOST, page("p0", "<p>x"), before("<p>y"))
-    probed(gate, None)
-    text = "<p>Meter in the cellar of the house stands at {} today"
-    for number in range(9):
-        old = before(text.format(100 + number))
-        assert gate.looks_like(HOST, page(f"p{number}", text.format(200 + number)), old) is None
-
-
-def test_a_redirect_to_where_made_up_urls_lead_is_no_move() -> None:
-    def moved(target: str) -> Page:
-        answer = Page("http://h/p1", status=302)
-        answer.links = [Link(target, type=REDIRECT)]
-        return answer
-
-    gate = World().gate
-    assert gate.looks_like(HOST, moved("http://sso/login?next=1"), before("x")) is WAIT
-    probed(gate, moved("http://sso/login?next=2"))
-    seen = gate.looks_like(HOST, moved("http://sso/login?next=1"), before("x"))
-    assert seen is Observation.MOVED_TO_ONE
-    assert gate.looks_like(HOST, moved("http://h/p2"), before("x")) is None
-
-
 def test_a_host_waits_after_some_login_forms_in_a_row() -> None:
     world = World()
     seen = [*[Observation.LOGIN] * (MAX_LOGINS - 1), Observation.SAME]
     seen += [Observation.LOGIN] * MAX_LOGINS
     told = [world.gate.saw(HOST, world.entries[0].key, one) for one in seen]
     assert told == [False] * (len(seen) - 1) + [True]
-    assert "login expired" in world.gate.notices[0].message
+    assert "login expired" in world.gate.notes.notices[0].message
 
 
 def test_a_page_that_waits_some_seconds_for_canaries_is_not_told_of() -> None:
     """Though it was missing first a week ago: runs may be weekly."""
     world = World()
     gone, now = world.entries[-1], NOW + 14 * 86_400
-    world.gate.keeps(gone, Observation.MISSING, "missing 3 times", NOW, now)
+    world.gate.undecided.keeps(gone, Observation.MISSING, "missing 3 times", NOW, now)
     assert "asked first" in world.gate.why_not(gone, Observation.MISSING, "missing 3 times", now)
     world.canaries(Observation.SAME)
-    world.gate.keeps(gone, Observation.MISSING, "missing 3 times", NOW, now)
-    assert world.gate.notices == []
+    world.gate.undecided.keeps(gone, Observation.MISSING, "missing 3 times", NOW, now)
+    assert world.gate.notes.notices == []

@@ -14,7 +14,13 @@ import pytest
 from larmspider.frontier.frontier import Frontier
 from larmspider.frontier.storage.records import UrlState, url_key
 from larmspider.items import Kept, Removed
-from larmspider.learned.deletes.delete_gate import (
+from larmspider.learned.deletes.moves import (
+    HostMove,
+    Successor,
+    moved_to,
+    same_place,
+)
+from larmspider.learned.deletes.notes import (
     DELETES,
     LOGIN,
     MOVED,
@@ -23,12 +29,6 @@ from larmspider.learned.deletes.delete_gate import (
     HostDeletes,
     Waiting,
     note_of,
-)
-from larmspider.learned.deletes.moves import (
-    HostMove,
-    Successor,
-    moved_to,
-    same_place,
 )
 from larmspider.learned.deletes.table import AT_LEAST, Observation
 from tests.middlewares.test_revisits import HOST, World, page
@@ -278,11 +278,11 @@ def test_the_other_pages_of_a_host_that_moves_are_due_at_once() -> None:
     backend = frontier.backend
     world.clock.now += 86_400 * 1.1
     gate = frontier.gate
-    canaries = gate._find_canaries(HOST)
+    canaries = gate.canaries.find(HOST)
     for key in canaries:
         gate.saw(HOST, key, Observation.MOVED, Successor("new:80", key))
     backend.schedule([(url_key("http://h/p29"), 1.9e9)])
-    gate._ask_canaries(HOST, canaries[0], world.clock.now, is_well=False)
+    gate.canaries.ask(HOST, canaries[0], world.clock.now, is_well=False)
     visit = backend.visit(url_key("http://h/p29"))
     assert visit is not None
     assert visit.due == 2.0
@@ -375,7 +375,7 @@ def test_an_approval_of_a_page_that_came_back_and_went_again_is_void() -> None:
     world.site["p1"] = page("p1", status=403)
     world.run(3)
     frontier = world.begin("")
-    assert frontier.gate.still_waiting(HOST, old) == {}
+    assert frontier.gate.undecided.still_waiting(HOST, old) == {}
 
 
 # without a frontier
@@ -520,7 +520,7 @@ def test_a_condition_is_told_in_time_where_few_pages_are_visited_a_night(name: s
         world.clock.now = 1.8e9 + day * 86_400
         world.frontier = world.begin("due")
         world.work(world.frontier)
-        world.notices = world.frontier.gate.notices
+        world.notices = world.frontier.gate.notes.notices
 
     told = told_in(world, [1 + 1.01 * number for number in range(10)], set(), run=night)
     assert [one for one in told if one.startswith(what)], told

@@ -545,7 +545,7 @@ def test_no_page_starves_after_a_night_with_a_clock_that_is_a_year_ahead(world: 
     for night in range(1, 18):
         world.clock.now = 1_000_000.0 + DAY * (night + 365 * (night == 3))
         frontier = world.begin("due", per_day=1)
-        said += [notice.message for notice in frontier.gate.notices]
+        said += [notice.message for notice in frontier.gate.notes.notices]
         visited = world.run(frontier)
         if night > 3:
             visits.update(visited)

@@ -13,7 +13,7 @@ import pytest
 
 from larmspider.extensions import notify
 from larmspider.extensions.notify import NotifyExtension
-from larmspider.learned.deletes.delete_gate import LOGIN, Notice
+from larmspider.learned.deletes.notes import LOGIN, Notice
 from larmspider.plugins.notify import send
 from larmspider.redaction import keep_secrets_of
 from tests.support.servers.raw import RawServer

@@ -1,0 +1,194 @@
+"""Visits a few well-known pages of a host before another page of it leaves: its canaries.
+
+Canaries are the start page and the five pages with the most links to them. If half of them are
+gone, too, the host is broken and its pages stay. If they redirect to stored pages of another host,
+the host has moved (moves.py) and its pages may leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from larmspider.formatting import counted
+from larmspider.frontier.storage.records import host_prefix
+from larmspider.learned.deletes.moves import HostMove, Successor, moved_to
+from larmspider.learned.deletes.notes import MOVED, DeleteNotes, HostVisits
+from larmspider.learned.deletes.table import CANARIES
+
+SOON = 2.0
+"""Due time of the pages of a host that has moved: equal to SIGNALLED (revisits/plan.py)."""
+ENOUGH_BACK = 5
+"""Visits in a run, after which a host that had moved may count as back."""
+FIRST = 0.5
+"""Due time of canaries: before all other pages."""
+MAX_SEARCHED = 20_000
+"""URLs of a host that are searched for its canaries."""
+ASKED_FIRST = "the start page and those that most pages link to are asked first"
+"""Why a page waits for its host's canaries."""
+
+
+class Canaries:
+    """``schedule`` and ``links_to`` as in DeleteGate."""
+
+    def __init__(
+        self,
+        notes: DeleteNotes,
+        schedule: Callable[[str, Iterable[bytes], float], None],
+        links_to: Callable[[Sequence[str]], Sequence[int]],
+    ) -> None:
+        self._notes, self._schedule, self._links_to = notes, schedule, links_to
+
+    def __repr__(self) -> str:
+        return f"<Canaries of {self._notes.visits!r}>"
+
+    def save(self) -> None:
+        """End the moves of hosts that are back."""
+        for host in list(self._notes.moved):
+            kept, visits = self._notes.kept.of(host), self._notes.visits.get(host)
+            if visits is not None and kept.move and _is_back(kept.move, visits.visited):
+                kept.move = None
+                self._notes.kept.touch(host)
+
+    def visited(
+        self, host: str, key: bytes, successor: Successor | None, *, is_page: bool, is_well: bool
+    ) -> None:
+        """A visit is over. The last canary's answer makes the pages due that wait for it."""
+        mine = self._notes.visits.of(host)
+        mine.successors.pop(key, None)
+        if successor is not None and len(mine.successors) < MAX_SEARCHED:
+            mine.successors[key] = successor
+        mine.again.discard(key)
+        if is_page and (key in mine.visited or len(mine.visited) < MAX_SEARCHED):
+            mine.visited[key] = is_well
+        if mine.canaries is None or key not in mine.canaries:
+            return
+        was_open = mine.canaries[key] is None
+        mine.canaries[key] = is_well
+        if was_open and None not in mine.canaries.values():
+            self._schedule(host, mine.held, 1.0)
+            mine.again |= mine.held
+            mine.held.clear()
+
+    def final(self, host: str, key: bytes) -> None:
+        """A page that was judged before its host's canaries is visited again. Its visit had not
+        ended when the canaries' visits had."""
+        mine = self._notes.visits.get(host)
+        if mine is not None and key in mine.again:
+            mine.again.discard(key)
+            self._schedule(host, [key], 1.0)
+
+    def is_held(self, host: str, key: bytes) -> bool:
+        """Whether a judged page is visited again in this run, after its host's canaries."""
+        mine = self._notes.visits.get(host)
+        return mine is not None and (key in mine.held or key in mine.again)
+
+    def left(self, host: str, key: bytes) -> None:
+        """A page is taken out: it counts for the move of its host."""
+        successor = self._notes.visits.of(host).successors.get(key)
+        move = self._notes.kept.of(host).move
+        if move is not None and successor is not None:
+            move.left += successor.host in move.hosts
+
+    def moved_to(self, host: str) -> tuple[str, ...]:
+        """The hosts to which a host has moved."""
+        kept = self._notes.kept.get(host)
+        return () if kept is None or kept.move is None else kept.move.hosts
+
+    def _find_move(self, host: str, canaries: Sequence[bytes], now: float) -> bool:
+        """Whether the host has moved as a whole, by its canaries in this run, and its pages may
+        leave."""
+        mine, kept = self._notes.visits.of(host), self._notes.kept.of(host)
+        hosts = moved_to([mine.successors.get(key) for key in canaries])
+        if not hosts:
+            return False
+        move = kept.move
+        if move is None or move.to != hosts[0] or not {*hosts} <= {*move.hosts}:
+            pages = self._notes.backend.counts(host).stored
+            kept.move = HostMove(host, hosts[0], now, pages, others=[*hosts[1:]])
+            if move is not None and move.to == hosts[0]:
+                kept.move.since, kept.move.pages, kept.move.left = move.since, move.pages, move.left
+            self._notes.kept.touch(host)
+            self._notes.moved.add(host)
+            self._notes.tell(MOVED, host, f"{kept.move.in_words()}.")
+            self._schedule(host, self._all_of(host, mine), SOON)
+        return True
+
+    def _all_of(self, host: str, mine: HostVisits) -> list[bytes]:
+        """The pages of a host that were not visited in this run, and are not due before others."""
+        found, prefix = list[bytes](), host_prefix(host)[:4]
+        after = prefix
+        while len(found) < MAX_SEARCHED and (rows := self._notes.backend.visits(after, 500)):
+            after = rows[-1][0]
+            found += [
+                key
+                for key, visit in rows
+                if visit is not None
+                and key.startswith(prefix)
+                and visit.status == 200
+                and visit.due > SOON
+                and key not in mine.visited
+            ]
+            if not after.startswith(prefix):
+                break
+        return found
+
+    def ask(self, host: str, key: bytes, now: float, *, is_well: bool) -> str:
+        """ "" if the host is well, as far as it was asked in this run; ``key`` is."""
+        mine, kept = self._notes.visits.of(host), self._notes.kept.of(host)
+        if mine.canaries is None:
+            self.begin(host, mine.visited | {key: is_well})
+        assert mine.canaries is not None
+        answers = list(mine.canaries.values())
+        if None in answers:
+            mine.held.add(key)
+            return ASKED_FIRST
+        well = sum(map(bool, answers))
+        if self._find_move(host, list(mine.canaries), now):
+            return ""
+        if kept.move is not None and answers and answers[0]:
+            kept.move = None  # the host is back
+            self._notes.kept.touch(host)
+        if answers and (not answers[0] or well * 2 <= len(answers)):
+            what = "the start page and those that most pages link to"
+            return f"only {well} of {counted(len(answers), 'page')} are there: {what}"
+        return ""
+
+    def begin(self, host: str, visited: Mapping[bytes, bool]) -> None:
+        """Those that this run has not ``visited`` are due."""
+        mine = self._notes.visits.of(host)
+        mine.canaries = {one: visited.get(one) for one in self.find(host)}
+        asked = [one for one, answer in mine.canaries.items() if answer is None]
+        self._schedule(host, asked, FIRST)
+
+    def find(self, host: str) -> list[bytes]:
+        """The keys of the start page, which has the smallest depth, and of those that most pages
+        link to; of equal ones those near the start page. 20 us a page."""
+        first: list[tuple[int, int, str, bytes]] = []
+        linked: list[tuple[int, int, str, bytes]] = []
+        prefix = host_prefix(host)[:4]
+        after, left = prefix, MAX_SEARCHED
+        while left > 0 and (rows := self._notes.backend.visits(after, min(left, 500))):
+            left -= len(rows)
+            after = rows[-1][0]
+            pages = [
+                (key, visit)
+                for key, visit in rows
+                if visit is not None and visit.status == 200 and key.startswith(prefix)
+            ]
+            links = self._links_to([visit.url for _, visit in pages])
+            found = [
+                (number, -visit.depth, visit.url, key)
+                for number, (key, visit) in zip(links, pages, strict=True)
+            ]
+            first = sorted([*first, *found], key=lambda one: (-one[1], one[2]))[:1]
+            linked = sorted([*linked, *found], key=lambda one: (-one[0], -one[1], one[2]))
+            del linked[CANARIES:]
+            if not after.startswith(prefix):
+                break
+        return list(dict.fromkeys(one[3] for one in [*first, *linked]))[:CANARIES]
+
+
+def _is_back(move: HostMove, visited: Mapping[bytes, bool]) -> bool:
+    """Whether most pages of a host that had moved were there in this run. A few may have stayed."""
+    number = len(visited)
+    return number >= min(ENOUGH_BACK, max(1, move.pages)) and 2 * sum(visited.values()) > number
