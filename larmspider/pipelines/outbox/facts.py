@@ -1,4 +1,4 @@
-"""What an index of pages needs beside the fields of a page in the spool (spool.py).
+"""Facts that an index of pages needs beside the fields of a page in the spool (spool.py).
 
 facts = IndexFacts.of_run(settings)
 facts.page(page)        # {"given": [["http://wiki.example/", "Wiki"]], "core": "", ...}

@@ -63,7 +63,7 @@ TEMPLATE = "index.json"
 """Settings and mapping of an index. For one day the server remembers versions of deleted documents:
 an older version may come late."""
 BULK_BYTES = 5_000_000
-"""Of one request; a document may have more."""
+"""Bytes of one request; a document may have more."""
 REFRESH_LEAST, REFRESH_SHARE = 20, 20
 """Documents that are written again after a batch, as their link texts have doubled: 20, or 1 in 20
 documents of the batch."""
@@ -132,14 +132,14 @@ class _Action(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What became of an action: _DONE, _STALE for a version that is older than the one there."""
+    """The outcome of an action; _STALE: the server has a newer version."""
 
     kind: int
     reason: str = ""
 
 
 def _judge(body: Any, actions: Sequence[_Action]) -> list[_Outcome]:
-    """What became of each action. Raises AwayError for an answer that is not about them."""
+    """The outcome of each action. Raises AwayError for an answer that is not about them."""
     found: list[_Outcome] = []
     try:
         for item, action in zip(body["items"], actions, strict=True):
@@ -165,7 +165,7 @@ def _judge(body: Any, actions: Sequence[_Action]) -> list[_Outcome]:
 
 
 def _take_in(table: AnchorTable, entries: Sequence[Entry]) -> None:
-    """The link texts that pages give, and what has moved."""
+    """Add the link texts that pages give, and moves."""
     for entry in entries:
         if successor := entry.page.get("successor"):
             table.move(key_of(entry), successor)
@@ -374,7 +374,7 @@ class OpenSearchReceiver(Receiver):
     def _actions(
         self, batch: Sequence[Entry], table: AnchorTable
     ) -> tuple[list[_Action], dict[int, int]]:
-        """What to write, and the number of link texts of each page, by its number."""
+        """The actions of a batch, and the number of link texts of each page, by its number."""
         pages = {n: page for n, entry in enumerate(batch) if (page := page_of(entry)) is not None}
         if self._simhasher is None:
             self._simhasher = Simhasher()
@@ -394,7 +394,7 @@ class OpenSearchReceiver(Receiver):
         return actions, {number: len(found.texts) for number, found in links.items()}
 
     def _write(self, index: str, actions: Sequence[_Action], query: str = "") -> list[_Outcome]:
-        """What became of each. Raises AwayError, RefusedError, BatchError."""
+        """The outcome of each. Raises AwayError, RefusedError, BatchError."""
         found: list[_Outcome] = []
         while len(found) < len(actions):
             body, number = bytearray(), len(found)
@@ -468,7 +468,7 @@ class OpenSearchReceiver(Receiver):
             table.flush(written)
 
     def _stored(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
-        """The stored fields of those of some documents that are there."""
+        """The stored fields of some documents, without missing ones."""
         try:
             answer = self._ask("POST", f"/{self.name}/_mget", {"ids": ids}, _READ_BYTES)
         except LongReplyError:
