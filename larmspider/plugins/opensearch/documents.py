@@ -4,9 +4,8 @@
     page = page_of(entry)                              # None: no reader finds it
     for name, document in maker.documents(page, links, stamp): ...
 
-OpenSearch searches the fields that Tantivy does, cut into the same words (index.json). It stores
-``page``, the fields of an `IndexedPage`, ``link_texts`` and ``stored``: from these three the whole
-document can be made again. The fields for searching are not stored.
+OpenSearch searches the fields that Tantivy does, cut into the same words (index.json). From three
+others, `STORED`, the whole document can be made again: ``page`` has the fields of an `IndexedPage`.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from larmspider.pipelines.outbox.spool import PAGE_FIELDS, Entry
 
 _KEPT = tuple(name for name in PAGE_FIELDS if name in Page.__slots__)
 _TIMES = ("fetched", "modified")
+STORED = ("page", "link_texts", "stored")
 
 
 def key_of(entry: Entry) -> str:
@@ -85,6 +85,8 @@ class DocumentMaker:
     def _document(self, page: IndexedPage, links: LinkTexts, stamp: int) -> bytes:
         page = completed(page, links)
         fields = searched_fields(page, links, self._stems)
+        # our own index finds other forms of English words in its dictionary; here there is none
+        fields.setdefault("body", " ".join(fields["exact"][1:]))
         fields["prior"] = log2(2 + fields["prior"])  # a score is multiplied by it
         if page.own:
             fields["own"] = page.own

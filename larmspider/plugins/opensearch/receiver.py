@@ -47,6 +47,7 @@ from larmspider.pipelines.outbox.replies import (
 )
 from larmspider.pipelines.outbox.spool import Entry, outbox_of
 from larmspider.plugins.opensearch.documents import (
+    STORED,
     DocumentMaker,
     document_id,
     key_of,
@@ -331,7 +332,7 @@ class OpenSearchReceiver(Receiver):
     def _all_stored(self, index: str) -> Iterator[list[Mapping[str, Any]]]:
         """The stored fields of all documents of an index, some at a time."""
         self._ask("POST", f"/{index}/_refresh")
-        wanted = {"size": _READ, "sort": ["_doc"], "query": {"match_all": {}}}
+        wanted = {"size": _READ, "sort": ["_doc"], "_source": STORED, "query": {"match_all": {}}}
         answer = self._ask("POST", f"/{index}/_search?scroll={_SCROLL}", wanted, _READ_BYTES)
         while hits := self._hits(answer):
             yield [_object(_object(hit).get("_source")) for hit in hits]
@@ -470,7 +471,8 @@ class OpenSearchReceiver(Receiver):
     def _stored(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         """The stored fields of some documents, without missing ones."""
         try:
-            answer = self._ask("POST", f"/{self.name}/_mget", {"ids": ids}, _READ_BYTES)
+            path = f"/{self.name}/_mget?_source_includes={','.join(STORED)}"
+            answer = self._ask("POST", path, {"ids": ids}, _READ_BYTES)
         except LongReplyError:
             if len(ids) == 1:
                 raise
