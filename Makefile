@@ -3,6 +3,8 @@
 # make crawl WORKERS=4                    with so many processes, which share it through Redis
 # make web LARM_DIR=crawl-demo            the web pages of a crawl, running or not
 # make dist                               a wheel and an sdist, for pipx and uv
+# make deb                                dist/larmspider_VERSION_amd64.deb, for this Debian
+# make image                              the container image; ENGINE=podman
 # make egg                                for scrapyd: dist/larmspider.egg, dist/requirements.txt
 # make test / acceptance / core / check / docs / bench / serve / soak / screenshots
 
@@ -24,7 +26,7 @@ BIN  := $(VENV)/bin
 UV   := $(shell command -v uv 2>/dev/null)
 PYTHON ?= python3
 
-.PHONY: crawl dist egg test acceptance core soak check docs bench serve web screenshots clean
+.PHONY: crawl dist deb image egg test acceptance core soak check docs bench serve web screenshots clean
 
 # .venv is rebuilt when pyproject.toml changes; with uv where it is installed, else with venv.
 # installed: larmspider alone, for a crawl; ready: and the tools of developers, for everything else
@@ -59,6 +61,14 @@ dist: $(VENV)/ready
 	@$(BIN)/python -m build --outdir dist .
 	@rm -rf build
 	@$(BIN)/python -m twine check --strict dist/larmspider-*
+
+# needs debhelper, dpkg-dev and python3-venv of Debian
+deb: dist
+	@$(BIN)/python deploy/build_deb.py dist/larmspider-*.whl dist
+
+ENGINE ?= docker
+image: dist
+	$(ENGINE) build --file deploy/Dockerfile --tag larmspider .
 
 # what a scrapyd node runs, and what is to be installed there for it
 egg: $(VENV)/ready

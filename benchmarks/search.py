@@ -7,6 +7,11 @@ build, then seconds; --index keeps the index for the next run):
 
     python -m benchmarks.search [--documents 100000] [--words 600] [--index DIR] [--rounds 200]
         [--json]
+    python -m benchmarks.search --rights 500
+
+``--rights`` gives the documents access lists, in folders of 100, and asks each query in turns, for
+an operator and for a person of that many groups who may read nine of ten folders. The last column
+is the share of the CPU time that rights add.
 
 ``--index`` may also be that of a crawl: words and names (link texts) are drawn from the index, 100
 words that most pages have are the frequent ones. Ten of the kinds, the `MIX`, are what people type;
@@ -30,6 +35,9 @@ from pathlib import Path
 
 from benchmarks.findability import QUESTIONS
 from benchmarks.generated_text import WORDS, GeneratedPages
+from larmspider.access.lists import AccessList
+from larmspider.access.rights import Rights
+from larmspider.index.access import Access
 from larmspider.index.writer import IndexWriter
 from larmspider.search.query import Filters
 from larmspider.search.request import SearchRequest
@@ -52,13 +60,17 @@ def main() -> None:
     parser.add_argument("--index", type=Path, help="where the index is, or is to be kept")
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rights", type=int, help="groups of a person who does not see all")
     options = parser.parse_args()
     pages = GeneratedPages(words=options.words)
     with tempfile.TemporaryDirectory() as scratch:
         directory = options.index or Path(scratch) / "index"
         if not directory.exists():
-            build(directory, pages, options.documents)
+            build(directory, pages, options.documents, rights=bool(options.rights))
         searcher = Searcher.open(directory)
+        if options.rights:
+            compare(searcher, options.rounds, options.rights)
+            return
         figures = measure(searcher, options.rounds)
         documents = searcher.count()
     if options.json:
@@ -71,12 +83,51 @@ def main() -> None:
         print(f"{kind:<28}{p50:>8.1f}{p95:>8.1f}{cpu50:>9.1f}{cpu95:>9.1f}{late}")
 
 
-def build(directory: Path, pages: GeneratedPages, count: int) -> None:
+def build(directory: Path, pages: GeneratedPages, count: int, *, rights: bool = False) -> None:
     with IndexWriter(directory) as index:
         for n, page in enumerate(pages.pages(count), 1):
+            if rights:
+                index.access.give(page.name, _rights(n // FOLDER))
             index.add(page, page.digest)
             if n % 5_000 == 0:
                 index.commit()
+
+
+FOLDER = 100  # documents
+
+
+def _rights(folder: int) -> Rights:
+    """One folder of ten is for a group that no person is in; the others are for a group each."""
+    group = "board" if folder % 10 == 9 else f"team-{folder % 97}"
+    return Rights(AccessList.simple([f"group:{group}"]), f"folder {folder}/*")
+
+
+def compare(searcher: Searcher, rounds: int, groups: int) -> None:
+    """Each query for an operator and for a person, in turns."""
+    names = [f"group:team-{number}" for number in range(97)]
+    names += [f"group:other-{number}" for number in range(groups - len(names))]
+    person = searcher.seen_by(Access(("file://",), (), frozenset({"everyone", *names})))
+    both = kinds(searcher, random.Random(7)), kinds(person, random.Random(7))
+    print(f"{searcher.count():,} documents, of which the person sees {person.count():,}")
+    print(f"{'kind':<28}{'operator':>10}{'person':>10}{'ratio':>8}")
+    every: list[list[float]] = [[], []]
+    for kind in both[0]:
+        times: list[list[float]] = [[], []]
+        for each in both:
+            each[kind]()
+        for _ in range(rounds):
+            for number in (0, 1):
+                times[number].append(_timed(both[number][kind])[1])
+        if kind in MIX:
+            for number in (0, 1):
+                every[number] += times[number]
+        _print_ratio(kind, times)
+    _print_ratio(TOGETHER, every)
+
+
+def _print_ratio(kind: str, times: list[list[float]]) -> None:
+    one, other = (statistics.fmean(found) for found in times)
+    print(f"{kind:<28}{one:>10.2f}{other:>10.2f}{other / one:>8.2f}")
 
 
 def measure(searcher: Searcher, rounds: int) -> dict[str, tuple[float, ...]]:

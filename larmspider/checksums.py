@@ -21,7 +21,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -157,9 +157,13 @@ def seal(folder: Path, names: Iterable[str]) -> None:
     for path in folder.iterdir():
         if (footer := tantivy_crc(path)) is not None:
             found[path.name] = [path.stat().st_size, footer]
-    files = json.dumps(found)
-    whole = {"files": found, "crc": zlib.crc32(files.encode())}
-    replace_file(folder / SEAL, json.dumps(whole).encode())
+    replace_file(folder / SEAL, packed_seal(found))
+
+
+def packed_seal(files: Mapping[str, Sequence[int]]) -> bytes:
+    """The content of a seal: size and checksum by name."""
+    whole = {"files": files, "crc": zlib.crc32(json.dumps(files).encode())}
+    return json.dumps(whole).encode()
 
 
 def break_seal(folder: Path) -> None:
@@ -192,7 +196,7 @@ def read_seal(folder: Path) -> Mapping[str, tuple[int, int]] | None:
 def kept_checksums(folder: Path) -> list[str]:
     """Names of the files with checksums in a crawl's directory, so that the next check misses lost
     ones. "pagefile_*.pfl" stands for all page files, if each has checksums."""
-    names = [f"{part}/{SEAL}" for part in ("frontier", "index")]
+    names = [SEAL, *(f"{part}/{SEAL}" for part in ("frontier", "index"))]
     names += (f"{FOLDER}/{path.name}" for path in sorted((folder / FOLDER).glob("*.log")))
     found = [name for name in names if (folder / name).exists()]
     pages = [*folder.glob(_PAGE_FILES)]

@@ -1,7 +1,7 @@
 """LarmCommand, the base of commands that read a crawl; an error is one line and an exit status.
 
 Exit status 0: done; 1: the crawl's directory lacks the wanted data, or a file of it is damaged;
-2: bad arguments.
+2: bad arguments, or a directory without a crawl.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import argparse
 import json
 import re
 import sys
+import time
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +25,7 @@ from larmspider import options, program
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, InvalidURL, LarmspiderError, QueryError
-from larmspider.formatting import json_escaped, printable
+from larmspider.formatting import doing, json_escaped, printable
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.workdir.access import follow_mode
 from larmspider.workdir.frames import damages
@@ -68,6 +71,8 @@ def _without_ours(settings: BaseSettings, name: str) -> dict[str, int]:
     }
 
 
+_SAY_SECS = 5.0
+_DRAW_SECS = 0.1
 _NEGATIVE = re.compile(r"-[0-9.]+")
 _WHERE = ("LARM_DIR", "LARM_SHARDS", "LARM_WORKER")
 
@@ -178,3 +183,30 @@ def print_json(value: Any) -> None:
     except UnicodeEncodeError:
         text = json.dumps(value, indent=1)
     print(text)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Called with a part, how much is done and how much there is, it says so on standard error: on
+    a terminal in one line that changes, else in a line every 5 s."""
+    said = time.monotonic()
+    if sys.stderr.isatty():
+        with doing(what) as draw:
+
+            def show(_: str, done: int, total: int) -> None:
+                nonlocal said
+                if (now := time.monotonic()) >= said + _DRAW_SECS:
+                    said = now
+                    draw(done, max(1, total))
+
+            yield show
+        return
+
+    def say(part: str, done: int, total: int) -> None:
+        nonlocal said
+        if (now := time.monotonic()) >= said + _SAY_SECS:
+            said = now
+            share = 100 * done // max(1, total)
+            print(f"{what}: {part}, {share}%", file=sys.stderr, flush=True)
+
+    yield say

@@ -33,6 +33,10 @@ class CrawlDirError(LarmspiderError):
     """A LARM_DIR that is missing, foreign, in use or damaged."""
 
 
+class NoCrawlError(CrawlDirError, ConfigError):
+    """A directory that was named as a crawl's, and holds none."""
+
+
 class OtherFormatError(CrawlDirError, ConfigError):
     """A directory, a Redis or an index of a format that this larmspider does not read."""
 
@@ -51,6 +55,10 @@ class CommittedGoneError(CrawlDirError):
 
 class QueryError(LarmspiderError):
     """A search query that does not parse."""
+
+
+class NoWordError(QueryError):
+    """A search query without a word to look for: signs alone. It finds nothing."""
 
 
 class MissingFieldError(LarmspiderError):

@@ -261,7 +261,8 @@ class Kept:
 
     ``kind`` is a word: not-modified (304), same (200, with the same text), missing, moved, locked,
     login, empty, soft-404, noindex, robots, or a failure's. ``status`` is the HTTP status, 0 where
-    there was no response; ``message`` one line for a person.
+    there was no response; ``message`` one line for a person. ``headers`` as in Page; None where
+    there was no response.
     """
 
     url: str
@@ -276,6 +277,7 @@ class Kept:
     status: int
     size: int = 0
     latency: float = 0.0
+    headers: Mapping[bytes, Sequence[bytes]] | None = None
 
 
 @dataclass(slots=True)

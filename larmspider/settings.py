@@ -38,6 +38,10 @@ LARM_HOST_RESOLVER_FILE = ""
 # The directory of the crawl, made if missing. One directory holds one crawl.
 LARM_DIR = "crawl"
 
+# Store the documents that `larmspider server` was given for this directory, and fetch nothing: a
+# crawl file with `kind = "push"` (docs/server.md#push).
+LARM_PUSH = False
+
 # The mode of `LARM_DIR`, in octal, which also limits the modes of its files: 0750 lets a group
 # read, 0770 lets it also run `scrapy serve` and other commands. Empty: by the umask; 0700 if
 # `LARM_SITES_FILE` holds credentials (docs/sign-in.md#who-may-see-what-was-fetched).
@@ -147,6 +151,10 @@ LARM_DELAY_RESPONSE_FACTOR = 1.0
 # (docs/sites.md#nofollow). The first pattern that sets a field holds. As JSON on the command line.
 LARM_HOST_RULES: dict[str, dict[str, object]] = {}
 
+# A list of hosts that other crawls of this machine fetch from, too: the crawls keep one gap at each
+# of them together. A server sets it for its crawls (docs/server.md). Empty: this crawl alone.
+LARM_SHARED_GAPS = ""
+
 # robots.txt is fetched again after this.
 LARM_ROBOTS_EXPIRES_SECS = 86_400.0
 
@@ -232,7 +240,8 @@ DOWNLOAD_VERIFY_CERTIFICATES = True
 
 # Networks that are never asked, whatever name, number or redirect leads there; checked after
 # resolution, before the connection. An IPv6 address that stands for an IPv4 one (mapped,
-# compatible, 6to4, NAT64) counts as that. Behind a proxy only numbers in a URL are seen.
+# compatible, 6to4, NAT64) counts as that. Behind a proxy only numbers in a URL are seen. A network
+# with a port, such as `127.0.0.0/8:6379` or `[::1]:6379`, is denied at this port.
 LARM_DENY_ADDRESSES = [
     "0.0.0.0/8",  # this host
     "::/128",
@@ -591,6 +600,18 @@ LARM_INDEX_STEMMER = "english"
 # Only pages in these languages, as "de,en", and in unknown ones can be found. Empty: all.
 LARM_INDEX_LANGUAGES: list[str] = []
 
+# Who finds which pages, by URL: `{"/hr/*": ["group:hr"], "*": ["everyone"]}`. The first rule that
+# fits decides (docs/rights.md).
+LARM_ACCESS_RULES: dict[str, list[str]] = {}
+
+# Hosts that say who may read a page, in a header or a meta element:
+# `{"cms.example": "X-Read-Access", "wiki.example": "meta:readers"}` (docs/rights.md).
+LARM_ACCESS_SENT: dict[str, str] = {}
+
+# Seconds from one look at the rights of all files to the next, in a run that lasts longer. Each run
+# begins with such a look.
+LARM_ACCESS_SECS = 3600.0
+
 # Fields of `LARM_FIELDS` that searches count and offer as filters, as "room,status".
 LARM_FACETS: list[str] = []
 
@@ -704,7 +725,7 @@ LARM_WEB_OPEN: list[str] = []
 
 # Who finds pages of hosts that were asked with credentials, and of files, without the token: the
 # groups and their hosts, as {"staff": ["*.hr.example", "file://"]}
-# (docs/permissions.md). A host is opened whole, at all its ports: "wiki" and "wiki:*"
+# (docs/rights.md). A host is opened whole, at all its ports: "wiki" and "wiki:*"
 # are the same, and a pattern with a scheme or one port is refused. Needs LARM_SEARCH_GROUPS_HEADER.
 LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
 
@@ -730,7 +751,7 @@ LARM_SEARCH_COLOUR = ""
 LARM_SEARCH_LANGUAGE = ""
 
 # The names of crawls that `scrapy serve DIR DIR` searches together, by directory, as
-# {"/srv/crawl-hr": "Staff"} (docs/permissions.md#several-crawls-in-one-search). Other crawls have
+# {"/srv/crawl-hr": "Staff"} (docs/rights.md#several-crawls-in-one-search). Other crawls have
 # the names of their directories.
 LARM_COLLECTIONS: dict[str, str] = {}
 
@@ -741,6 +762,10 @@ LARM_SYNONYMS_FILE = ""
 # Links above the hits of certain queries, one a line. Empty: `best_bets.txt` in `LARM_DIR`, where
 # there is one.
 LARM_BEST_BETS_FILE = ""
+
+# Names for parts of the sites, one URL a line, by which a search can be narrowed (docs/labels.md).
+# Empty: `labels.txt` in `LARM_DIR`, where there is one.
+LARM_LABELS_FILE = ""
 
 # Log the queries of the search page, and their numbers of hits; not the users
 # (docs/search.md#the-log-of-queries). Frequent queries are suggested to others then.

@@ -177,6 +177,7 @@ WHERE: Mapping[str, Row] = {
     "extraction/html.py": row(
         f"{CRAWL}, {PAGES}", _GUARD, "selectolax", "css", "css_first", "extraction.deep_html"
     ),
+    "access/sent.py": row(CRAWL, "the first 64 KB of a page of a trusted host", "html.parser"),
     "extraction/xhtml.py": row(
         f"{CRAWL}, {PAGES}", "a scan that is linear in time; then as html.py", "extraction.html"
     ),
@@ -257,9 +258,10 @@ STATE: Mapping[str, frozenset[str]] = {
         " index/writer index/version cluster/worker cluster/joining checksums"
         " crawl/verify/frontier crawl/verify/index crawl/verify/others crawl/fill"
         " workdir/manifest workdir/manifest_copy",
-        "msgpack.unpackb": "cluster/commit cluster/rebuild cluster/redis_records"
+        "msgpack.unpackb": "access/lists access/table cluster/commit cluster/rebuild"
+        " cluster/redis_records"
         " cluster/write_ahead_log index/packed index/unreached index/waiting"
-        " pipelines/outbox/spool pipelines/search_index"
+        " pipelines/outbox/spool pipelines/pushed pipelines/search_index"
         " crawl/verify/index",
         "msgpack.Unpacker": "index/packed",
         "msgspec.msgpack.decode": "frontier/storage/records frontier/storage/lmdb_reader"

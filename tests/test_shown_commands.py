@@ -151,14 +151,16 @@ def crawled(site: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> P
     for number, command in enumerate(CRAWLS):
         (folder / "seeds.txt").write_text(site.url("/"))
         (folder / "hosts.properties").write_text("startsWith(www.) =\n")
-        directory = ["-s", f"LARM_DIR=crawl-{number}"] if "seeds.txt" in command else []
+        others = "restrict=" not in command  # the last one makes the directory that is read
+        directory = ["-s", f"LARM_DIR=crawl-{number}"] if others else []
         ran = run(command, site, folder, *fast, *directory)
         assert ran.status == 0, f"{command}: {ran.err}"
+    (folder / "pages.jsonl").unlink()  # of the feed; `export` writes it, too
     return folder
 
 
 def test_crawls_are_shown() -> None:
-    assert len(CRAWLS) == 2
+    assert len(CRAWLS) == 3
 
 
 @pytest.mark.parametrize("command", READERS)

@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "larmspider"
 
-PURE = ["urls", "extraction", "index", "search", "frontier", "learned"]
+PURE = ["urls", "access", "extraction", "index", "search", "frontier", "learned"]
 SCRAPY = {"scrapy", "twisted", "scrapy_redis"}
 
 

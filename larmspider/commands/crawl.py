@@ -113,7 +113,12 @@ class Command(CrawlCommand):
             options.settle_scrapys(self.settings)
             plugin.check(self.settings.getdict("EXTENSIONS"))
             crawler = self.crawler = self._create_crawler(args[0])
-            if crawler.spidercls is IntranetSpider:
+            is_push = options.boolean(self.settings, "LARM_PUSH")
+            if crawler.spidercls is IntranetSpider and is_push:
+                from larmspider.spiders.push import PushSpider
+
+                crawler = self.crawler = self._create_crawler(PushSpider)
+            elif crawler.spidercls is IntranetSpider:
                 start = opts.spargs.get("start") or self.settings.get("LARM_START") or ""
                 if any(map(is_archive, read_seeds(start))):
                     archives = plugin.load("warc.spider")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -49,6 +50,11 @@ ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
         "change the keys that a file has",
         lambda name, file: Asked("PATCH", _one(name), {"crawl": _table(file)}),
     ),
+    "preview-change": (
+        ("NAME", "FILE"),
+        "see what a change would change",
+        lambda name, file: Asked("POST", _one(name, "/preview"), {"crawl": _table(file)}),
+    ),
     "delete": (
         ("NAME", "NAME"),
         "delete a crawl; its pages stay",
@@ -87,9 +93,20 @@ ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
         "remove a token",
         lambda name: Asked("DELETE", f"/tokens/{quote(name, safe='')}"),
     ),
+    "pushed": (
+        ("URL",),
+        "the state of a document that was pushed",
+        lambda url: Asked("GET", f"/index?url={quote(url, safe='')}"),
+    ),
+    "unpush": (
+        ("URL",),
+        "take a document out that was pushed",
+        lambda url: Asked("DELETE", f"/index?url={quote(url, safe='')}"),
+    ),
     "audit": ((), "the last acts", lambda: Asked("GET", "/audit")),
 }
 """Each act with its arguments, as in server/api.py."""
+PUSH = "push COLLECTION FILE..."
 
 
 class Command(LarmCommand):
@@ -103,7 +120,7 @@ class Command(LarmCommand):
         acts = "; ".join(
             f"{' '.join((name, *wanted))}: {what}" for name, (wanted, what, _) in ACTS.items()
         )
-        return f"The acts are {acts}."
+        return f"The acts are {acts}; {PUSH}: push documents, a line each in FILE.jsonl or -."
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -115,11 +132,20 @@ class Command(LarmCommand):
             default="",
             help="the address of a server elsewhere; LARMSPIDER_TOKEN holds the token",
         )
+        parser.add_argument(
+            "--at",
+            metavar="URL",
+            default="",
+            help="push: the URL of a file; one that ends with / gets the name of the file",
+        )
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
+        if args[:1] == ["push"]:
+            self._push(args[1:], opts)
+            return
         if not args or args[0] not in ACTS:
             given = f"{args[0]!r} is no act: " if args else ""
-            raise ConfigError(f"{given}expected one of {', '.join(ACTS)}")
+            raise ConfigError(f"{given}expected one of {', '.join((*ACTS, 'push'))}")
         wanted, _, asked_of = ACTS[args[0]]
         if len(args) - 1 != len(wanted):
             raise ConfigError(f"expected {' '.join(('larmspider ctl', args[0], *wanted))}")
@@ -133,6 +159,25 @@ class Command(LarmCommand):
         else:
             for line in _lines(found):
                 print(printable(line))
+
+    def _push(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) < 2:
+            raise ConfigError(f"expected larmspider ctl {PUSH}")
+        from larmspider.server.client import address_of
+        from larmspider.server.push_client import check, push
+
+        name, *files = args
+        check(files, opts.at)
+        address = address_of(Path(opts.home).expanduser().absolute(), opts.url)
+        done = asyncio.run(push(address, name, files, opts.at))
+        if opts.json:
+            print_json(done.as_json())
+        else:
+            for refused in done.refused:
+                print(printable(refused), file=sys.stderr)
+            print(done.said)
+        if done.refused:
+            self.exitcode = 2
 
 
 def _lines(found: Mapping[str, Any]) -> list[str]:

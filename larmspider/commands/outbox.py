@@ -32,6 +32,7 @@ from larmspider.pipelines.outbox.spool import (
 )
 from larmspider.redaction import keep_secrets_of
 from larmspider.workdir.directory import locked
+from larmspider.workdir.left import changing
 from larmspider.workdir.manifest import LOCK, components
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ class Command(LarmCommand):
         crawls = [part.path for part in self.open_crawl().parts]
         if opts.send:
             for crawl in crawls:
-                with locked(crawl / LOCK):  # a crawl that runs sends by itself
+                # a crawl that runs sends by itself
+                with locked(crawl / LOCK), changing(crawl, f"{FOLDER}/*"):
                     self._send(crawl)
         found = standings(crawls)
         if opts.json:
@@ -189,7 +191,10 @@ class Command(LarmCommand):
     ) -> None:
         assert self.settings is not None
         say = partial(print, file=sys.stderr, flush=True)
-        with Fill(part, self.settings, receiver, kind, lambda text: say(printable(text))) as fill:
+        with (
+            changing(part.path, f"{FOLDER}/*"),
+            Fill(part, self.settings, receiver, kind, lambda text: say(printable(text))) as fill,
+        ):
             urls = fill.take_letters() if kind == RETRY else None
             try:
                 with stored_items(part, self.settings, urls) as items:

@@ -18,6 +18,7 @@ from larmspider.formatting import counted, doing
 from larmspider.index.rebuild import Progress
 from larmspider.index.schema import INDEX_FORMAT
 from larmspider.workdir.directory import locked, write_manifest
+from larmspider.workdir.left import changing
 from larmspider.workdir.manifest import LOCK
 from larmspider.workdir.restricted import note_restricted
 
@@ -63,7 +64,7 @@ class Command(LarmCommand):
     def _rebuild(self, crawl: CrawlDir, restricted: Collection[str]) -> int:
         settings = self.settings
         assert settings is not None
-        with locked(crawl.path / LOCK):
+        with locked(crawl.path / LOCK), changing(crawl.path, "index/*"):
             said = {name: options.typed(settings, name) for name in _READ_BY}
             for name, was in crawl.settings.items():
                 if said.get(name, was) != was:

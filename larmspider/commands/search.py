@@ -17,6 +17,7 @@ from larmspider.index.schema import KINDS
 from larmspider.reports.why import Why, why
 from larmspider.search.best_bets import titled
 from larmspider.search.curated import Curated
+from larmspider.search.labels import Label, LabelSet
 from larmspider.search.query import DAYS, REACH, Filters, since_time
 from larmspider.search.request import MAX_LIMIT, MAX_OFFSET, SearchRequest
 from larmspider.search.results import Results, found_line, replaced, results_json
@@ -67,6 +68,12 @@ class Command(LarmCommand):
             help="only this language, such as de or en; repeatable",
         )
         parser.add_argument(
+            "--label",
+            action="append",
+            default=[],
+            help="only pages with this label (docs/labels.md); repeatable",
+        )
+        parser.add_argument(
             "--field",
             action="append",
             default=[],
@@ -114,19 +121,21 @@ class Command(LarmCommand):
             raise QueryError("the query is empty: name at least one word")
         options.as_integer("-n", opts.n, minimum=1, maximum=MAX_LIMIT)
         options.as_integer("--offset", opts.offset, minimum=0, maximum=MAX_OFFSET)
+        assert self.settings is not None
+        curated = Curated.from_settings(self.settings)
+        labels = curated.labels.value
         request = SearchRequest(
             query,
             opts.n,
             opts.offset,
-            _filters(opts),
+            _filters(opts, labels),
             facets=opts.json,
             verbatim=opts.exact,
             copies=opts.copies,
             newest=opts.sort == "date",
             suggest=not opts.offset,
+            labels=labels.all,
         )
-        assert self.settings is not None
-        curated = Curated.from_settings(self.settings)
         crawl = self.open_crawl()
         searcher = crawl.searcher().widened_by(curated.synonyms.value)
         if opts.why is not None:
@@ -137,7 +146,7 @@ class Command(LarmCommand):
                 _print_why(reasons)
             return
         results = searcher.search(request)
-        found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING)
+        found = [] if opts.offset else curated.best_bets.value.of(query, EVERYTHING.page)
         bets = titled(found, searcher, lambda url: crawl.forms(url).exact)
         if opts.json:
             opens = OpenableUrls.from_settings(self.settings)
@@ -148,15 +157,23 @@ class Command(LarmCommand):
             _print(results)
 
 
-def _filters(opts: argparse.Namespace) -> Filters:
+def _filters(opts: argparse.Namespace, known: LabelSet) -> Filters:
     return Filters.of(
         hosts=opts.host,
         kinds=opts.type,
         languages=opts.lang,
+        labels=[_label(name, known) for name in opts.label],
         since=None if opts.since is None else since_time(opts.since, time.time()),
         fields=map(_field, opts.field),
         unreachable=opts.unreachable,
     )
+
+
+def _label(name: str, known: LabelSet) -> Label:
+    if (found := known.of(name)) is None:
+        names = ", ".join(label.name for label in known.all) or "none: labels.txt names none"
+        raise ConfigError(f"--label {name}: there is no such label: expected one of {names}")
+    return found
 
 
 def _field(given: str) -> tuple[str, str]:
@@ -189,6 +206,9 @@ def _print(results: Results) -> None:
     marks = (_BOLD, _PLAIN) if bold else ("*", "*")
     if said := replaced(results):
         print(f"{printable(said)} (--exact: as typed)")
+    for word in results.no_filters:
+        name = word.partition(":")[0]
+        print(f"{printable(name)}: is no filter; searched for {printable(word)} as a word")
     if results.also:
         print(f"Searched too: {printable(', '.join(results.also))} (--exact: as typed)")
     for number, hit in enumerate(results.hits, results.request.offset + 1):
@@ -201,7 +221,7 @@ def _print(results: Results) -> None:
         print(f"     {printable(hit.target)}" + "".join(f"  ({note})" for note in notes))
         if snippet := hit.snippet.marked(*marks, readable):
             print(f"     {snippet}")
-    print(found_line(results, f"{results.seconds * 1000:.1f} ms"))
+    print(printable(found_line(results, f"{results.seconds * 1000:.1f} ms")))
     suggestion = results.suggestion
     if suggestion is not None and results.instead is None:
         found = f"{suggestion.total_all:,} found"

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from larmspider import options, program
 from larmspider.command import LarmCommand, with_crawls_settings
+from larmspider.crawl.state import State
 from larmspider.crawl.worker_dirs import open_crawl
-from larmspider.errors import ConfigError, CrawlDirError
+from larmspider.errors import ConfigError, CrawlDirError, NoCrawlError
 from larmspider.files import raise_open_files
 from larmspider.formatting import printable
 
@@ -88,9 +89,9 @@ class Command(LarmCommand):
             names[directory] if others else "",
             others,
         )
-        for one in source.all if others else ():
-            if not one.exists():
-                raise CrawlDirError(one.run_state.sentence)
+        for one in source.all:
+            if one.run_state.state is State.NONE or (others and not one.exists()):
+                raise NoCrawlError(one.run_state.sentence)
 
         def token() -> str:
             # the token of one crawl opens no other
@@ -122,6 +123,7 @@ class Command(LarmCommand):
         stale = []
         with suppress(CrawlDirError):
             stale = [line for one in source.all for line in one.stale_link_texts]
+            stale += [line for one in source.all for line in one.unknown_rights]
         for line in (*unserved, *[NOBODY_SIGNS_IN] * keyless, *source.unsearched, *stale):
             print(f"{program.NAME} serve: {printable(line)}", file=sys.stderr)
         print(server.url, flush=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from larmspider import options
 from larmspider.command import LarmCommand, with_crawls_settings
 from larmspider.commands.serve import stopped_by_signals
 from larmspider.crawl.reader import read_manifest
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
     from larmspider.status.crawl_view import Source
     from larmspider.web.server import Binding
 
+LOOPBACK = "127.0.0.1"
 DEFAULT_HOME = "larmspider-home"
 
 
 class Command(LarmCommand):
     def syntax(self) -> str:
-        return "[options] [add DIR [NAME] | token NAME]"
+        return "[options] [add DIR [NAME] | token NAME | backup FILE | halt]"
 
     def short_desc(self) -> str:
         return "Run and schedule any number of crawls, and serve their pages"
@@ -41,8 +43,10 @@ class Command(LarmCommand):
         return (
             "Run any number of crawls when they are due, and serve their pages, one search and an"
             " API (docs/server.md). `add DIR` takes over the directory of a crawl that was made on"
-            " the command line; `token NAME` makes a token. `larmspider serve DIR` shows the pages"
-            " of one directory, and starts nothing."
+            " the command line; `token NAME` makes a token; `backup FILE` copies the home,"
+            " without its secrets, into one file (docs/backup.md); `halt` ends crawls that run"
+            " without their server, and the next server continues them. `larmspider serve DIR`"
+            " shows the pages of one directory, and starts nothing."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -83,9 +87,20 @@ class Command(LarmCommand):
                     raise ConfigError(f"--days {opts.days}: expected a number of days")
                 store = TokenStore(Home.open(Path(opts.home)).path)
                 print(store.make(name, opts.scope, int(opts.days)))
+            case ["backup", file]:
+                from larmspider.commands.backup import backup
+
+                backup(Path(opts.home), Path(file), as_json=opts.json)
+            case ["halt"]:
+                from larmspider.server.halt import halt
+
+                home = Home.open(Path(opts.home), make=False)
+                with home.claim():
+                    print(halt(home))
             case _:
                 raise ConfigError(
-                    f"{' '.join(args)!r}: expected nothing, add DIR [NAME], or token NAME"
+                    f"{' '.join(args)!r}: expected nothing, add DIR [NAME], token NAME,"
+                    " backup FILE, or halt"
                 )
 
     async def _serve(self, home: Home) -> None:
@@ -96,17 +111,22 @@ class Command(LarmCommand):
         from larmspider.server.crawls import Crawls as Acts
         from larmspider.server.look import Looks
         from larmspider.server.manager import Manager
+        from larmspider.server.nodes import Nodes
         from larmspider.server.process import Launcher
+        from larmspider.server.push import Pushes
         from larmspider.server.remote import tell
         from larmspider.server.secrets import Secrets
         from larmspider.server.server_settings import ServerSettings
         from larmspider.server.tokens import TokenGuard, TokenStore, first_key
+        from larmspider.server.watch import Watch
         from larmspider.status.crawl_workers import write_server_file
         from larmspider.web.server import Binding, Server
         from larmspider.web.tries import Tries
 
         assert self.settings is not None
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+        # synonyms, best bets, labels and the log of queries are the home's
+        self.settings.set("LARM_DIR", str(home.path), priority="cmdline")
         settings, store = ServerSettings.read(home.path), TokenStore(home.path)
         binding = Binding.from_settings(self.settings, has_tokens=True)
         is_first = not (binding.token or store.can_operate())
@@ -118,11 +138,29 @@ class Command(LarmCommand):
             open_paths=(*_OPEN, *binding.open_paths, *(_SEARCH if binding.is_local else ())),
             tries=Tries(binding.wrong_tokens, binding.wrong_tokens_in_all),
         )
-        manager = Manager(home, settings, Launcher(home), act=tell)
-        secrets = Secrets(home.path, settings.secrets)
-        crawls = Crawls(Acts(manager, Audit(home.path)), store, secrets, Looks(home))
+        secrets, audit = Secrets(home.path, settings.secrets), Audit(home.path)
+        launcher = Launcher(home, nodes=Nodes(home, settings, secrets))
+        manager = Manager(home, settings, launcher, act=tell)
+        watch = Watch(manager, settings.notify or options.text(self.settings, "LARM_NOTIFY"))
+
+        async def opened() -> str:
+            """The first token is made: listen where the operator wanted it."""
+            if binding.address == LOOPBACK:
+                return ""
+            try:
+                await server.move(binding.address)
+            except ConfigError as error:
+                logging.error("%s; still listening at %s", error, server.url)
+                return ""
+            write_server_file(home.path, server.url, "", guard.key, name=SERVER_FILE)
+            crawls.ports.append(urlsplit(server.url).port or 0)
+            logging.info("Listening at %s", server.url)
+            return server.url
+
+        pushes = Pushes(manager, audit)
+        crawls = Crawls(Acts(manager, audit), store, secrets, Looks(home), pushes, watch, opened)
         app = build_server(crawls, guard, binding, self._source_of)
-        address = "127.0.0.1" if is_first else binding.address
+        address = LOOPBACK if is_first else binding.address
         server = await Server.start(app, address, binding.port)
         crawls.ports.append(urlsplit(server.url).port or 0)
         stopped = stopped_by_signals()
@@ -131,11 +169,12 @@ class Command(LarmCommand):
             self._greet(home, manager.adopt(), binding, is_first=is_first)
             key = f"first?key={first_key(home.path)}" if is_first else ""
             print(f"{server.url}{key}", flush=True)
-            ticking = asyncio.create_task(loop.run(manager))
+            ticking = asyncio.create_task(loop.run(manager, watch))
             await stopped.wait()
             ticking.cancel()
             with suppress(asyncio.CancelledError):
                 await ticking
+            await watch.close()
         finally:
             (home.path / SERVER_FILE).unlink(missing_ok=True)
             await server.stop()
@@ -148,8 +187,8 @@ class Command(LarmCommand):
         print(f"{home.path}: {len(home.crawls())} crawls")
         if adopted:
             print(f"still running: {', '.join(adopted)}")
-        if is_first and not binding.is_local:
-            print(f"no token may operate yet: listening at 127.0.0.1 instead of {binding.address}")
+        if is_first and binding.address != LOOPBACK:
+            print(f"no token yet: listening at {LOOPBACK}, after the first at {binding.address}")
         if is_first:
             print("open this address, which holds a one-time key:")
 
@@ -185,7 +224,7 @@ def add(home: Home, directory: Path, name: str = "") -> str:
     directory = directory.expanduser().absolute()
     state = RunState.of(directory)
     if state.state in (State.NONE, State.EMPTY):
-        raise ConfigError(f"{directory}: {state.sentence}")
+        raise ConfigError(state.sentence)
     if directory.is_symlink():
         raise ConfigError(f"{directory} is a symbolic link: name {directory.resolve()} itself")
     for entry in home.crawls().values():
@@ -195,9 +234,11 @@ def add(home: Home, directory: Path, name: str = "") -> str:
     identity, settings = manifest.get("identity") or {}, manifest.get("settings") or {}
     name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", directory.name).strip("-_") or "crawl"
     check_name(name, home.crawls())
-    values: dict[str, object] = {"seeds": identity.get("seeds") or []}
-    for key, setting in (("restrict", "LARM_RESTRICT"), ("exclude", "LARM_EXCLUDE")):
-        if found := settings.get(setting):
-            values[key] = found
+    values: dict[str, object] = {"kind": "push"}
+    if not settings.get("LARM_PUSH"):
+        values = {"seeds": identity.get("seeds") or []}
+        for key, setting in (("restrict", "LARM_RESTRICT"), ("exclude", "LARM_EXCLUDE")):
+            if found := settings.get(setting):
+                values[key] = found
     home.write(name, new_text(values | {"settings": {"LARM_DIR": str(directory)}}), new=True)
     return f"{name}: {home.file_of(name)} names {directory}"

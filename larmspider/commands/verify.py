@@ -6,23 +6,19 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import options, program
-from larmspider.command import LarmCommand, print_json
+from larmspider.command import LarmCommand, print_json, progress
 from larmspider.control.offline import change
 from larmspider.control.repair import make_due, repair
 from larmspider.crawl.verify.check import check, check_root, parts_of
-from larmspider.crawl.verify.findings import Findings, Say
+from larmspider.crawl.verify.findings import Findings
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.files import is_locked, why_no_lock
-from larmspider.formatting import counted, doing, printable
+from larmspider.formatting import counted, printable
 from larmspider.pipelines.compaction import finish
 from larmspider.workdir.directory import is_worker, locked, worker_dirs
 from larmspider.workdir.frames import damages
@@ -31,9 +27,6 @@ from larmspider.workdir.manifest_copy import read_or_copy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_SAY_SECS = 5.0
-_DRAW_SECS = 0.1
 
 
 class Command(LarmCommand):
@@ -109,7 +102,7 @@ class Command(LarmCommand):
             if name not in ("LARM_DIR", "LARM_SHARDS", "LARM_WORKER"):
                 settings.set(name, value, priority="project")
         settings.set("LARM_DIR", str(path), priority="cmdline")
-        with _progress(path) as say:
+        with progress(f"Checking {path}") as say:
             if not repairs:
                 return check(path, settings, say), []
             with locked(path / LOCK):
@@ -204,29 +197,3 @@ def _later(due: dict[bytes, str]):  # type: ignore[no-untyped-def]
         return len(more)
 
     return keep
-
-
-@contextmanager
-def _progress(path: Path) -> Iterator[Say]:
-    """On a terminal one line that changes, else a line every 5 s."""
-    said = time.monotonic()
-    if sys.stderr.isatty():
-        with doing(f"Checking {path}") as draw:
-
-            def show(_: str, done: int, total: int) -> None:
-                nonlocal said
-                if (now := time.monotonic()) >= said + _DRAW_SECS:
-                    said = now
-                    draw(done, max(1, total))
-
-            yield show
-        return
-
-    def say(what: str, done: int, total: int) -> None:
-        nonlocal said
-        if (now := time.monotonic()) >= said + _SAY_SECS:
-            said = now
-            share = 100 * done // max(1, total)
-            print(f"Checking {path}: {what}, {share}%", file=sys.stderr, flush=True)
-
-    yield say

@@ -73,12 +73,16 @@ class Command(ScrapyCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument(
-            "-n", type=int, default=os.cpu_count() or 1, metavar="N",
-            help="number of processes (default %(default)s, one per processor)",
+            "-n", nargs="?", const="", metavar="N",
+            help=f"number of processes (default {os.cpu_count() or 1}, one per processor)",
         )  # fmt: skip
         parser.add_argument(
             "-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE",
             help="set spider argument (may be repeated)",
+        )  # fmt: skip
+        parser.add_argument(
+            "--file", metavar="FILE",
+            help="a crawl file (docs/server.md); what -a and -s say comes first",
         )  # fmt: skip
         parser.add_argument(
             "--rebuild", action="store_true",
@@ -94,6 +98,19 @@ class Command(ScrapyCommand):
             "--json", action="store_true", help="with --rebuild: print what was done as JSON"
         )
 
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.settings is not None
+        if opts.file is not None:
+            from larmspider.server.run_file import settings_of_run
+
+            try:
+                for name, value in settings_of_run(Path(opts.file)).items():
+                    self.settings.set(name, value, "project")
+            except ConfigError as refused:
+                print(f"{program.NAME} workers: {refused}", file=sys.stderr)
+                raise SystemExit(2) from None
+        super().process_options(args, opts)
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) > 1:
             raise UsageError(f"expected at most one spider, such as: {program.NAME} workers -n 4")
@@ -102,12 +119,17 @@ class Command(ScrapyCommand):
         except ValueError:
             raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
         try:
-            options.as_integer("-n", opts.n, minimum=1, maximum=MAX_WORKERS)
+            if unknown := next((word for word in args if word.startswith("-")), None):
+                raise ConfigError(f"unknown option {unknown} (see --help)")
             if opts.rebuild:
+                if opts.n is not None:
+                    raise ConfigError("--rebuild: expected no -n with it: it starts no worker")
                 self.exitcode = self._rebuild(args, arguments, opts)
                 return
             if opts.complete or opts.json:
                 raise ConfigError("--complete and --json: expected --rebuild with them")
+            given = (os.cpu_count() or 1) if opts.n is None else opts.n
+            opts.n = options.as_integer("-n", given, minimum=1, maximum=MAX_WORKERS)
             self.exitcode = self._crawl(args[0] if args else SPIDER, arguments, opts)
         except LarmspiderError as error:
             from larmspider.cluster.redis_server import StartStopped
@@ -265,6 +287,8 @@ class Command(ScrapyCommand):
         from larmspider.extraction.page_process import AUTO, OFF, cores
 
         command = [sys.executable, "-m", "scrapy", "crawl", spider]
+        if opts.file is not None:
+            command += ["--file", opts.file]
         for name, value in arguments.items():
             command += ["-a", f"{name}={value}"]
         for setting in opts.set:

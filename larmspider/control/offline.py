@@ -34,6 +34,7 @@ from larmspider.pipelines.store import Store
 from larmspider.scheduler.checkpoint import let_go
 from larmspider.urls.normalizer import UrlForms
 from larmspider.workdir.directory import REDIS_DIR, locked, waited_for, write_manifest
+from larmspider.workdir.left import changing
 from larmspider.workdir.manifest import CHECKSUMS, LOCK, SHARED, is_shared, stores_in
 from larmspider.workdir.manifest_copy import read_or_copy
 
@@ -53,11 +54,12 @@ def change(crawl: CrawlDir, settings: BaseSettings, act: Act) -> int:
         return _change_shared(crawl, settings, act)
     with locked(crawl.path / LOCK):
         finish_compaction(crawl.path)
-        backend = LmdbBackend(crawl.path / "frontier")
-        try:
-            done = asyncio.run(_with_stores(crawl, settings, backend, act))
-        finally:
-            backend.close()
+        with changing(crawl.path):
+            backend = LmdbBackend(crawl.path / "frontier")
+            try:
+                done = asyncio.run(_with_stores(crawl, settings, backend, act))
+            finally:
+                backend.close()
         _keep_checksums(crawl.path)
         return done
 
@@ -148,6 +150,7 @@ def _change_shared(crawl: CrawlDir, settings: BaseSettings, act: Act) -> int:
             )
         for number, part in enumerate(parts):
             finish_compaction(part.path)
+            stack.enter_context(changing(part.path))
             own = wanted.copy()
             own.set("LARM_WORKER", part.path.name, priority="cmdline")
             done += _as_worker(shared, part, own, acts, has_all=not number)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import options
+from larmspider.access.sources import Sources
 from larmspider.extraction.language import Languages, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.extraction.simhasher import Simhasher
@@ -58,6 +59,7 @@ def reindex(
             progress=progress,
             restricted=restricted,
             pages=partial(linking_pages, crawl.path, crawl.forms),
+            sources=Sources.from_settings(settings),
         )
     restore_unreached(crawl)
     return number

@@ -16,23 +16,32 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from larmspider import plugin, program
-from larmspider.checksums import Stretch, crc_of, forget_sums, read_sums, sum_anew, sums_path
+from larmspider.checksums import (
+    SEAL,
+    Stretch,
+    crc_of,
+    forget_sums,
+    read_sums,
+    sum_anew,
+    sums_path,
+)
 from larmspider.control.reindex import reindex, restore_unreached
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.verify.bodies import Bodies, records
+from larmspider.crawl.verify.check import STORES
 from larmspider.crawl.verify.findings import Findings, Say
 from larmspider.crawl.verify.logs import hole
 from larmspider.errors import InvalidURL, LarmspiderError
 from larmspider.fetch.blobs import FOLDER as BLOBS_FOLDER
 from larmspider.fetch.blobs import blob_files
-from larmspider.files import replace_file, sync_file, sync_folder
+from larmspider.files import make_folder, replace_file, sync_file, sync_folder
 from larmspider.frontier.storage.backend import Backend
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
 from larmspider.frontier.storage.lmdb_env import LmdbFiles
@@ -72,6 +81,7 @@ from larmspider.workdir.frames import (
     present,
     stored_size,
 )
+from larmspider.workdir.left import leave
 from larmspider.workdir.manifest import CUT_BACK, REJUDGE, stores_in
 from larmspider.workdir.manifest_copy import NOTE, packed
 from larmspider.workdir.restricted import restricted_or_all
@@ -83,7 +93,7 @@ if TYPE_CHECKING:
 
 _BATCH = 2_000
 _SPELLINGS = 32
-_WARC = "warc.pipeline"
+_WARC, _MEND = "warc.pipeline", "warc.mend"
 _NEW, _OLD = "frontier.new", "frontier.old"
 
 
@@ -99,6 +109,8 @@ def repair(
     path, is_worker = found.path, make_due is not None
     if found.manifest is not None:
         write_manifest(path, found.manifest)
+    for file, content in found.rewritten.items():
+        _write_again(file, content)
     for copy, source in found.restored.items():
         copy.parent.mkdir(exist_ok=True)
         replace_file(copy, source.read_bytes())
@@ -136,6 +148,8 @@ def repair(
     elif found.index_unsealed:
         restore_unreached(CrawlDir(path))
         seal_index(path / "index")
+    if found.left_unsealed or (path / SEAL).exists():
+        leave(path)
     for damage in found.damages:
         if damage.mend:
             yield str(damage)
@@ -226,8 +240,21 @@ def _add_since(found: Findings) -> None:
 # files
 
 
+def _write_again(file: Path, content: bytes) -> None:
+    """Write the content that the last run left. An operator may have changed a list by hand: that
+    list stays beside the file."""
+    if file.suffix == ".txt" and file.exists():
+        replace_file(file.with_name(f"{file.name}.changed"), file.read_bytes())
+    make_folder(file.parent)
+    replace_file(file, content)
+
+
 def _mend_files(found: Findings, say: Say) -> None:
     """Fill up files that were cut short, and overwrite damaged lines."""
+    ends = _committed_ends(found) if found.foreign else {}
+    for file in found.foreign:
+        _pack_foreign(file, ends.get(file), found.holes.get(file, ()))
+        found.short.pop(file, None)
     for number, (file, size) in enumerate(found.short.items()):
         say("files", number, len(found.short))
         _fill_up(file, size)
@@ -235,9 +262,14 @@ def _mend_files(found: Findings, say: Say) -> None:
         plugin.load(_WARC).fill_up(file, whole, size)
     for file, starts in found.warc_lost.items():
         plugin.load(_WARC).drop_records(file, starts)
+        if spans := {at: size for at, size in starts.items() if size}:
+            plugin.load(_MEND).blank(file, spans)
+    for file in found.cdxj:
+        plugin.load(_MEND).index_anew(file)
     for file, holes in found.holes.items():
         if file.name.endswith(SUFFIX):
-            _pack_anew(file)
+            if file not in found.foreign:
+                _pack_anew(file)
             continue
         with file.open("r+b") as log:
             for start, end in holes:
@@ -302,6 +334,61 @@ def _pack_anew(file: Path, size: int = 0, fill: bytes = b"\t") -> None:
     draft.replace(file)
     sync_folder(file.parent)
     forget(file)
+
+
+def _committed_ends(found: Findings) -> dict[Path, int]:
+    """How many bytes of each file were committed, of those whose positions the frontier has."""
+    with CrawlDir(found.path).frontier() as frontier:
+        positions = {} if frontier is None else frontier.positions()
+    ends = {}
+    for store, name in STORES.items():
+        if position := positions.get(store, b"").split():
+            ends[present(found.path / name)] = int(position[-1])
+    if position := positions.get("PageFilesPipeline", b"").split():
+        number, length = int(position[0]), int(position[1])
+        ends[present(found.path / page_file_name(number))] = length
+    return ends
+
+
+def _pack_foreign(file: Path, end: int | None, holes: Iterable[tuple[int, int]]) -> None:
+    """Rewrite a compressed file of another crawl with ``end`` bytes inside, so that the next start
+    finds its position. Its lines in ``holes`` are no records of this crawl."""
+    draft = file.with_name(f"{file.name}.mended")
+    with draft.open("wb") as out:
+        for piece in _foreign_pieces(file, end, [*holes]):
+            out.writelines(packed_frames(piece, 1)[0])
+        out.flush()
+        os.fsync(out.fileno())
+    draft.replace(file)
+    sync_folder(file.parent)
+    forget(file)
+
+
+def _foreign_pieces(
+    file: Path, end: int | None, holes: Sequence[tuple[int, int]]
+) -> Iterator[bytes]:
+    plain = file.with_name(file.name.removesuffix(SUFFIX))
+    is_log, size = plain.suffix == ".log", stored_size(plain)
+    whole = size if end is None else min(size, end)
+    with open_stored(plain, skip=True) as content:
+        if is_log:
+            content.seek(max(0, whole - _PIECE))
+            tail = content.read(min(whole, _PIECE))
+            whole -= len(tail) - (tail.rfind(b"\n") + 1)
+        for at in range(0, whole, FRAME_BYTES):
+            content.seek(at)
+            piece = bytearray(content.read(min(FRAME_BYTES, whole - at)))
+            for start, stop in holes:
+                line = hole(stop - start)
+                first, last = max(start, at), min(stop, at + len(piece))
+                if first < last:
+                    piece[first - at : last - at] = line[first - start : last - start]
+            yield bytes(piece)
+    missing = max(0, (end or 0) - whole)
+    while missing:
+        size = min(FRAME_BYTES, missing)
+        missing -= size
+        yield bytes(size) if not is_log else (hole(size) if not missing else b"\t" * size)
 
 
 def _damaged_stretches(path: Path) -> dict[int, list[Stretch]]:

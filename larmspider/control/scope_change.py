@@ -146,6 +146,9 @@ class ScopeChange:
         scheduler = scheduler_of(self.crawler)
         if scheduler is None or not scheduler.directory.rejudge:
             return
+        if not getattr(self.crawler.spider, "follows_links", True):
+            scheduler.directory.note_rejudge(needed=False)
+            return
         log = scheduler.directory.path / "links.log"
         if not present(log).exists() and scheduler.frontier.backend.counts().stored:
             logger.warning(

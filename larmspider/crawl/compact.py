@@ -43,6 +43,7 @@ from larmspider.pipelines.page_files import BLOBS, STORE_LOG_COLUMNS, page_file_
 from larmspider.pipelines.records import AppendFile, RecordLog, open_appending, truncate_file
 from larmspider.workdir.directory import locked
 from larmspider.workdir.frames import SUFFIX, present, stored_size
+from larmspider.workdir.left import changing
 from larmspider.workdir.manifest import LOCK
 from larmspider.workdir.removals import FILE, Removals
 
@@ -71,7 +72,7 @@ def compact(
     ``up_to_date``: the directory of one of many workers has the last commit of Redis, though the
     worker was killed. Raises ConfigError, CrawlDirError."""
     path, removals = crawl.path, removals or Removals(FILE)
-    with locked(path / LOCK):
+    with locked(path / LOCK), changing(path):
         forget_unfinished(path)
         finish(path)
         positions = _recovered(crawl, up_to_date=up_to_date)

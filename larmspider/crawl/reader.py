@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import program
 from larmspider.crawl.logs import COLUMNS, REMOVED, STATUS, CrawlLogs
-from larmspider.errors import MEND, CrawlDirError, InvalidURL
+from larmspider.errors import MEND, CrawlDirError, InvalidURL, NoCrawlError
 from larmspider.formatting import utc
 from larmspider.frontier.dispatch import ROBOTS_REASON
 from larmspider.frontier.storage.lmdb_env import BeingMade
@@ -365,15 +365,17 @@ def stored_page(fields: list[str]) -> StoredPage:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """crawl.json of the crawl in ``path``. Raises CrawlDirError if this is no crawl's directory."""
+    """crawl.json of the crawl in ``path``. Raises NoCrawlError if this is no crawl's directory,
+    CrawlDirError if it cannot be read."""
     if not path.is_dir():
-        raise CrawlDirError(
+        raise NoCrawlError(
             f"LARM_DIR={path} is no directory; crawl first, or name a crawl with -s LARM_DIR=DIR"
         )
     found = read_or_copy(path)
     if found.manifest is None:
-        why = found.trouble or f"LARM_DIR={path} is not a crawl's directory: it has no {MANIFEST}"
-        raise CrawlDirError(why)
+        if found.trouble:
+            raise CrawlDirError(found.trouble)
+        raise NoCrawlError(f"LARM_DIR={path} is not a crawl's directory: it has no {MANIFEST}")
     if found.copied:
         what = found.trouble.removeprefix(f"{path / MANIFEST} ")
         mended = f"its copy in the frontier counts, {program.NAME} verify --repair puts it back"

@@ -26,7 +26,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from larmspider.crawl.logs import CrawlLogs, WorkersLogs
 from larmspider.crawl.reader import CrawlDir, StoredPage, WorkerDirectory, has_page, last_visit
-from larmspider.errors import CrawlDirError
+from larmspider.errors import CrawlDirError, NoCrawlError
 from larmspider.frontier.overrides import NOTE, Overrides
 from larmspider.frontier.storage.lmdb_reader import FrontierReader
 from larmspider.frontier.storage.records import (
@@ -84,7 +84,7 @@ def _worker_dirs(path: Path) -> list[Path]:
     path = path.expanduser().absolute()
     if not (path / MANIFEST).is_file():
         why = f"has no {MANIFEST}" if path.is_dir() else "is no directory"
-        raise CrawlDirError(
+        raise NoCrawlError(
             f"the shard {path} (--shard, LARM_SHARDS) {why}: expected a worker's directory, or"
             " the LARM_DIR of a crawl, as of another machine"
         )

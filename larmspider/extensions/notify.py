@@ -50,7 +50,8 @@ logger = logging.getLogger(__name__)
 TIMEOUT_SECS = 30.0
 """Seconds for the command or the webhook."""
 TOLD = "deletes-told.json"
-"""A file in LARM_DIR, for all workers: the reported events and their times."""
+"""A file in LARM_DIR, for all workers: the time and message of each reported event, by name. A
+server shows the events of its crawls (server/watch.py)."""
 
 
 class NotifyExtension:
@@ -192,7 +193,7 @@ class NotifyExtension:
             return
         with _told(self.root / TOLD) as told:
             new = found.keys() - told.keys()
-            told |= dict.fromkeys(new, time.time())
+            told |= {name: (time.time(), found[name].message) for name in new}
         for name in sorted(new) if self.target else ():
             task = asyncio.get_running_loop().create_task(self._send(found[name]))
             self._tasks.add(task)
@@ -206,7 +207,7 @@ class NotifyExtension:
         with _told(path) as told:
             for name in list(told):
                 what, host, *seen = name.split()
-                if seen and time.time() - told[name] < UNDECIDED_SECS:
+                if seen and time.time() - told[name][0] < UNDECIDED_SECS:
                     continue  # the pages may alternate
                 if (host in hosts or host == SCOPE) and gate.is_over(what, host, *seen):
                     del told[name]
@@ -272,10 +273,10 @@ class NotifyExtension:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[dict[str, float]]:
+def _told(path: Path) -> Iterator[dict[str, tuple[float, str]]]:
     """The content of the file, locked meanwhile; changes are written back. It is empty if the file
     is damaged or cannot be opened."""
-    told: dict[str, float] = {}
+    told: dict[str, tuple[float, str]] = {}
     try:
         file = path.open("a+b", buffering=0)
     except OSError:
@@ -285,14 +286,30 @@ def _told(path: Path) -> Iterator[dict[str, float]]:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
-        with suppress(ValueError, TypeError):
-            told.update(json.loads(file.read()))
+        told |= _events(file.read())
         before = dict(told)
         yield told
         if told != before:
             with suppress(OSError):
                 file.truncate(0)
                 file.write(json.dumps(told).encode())
+
+
+def _events(content: bytes) -> dict[str, tuple[float, str]]:
+    with suppress(ValueError, TypeError, AttributeError, RecursionError):
+        return {
+            str(name): (float(at), str(message))
+            for name, (at, message) in json.loads(content).items()
+        }
+    return {}
+
+
+def told_of(directory: Path) -> dict[str, tuple[float, str]]:
+    """The reported events of a crawl that are not over: time and message by name."""
+    try:
+        return _events((directory / TOLD).read_bytes())
+    except OSError:
+        return {}
 
 
 def _target(crawler: Crawler) -> str:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, create_tag
@@ -36,18 +37,23 @@ from larmspider.extraction.note_numbers import (
     leads_to_place,
 )
 from larmspider.extraction.page_builder import (
+    ASIDE,
     BEGINNING,
     BLOCKS,
     BREAKS,
+    CONTENTS,
     END,
     HIDDEN,
     LANDMARKS,
+    LEAST_LINKS,
+    LINK_SHARE,
     LONG_BEGINNING,
     MAX_ANCHOR,
     MAX_LINKS,
     NAVIGATION,
     REGIONS,
     SHADOW_ROOT,
+    SIDE_BAR,
     TEXINFO,
     TOC,
     UNSEEN,
@@ -70,6 +76,12 @@ _MAY_HAVE_CLASS = Screen((_CLASS % "|".join(sorted(NAVIGATION | TOC))).encode())
 _TEXINFO = ", ".join(f"body .{name}" for name in sorted(TEXINFO))
 _CLASSES = ", ".join(f"body .{name}" for name in sorted(NAVIGATION))
 _TOCS = ", ".join(f"body .{name}" for name in sorted(TOC))
+_SIDE_BAR_PARTS = (b"sidebar", b"side-", b"sidenav", b"menu", b'nav"', b"nav-", b"navbar")
+_SIDE_BAR_TAG = re.compile(rb"<(div|ul|td)\s[^<>]{0,300}>")
+_SIDE_BAR_NAME = re.compile(r"\b(class|id)=\"([\w \-]{1,100})\"")
+_SKIPPED_BYTES = 100  # behind a name: the attributes of one tag
+_MOST_SIDE_BARS = 10
+"""Elements of a page that are looked at for side bars."""
 _TAG = re.compile(rb"[A-Za-z]+")
 _UNSEEN = "body [hidden], body [style*='display:none'], body [style*='display: none']"
 
@@ -247,11 +259,62 @@ def read(markup: bytes) -> PageBuilder:
                 if kind := landmark(node.attributes, texinfo=texinfo):
                     node.insert_before(kind.encode())
                     node.insert_after(END.encode())
+        if selector := _side_bars_in(markup[:BEGINNING]):
+            for node in _side_bars(parser, selector):
+                _set_aside(node)
         _walk(root, builder)
         if not builder.title or builder.title.isspace():
             heading = parser.css_first("h1")
             builder.heading = _heading_text(heading) if heading is not None else ""
     return builder
+
+
+def _side_bars_in(beginning: bytes) -> str:
+    """The expression that finds elements which are navigation by class or id; "" for none."""
+    found = dict[str, None]()
+    for part in _SIDE_BAR_PARTS:
+        at = beginning.find(part)
+        while at >= 0:
+            start = beginning.rfind(b"<", max(0, at - _LONG_TAG), at)
+            tag = _SIDE_BAR_TAG.match(beginning, start) if start >= 0 else None
+            if tag:
+                found |= dict.fromkeys(_side_bar_names(tag[0]))
+            at = beginning.find(part, at + _SKIPPED_BYTES)
+    return ", ".join(islice(found, _MOST_SIDE_BARS))
+
+
+@lru_cache(1_024)  # the pages of a site have the same tags
+def _side_bar_names(tag: bytes) -> tuple[str, ...]:
+    """The expressions for the names of a tag that are names of side bars."""
+    name = tag[1 : tag.index(b" ")].decode() if b" " in tag else ""
+    names = _SIDE_BAR_NAME.findall(tag.decode("latin-1")) if b"role=" not in tag else ()
+    return tuple(f'body {name}[{key}="{value}"]' for key, value in names if SIDE_BAR.search(value))
+
+
+def _side_bars(parser: LexborHTMLParser, selector: str) -> list[LexborNode]:
+    """The elements with these names whose text is mostly links."""
+    found = list[LexborNode]()
+    for node in islice(parser.css(selector), _MOST_SIDE_BARS):
+        links = node.css("a[href]")
+        if len(links) < LEAST_LINKS or node.css_first("main, article, h1") is not None:
+            continue
+        linked = sum(len(link.text()) for link in links)
+        if linked >= LINK_SHARE * len("".join(node.text().split(" "))):
+            found.append(node)
+    return found
+
+
+def _set_aside(node: LexborNode) -> None:
+    """Mark an element as navigation; a list in it of places of the page is its table of
+    contents."""
+    for inner in node.css("ul, ol, dl"):
+        hrefs = [link.attributes.get("href") or "" for link in inner.css("a[href]")]
+        if len(hrefs) >= LEAST_LINKS and all(href.startswith("#") for href in hrefs):
+            inner.insert_before((END + CONTENTS).encode())
+            inner.insert_after((END + ASIDE).encode())
+            break
+    node.insert_before(ASIDE.encode())
+    node.insert_after(END.encode())
 
 
 def _may_hide(markup: bytes) -> bool:

@@ -88,13 +88,20 @@ text (each option by itself)."""
 
 LANDMARKS = MappingProxyType(
     dict.fromkeys(("navigation", "banner", "contentinfo", "complementary", "search"), ASIDE)
-    | {"main": MAIN}
+    | {"main": MAIN, "button": CONTROL}
 )
 """The region of an element by its ``role`` (WAI-ARIA 1.2, 5.3.4)."""
 NAVIGATION = frozenset(
     ("navheader", "navfooter", "nav-panel", "navpath", "navigation", "breadcrumb", "breadcrumbs")
 )
 """The same by class, as in DocBook, Texinfo, Doxygen, GTK-Doc and Bootstrap."""
+SIDE_BAR = re.compile(
+    r"(?:^|[\s_-])(?:\w*side-?bar|side-?(?:nav|menu)|menu|nav|navbar|navi)(?:$|[\s_-])",
+    re.IGNORECASE,
+)
+"""The same by class or id, where the text of the element is mostly links."""
+LINK_SHARE, LEAST_LINKS = 0.6, 3
+"""Share of the text of a side bar that is in links, and their number, at least."""
 TOC = frozenset(("toc", "toc2"))
 """Classes of a table of contents, in DocBook, MediaWiki, Doxygen, Asciidoctor, Python-Markdown."""
 BEGINNING = 20_000

@@ -12,6 +12,7 @@ its place in 64:ff9b:1::/48: all places of RFC 6052 2.2 are checked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from ipaddress import (
@@ -38,10 +39,13 @@ _NOT_COMPATIBLE = (IPv6Address("::"), IPv6Address("::1"))
 
 
 class DenyAddresses:
-    """``allow`` wins over ``deny``. Networks in CIDR notation, or single addresses."""
+    """``allow`` wins over ``deny``. Networks in CIDR notation, or single addresses. A network with
+    a port (``127.0.0.0/8:6379``, ``[::1]:6379``) is denied at this port, whatever is allowed."""
 
     def __init__(self, deny: Iterable[str], allow: Iterable[str] = ()) -> None:
-        self.deny = [_network(text) for text in deny]
+        denied = [_with_port(text) for text in deny]
+        self.deny = [network for network, port in denied if not port]
+        self.ports = [(network, port) for network, port in denied if port]
         self.allow = [_network(text) for text in allow]
         self.reason = lru_cache(4096)(self._reason)
         """Why this address, as text, is denied; None if it is not."""
@@ -53,7 +57,7 @@ class DenyAddresses:
             lists.append(options.strings(settings, name))
             for text in lists[-1]:
                 try:
-                    _network(text)
+                    _with_port(text)
                 except ValueError as error:
                     raise ConfigError(
                         f"{name}: {text}: expected an address, or a network such as"
@@ -61,11 +65,14 @@ class DenyAddresses:
                     ) from None
         return cls(*lists)
 
-    def _reason(self, address: str) -> str | None:
+    def _reason(self, address: str, at: int = 0) -> str | None:
         try:
             parsed = plain_address(address)
         except ValueError:
             return f"{address} is no IP address"
+        for network, port in self.ports:
+            if at == port and parsed in network:
+                return f"{parsed} is in {network}, denied at port {port}"
         if any(parsed in network for network in self.allow):
             return None
         for meant in (parsed, ip_address(address.partition("%")[0]), *_behind_nat(parsed)):
@@ -102,6 +109,16 @@ def _behind_nat(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address]:
             found.append(without >> behind & 0xFFFFFFFF)
     # 0.0.0.0/8 is this host only without a NAT; most often it is zeros read as an address
     yield from (IPv4Address(one) for one in found if one >> 24)
+
+
+def _with_port(text: str) -> tuple[Network, int]:
+    """A network and its port, 0 for all."""
+    found = re.fullmatch(r"\s*(?:\[([^\]]+)\]|([\d.]+(?:/\d+)?)):(\d{1,5})\s*", text)
+    if found is None:
+        return _network(text), 0
+    if not 0 < int(found[3]) < 65_536:
+        raise ValueError(f"{found[3]} is no port")
+    return _network(found[1] or found[2]), int(found[3])
 
 
 def _network(text: str) -> Network:

@@ -475,7 +475,7 @@ class Transfer:
     def _open_socket(self, purpose: int, address: Any) -> Any:
         """``address`` has family, type, protocol, and the address as for socket.connect()."""
         if address.family in (socket.AF_INET, socket.AF_INET6):
-            reason = self.deny.reason(_text(address.addr[0]))
+            reason = self.deny.reason(_text(address.addr[0]), address.addr[1])
             if reason is not None:
                 self.denied = reason
                 return pycurl.SOCKET_BAD

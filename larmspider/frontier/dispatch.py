@@ -209,8 +209,20 @@ def lease(frontier: FrontierState, host: Host, now: float) -> Lease | None:
     """The next fetch from a host that is due: its robots.txt, or the next URL that it allows.
 
     None when there turns out to be nothing to ask for now: its address is not known, its window
-    closed, its budget is spent, robots.txt allows nothing, ...
+    closed, its budget is spent, robots.txt allows nothing, another crawl has just asked it, ...
     """
+    if frontier.shared_gaps is None:
+        return _lease(frontier, host, now)
+    gap = frontier.politeness.gap_seconds(host.record)
+    if at := frontier.shared_gaps.take(host.record.host, now, gap):
+        host.record.next_time = max(host.record.next_time, at)
+        return None
+    if (found := _lease(frontier, host, now)) is None:
+        frontier.shared_gaps.give_back()
+    return found
+
+
+def _lease(frontier: FrontierState, host: Host, now: float) -> Lease | None:
     record, rule = host.record, host.rule
     frontier.hosts.touch(host)
     if host.paused or host.held or any(blocks(host) for blocks in frontier.parts.blocks):

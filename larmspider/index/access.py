@@ -3,27 +3,36 @@
     access = Access(restricted=("*.hr.example", FILES), allowed=("wiki.hr.example",))
     Searcher.open("crawl/index").seen_by(access).search("salary")
 
-Every question of a reader to an index goes through `Limited`, which leaves out the hidden pages
-inside Tantivy: from hits and counts, from the words of suggestions, and from the number of pages
-with a word. Tantivy's own scores count all pages. Queries of such a reader therefore weigh words by
-the pages that the reader sees (`GlobalIdf`), and the reader gets no score.
+A page is seen if its host is, and if its access list, where it has one, admits the reader
+(access/table.py). Every question of a reader to an index goes through `Limited`, which leaves out
+the hidden pages inside Tantivy: from hits and counts, from the words of suggestions, and from the
+number of pages with a word. Tantivy's own scores count all pages. Queries of such a reader
+therefore weigh words by the pages that the reader sees (`GlobalIdf`), and the reader gets no score.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import tantivy
 from tantivy import DocAddress, Occur, Query
 
+from larmspider.access.lists import AUTHENTICATED, Reader
+from larmspider.access.table import NO_SLOT, terms_of
+from larmspider.access.verdicts import Verdicts, covering
 from larmspider.index.schema import FILES, hostname_of
+from larmspider.index.version import open_index
 from larmspider.urls.host_pattern import HostPattern
 from larmspider.urls.host_resolver import canonical_host
 
 FEW_HOSTS = 64
 """Hidden hosts up to which hidden pages are not listed before the pages with a word."""
+FEW_SLOTS = 64
+"""Terms of hidden slots that are asked one by one: 0.1 to 1 ms; a set of terms takes 1 to 4 ms."""
 FEW_TERMS = 16
 """Terms with one beginning up to which each is counted by itself: listing the visible pages takes
 about this long."""
@@ -34,10 +43,12 @@ _REMEMBERED = 20_000  # terms whose pages were counted
 class Access:
     """Patterns of hosts, as in the sites file, and `FILES`: pages of hosts that are ``restricted``
     are seen only where they are ``allowed`` too. Schemes and ports of patterns do not count: a host
-    is restricted at all its ports."""
+    is restricted at all its ports. ``reader``: the principals that access lists are judged for;
+    None: these do not count. Files are restricted by their lists alone for readers with a name."""
 
     restricted: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
+    reader: Reader | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -48,7 +59,8 @@ class Access:
     @property
     def files(self) -> bool:
         """Whether pages of file URLs are seen."""
-        return FILES not in self.restricted or FILES in self.allowed
+        named = self.reader is not None and AUTHENTICATED in self.reader
+        return named or FILES not in self.restricted or FILES in self.allowed
 
     def host(self, host: str) -> bool:
         """Whether pages of this host are seen."""
@@ -59,8 +71,15 @@ class Access:
         place = place_of(url)
         return self.files if place == FILES else self.host(place)
 
-    def hidden(self, searcher: tantivy.Searcher, schema: tantivy.Schema) -> Hidden | None:
-        """The pages of a commit that are not seen; None: all are."""
+    def hidden(
+        self,
+        searcher: tantivy.Searcher,
+        schema: tantivy.Schema,
+        verdicts: Verdicts | None = None,
+        slots: Collection[int] = (),
+    ) -> Hidden | None:
+        """The pages of a commit that are not seen; None: all are. ``slots``: all slots of the
+        access lists that the commit has."""
         found, one_by_one = [], []
         hosts = [host for host, _ in searcher.terms_with_prefix("host", "") if not self.host(host)]
         if hosts:
@@ -69,10 +88,33 @@ class Access:
         if not self.files and searcher.doc_freq("domains", FILES):
             files = Query.term_query(schema, "domains", FILES)
             found, one_by_one = [*found, files], [*one_by_one, files]
+        if verdicts is not None and self.reader is not None and slots:
+            unseen = verdicts.hidden(slots, self.reader)
+            if terms := covering(unseen, {*slots}.difference(unseen)):
+                few = len(terms) <= FEW_SLOTS
+                each = [
+                    Query.term_query(schema, "slot", one, index_option="basic") for one in terms
+                ]
+                found += each if few else [Query.term_set_query(schema, "slot", terms)]
+                one_by_one += each if few else found[-1:]
         if not found:
             return None
         hidden = _any_of(found)
         return Hidden(hidden, _any_of(one_by_one) if len(hosts) <= FEW_HOSTS else hidden)
+
+
+def without_rights(directory: Path) -> int:
+    """Documents of an index whose access lists are not known, parts among them. Raises
+    CrawlDirError."""
+    index, _ = open_index(directory)
+    found = Query.term_query(index.schema, "slot", terms_of(NO_SLOT)[0], index_option="basic")
+    return int(index.searcher().search(found, 1).count)  # type: ignore[attr-defined]
+
+
+def slots_in(searcher: tantivy.Searcher) -> list[int]:
+    """The slots of all pages of a commit."""
+    terms = searcher.terms_with_prefix("slot", "")
+    return [int(term, 16) for term, _ in terms if "/" not in term]
 
 
 class Hidden(NamedTuple):

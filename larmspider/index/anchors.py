@@ -12,12 +12,12 @@ texts that each page gave; a page that is added again replaces them. Texts, thei
 due pages change in one transaction.
 
     pairs    8 bytes of the target, 4 of the text     number of pages, text
-    pages    8 bytes of a page                        its pairs, 12 bytes each
+    pages    8 bytes of a page                        its pairs: each target, and 4 bytes a text
     heads    8 bytes of the target                    its indexed state (`_Head`), its URL
     moved    8 bytes of a URL that has moved          8 bytes of its new URL
 
-Rows come in no order, and LMDB keeps freed pages: a table of 11 MB takes 43 MB. At its end a crawl
-rewrites the table in order and without gaps: 14 MB.
+Rows come in no order, so LMDB's pages are half empty, and it keeps freed ones: a table of 11 MB
+takes 43 MB. At its end a crawl rewrites a table that it has filled, in order and without gaps.
 """
 
 from __future__ import annotations
@@ -61,8 +61,11 @@ MAX_COPIES = 4
 
 CLEAN, DIRTY, DUE = 0, 1, 2
 
+ALWAYS_COPIED, ADDED_SHARE = 1 << 26, 4
+"""Used bytes up to which a table is rewritten if more than a quarter of its pages were written
+since it was opened: they left LMDB's pages half empty. Takes 0.5 s."""
 LEAST_WASTE = 1 << 20
-"""Unused bytes from which on a table is rewritten, if they are also a third of it."""
+"""Unused bytes from which on a larger table is rewritten, if they are also a third of it."""
 MOST_COPIED = 1 << 30
 """Used bytes up to which a table is rewritten: more would delay the end of a crawl by 10 s."""
 _ANEW = "anew"
@@ -70,6 +73,8 @@ _PAGES_AT_ONCE = 1_000  # pages whose texts are removed in one transaction
 
 _COUNT = struct.Struct("<I")
 _ID, _TARGET = 12, 8
+_TEXT = _ID - _TARGET
+_MOST_TEXTS = 255  # of one target, whose number is a byte
 
 
 class LinkTexts(NamedTuple):
@@ -113,7 +118,7 @@ class AnchorTable:
                 f"{directory}: the anchor table cannot be opened: {in_words(error, directory)};"
                 f" {MEND}"
             ) from error
-        self._directory = directory
+        self._directory, self._added = directory, 0  # pages
         self._waiting: dict[str, str] = {}  # links of a page, each on a line
         self._moving: list[tuple[str, str]] = []  # old and new URL
         self._lock = threading.Lock()
@@ -199,7 +204,8 @@ class AnchorTable:
             if (before := txn.get(key, db=self._pages)) is not None:
                 counts.subtract(map(self._now, _split(before)))
             if new:
-                txn.put(key, b"".join(new), db=self._pages)
+                txn.put(key, _joined(new), db=self._pages)
+                self._added += 1
             elif before is not None:
                 txn.delete(key, db=self._pages)
         texts, urls = ids.texts, ids.urls
@@ -405,7 +411,7 @@ class AnchorTable:
                     gave += 1
                     counts.subtract(map(self._now, ids - kept))
                     if kept:
-                        txn.put(key, b"".join(kept), db=self._pages)
+                        txn.put(key, _joined(kept), db=self._pages)
                     else:
                         txn.delete(key, db=self._pages)
             self._add(txn, counts, {}, {}, {})
@@ -434,11 +440,11 @@ class AnchorTable:
                 def write(txn: Any) -> None:
                     left = other.counts.copy()
                     for page, given in other.pages():
-                        ids = b"".join(map(other.now, _split(given)))
+                        ids = list(map(other.now, _split(given)))
                         if counts(page):
-                            txn.put(page, ids, db=self._pages)
+                            txn.put(page, _joined(ids), db=self._pages)
                         else:
-                            left.subtract(_split(ids))
+                            left.subtract(ids)
                     self._add(txn, left, other.texts, other.urls, {})
 
                 self._in_transaction(write)
@@ -470,11 +476,14 @@ class AnchorTable:
 
     def _is_wasteful(self) -> bool:
         with self._env.begin() as txn:
+            pages = txn.stat(self._pages)["entries"]
             stats = [txn.stat(db) for db in self._tables().values()]
         size = stats[0]["psize"]
         used = size * sum(
             stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats
         )
+        if self._added * ADDED_SHARE > pages and used <= ALWAYS_COPIED:
+            return True
         wasted = size * (self._env.info()["last_pgno"] + 1) - used
         return wasted >= max(LEAST_WASTE, used // 2) and used <= MOST_COPIED
 
@@ -636,8 +645,28 @@ def _texts(cursor: Any, key: bytes) -> LinkTexts:
     return LinkTexts(texts, -sum(count for count, _ in found))
 
 
-def _split(ids: bytes) -> Iterator[bytes]:
-    return (ids[at : at + _ID] for at in range(0, len(ids), _ID))
+def _joined(ids: Iterable[bytes]) -> bytes:
+    """The pairs of a page: of each target its 8 bytes, the number of texts, and 4 bytes a text."""
+    found = dict[bytes, list[bytes]]()
+    for one in sorted({*ids}):
+        found.setdefault(one[:_TARGET], []).append(one[_TARGET:])
+    return b"".join(
+        target
+        + bytes((len(texts[start : start + _MOST_TEXTS]),))
+        + b"".join(texts[start : start + _MOST_TEXTS])
+        for target, texts in found.items()
+        for start in range(0, len(texts), _MOST_TEXTS)
+    )
+
+
+def _split(row: bytes) -> Iterator[bytes]:
+    """The pairs of a page, 12 bytes each."""
+    at = 0
+    while at < len(row):
+        target, texts = row[at : at + _TARGET], at + _TARGET + 1
+        at = texts + _TEXT * row[texts - 1]
+        for start in range(texts, at, _TEXT):
+            yield target + row[start : start + _TEXT]
 
 
 def page_key(normalized: str) -> bytes:

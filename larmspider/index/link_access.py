@@ -1,7 +1,8 @@
 """Decides which link texts may be indexed: texts on pages that everybody may see.
 
-A restricted page gives texts only to restricted pages of its own host: readers who find these may
-see that page, too::
+A page with an access list (access/table.py) gives texts only to pages that the same rule fits: the
+lists of two other pages may be changed apart. A restricted page gives texts only to restricted
+pages of its own host: readers who find these may see that page, too::
 
     access = LinkAccess(("*.hr.example",))
     access.hides("http://pay.hr.example/a")                               # True
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from larmspider.access.table import AccessTable
 from larmspider.index.access import Access, place_of
 from larmspider.index.schema import FILES
 from larmspider.items import Page
@@ -27,24 +29,35 @@ _IN_CRAWL = frozenset({None, "visited", "nofollow", "depth", "language"})
 
 
 class LinkAccess:
-    """Link access with patterns of ``restricted`` hosts; files are always restricted."""
+    """Link access with patterns of ``restricted`` hosts; files are always restricted. ``table`` has
+    the access lists, None: there are none."""
 
-    def __init__(self, restricted: Iterable[str] = ()) -> None:
+    def __init__(self, restricted: Iterable[str] = (), table: AccessTable | None = None) -> None:
         self.restricted = tuple(sorted({*restricted, FILES}))
         self._access = Access(self.restricted)
+        self.table = table
 
-    def hides(self, url: str) -> bool:
-        """Whether a page is restricted."""
-        return not self._access.page(url)
+    def hides(self, url: str, name: str = "") -> bool:
+        """Whether a page is restricted, ``name`` by exact form, if that is another text."""
+        return not self._access.page(url) or self.slot_of(name or url) is not None
 
     def keeps(self, here: str, target: str) -> bool:
         """Whether a page that is hidden, ``here`` by exact form, gives a text to ``target``."""
-        return self.hides(target) and place_of(target) == place_of(here)
+        slot = self.slot_of(here)
+        if slot is None:
+            return self.hides(target) and place_of(target) == place_of(here)
+        by_rule = self.table is not None and self.table.is_by_rule(slot)
+        if not by_rule or slot != self.slot_of(target):
+            return False
+        return self._access.page(here) or place_of(target) == place_of(here)
+
+    def slot_of(self, name: str) -> int | None:
+        return None if self.table is None else self.table.slot_of(name)
 
     def given(self, page: Page) -> list[tuple[str, str]]:
         """The texts that a page gives to other pages: (exact target, text)."""
         here = page.name
-        secret = self.hides(page.url)
+        secret = self.hides(page.url, here)
         return [
             (name, link.anchor)
             for link in page.links
@@ -57,7 +70,7 @@ class LinkAccess:
 
     def _leaves(self, here: str, name: str, url: str) -> bool:
         """Whether a link of a page that not everybody may see leads to readers of other pages."""
-        return not (self.hides(url) and self.keeps(here, name))
+        return not (self.hides(url, name) and self.keeps(here, name))
 
     def moves(self, old: str, new: str) -> bool:
         """Whether a URL that has moved gives the texts of its links to the new one."""

@@ -82,6 +82,8 @@ FOLDED = MappingProxyType(
     | dict.fromkeys("\u06a9\u06aa", "\u0643")
     | dict.fromkeys("\u06cc\u06d2", "\u064a")
     | dict.fromkeys("\u06c0\u06c1", "\u0647")
+    # the sign of an abbreviation in Hebrew
+    | {"\u05f4": ""}
 )
 """Letters written either way."""
 _ZEROS = (
@@ -102,6 +104,10 @@ for _char in DIGITS:
     _DIGITS_BY_BYTES.setdefault(_first, []).append(_char)
 
 
+_GERSHAYIM = re.compile('(?<=[\u05d0-\u05ea])"(?=[\u05d0-\u05ea])')
+"""The sign of an abbreviation in Hebrew, as it is typed."""
+
+
 def _plain(text: str) -> str:
     return normalize("NFKC", _SIGN.sub(lambda sign: _SIGNS[sign[0]], text))
 
@@ -111,6 +117,8 @@ def normalized(text: str) -> str:
     if text.isascii():
         return text
     text = _composed(text)
+    if '"' in text:
+        text = _GERSHAYIM.sub("", text)
     for char, plain in FOLDED.items():
         if char in text:
             text = text.replace(char, plain)

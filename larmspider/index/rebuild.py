@@ -17,6 +17,8 @@ from typing import TypeAlias
 
 import tantivy
 
+from larmspider.access.sources import Sources
+from larmspider.access.table import NAME as ACCESS
 from larmspider.errors import CrawlDirError, is_panic
 from larmspider.files import replace_file, sync_file, sync_folder
 from larmspider.index.likeness import Simhashes
@@ -65,6 +67,7 @@ def rebuild(
     progress: Progress = lambda _done, _total: None,
     restricted: Collection[str] = (),
     pages: Callable[[], Iterable[tuple[str, str]]] = tuple,
+    sources: Sources | None = None,
 ) -> int:
     """Replace the index in ``directory``, and return the number of pages of the new one.
 
@@ -72,14 +75,13 @@ def rebuild(
     gives the link texts if the old index has none, or has another format. ``stemmer``: by default
     the old index's. ``simhashes`` as in IndexWriter. Link texts of pages on ``restricted`` hosts,
     or on hosts that the old index lists as restricted, are for their own host alone; ``pages``
-    gives URL and exact form of all pages with links. Raises CrawlDirError; the old index then
-    stays unchanged.
+    gives URL and exact form of all pages with links. ``sources`` know who may read a page. Raises
+    CrawlDirError; the old index then stays unchanged.
     """
     finish(directory)
     draft, _ = files_of(directory)
     stemmer = stemmer or stemmer_of(directory) or "english"
     total, found = stored_documents(directory) if documents is None else documents
-    access = LinkAccess((*restricted, *(restricted_of(directory) or ())))
     anchors = directory / "anchors" / "data.mdb"
     has_anchors = anchors.exists() and is_readable(directory)
     if has_anchors:
@@ -87,10 +89,17 @@ def rebuild(
         shutil.copyfile(anchors, draft / "anchors" / anchors.name)
         sync_file(draft / "anchors" / anchors.name)
         sync_folder(draft / "anchors")
+    if (directory / ACCESS).exists():
+        draft.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(directory / ACCESS, draft / ACCESS)
     try:
         with IndexWriter(
             draft, heap_bytes=heap_bytes, stemmer=stemmer, simhashes=simhashes
         ) as writer:
+            hosts = (*restricted, *(restricted_of(directory) or ()))
+            access = LinkAccess(hosts, writer.access)
+            if sources:  # rules also say which link texts are taken
+                writer.renew_access(sources)
             if has_anchors:
                 if (noted := restricted_of(directory)) is not None:
                     note_restricted_of(draft, noted)
@@ -111,6 +120,8 @@ def rebuild(
                     writer.commit()
                 progress(done, total)
             writer.commit()
+            if sources:
+                writer.renew_access(sources)
             count = writer.count()
             carry_over([directory], draft)
     except BaseException:

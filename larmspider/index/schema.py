@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -30,14 +30,16 @@ import can_ada
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from larmspider.access.table import terms_of
 from larmspider.dates import http_time
 from larmspider.index.copies import blocks, of_bytes
+from larmspider.index.joined import completed, joined_words
 from larmspider.index.normal import normalized
 from larmspider.index.outside_links import outside_links
 from larmspider.index.page import IndexedPage
 from larmspider.index.sections import LONG_TEXT, breaks_of, kept_sections
 from larmspider.index.signs import signs
-from larmspider.items import Page, Part, part_url
+from larmspider.items import Page, Part, part_url, split_part
 from larmspider.urls.media_types import reader_of
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from larmspider.index.packed import PackedPages
     from larmspider.index.stems import Stems
 
-INDEX_FORMAT = 10
+INDEX_FORMAT = 11
 """Raise it with every change of fields, analyzers, stored fields of a page, the anchor table, or
 Tantivy's format (0.27 writes v7). version.py refuses an index of another format; `scrapy reindex`
 rebuilds it (docs/internals/formats.md)."""
@@ -77,6 +79,13 @@ PAGE_BREAK = "\f"
 MAX_LABEL = 60
 """Characters of a link text that is found as a whole."""
 
+MAX_ENDS = 6
+"""Words of a label that is found by each of its words."""
+LEAST_END = 3
+"""Letters of such a word."""
+MIDDLE = "\x01"
+"""Begins a term for a label that is found from its middle: no label has this character."""
+
 WORD_LIMIT_BYTES = 80
 """Longer words (base64, keys) are not indexed."""
 
@@ -87,6 +96,9 @@ _FILES_TYPED = "file:"
 
 HOST_LIMIT = 255
 """Characters."""
+
+MAX_FOLDERS = 32
+"""Folders of a page that labels can name, from the host down (search/labels.py)."""
 
 STEMMERS = frozenset(
     {"arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian"}
@@ -235,6 +247,10 @@ def build_schema() -> tantivy.Schema:
     builder.add_text_field("key", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("host", fast=True, tokenizer_name="raw", index_option="basic")
     builder.add_text_field("domains", tokenizer_name="raw", index_option="basic")
+    # the slot in the table of access lists, and blocks of slots (access/table.py)
+    builder.add_text_field("slot", tokenizer_name="raw", index_option="basic")
+    # the folders of the key, for labels
+    builder.add_text_field("folders", tokenizer_name="raw", index_option="basic")
     # for a part: the key of the document that holds it
     builder.add_text_field("container", tokenizer_name="raw", index_option="basic")
     # facets
@@ -251,7 +267,8 @@ def build_schema() -> tantivy.Schema:
     # the text around the main text
     builder.add_text_field("rest", tokenizer_name=_EXACT)
     builder.add_text_field("anchors", tokenizer_name=_EXACT)
-    # one token each, in lower case: texts of links as a whole; flags, operators, key chords
+    # one token each, in lower case: texts of links as a whole; flags, operators, key chords, and
+    # words in several parts as one (joined.py)
     builder.add_text_field("labels", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("signs", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("url_words", tokenizer_name=_EXACT)
@@ -365,13 +382,14 @@ def to_document(
     stems: Stems,
     packed: PackedPages,
     as_packed: bytes | None = None,
+    slot: int | None = None,
 ) -> tantivy.Document:
     """The document of a page and links to it, without its parts. ``as_packed``: the page as it was
-    packed before."""
-    whole = completed(page, links)
+    packed before. ``slot``: of its access list, None: it has none."""
+    whole = with_likeness(page, links)
     if as_packed is None or whole is not page:
         as_packed = packed.pack(whole.fields())
-    fields = searched_fields(whole, links, stems) | {_PAGE: as_packed}
+    fields = searched_fields(whole, links, stems, slot) | {_PAGE: as_packed}
     if own := page.own:
         fields["own"] = {n: [_VALUE_MARK + value for value in own[n]] for n in own}
     try:
@@ -380,7 +398,7 @@ def to_document(
         return tantivy.Document(**without_surrogates(fields))
 
 
-def completed(page: IndexedPage, links: LinkTexts) -> IndexedPage:
+def with_likeness(page: IndexedPage, links: LinkTexts) -> IndexedPage:
     """``page`` with what its links and its bytes say; ``page`` itself if it has this already."""
     likeness, named = page.likeness, None
     if likeness is None and page.digest and page.size:
@@ -392,8 +410,10 @@ def completed(page: IndexedPage, links: LinkTexts) -> IndexedPage:
     return replace(page, likeness=likeness, named=named)
 
 
-def searched_fields(page: IndexedPage, links: LinkTexts, stems: Stems) -> dict[str, Any]:
-    """The fields of `build_schema` for a completed page, but for the stored page and ``own``."""
+def searched_fields(
+    page: IndexedPage, links: LinkTexts, stems: Stems, slot: int | None = None
+) -> dict[str, Any]:
+    """The fields of `build_schema` for a page `with_likeness`, without stored page and ``own``."""
     plain = {name: normalized(getattr(page, name)) for name in SEARCHED}
     exact = [plain["title"], plain["body"] or plain["description"]]
     if contents := normalized(page.contents or ""):
@@ -408,6 +428,7 @@ def searched_fields(page: IndexedPage, links: LinkTexts, stems: Stems) -> dict[s
         "title": plain["title"],
         "description": plain["description"],
         "domains": _domains(page.host, page.url),
+        "folders": folders_of(page.key),
         "kind": kind_of(page.mime),
         "date": page.modified or page.fetched,
         "url_words": spaced(normalized(url_words(page.url))),
@@ -416,15 +437,19 @@ def searched_fields(page: IndexedPage, links: LinkTexts, stems: Stems) -> dict[s
         "labels": _labels(page.url, [_own_part(plain["title"]), *texts]),
         # a document that could not be read is found by the words that say why
         "exact": list(map(spaced, exact)),
-        "signs": list({*signs(plain["body"]), *signs(plain["title"])}),
+        "signs": _signs(plain["title"], plain["body"]),
         "prior": prior(page.url, links.number),
     }
+    if slot is not None:
+        fields["slot"] = terms_of(slot)
     if own := page.own:
         fields["own_words"] = [*own, *{own_word(n, value) for n in own for value in own[n]}]
     if page.likeness is not None:
         fields["blocks"] = blocks(page.likeness)
     if tongue := tongue_of(page.language):
         fields["tongue"] = tongue
+        if stems.writes_compounds(tongue):
+            plain["body"] = " ".join([plain["body"], *completed(plain["body"])])
         if parts := stems.parts_of_page(plain["body"], tongue):
             fields["parts"] = parts
         for name in SEARCHED:
@@ -433,6 +458,12 @@ def searched_fields(page: IndexedPage, links: LinkTexts, stems: Stems) -> dict[s
     if "body" not in fields and not stems.has_forms(tongue):
         fields["body"] = plain["body"]
     return fields
+
+
+def _signs(title: str, body: str) -> list[str]:
+    """The terms of the field ``signs``: signs as they are written, and words in parts as one."""
+    joined = map(without_accents, joined_words(f"{title} {body}"))
+    return list({*signs(body), *signs(title), *joined})
 
 
 def own_word(name: str, value: str) -> str:
@@ -446,7 +477,17 @@ def _labels(url: str, texts: Iterable[str]) -> list[str]:
     found = dict.fromkeys([label(text) for text in dict.fromkeys(texts) if len(text) <= MAX_LABEL])
     found.pop("", None)
     plain = [(without_accents(text), text) for text in found if not text.isascii()]
-    return [*found, *(f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text)]
+    typed = [f"{typed}{_SHOWN}{text}" for typed, text in plain if typed != text]
+    return [*found, *typed, *(end for text in found for end in _ends(text))]
+
+
+def _ends(text: str) -> Iterator[str]:
+    """The ends of a label that begin with a word of it, which are typed for it too."""
+    words = without_accents(text).split(" ")
+    for at in range(1, len(words) if len(words) <= MAX_ENDS else 0):
+        word = words[at].lstrip("(\"'")
+        if len(word) >= LEAST_END and word.isalpha():
+            yield f"{MIDDLE}{' '.join([word, *words[at + 1 :]])}{_SHOWN}{text}"
 
 
 def title_label(title: str) -> str:
@@ -576,6 +617,20 @@ def _domains(host: str, url: str) -> list[str]:
         return [host]
     labels = host.split(".")
     return [".".join(labels[i:]) for i in range(len(labels))]
+
+
+def folders_of(key: str) -> list[str]:
+    """The folders that a page lies in, from the host down, at most `MAX_FOLDERS`.
+
+    >>> folders_of("http://wiki.example/hr/forms?x=/")
+    ['http://wiki.example/', 'http://wiki.example/hr/']
+    """
+    path = split_part(key)[0].partition("?")[0]
+    found, end = list[str](), path.find("/", path.find("://") + 3)
+    while end >= 0 and len(found) < MAX_FOLDERS:
+        found.append(path[: end + 1])
+        end = path.find("/", end + 1)
+    return found
 
 
 def without_surrogates(value: Any) -> Any:

@@ -1,14 +1,16 @@
-"""Words that have more than letters and digits: flags, operators, key chords, ``__init__``, C++.
+"""Words that have more than letters and digits: flags, operators, key chords, ``__init__``, C++,
+.NET.
 
 The other fields have their bare words ("prefix"), the field ``signs`` has them as they are typed::
 
-    signs("./configure --prefix=/usr, operator==, C-x C-f, C++")
-    # ["--prefix", "operator==", "c-x", "c-f", "c++"]
+    signs("./configure --prefix=/usr, operator==, C-x C-f, Ctrl + B, C++")
+    # ["--prefix", "operator==", "c-x", "c-f", "ctrl+b", "c++"]
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 MAX_SIGNS = 2_000
 """Different signs of one text."""
@@ -21,6 +23,16 @@ _DASHED = re.compile(
 )
 _OPERATOR = re.compile(r"operator ?([-+*/%^&|~!=<>]{1,3}|,|\(\)|\[\])")
 _DUNDER = re.compile(r"__(?<!\w__)\w+?__(?!\w)")
+_CHORD = re.compile(
+    r"(?<![\w+])(?:ctrl|control|strg|alt|altgr|shift|umschalt|cmd|command|option|meta|win|super)"
+    r"(?:[ \xa0]?\+[ \xa0]?\w{1,12}){1,3}(?!\w)",
+    re.IGNORECASE,
+)
+_MODIFIERS: tuple[str, ...]
+_MODIFIERS = ("ctrl", "control", "strg", "alt", "altgr", "shift", "umschalt", "cmd", "command")
+_MODIFIERS += ("option", "meta", "win", "super")
+_LONGEST_MODIFIER = 10  # with a space
+_DOT_NET = re.compile(r"\.(?:NET|Net|net)\b(?<![\w.]....)")
 _LANGUAGES = (
     ("++", re.compile(r"\+\+(?<=\b([A-Zc])\+\+)(?![\w+#])")),
     ("#", re.compile(r"#(?<=\b([A-Zc])#)(?![\w+#])")),
@@ -42,7 +54,24 @@ def signs(text: str) -> list[str]:
     for sign, pattern in _LANGUAGES:
         if sign[0] in text and sign in text:
             found += (letter + sign for letter in pattern.findall(text))
+    if "+" in text:
+        found += _chords(text)
+    if ".NET" in text or ".Net" in text or ".net" in text:
+        found += _DOT_NET.findall(text)
     return list(dict.fromkeys(map(str.lower, found)))[:MAX_SIGNS]
+
+
+def _chords(text: str) -> Iterator[str]:
+    """Shortcuts such as Ctrl+B. An expression alone would take 0.3 ms for 10 KB."""
+    at = text.find("+")
+    while at >= 0:
+        start = max(0, at - _LONGEST_MODIFIER)
+        chord = None
+        if text[start:at].rstrip(" \xa0").lower().endswith(_MODIFIERS):
+            chord = _CHORD.search(text, start)
+        if chord is not None:
+            yield "".join(chord[0].split())
+        at = text.find("+", max(at + 1, chord.end() if chord else 0))
 
 
 def operator_sign(text: str) -> str:

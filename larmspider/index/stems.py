@@ -53,9 +53,12 @@ STEMMERS_OF = MappingProxyType(
     }
 )
 """Stemmers by primary language."""
-COMPOUNDING = frozenset(("da", "de", "nb", "nl", "nn", "no", "sv"))
+KOREAN, HEBREW, ARABIC, FINNISH = "ko", "he", "ar", "fi"
+COMPOUNDING = frozenset(("da", "de", "nb", "nl", "nn", "no", "sv", KOREAN))
 """Languages whose long words are looked up by their parts."""
-KOREAN = "ko"
+_WITHOUT_STEMMER = (KOREAN, HEBREW)
+_CHANGED = frozenset((*_WITHOUT_STEMMER, ARABIC, FINNISH))
+"""Languages whose words are changed here, before or behind a stemmer."""
 
 MAX_COMPOUNDS = 20
 """Compounds that a word is looked for in, the most frequent ones."""
@@ -64,6 +67,7 @@ LONG, LONGEST = 8, 40
 
 _PART = 4  # letters of a part, at least
 _REST = 3  # letters of the other part, at least
+_SHORT_PART, _SHORT_REST, _SHORT_LONG = 2, 1, 3  # the same, and `LONG`, for syllables of Korean
 _CLEAR, _CLEAR_REST = 6, 4  # letters of a word and of the other part, which may then be any letters
 _BACKWARDS = "<"
 _ENGLISH = "english"
@@ -79,6 +83,22 @@ _PARTICLES = re.compile(
     "|으로|까지|부터|처럼|보다|마다|조차|밖에|이나|이며|이고|라는|라고|에는|에도|과는|와는|하고"
     "|은|는|이|가|을|를|의|에|와|과|도|만|로|나|야|랑)$"
 )
+_PREFIXES = {
+    # and, so; in, like, to; the article
+    ARABIC: re.compile(
+        "^[\u0648\u0641]?(?:\u0644\u0644|[\u0628\u0643]?\u0627\u0644|[\u0644\u0628])?(?=\\w{3})"
+    ),
+    # and, the, in, as, to, from, that: all of them, so that words with and without are alike
+    HEBREW: re.compile("^[\u05d5\u05d4\u05d1\u05db\u05dc\u05de\u05e9]+(?=\\w{3})"),
+}
+"""Prefixes that are written as part of a word, where three letters are left."""
+_ARTICLE = "\u0627\u0644"  # of Arabic
+_GRADES = (
+    *(("kk", "k"), ("pp", "p"), ("tt", "t"), ("ng", "nk"), ("mm", "mp"), ("m", "mp"), ("nn", "nt")),
+    *(("ll", "lt"), ("rr", "rt"), ("v", "p"), ("d", "t")),
+)
+"""The strong and the weak consonants at the end of a Finnish stem: kauppa, kaupan; katu, kadun."""
+_VOWELS = "aeiouy\u00e4\u00f6"
 _K = TypeVar("_K")
 _T = TypeVar("_T")
 _UMLAUTS = ((("ae", "ä"), ("oe", "ö"), ("ue", "ü")), (("ä", "ae"), ("ö", "oe"), ("ü", "ue")))
@@ -121,9 +141,8 @@ class Stems:
 
     def look_in(self, searcher: tantivy.Searcher | Limited) -> None:
         """Compare queries with the pages of ``searcher``, until the next call."""
-        tongues = tuple(
-            tongue for tongue in (*STEMMERS_OF, KOREAN) if searcher.doc_freq("tongue", tongue)
-        )
+        known = (*STEMMERS_OF, *_WITHOUT_STEMMER)
+        tongues = tuple(tongue for tongue in known if searcher.doc_freq("tongue", tongue))
         if tongues != self._tongues:
             self._tongues = tongues
             self._analyzed = {}
@@ -141,16 +160,24 @@ class Stems:
     def has_forms(self, tongue: str) -> bool:
         """Whether pages in this language are without ``body``: English says enough about a word's
         forms in its letters, so `forms` finds them in the dictionary."""
-        return tongue != KOREAN and STEMMERS_OF.get(tongue, self._main_name) == _ENGLISH
+        if tongue in _WITHOUT_STEMMER:
+            return False
+        return STEMMERS_OF.get(tongue, self._main_name) == _ENGLISH
+
+    @staticmethod
+    def writes_compounds(tongue: str) -> bool:
+        """Whether compounds are one word in this language."""
+        return tongue in COMPOUNDING
 
     def parts_of_page(self, text: str, tongue: str) -> str:
         """The field ``parts`` of a page with this normalized text."""
         if tongue not in COMPOUNDING:
             return ""
+        least = _SHORT_LONG if tongue == KOREAN else LONG
         words = {
             word
             for word in self._own(text, tongue)
-            if LONG <= len(word) <= LONGEST and word.isalpha()
+            if least <= len(word) <= LONGEST and word.isalpha()
         }
         return " ".join([*words, *(_BACKWARDS + word[::-1] for word in words)])
 
@@ -258,8 +285,8 @@ class Stems:
         found: dict[str, int] = {}
         for tongue in self._compounding():
             for word in self._own(text, tongue):
-                if len(word) >= _PART and word.isalpha():
-                    clear = len(text) >= _CLEAR
+                if len(word) >= _least(tongue)[0] and word.isalpha():
+                    clear = len(text) >= _CLEAR or tongue == KOREAN
                     for compound, pages in self._with_part(word, tongue, searcher, clear):
                         for term in self._final([compound], tongue):
                             found[term] = max(pages, found.get(term, 0))
@@ -279,14 +306,15 @@ class Stems:
         best, best_pages = [], 0
         for tongue in self._compounding():
             for word in self._own(text, tongue):
-                if not (LONG <= len(word) <= LONGEST and word.isalpha()):
+                part, rest, long = _least(tongue)
+                if not (long <= len(word) <= LONGEST and word.isalpha()):
                     continue
-                for at in range(_PART, len(word) - _REST):
+                for at in range(part, len(word) - rest + (tongue == KOREAN)):
                     tails = self._final([word[at:]], tongue)
                     having = min((searcher.doc_freq("body", term) for term in tails), default=0)
                     if having <= best_pages:
                         continue
-                    for head in _without_linking(word[:at]):
+                    for head in _without_linking(word[:at], min(part, _REST)):
                         heads = self._final(self._own(head, tongue), tongue)
                         pages = min([having, *(searcher.doc_freq("body", term) for term in heads)])
                         if len(heads) + len(tails) == 2 and pages > best_pages:
@@ -299,15 +327,16 @@ class Stems:
     def _with_part(
         self, part: str, tongue: str, searcher: tantivy.Searcher, clear: bool
     ) -> Iterator[tuple[str, int]]:
+        enough = _SHORT_REST if tongue == KOREAN else _CLEAR_REST
         for word, pages in searcher.terms_with_prefix("parts", part, limit=_LOOKED_AT):
             rest = word[len(part) :]
-            if (clear and len(rest) >= _CLEAR_REST) or self._is_word(rest, tongue, searcher):
+            if (clear and len(rest) >= enough) or self._is_word(rest, tongue, searcher):
                 yield word, pages
         backwards = _BACKWARDS + part[::-1]
         for word, pages in searcher.terms_with_prefix("parts", backwards, limit=_LOOKED_AT):
             compound = word[:0:-1]
             rest = compound[: -len(part)]
-            if (clear and len(rest) >= _CLEAR_REST) or self._is_word(rest, tongue, searcher):
+            if (clear and len(rest) >= enough) or self._is_word(rest, tongue, searcher):
                 yield compound, pages
 
     def _is_word(self, rest: str, tongue: str, searcher: tantivy.Searcher) -> bool:
@@ -319,16 +348,51 @@ class Stems:
         )
 
     def _is_main(self, tongue: str) -> bool:
-        return tongue != KOREAN and STEMMERS_OF.get(tongue, self._main_name) == self._main_name
+        if tongue in _CHANGED:
+            return False
+        return STEMMERS_OF.get(tongue, self._main_name) == self._main_name
 
     def _own(self, text: str, tongue: str) -> list[str]:
         if tongue == KOREAN:
             return [_PARTICLES.sub("", word) for word in self._main.analyze(text)]
+        if tongue == HEBREW:
+            return [_PREFIXES[HEBREW].sub("", word) for word in self._main.analyze(text)]
+        if tongue == ARABIC:
+            text = re.sub(r"[^\W\d_a-zA-Z]{3,}", _with_arabic_article, text)
+        if tongue == FINNISH:
+            return list(map(_graded, self._stemmed(text, tongue)))
+        return self._stemmed(text, tongue)
+
+    def _stemmed(self, text: str, tongue: str) -> list[str]:
         return self._analyzers.get(STEMMERS_OF.get(tongue, ""), self._main).analyze(text)
 
     def _final(self, stems: Iterable[str], tongue: str) -> list[str]:
         """Stems as they are in ``body``."""
         return list(stems) if self._is_main(tongue) else self._main.analyze(" ".join(stems))
+
+
+def _least(tongue: str) -> tuple[int, int, int]:
+    """Letters of a part, of the rest and of a compound, at least."""
+    if tongue == KOREAN:
+        return _SHORT_PART, _SHORT_REST, _SHORT_LONG
+    return _PART, _REST, LONG
+
+
+def _with_arabic_article(word: re.Match[str]) -> str:
+    """A word with the article alone before it, because the stemmer takes others for verbs. A last
+    heh is often meant as teh marbuta."""
+    bare = _PREFIXES[ARABIC].sub("", word[0])
+    return _ARTICLE + (f"{bare[:-1]}\u0629" if bare.endswith("\u0647") else bare)
+
+
+def _graded(stem: str) -> str:
+    """A Finnish stem without its last vowel, its consonants in one grade."""
+    if stem[-1:] in _VOWELS and len(stem) > _SHORTEST:
+        stem = stem[:-1]
+    for ending, grade in _GRADES:
+        if stem.endswith(ending) and len(stem) > len(ending) + 1:
+            return stem[: -len(ending)] + grade
+    return stem
 
 
 def _remembered(known: dict[_K, _T], key: _K, look_up: Callable[[_K], _T]) -> _T:
@@ -350,7 +414,7 @@ def _common_head(word: str, stems: Iterable[str]) -> str:
     return ""
 
 
-def _without_linking(part: str) -> Iterator[str]:
+def _without_linking(part: str, least: int = _REST) -> Iterator[str]:
     for letters in _LINKING:
-        if part.endswith(letters) and len(part) - len(letters) >= _REST:
+        if part.endswith(letters) and len(part) - len(letters) >= least:
             yield part.removesuffix(letters)

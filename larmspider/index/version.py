@@ -1,11 +1,11 @@
 """Records which format an index was written in, so that no program misreads it.
 
-``larmspider-index.json`` stands beside the index: ``{"format": 10, "stemmer": "english"}``, and
+``larmspider-index.json`` stands beside the index: ``{"format": 11, "stemmer": "english"}``, and
 the hosts that were restricted when its link texts were taken in (link_access.py). An index of
 another format is refused; `scrapy reindex` rebuilds it from the stored pages::
 
     open_index(Path("crawl/index"))
-    # OtherFormatError: crawl/index: the search index has format 9, this larmspider reads 10: ...
+    # OtherFormatError: crawl/index: the search index has format 10, this larmspider reads 11: ...
 """
 
 from __future__ import annotations

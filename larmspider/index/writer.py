@@ -34,6 +34,10 @@ from typing import TYPE_CHECKING, Self
 import tantivy
 
 from larmspider import options
+from larmspider.access.renewal import Renewed, renew
+from larmspider.access.sources import Sources
+from larmspider.access.table import NAME as ACCESS
+from larmspider.access.table import AccessWriter
 from larmspider.checksums import break_seal, seal
 from larmspider.errors import ConfigError, CrawlDirError, is_panic
 from larmspider.files import in_words, sync_folder
@@ -57,7 +61,7 @@ from larmspider.index.version import (
     restricted_of,
 )
 from larmspider.index.waiting import WaitingPage, WaitingPages
-from larmspider.items import Page
+from larmspider.items import Page, split_part
 
 if TYPE_CHECKING:
     from larmspider.options import Settings
@@ -159,6 +163,7 @@ class IndexWriter:
                 ) from error
             raise CrawlDirError(f"{self.directory}: cannot write the index: {error}") from error
         self.anchors = AnchorTable(self.directory / "anchors")
+        self.access = AccessWriter(self.directory)
         self._collects, self._waiting = collects, WaitingPages(self.directory, self._packed)
         self._simhashes = simhashes
         self._queue: deque[_Queued] = deque()
@@ -166,6 +171,7 @@ class IndexWriter:
         self._queued_chars = 0
         self._lock = threading.Lock()  # guards all below, and Tantivy's writer
         self._indexed: dict[str, int | None] = {}  # since the last commit: copies, or None: removed
+        self._slots: dict[str, int | None] = {}  # of the pages in it
         self._closed = False
         self._refused: CrawlDirError | None = None
         self.before_commit: Callable[[], object] = lambda: None
@@ -210,7 +216,8 @@ class IndexWriter:
             with self._errors_named():
                 self._drain()
                 due = self._waiting.due(self.count())
-            if not (due or self._indexed):
+                moved = self._moved()
+            if not (due or self._indexed or moved):
                 self._keep()
                 return
         if not stop():
@@ -253,10 +260,28 @@ class IndexWriter:
                 return
         note_restricted_of(self.directory, access.restricted)
 
-    def _keys(self) -> Iterator[str]:
-        """The keys of all pages in the index."""
+    def renew_access(self, sources: Sources, stop: Callable[[], bool] = lambda: False) -> Renewed:
+        """Bring the access lists up to date, without reading a document. A right that was taken
+        away is gone from the search when this returns. Raises CrawlDirError."""
+        self.commit(stop)  # for pages that wait, too
+        found = renew(self.access, sources, self._documents, stop)
+        self.access.flush()
+        for name in found.silent:
+            self.anchors.add(name, ())
+        if found.silent:
+            self.refresh_all_anchors(stop)
+        elif self.access.moved:
+            self.commit(stop)
+        return found
+
+    def _documents(self, begin: str) -> list[str]:
+        """The keys of documents that begin like this, without their parts."""
+        return [key for key in self._keys(begin) if not split_part(key)[1]]
+
+    def _keys(self, begin: str = "") -> Iterator[str]:
+        """The keys of all pages in the index that begin like this."""
         self._index.reload()
-        yield from (key for key, _ in self._index.searcher().terms_with_prefix("key", ""))
+        yield from (key for key, _ in self._index.searcher().terms_with_prefix("key", begin))
 
     def refresh_anchors(self, limit: int) -> int:
         """Index again at most ``limit`` pages whose anchor texts have doubled; return their number.
@@ -460,22 +485,23 @@ class IndexWriter:
 
     def _upsert(self, page: IndexedPage, links: LinkTexts, packed: Sequence[bytes | None]) -> None:
         """``packed``: the page and its parts; None for parts that are not packed yet."""
-        as_packed = iter(packed)
-        document = to_document(page, links, self._stems, self._packed, next(as_packed, None))
+        as_packed, slot = iter(packed), self.access.slot_of(page.key)
+        document = to_document(page, links, self._stems, self._packed, next(as_packed, None), slot)
         self._writer.delete_documents_by_term("key", page.key)
         if page.parts is not None:
             self._writer.delete_documents_by_term("container", page.key)
         self._writer.add_document(document)
         for part in page.parts or ():
             self._writer.add_document(
-                to_document(part, NO_LINKS, self._stems, self._packed, next(as_packed, None))
+                to_document(part, NO_LINKS, self._stems, self._packed, next(as_packed, None), slot)
             )
-        self._indexed[page.key] = len(links.texts)
+        self._indexed[page.key], self._slots[page.key] = len(links.texts), slot
 
     def _keep(self) -> None:
         with self._errors_named():
             self.before_commit()
             self._waiting.write()
+            self.access.flush()
         self.anchors.flush()
 
     def _commit(self, due: int | None = None, enough: Callable[[], bool] = lambda: False) -> None:
@@ -485,12 +511,55 @@ class IndexWriter:
             self.before_commit()
             self._waiting.write()
             stood = self._index_waiting(len(self._waiting) if due is None else due, enough)
+            written = self._write_moved()
+            self.access.flush()
             self._writer.commit()
             sync_folder(self.directory)  # Tantivy does so before it names the commit, and not after
         self.anchors.flush(self._indexed, stood)
-        self._indexed = {}
+        self._indexed, self._slots = {}, {}
         with self._errors_named():
             self._waiting.committed()
+            self.access.written(written)
+
+    def _moved(self) -> list[str]:
+        """The documents in the index whose slot of the access lists has changed."""
+        self._index.reload()
+        indexed = self._index.searcher()
+        new = [name for name in self.access.moved if not indexed.doc_freq("key", name)]
+        self.access.written([name for name in new if name not in self._indexed])
+        return [*self.access.moved]
+
+    def _write_moved(self) -> list[str]:
+        """Write these documents, and the documents in them, with their new slots; their names."""
+        done = list[str]()
+        moved = self._moved() if self.access.moved else ()
+        searcher, schema = self._index.searcher(), self._index.schema
+        for name, links in zip(moved, self.anchors.links_to(moved), strict=True):
+            slot = self.access.slot_of(name)
+            if name in self._indexed:
+                if self._slots.get(name, slot) == slot:
+                    done.append(name)
+                continue
+            either = tantivy.Query.boolean_query(
+                [
+                    (tantivy.Occur.Should, tantivy.Query.term_query(schema, field, name))
+                    for field in ("key", "container")
+                ]
+            )
+            number = int(searcher.search(either, 1).count)  # type: ignore[attr-defined]
+            found = searcher.search(either, max(1, number), count=False).hits
+            documents = [searcher.doc(address) for _, address in found]
+            for field in ("key", "container"):
+                self._writer.delete_documents_by_term(field, name)
+            for document in documents:
+                page = IndexedPage.of(stored_fields(document, self._packed))
+                texts = links if page.key == name else NO_LINKS
+                packed = packed_page(document)
+                self._writer.add_document(
+                    to_document(page, texts, self._stems, self._packed, packed, slot)
+                )
+            done.append(name)
+        return done
 
     def _index_waiting(self, due: int, enough: Callable[[], bool]) -> Mapping[str, Standing]:
         """Index pages that wait, with all link texts that came by now, and return how the links
@@ -535,7 +604,8 @@ class IndexWriter:
 
 def seal_index(directory: Path) -> None:
     """Seal the files while no merge is under way. Raises OSError."""
-    names = [META_NAME, "meta.json", ".managed.json", "ahead", UNREACHED, "anchors/data.mdb"]
+    names = [META_NAME, "meta.json", ".managed.json", "ahead", UNREACHED, ACCESS]
+    names.append("anchors/data.mdb")
     for pattern in ("pages-*.zdict", "waiting-*"):
         names += (path.name for path in directory.glob(pattern))
     seal(directory, names)

@@ -20,6 +20,7 @@ from larmspider.frontier.part import Part
 from larmspider.frontier.partition import SharedBackend
 from larmspider.frontier.politeness import Limits, Politeness
 from larmspider.frontier.robots import NotAsked, RobotsCache, RobotsRules
+from larmspider.frontier.shared_gaps import SharedGaps
 from larmspider.frontier.slots import SlotPool
 from larmspider.frontier.state import NO_ADDRESSES, AddressBook, FrontierOptions
 from larmspider.frontier.storage.lmdb_backend import LmdbBackend
@@ -102,9 +103,21 @@ def build_frontier(
         politeness_from(settings),
         STRATEGIES[strategy_name(settings)](),
         slots(settings),
-        FrontierOptions(robots, crawl_limits(settings), addresses, options.clock(settings)),
+        FrontierOptions(
+            robots,
+            crawl_limits(settings),
+            addresses,
+            options.clock(settings),
+            shared_gaps=shared_gaps(settings),
+        ),
         learning(settings, around),
     )
+
+
+def shared_gaps(settings: Settings) -> SharedGaps | None:
+    """LARM_SHARED_GAPS."""
+    path = options.text(settings, "LARM_SHARED_GAPS")
+    return SharedGaps(Path(path).absolute()) if path else None
 
 
 def learning(settings: Settings, around: Surroundings) -> Learning:

@@ -125,6 +125,7 @@ def _kept(seen: Response | Request, kind: str, message: str = "", fetched: float
         status=0 if answer is None else answer.status,
         size=0 if answer is None else blob.size if blob is not None else len(answer.body),
         latency=0.0 if answer is None else meta.get("download_latency", 0.0),
+        headers=None if answer is None else answer.headers,
     )
 
 

@@ -35,6 +35,7 @@ from larmspider.pipelines.page_files import BLOBS, blob_file, body_file, stored_
 from larmspider.pipelines.records import read_records
 from larmspider.urls.canonical import Forms
 from larmspider.workdir.frames import present, stored_size
+from larmspider.workdir.pushed import facts_of
 
 FormsOf = Callable[[str], Forms]
 
@@ -105,7 +106,7 @@ def _documents(
     depths: dict[int, int] = {}
     last = {hash(fields[1]): number for number, (fields, _) in enumerate(stored_pages(directory))}
     with ExitStack() as stack:
-        frontier = None
+        frontier, fill = None, stack.enter_context(facts_of(directory))
         with suppress(CrawlDirError):  # another scheduler's
             frontier = stack.enter_context(FrontierReader(directory / "frontier"))
         for number, (fields, body) in enumerate(stored_pages(directory)):
@@ -136,6 +137,7 @@ def _documents(
             digest = hashlib.sha1(page.body, usedforsecurity=False).hexdigest()
             if int(place) == BLOBS:
                 page.file_bytes, digest = int(size), digest_of(blob_file(directory, int(blob)))
+            fill(page)
             shown = in_languages(page, only) if is_for_readers(page) else None
             yield page.name, None if shown is None else indexed_page(shown, digest)
 
@@ -186,14 +188,15 @@ def link_texts(
         found: set[tuple[str, str]] = set()
         with suppress(InvalidURL):
             here = forms(url).exact
-            secret = access.hides(url)
+            secret = access.hides(url, here)
             for _, target, _, _, anchor in links:
                 if not target:  # the earlier links are void
                     found.clear()
                     continue
                 with suppress(InvalidURL):
                     if anchor and (exact := forms(target).exact) != here:
-                        if secret and not (access.hides(target) and access.keeps(here, exact)):
+                        hides = access.hides(target, exact)
+                        if secret and not (hides and access.keeps(here, exact)):
                             continue
                         found.add((exact, anchor))
             yield here, found

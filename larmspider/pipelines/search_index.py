@@ -22,6 +22,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -30,11 +31,14 @@ import scrapy.signals
 from scrapy.exceptions import DontCloseSpider
 
 from larmspider import options, program, signals, stats
+from larmspider.access.rights import Document, Problems
+from larmspider.access.sent import META
+from larmspider.access.sources import Sources
 from larmspider.errors import CrawlDirError
 from larmspider.extraction.language import in_languages, languages_in
 from larmspider.extraction.simhasher import Simhasher
 from larmspider.files import replace_file
-from larmspider.formatting import counted, duration
+from larmspider.formatting import counted, duration, printable
 from larmspider.index.link_access import LinkAccess, covered
 from larmspider.index.rebuild import finish
 from larmspider.index.schema import STEMMERS
@@ -48,6 +52,7 @@ from larmspider.pipelines.reextract import (
     missed_pages,
 )
 from larmspider.pipelines.store import Store
+from larmspider.urls.file_urls import is_file
 from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
@@ -85,6 +90,8 @@ class SearchIndexPipeline(Store):
         unknown: Callable[[Sequence[str]], Iterable[str]] = lambda _: (),
         unlinked: Callable[[list[str]], object] = lambda _: None,
         unreached: Callable[[list[str]], Iterable[Unreachable]] = lambda _: (),
+        sources: Sources | None = None,
+        access_secs: float = inf,
     ) -> None:
         """``wake`` is called when the crawl may end, ``stopping`` tells whether it has to,
         ``given_up`` whether it was told to stop while it opens. Only pages in ``languages`` are
@@ -92,13 +99,17 @@ class SearchIndexPipeline(Store):
         hosts whose link texts are for their own pages alone. ``unknown`` returns the pages of a
         batch that are not stored; the others are written again at their next visit. ``unlinked``
         gets the pages that no link leads to any more, ``unreached`` the pages that were not reached
-        (signals.unreached)."""
+        (signals.unreached). ``sources`` know who may read a page. After ``access_secs`` they check
+        all files again."""
         self.directory = directory
         self.heap_bytes = heap_bytes
         self.stemmer = stemmer
         self.counters = counters
         self.languages = languages
         self._restricted, self._access = restricted, LinkAccess()
+        self._sources, self._access_secs = sources or Sources(), access_secs
+        self._sources.count = partial(counters.inc_value, stats.ACCESS_UNREADABLE)
+        self._renewed_at = time.monotonic()
         self.wake, self.stopping, self.given_up = wake, stopping, given_up
         self._simhasher = Simhasher()
         self._ahead = _Ahead(directory / "ahead")
@@ -130,6 +141,8 @@ class SearchIndexPipeline(Store):
             unknown=partial(_unknown, crawler),
             unlinked=lambda names: crawler.signals.send_catch_log(signals.unlinked, names=names),
             unreached=partial(_answers, crawler, signals.unreached),
+            sources=Sources.from_settings(settings),
+            access_secs=options.seconds(settings, "LARM_ACCESS_SECS", minimum=60.0),
         )
         crawler.signals.connect(store.links_to, signal=signals.links_to)
         crawler.signals.connect(store.spider_idle, signal=scrapy.signals.spider_idle)
@@ -139,13 +152,62 @@ class SearchIndexPipeline(Store):
         options.writable_dir(self.directory.parent)
         finish(self.directory)
         noted = restricted_of(self.directory)
-        self._access = LinkAccess((*self._restricted(), *(noted or ())))
         self._open()
         assert self._writer is not None
-        if not covered(self._access.restricted, noted) and self._writer.anchors.sizes()["pairs"]:
-            return self._withdraw(self._writer)
-        self._writer.withdraw_link_texts(self._access, tuple)
-        return None
+        hosts = (*self._restricted(), *(noted or ()))
+        self._access = LinkAccess(hosts, self._writer.access)
+        withdraws = not covered(self._access.restricted, noted)
+        withdraws = withdraws and bool(self._writer.anchors.sizes()["pairs"])
+        if not withdraws:
+            self._writer.withdraw_link_texts(self._access, tuple)
+        table = self._writer.access
+        if not withdraws and not (self._sources or table.patterns or table.hosts):
+            return None
+        return self._begin(self._writer, withdraws=withdraws)
+
+    async def _begin(self, writer: IndexWriter, *, withdraws: bool) -> None:
+        """Bring the index in line with rights that have changed, before the first fetch."""
+        await self._renew(writer, self.given_up)
+        if withdraws:
+            await self._withdraw(writer)
+
+    async def _renew(self, writer: IndexWriter, stop: Callable[[], bool]) -> None:
+        """Look at the rights of all files, and at the rules."""
+        with self._failure_kept():
+            found = await asyncio.to_thread(writer.renew_access, self._sources, stop)
+        self._renewed_at = time.monotonic()
+        for key, number in (
+            (stats.ACCESS_FILES, found.files),
+            (stats.ACCESS_ROWS, found.rows),
+            (stats.ACCESS_MOVED, found.moved),
+        ):
+            self.counters.inc_value(key, number)
+        for root in found.unmounted:
+            logger.warning(
+                "%s is missing or empty: is the share mounted? Its files keep the rights that they"
+                " had",
+                printable(root),
+            )
+        if found.files or found.rows or found.moved:
+            logger.info(
+                "Rights: looked at %s in %s of CPU (%s a second); %s and %s changed",
+                counted(found.files, "file"),
+                duration(found.seconds),
+                f"{found.per_second:,}",
+                counted(found.rows, "list"),
+                counted(found.moved, "document"),
+            )
+        self._tell_problems()
+
+    def _tell_problems(self) -> None:
+        problems = self._sources.problems
+        if problems.number:
+            logger.warning(
+                "The rights of %s cannot be read, so only operators find them: %s",
+                counted(problems.number, "document"),
+                printable("; ".join(problems.first)),
+            )
+            self._sources.problems = Problems()
 
     async def _withdraw(self, writer: IndexWriter) -> None:
         """Bring the link texts in line with what has become restricted, while the crawl waits; its
@@ -233,6 +295,7 @@ class SearchIndexPipeline(Store):
     def _index(self, page: Page, writer: IndexWriter) -> None:
         self._ahead.add(page.name)
         self._mark(page.name)
+        self._give(writer, Document(page.name, page.headers, page.body, page.mime))
         shown = in_languages(page, self.languages)
         if shown is None:
             self.counters.inc_value(stats.SEARCH_INDEX_LANGUAGE)
@@ -247,6 +310,14 @@ class SearchIndexPipeline(Store):
 
     def kept(self, kept: Kept) -> None:
         name = kept.exact or kept.normalized or kept.url
+        if kept.kind in _IS_THERE and self._writer is not None:
+            place = self._sources.sent.place_of(name)
+            was_sent = bool(place) and any(
+                key.decode("latin-1").lower() == place.lower() for key in kept.headers or ()
+            )
+            # a page that is the same has the same meta elements; a 304 may leave out any header
+            if is_file(name) or was_sent or (place and kept.kind == "same" and META not in place):
+                self._give(self._writer, Document(name, kept.headers))
         if kept.kind in _IS_THERE:
             self._mark(name)
         elif kept.kind not in _MAY_BE_THERE and self._marks is not None:
@@ -256,6 +327,11 @@ class SearchIndexPipeline(Store):
         """The page was reached, or is no more."""
         if self._marks is not None:
             self._marks.reached(name)
+
+    def _give(self, writer: IndexWriter, document: Document) -> None:
+        """Give a page its rights. The rules are in the table, and count more than this."""
+        if self._sources and self._sources.rules.number_of(document.name) is None:
+            writer.access.give(document.name, self._sources.access_of(document))
 
     def remove(self, removed: Removed) -> None:
         old, new = removed.exact, removed.successor
@@ -295,6 +371,8 @@ class SearchIndexPipeline(Store):
         writer = self._writer
         if writer is not None:
             self._ask_unreached()
+            if time.monotonic() - self._renewed_at >= self._access_secs and self._sources:
+                await self._renew(writer, self._must_end)
             with self._failure_kept():
                 await asyncio.to_thread(writer.checkpoint, self._must_end)
                 await asyncio.to_thread(self._write_marks)
@@ -338,6 +416,7 @@ class SearchIndexPipeline(Store):
         if self._refresh is not None:
             await self._refresh
         self._ask_unreached()
+        self._tell_problems()
         try:
             with self._failure_kept():
                 try:

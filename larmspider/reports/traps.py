@@ -37,6 +37,7 @@ from larmspider.learned.traps.trap_watch import NOT_TRAPS, NOTE
 from larmspider.middlewares.known_paths import KnownPathsFilter, packaged_rules
 from larmspider.urls.patterns import PatternSet
 from larmspider.urls.url_class import UrlClass
+from larmspider.workdir.left import changing
 
 if TYPE_CHECKING:
     from larmspider.crawl.reader import CrawlDir
@@ -334,7 +335,8 @@ def reject(trap: Trap, crawl: CrawlDir) -> Path:
     path = crawl.path / NOT_TRAPS
     try:
         before = path.read_text("utf-8") if path.exists() else ""
-        replace_file(path, f"{before}{trap.name}\n".encode())
+        with changing(crawl.path, NOT_TRAPS):
+            replace_file(path, f"{before}{trap.name}\n".encode())
     except (OSError, UnicodeDecodeError) as error:
         raise CrawlDirError(f"{path} cannot be written: {error}") from error
     return path

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import can_ada
 
-from larmspider.index.access import Access
 from larmspider.search.snippets import one_line
 from larmspider.search.synonyms import Problems, folded
 
@@ -44,10 +43,10 @@ class BestBets:
 
     links: Mapping[tuple[str, ...], tuple[BestBet, ...]] = field(default_factory=dict)
 
-    def of(self, query: str, access: Access) -> list[BestBet]:
-        """The links for a query, without links to hosts whose pages the reader may not see."""
+    def of(self, query: str, may_see: Callable[[str], bool]) -> list[BestBet]:
+        """The links for a query, without links to pages that the reader may not see."""
         found = self.links.get(folded(query), ())
-        return [bet for bet in found if access.page(bet.place)]
+        return [bet for bet in found if may_see(bet.place)]
 
 
 NO_BEST_BETS = BestBets()

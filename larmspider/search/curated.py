@@ -1,8 +1,8 @@
-"""The operator's additions to the search: synonyms and best bets, each a text file.
+"""The operator's additions to the search: synonyms, best bets and labels, each a text file.
 
-    curated = Curated(Path("crawl/synonyms.txt"), Path("crawl/best_bets.txt"))
+    curated = Curated(Path("synonyms.txt"), Path("best_bets.txt"), Path("labels.txt"))
     searcher.widened_by(curated.synonyms.value).search("vpn")
-    curated.best_bets.value.of("vpn", EVERYTHING)
+    curated.best_bets.value.of("vpn", EVERYTHING.page)
 
 A file is read again when it changes. A bad line is logged with file and line and ignored; the other
 lines count.
@@ -21,6 +21,7 @@ from larmspider.errors import ConfigError
 from larmspider.files import replace_file
 from larmspider.formatting import counted, printable
 from larmspider.search.best_bets import NO_BEST_BETS, BestBets, parse_best_bets
+from larmspider.search.labels import NO_LABELS, LabelSet, parse_labels
 from larmspider.search.synonyms import NO_SYNONYMS, Problems, Synonyms, parse_synonyms
 
 if TYPE_CHECKING:
@@ -119,22 +120,29 @@ class CuratedFile(Generic[T]):
 
 
 class Curated:
-    """Both files; None means no file."""
+    """The files; None means no file."""
 
-    def __init__(self, synonyms: Path | None = None, best_bets: Path | None = None) -> None:
+    def __init__(
+        self,
+        synonyms: Path | None = None,
+        best_bets: Path | None = None,
+        labels: Path | None = None,
+    ) -> None:
         self.synonyms = CuratedFile[Synonyms](synonyms, parse_synonyms, NO_SYNONYMS)
         self.best_bets = CuratedFile[BestBets](best_bets, parse_best_bets, NO_BEST_BETS)
+        self.labels = CuratedFile[LabelSet](labels, parse_labels, NO_LABELS)
 
     @classmethod
     def from_settings(cls, settings: Settings, root: Path | None = None) -> Self:
-        """``root`` has the files that the settings do not name, by default LARM_DIR. Both are read
+        """``root`` has the files that the settings do not name, by default LARM_DIR. All are read
         now, so that bad lines are logged at the start. Raises ConfigError if a named file is
         missing."""
         found = cls(
             _path(settings, "LARM_SYNONYMS_FILE", root, "synonyms.txt"),
             _path(settings, "LARM_BEST_BETS_FILE", root, "best_bets.txt"),
+            _path(settings, "LARM_LABELS_FILE", root, "labels.txt"),
         )
-        _ = found.synonyms.value, found.best_bets.value
+        _ = found.synonyms.value, found.best_bets.value, found.labels.value
         return found
 
 

@@ -20,7 +20,7 @@ import tantivy
 from tantivy import Query
 
 from larmspider.index.schema import FILES
-from larmspider.search.query import DAYS, FILTER_FIELDS, REACH, UNREACHABLE, narrowed
+from larmspider.search.query import DAYS, FILTER_FIELDS, LABEL, REACH, UNREACHABLE, narrowed
 
 MAX_VALUES = 20
 """Values of a facet that are listed: the values with the most pages."""
@@ -46,6 +46,8 @@ class Facets:
     unreachable: dict[str, int] = field(default_factory=dict)
     """Pages that the values "no" and "only" of this filter leave; empty where no page of the index
     is known as not reached."""
+    labels: dict[str, int] = field(default_factory=dict)
+    """All labels that matches have; a page may have several."""
 
 
 def count_facets(
@@ -56,12 +58,14 @@ def count_facets(
     own: Iterable[str] = (),
     dates: Dates = (-inf, inf),
     unreached: Query | None = None,
+    labels: Mapping[str, Query] | None = None,
 ) -> tuple[Facets, int | None]:
     """Counts of the matches of ``wanted``; ``narrowing`` are the queries of the filters
     (`Filters.queries`), the periods end at ``now``, in seconds since the epoch. ``own`` are the own
     fields that are counted; ``dates`` save looking at the date of each match where all pages are of
     one period. With them how many matches pass all filters, None where no facet tells.
-    ``unreached``: all pages that were not reached at their last visit."""
+    ``unreached``: all pages that were not reached at their last visit. ``labels``: all pages with
+    each label."""
     starts = {name: (now - days * _DAY_SECS) * 1e9 for name, days in DAYS.items()}
     oldest, newest = dates
     dividing = sorted(start for start in starts.values() if oldest < start <= newest)
@@ -95,6 +99,7 @@ def count_facets(
         other_hosts=int(counted["host"]["sum_other_doc_count"]),
         fields={name: _without_mark(_terms(counted[path])) for name, path in paths.items()},
         unreachable={} if unreached is None else _by_reach(searcher, wanted, narrowing, unreached),
+        labels=_by_label(searcher, wanted, narrowing, labels) if labels else {},
     )
     return facets, total
 
@@ -106,6 +111,20 @@ def _by_reach(
     missed = count_of(searcher, narrowed(wanted, [*others, unreached]))
     every = count_of(searcher, narrowed(wanted, others))
     return dict(zip(REACH[1:], (every - missed, missed), strict=True))
+
+
+def _by_label(
+    searcher: tantivy.Searcher,
+    wanted: Query,
+    narrowing: Mapping[str, Query],
+    labels: Mapping[str, Query],
+) -> dict[str, int]:
+    others = [query for name, query in narrowing.items() if name != LABEL]
+    found = {
+        name: count_of(searcher, narrowed(wanted, [*others, query]))
+        for name, query in labels.items()
+    }
+    return dict(Counter({name: pages for name, pages in found.items() if pages}).most_common())
 
 
 def count_of(searcher: tantivy.Searcher, query: Query) -> int:
@@ -133,6 +152,7 @@ def merge(parts: Iterable[Facets]) -> Facets:
     dates: Counter[str] = Counter()
     fields: dict[str, Counter[str]] = {}
     unreachable: Counter[str] = Counter()
+    labels: Counter[str] = Counter()
     others = 0
     for part in parts:
         hosts.update(part.hosts)
@@ -141,6 +161,7 @@ def merge(parts: Iterable[Facets]) -> Facets:
         dates.update(part.dates)
         others += part.other_hosts
         unreachable.update(part.unreachable)
+        labels.update(part.labels)
         for name, counts in part.fields.items():
             fields.setdefault(name, Counter()).update(counts)
     first = dict(hosts.most_common(MAX_VALUES))
@@ -152,6 +173,7 @@ def merge(parts: Iterable[Facets]) -> Facets:
         other_hosts=others + hosts.total() - sum(first.values()),
         fields={name: dict(counts.most_common(MAX_VALUES)) for name, counts in fields.items()},
         unreachable=dict(unreachable),
+        labels=dict(labels.most_common()),
     )
 
 

@@ -2,7 +2,8 @@
 
 Clauses are of five kinds: a filter, a phrase, a word, an excluded word, a fuzzy word. The parser is
 lenient: pasted text is no mistake (``C++``, ``foo(bar)``, ``:)``, an odd quote, ``std::vector``).
-AND, OR and NOT are ordinary words. A query without any possible meaning raises QueryError.
+OR, AND and NOT in capitals are operators between two clauses. The names of other search engines
+for filters work too (`ALIASES`). A query without any word raises NoWordError.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from types import MappingProxyType
 
 import tantivy
 from tantivy import FieldType, Occur, Query
 
-from larmspider.errors import QueryError
+from larmspider.errors import NoWordError, QueryError
 from larmspider.index.normal import normalized
 from larmspider.index.schema import FILES, HOST_LIMIT, KINDS, own_word, tongue_of, typed_host
 from larmspider.index.signs import operator_sign, signs
+from larmspider.index.stems import STEMMERS_OF
+from larmspider.search.labels import Label
+from larmspider.urls.media_types import type_by_name
 
 MAX_QUERY_CHARS = 1_000
 """Characters of a query."""
@@ -32,6 +37,16 @@ MAX_FUZZY_WORDS = 4
 """Fuzzy words of a query; each walks the whole dictionary."""
 
 FIELDS = ("title", "url", "host", "lang", "mime", "author")
+ALIASES = MappingProxyType(
+    {"site": "host", "intitle": "title", "inurl": "url", "language": "lang"}
+    | {"type": "type", "filetype": "type", "ext": "type", "before": "before", "after": "after"}
+)
+"""Filters by the names that other search engines give them. An own field of the same name comes
+first. With a value that cannot be meant (``type:error``) such a clause is a word."""
+_LANGUAGE_NAMES = {name: tongue for tongue, name in STEMMERS_OF.items()}
+_DATE = re.compile(r"([0-9]{4})(?:[-/.]([0-9]{1,2})(?:[-/.]([0-9]{1,2}))?)?")
+_NO_FILTER = re.compile(r"([^\W\d_]{2,}[\w-]*):(?=[^\W\d]|\d+[^\W\d])")
+OPERATORS = ("OR", "AND", "NOT")
 
 _MAYBE_OWN = re.compile(r"(?<![^\s-])([a-z][a-z0-9_-]*):", re.IGNORECASE)
 _QUOTES = re.compile(r"(?<=\w:)(\"[^\"]*\")|\"")
@@ -55,6 +70,8 @@ _MAX_VALUE = HOST_LIMIT  # hosts are the longest values
 
 UNREACHABLE = "unreachable"
 """Filter for pages that were not reached at their last visit (index/unreached.py)."""
+LABEL = "label"
+"""Filter for pages with a label (labels.py)."""
 REACH = ("yes", "no", "only")
 """Values of unreachable: "yes" also finds such pages, "no" leaves them out, "only" finds no
 others."""
@@ -67,9 +84,10 @@ FILTER_FIELDS = {"host": "host", "type": "kind", "language": "tongue", "date": "
 class Clause:
     """One part of a query: ``text`` as typed, without its signs.
 
-    ``field`` is one of `FIELDS`, an own field or None. A ``phrase`` was quoted. ``fuzzy`` is the
-    number of letters that may differ. The first of ``covers`` clauses with synonyms holds them in
-    ``also``. ``related`` words find no further pages, but order the found ones.
+    ``field`` is one of `FIELDS`, a value of `ALIASES`, an own field or None. A ``phrase`` was
+    quoted. ``fuzzy`` is the number of letters that may differ. The first of ``covers`` clauses with
+    synonyms holds them in ``also``. ``related`` words find no further pages, but order the found
+    ones. ``either``: OR joins this clause to the one before.
     ``at`` is where ``text`` begins in the normalized query.
     """
 
@@ -81,6 +99,7 @@ class Clause:
     also: tuple[str, ...] = ()
     covers: int = 1
     related: tuple[str, ...] = ()
+    either: bool = False
     at: int = dataclasses.field(default=-1, compare=False)
 
     @property
@@ -92,6 +111,12 @@ class Clause:
     def bare(self) -> str:
         """The text without the marks of a sentence around it."""
         return self.text.strip("?!.,;:")
+
+    @property
+    def no_filter(self) -> str:
+        """The name before the colon of a word that looks like a filter and is none; else ""."""
+        found = _NO_FILTER.match(self.text) if self.plain else None
+        return found[1] if found else ""
 
     def as_flag(self) -> Clause:
         """An excluded word as a word that begins with a minus."""
@@ -140,13 +165,15 @@ def parse_query(query: str, is_own: Callable[[str], bool] = lambda _: False) -> 
         )
     named = sorted({name.lower() for name in _MAYBE_OWN.findall(query)}.difference(FIELDS))
     fields = (*FIELDS, *filter(is_own, named))
-    clauses = [_clause(match, fields) for match in _clauses_with(fields).finditer(query)]
+    aliases = tuple(name for name in ALIASES if name not in fields)
+    found = _clauses_with((*fields, *aliases)).finditer(query)
+    clauses = _with_operators([_clause(match, fields) for match in found])
     if all(clause.excluded and not clause.field and not clause.phrase for clause in clauses):
         # "-Werror" alone is an option too: there is nothing to exclude it from
         clauses = [clause.as_flag() for clause in clauses]
     many = len(clauses) > MAX_WORDS
     if not clauses or (many and not any(clause.field or _means(clause.text) for clause in clauses)):
-        raise QueryError("the query has no word to look for: {query!r:.100}", query=query)
+        raise NoWordError("the query has no word to look for: {query!r:.100}", query=query)
     if many:
         raise QueryError(
             "the query has {number} words, {most} are the most",
@@ -174,12 +201,18 @@ def _means(text: str) -> bool:
 
 
 def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
-    field = (match["field"] or "").lower() or None
+    field: str | None = (match["field"] or "").lower() or None
     excluded = match["minus"] is not None
     phrase: str | None = match["phrase"]
     if phrase is not None:
-        return Clause(phrase, field, phrase=True, excluded=excluded, at=match.start("phrase"))
+        at = match.start("phrase")
+        if field is not None and field in ALIASES and field not in fields:
+            aliased = _aliased(match, field, phrase, excluded=excluded)
+            return replace(aliased, phrase=True, at=at)
+        return Clause(phrase, field, phrase=True, excluded=excluded, at=at)
     word, at = match["word"], match.start("word")
+    if field is not None and field in ALIASES and field not in fields:
+        return _aliased(match, field, word, excluded=excluded)
     if field is None and word[-1] == ":" and match[0].lower().strip("-:") in fields:
         raise QueryError("{field} needs a value right behind the colon", field=match[0])
     if field is None and not excluded and (fuzzy := _FUZZY.fullmatch(word)):
@@ -187,6 +220,81 @@ def _clause(match: re.Match[str], fields: Sequence[str]) -> Clause:
         distance = int(fuzzy["distance"] or (1 if len(fuzzy["word"]) <= 5 else 2))
         return Clause(fuzzy["word"], fuzzy=distance, at=at)
     return Clause(word, field, excluded=excluded, at=at)
+
+
+def _aliased(match: re.Match[str], name: str, value: str, *, excluded: bool) -> Clause:
+    """A filter by another name; a word, if it cannot have this ``value``."""
+    at = match.end() - len(value)
+    meant = ALIASES[name]
+    if meant == "lang":
+        value = _LANGUAGE_NAMES.get(value.lower(), value)
+    if meant == "host" and "/" in value:  # site:wiki.example/it
+        host, _, path = value.partition("://")[2 if "://" in value else 0].partition("/")
+        meant, value = ("url", f"{host}/{path}") if path else ("host", host)
+    known: object = True
+    if meant == "type":
+        known = value.lower() in KINDS or media_type(value)
+    elif meant in ("before", "after"):
+        known = day_of(value)
+    elif meant == "lang":
+        known = 2 <= len(tongue_of(value)) <= 3
+    if not known:
+        return Clause(f"{name}:{value}", excluded=excluded, at=match.start("field"))
+    return Clause(value, meant, excluded=excluded, at=at)
+
+
+def media_type(value: str) -> str:
+    """The media type of ``text/html``, or of files that end in ``docx``; "" for another text."""
+    value = value.lower().lstrip(".")
+    return value if "/" in value else type_by_name(f"x.{value}")
+
+
+def day_of(value: str) -> datetime | None:
+    """The start of a day, month or year: 2026-01-31, 2026-01, 2026; None for another text."""
+    found = _DATE.fullmatch(value)
+    if found is None:
+        return None
+    year, month, day = (int(part or 1) for part in found.groups())
+    with suppress(ValueError):
+        if 1970 <= year <= _LAST_YEAR:
+            return datetime(year, month, day, tzinfo=UTC)
+    return None
+
+
+def _with_operators(typed: list[Clause]) -> list[Clause]:
+    """The clauses that `OPERATORS` join. An operator needs a clause behind it, OR and AND also one
+    before. NOT between words in capitals is a word: IS NOT NULL."""
+    found, pending = list[Clause](), ""
+    for number, clause in enumerate(typed):
+        around = typed[max(0, number - 1) : number] + typed[number + 1 : number + 2]
+        is_last = number + 1 == len(typed)
+        if clause.plain and clause.text in OPERATORS and not is_last:
+            in_capitals = all(one.plain and one.text.isupper() for one in around)
+            if (found or pending) if clause.text != "NOT" else not in_capitals:
+                pending = clause.text
+                continue
+        if pending == "NOT" and not (clause.excluded or clause.fuzzy):
+            # a phrase: it is not to be taken for a flag
+            clause = replace(clause, excluded=True, phrase=True)
+        elif pending == "OR" and not (clause.excluded or found[-1].excluded):
+            clause = replace(clause, either=True)
+        found.append(clause)
+        pending = ""
+    if all(clause.excluded for clause in found):
+        return typed
+    for at, clause in enumerate(found):
+        # alternatives are all required, or none is
+        if clause.either and found[at - 1].plain != clause.plain:
+            first = at - 1
+            while found[first].either:
+                first -= 1
+            last = next((n for n in range(at, len(found)) if not found[n].either), len(found))
+            found[first:last] = [_required(one) for one in found[first:last]]
+    return found
+
+
+def _required(clause: Clause) -> Clause:
+    return replace(clause, phrase=True) if clause.plain else clause
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +309,7 @@ class Filters:
     fetched.
     ``fields`` are (name, value) of own fields (LARM_FIELDS), the values in any case;
     ``collections`` are names of crawls, where several are searched (collections.py).
+    ``labels`` are of labels.py.
     ``unreachable``: "no" leaves out pages that were not reached at their last visit, "only" leaves
     out the others."""
 
@@ -212,6 +321,7 @@ class Filters:
     fields: tuple[tuple[str, str], ...] = ()
     collections: tuple[str, ...] = ()
     unreachable: str = ""
+    labels: tuple[Label, ...] = ()
 
     @classmethod
     def of(
@@ -225,6 +335,7 @@ class Filters:
         fields: Iterable[tuple[str, str]] = (),
         collections: Iterable[str] = (),
         unreachable: str = "",
+        labels: Iterable[Label] = (),
     ) -> Filters:
         """Filters as a person typed them. Raises QueryError for filters that can match nothing."""
         if since is not None and until is not None and since >= until:
@@ -245,6 +356,7 @@ class Filters:
             fields=tuple(dict.fromkeys(fields)),
             collections=_distinct("collection", collections),
             unreachable="" if reach == REACH[0] else reach,
+            labels=tuple(dict.fromkeys(labels)),
         )
         if len(found.fields) > MAX_VALUES:
             raise QueryError(
@@ -289,6 +401,9 @@ class Filters:
         found: dict[str, Query] = {}
         if self.unreachable:
             found[UNREACHABLE] = by_reach(self.unreachable, unreached)
+        if self.labels:
+            either = [(Occur.Should, label.query(schema)) for label in self.labels]
+            found[LABEL] = Query.boolean_query(either)
         for name, own in self.by_field.items():
             words = [own_word(name, value) for value in own]
             found[f"own.{name}"] = Query.term_set_query(schema, "own_words", words)

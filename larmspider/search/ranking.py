@@ -20,20 +20,31 @@ from math import log, sqrt
 from typing import NamedTuple, Self
 
 import tantivy
-from tantivy import Occur, Query
+from tantivy import FieldType, Occur, Query
 
-from larmspider.errors import QueryError
+from larmspider.errors import NoWordError, QueryError
 from larmspider.index.access import Limited
+from larmspider.index.joined import joined_parts, joined_word
 from larmspider.index.normal import normalized
 from larmspider.index.schema import (
+    KINDS,
     ExactAnalyzer,
     label,
     own_word,
     typed_host,
+    without_accents,
 )
 from larmspider.index.signs import operator_sign, signs
 from larmspider.index.stems import Stems
-from larmspider.search.query import FIELDS, MAX_WORDS, UNREACHABLE, Clause, by_reach
+from larmspider.search.query import (
+    FIELDS,
+    MAX_WORDS,
+    UNREACHABLE,
+    Clause,
+    by_reach,
+    day_of,
+    media_type,
+)
 from larmspider.search.request import ParsedQuery
 from larmspider.search.rerank import Reranker
 from larmspider.search.results import Document
@@ -61,6 +72,9 @@ SIGN_WEIGHT = 3.0
 """Weight of the sign ``--prefix`` as typed, times its rarity."""
 BARE_WEIGHT = 0.4
 """Weight of the word "prefix" beside its sign."""
+CODE_WEIGHT = 3.0
+"""Weight of a word or code in several parts as one term (joined.py), times its rarity; so that
+``max_length`` is worth more than both of its words."""
 COMPOUND_WEIGHT = 0.3
 """Weight of a compound that has the word, or both of its parts, in German and similar languages."""
 PAIR_WEIGHT = 1.5
@@ -129,6 +143,7 @@ class _Terms(NamedTuple):
     telling   whether the word neither says little nor is widespread
     pages     about the number of pages with the word; 0: not counted
     words     number of words in ``needed``: several for a term with synonyms
+    either    whether this is an alternative to the word before
     """
 
     earned: list[Query]
@@ -138,6 +153,7 @@ class _Terms(NamedTuple):
     telling: bool
     pages: int = 0
     words: int = 1
+    either: bool = False
 
 
 class Ranking:
@@ -177,22 +193,30 @@ class Ranking:
         must: list[Query] = []
         must_not: list[Query] = []
         filters: dict[str, list[Query]] = {}
+        last = ""  # the field of the clause before; "": it is required
         for clause in query.clauses:
             if not (clause.field or clause.phrase or clause.excluded):
                 continue
             if required := self._required(clause):
+                field = "" if clause.field in (None, "title", "url") else str(clause.field)
                 if clause.excluded:
                     must_not.append(required)
-                elif clause.field in (None, "title", "url"):
-                    must.append(required)
+                elif clause.either and field != last:  # of two kinds
+                    before = [must.pop()] if not last else filters.pop(last)
+                    must.append(_any([*before, required]))
+                    field = ""
+                elif not field:
+                    either = [must.pop()] if clause.either and must else []
+                    must.append(_any([*either, required]))
                 else:
-                    filters.setdefault(clause.field, []).append(required)
+                    filters.setdefault(field, []).append(required)
+                last = field
         found = self._words(query)
         if not (found or must or filters):
             if must_not:
                 raise QueryError("the query only excludes: add a word to look for")
             text = " ".join(clause.text for clause in query.clauses)
-            raise QueryError("the query has no word to look for: {query!r:.100}", query=text)
+            raise NoWordError("the query has no word to look for: {query!r:.100}", query=text)
         # two hosts: on either of them
         either = [Query.const_score_query(_any(each), 0.0) for each in filters.values()]
         if found and not (must or must_not or either):
@@ -216,7 +240,7 @@ class Ranking:
 
     def snippet_maker(self, query: ParsedQuery) -> SnippetMaker:
         """Marks the words of the query in the pages found."""
-        clauses = [clause for clause, _ in query.shown]
+        clauses = [clause for clause, counts in query.shown if counts or clause.phrase]
         words = [clause.text for clause in clauses]
         synonyms = [text for clause in clauses for text in clause.also]
         if any(map(operator_sign, words)) and not any(map(self._exact.analyze, words)):
@@ -228,9 +252,9 @@ class Ranking:
             words,
             stems=[term for word in singles for term in self._compounds(word)],
             wanted=[clause.bare.lower() for clause, counts in query.shown if counts],
-            idle=[clause.bare.lower() for clause, counts in query.shown if not counts],
             phrases=[clause.text for clause in clauses if clause.phrase],
             flags=[flag for one in clauses if not one.field for flag in self._flags(one.text)],
+            codes=[code for one in clauses if not one.field and (code := self._code(one.text))],
             name=query.name,
             synonyms=synonyms,
             fuzzy={
@@ -290,7 +314,7 @@ class Ranking:
         terms side by side much faster than groups of them."""
         clauses = [clause for clause, _ in query.words]
         full = [counts for _, counts in query.words]
-        found = list(self._terms_and_synonyms(clauses, full))
+        found = _with_alternatives(self._terms_and_synonyms(clauses, full))
         if not found:
             return self._operators(clauses)
         matching = _any([query for each in found for query in each.earned])
@@ -323,7 +347,7 @@ class Ranking:
                 words = self._exact.analyze(clause.text) if counts else [None]
                 tokens += [(word, number) for word in words]
         for (one, first), (other, second) in pairwise(tokens):
-            if one is None or other is None:
+            if one is None or other is None or (first != second and clauses[second].either):
                 continue
             if first == second or not self._frequent([one, other]):
                 yield Query.boost_query(self._sequence("exact", (one, other)), PAIR_WEIGHT)
@@ -336,8 +360,8 @@ class Ranking:
         at, known = 0, set[tuple[str, int]]()
         while at < len(clauses):
             covered = clauses[at : at + clauses[at].covers]
-            joined = "".join(clause.text for clause in covered) if len(covered) > 1 else ""
-            others = [self._synonym(text, joined) for text in clauses[at].also]
+            parts = [clause.text for clause in covered]
+            others = [self._synonym(text, parts) for text in clauses[at].also]
             also = [Query.boost_query(query, SYNONYM_WEIGHT) for _, query in others if query]
             earned, beside, telling = list[Query](), list[Query](), False
             needed, enough, pages = list[Query](), list[Query](), 0
@@ -364,9 +388,11 @@ class Ranking:
                 either = Query.const_score_query(_any([whole, *also]), 0.0)
                 found = [*earned, *(query for terms, _ in others for query in terms)]
                 found = [Query.boost_query(query, 0.0) for query in found]
-                yield _Terms(found, [best], [either], [either], telling, words=len(needed))
+                several = _Terms(found, [best], [either], [either], telling, words=len(needed))
+                yield several._replace(either=clauses[at].either)
             elif earned:
-                yield _Terms(earned, beside, needed, enough, telling, pages)
+                is_other = clauses[at].either
+                yield _Terms(earned, beside, needed, enough, telling, pages, either=is_other)
             at += clauses[at].covers
 
     def _whole_word(self, clause: Clause, terms: list[Query]) -> Query:
@@ -377,6 +403,8 @@ class Ranking:
         spellings = [clause.text, *self._stems.spellings(clause.text)]
         parts = [dict.fromkeys(self._exact.analyze(text)) for text in spellings]
         whole = [_every([_any(self._word(Clause(one))[0]) for one in each]) for each in parts]
+        if code := self.joined(clause.text):
+            whole += self._whole_code(code)
         return _with([_any(terms), Query.const_score_query(_any(whole), 0.0)], [])
 
     def _related(self, clause: Clause) -> Iterator[Query]:
@@ -394,14 +422,17 @@ class Ranking:
     def _is_known(self, text: str) -> bool:
         return self._having_all(self._exact.analyze(text)) > 0
 
-    def _synonym(self, text: str, joined: str) -> tuple[list[Query], Query | None]:
+    def _synonym(self, text: str, typed: Sequence[str]) -> tuple[list[Query], Query | None]:
         """Queries that find pages with the word, or with several words side by side, and the query
-        that scores these pages as if the text had been typed. ``joined`` is the typed words written
-        as one: the words themselves find the pages that have both."""
+        that scores these pages as if the text had been typed. ``typed`` are the words in its
+        place: where they only part it, they find the pages that have both."""
         if len(self._exact.analyze(text)) > 1:
             phrase = self._required(Clause(text, phrase=True))
             return [phrase] if phrase else [], phrase
-        terms, beside = self._word(Clause(text), has_parts=text == joined)
+        has_parts = len(typed) > 1 and text == "".join(typed)
+        terms, beside = self._word(Clause(text), has_parts=has_parts)
+        if joined_parts(typed) == text:
+            beside = [*beside, self._whole("exact", text, CODE_WEIGHT)]
         return terms, _with([_any(terms)], beside) if terms else None
 
     def _labels(self, clauses: Sequence[Clause], full: Sequence[bool]) -> Iterator[Query]:
@@ -448,6 +479,9 @@ class Ranking:
         beside = [self._whole("signs", sign, SIGN_WEIGHT * weight) for sign in typed]
         if not exact:
             return earned, beside
+        if code := self.joined(clause.text):
+            earned += self._whole_code(code)
+            beside += self._code_beside(code, exact, weight)
         share = weight
         if self._is_sign(clause.text):
             share *= BARE_WEIGHT
@@ -476,6 +510,36 @@ class Ranking:
             if parts := [self._term("body", term) for term in self._stems.split(text)]:
                 earned.append(Query.boost_query(_every(parts), COMPOUND_WEIGHT * weight))
         return earned, beside
+
+    def joined(self, text: str) -> str:
+        """A word or code as one term, if a page has it so, or in several parts; else ""."""
+        text = without_accents(text.rstrip("?!.,;:").lower())
+        code = joined_word(text)
+        if code and self._has("exact", code):
+            return code
+        code = code or (text if text.isalnum() else "")
+        return code if code and self._has("signs", code) else ""
+
+    def _code(self, text: str) -> str:
+        """`joined` of a code with digits, or of a word that no page has as it is typed."""
+        code = self.joined(text)
+        is_code = not code.isalpha() or not self._has("exact", code)
+        return code if is_code and (text.isalnum() or not code.isalpha()) else ""
+
+    def _whole_code(self, code: str) -> list[Query]:
+        """Pages with a code in one piece, and in any parts."""
+        found = [self._found_by("signs", code)] if self._has("signs", code) else []
+        if self._has("exact", code):
+            found.append(self._term("exact", code))
+        return found
+
+    def _code_beside(self, code: str, words: Sequence[str], weight: float) -> Iterator[Query]:
+        """Additional scores of pages with a code, typed in these ``words``."""
+        apart = len(words) > 1
+        if self._has("signs", code) and (apart or not self._has("exact", code)):
+            yield self._whole("signs", code, CODE_WEIGHT * weight)
+        if apart and not code.isalpha() and self._has("exact", code):
+            yield self._whole("exact", code, CODE_WEIGHT * weight)
 
     def _is_sign(self, text: str) -> bool:
         """Whether pages have ``--prefix``, typed so, as it is."""
@@ -556,6 +620,17 @@ class Ranking:
             return by_reach(clause.text.lower(), self._unreached())
         if clause.field == "host":
             return self._term("domains", typed_host(clause.text))
+        if clause.field == "type":
+            if (kind := clause.text.lower()) in KINDS:
+                return self._term("kind", kind)
+            return self._analyzed("mime", media_type(clause.text), self._exact.analyze)
+        if clause.field in ("before", "after"):
+            day, is_end = day_of(clause.text), clause.field == "before"
+            start, end = (None, day) if is_end else (day, None)
+            # Tantivy needs an upper end that is included if there is none
+            return Query.range_query(
+                self._schema, "date", FieldType.Date, start, end, include_upper=not is_end
+            )
         if clause.field == "title":
             each = self._stems.alternatives(clause.text)
             found = [self._sequence("title", tokens) for tokens in each if tokens]
@@ -610,6 +685,31 @@ class Ranking:
     def _plain_term(self, field: str, token: str) -> Query:
         # Tantivy would open positions as well, which takes longer than to read a short list
         return Query.term_query(self._schema, field, token, index_option="freq")
+
+
+def _with_alternatives(each: Iterable[_Terms]) -> list[_Terms]:
+    """The words of a query, alternatives (``tls OR ssl``) as one."""
+    found = list[_Terms]()
+    for one in each:
+        if not (one.either and found):
+            found.append(one)
+            continue
+        last = found[-1]
+        found[-1] = _Terms(
+            [*last.earned, *one.earned],
+            [*last.beside, *one.beside],
+            _alternatives(last.needed, one.needed),
+            _alternatives(last.enough, one.enough),
+            last.telling or one.telling,
+            last.pages + one.pages if last.pages and one.pages else 0,
+        )
+    return found
+
+
+def _alternatives(*each: Sequence[Query]) -> list[Query]:
+    """One query for pages with all of any of these; none without queries."""
+    known = [_every(queries) for queries in each if queries]
+    return [_any(known)] if known else []
 
 
 def _boosted(query: Query, boost: Boost | None, field: str, tokens: Sequence[str]) -> Query:

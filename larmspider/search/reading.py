@@ -185,15 +185,14 @@ class Reading:
         longer than the look-ups so far."""
         if likeness is None:
             return 0
-        newest, access, pages = self.shard.newest, self.shard.access, self.shard.documents()
-        known = newest.copies.setdefault(access, {})
+        of_reader, pages = self.shard.known, self.shard.documents()
+        known, every = of_reader.copies, of_reader.likenesses
         if (found := known.get(likeness)) is not None:
             return found
-        every = newest.likenesses.get(access)
         if every is None and len(known) >= max(FEW_LOOKED_UP, pages // READ_PER_LOOK_UP):
             known.clear()
             if pages <= MANY_PAGES:
-                every = newest.likenesses[access] = Likenesses(self.reader)
+                every = of_reader.likenesses = Likenesses(self.reader)
         if every is not None:
             found = every.near(likeness) - 1
         else:

@@ -17,8 +17,9 @@ from typing import Protocol, Self
 
 from larmspider.errors import QueryError
 from larmspider.index.signs import signs
+from larmspider.search.labels import Label
 from larmspider.search.query import NO_FILTERS, Clause, Filters, each_once, parse_query
-from larmspider.search.stops import matter
+from larmspider.search.stops import matter, stand_out
 from larmspider.search.synonyms import NO_SYNONYMS, Synonyms, Words, respelled, with_related
 
 MAX_LIMIT = 1_000
@@ -38,6 +39,7 @@ class SearchRequest:
     copies    each copy of a page is a hit; else the best one stands for all
     newest    pages with all words that matter, if there are any, by date
     suggest   look for a better query to show beside the hits
+    labels    those that are counted with the facets
     snippets  without them hits take half of the time, and have no section
     """
 
@@ -51,6 +53,7 @@ class SearchRequest:
     newest: bool = False
     suggest: bool = False
     snippets: bool = True
+    labels: tuple[Label, ...] = ()
 
     def check(self) -> None:
         """Raise QueryError for more than one search may ask for."""
@@ -118,6 +121,11 @@ class ParsedQuery:
         return tuple(dict.fromkeys(text for clause in self.clauses for text in clause.also))
 
     @property
+    def no_filters(self) -> tuple[str, ...]:
+        """Words such as ``colour:red`` that look like filters and are none: they are words."""
+        return tuple(dict.fromkeys(c.text for c in self.clauses if c.no_filter))
+
+    @property
     def has_phrase(self) -> bool:
         """Whether words must stand side by side somewhere on the page."""
         return any(c.phrase and not (c.excluded or c.field) for c in self.clauses)
@@ -135,7 +143,10 @@ class ParsedQuery:
 def weighed(clauses: Iterable[Clause]) -> list[tuple[Clause, bool]]:
     """Each clause, and whether it matters among these."""
     clauses = list(clauses)
-    return list(zip(clauses, matter([c.bare.lower() for c in clauses]), strict=True))
+    typed = [clause.bare for clause in clauses]
+    counts = matter([word.lower() for word in typed])
+    named = stand_out(typed)
+    return [(one, full or name) for one, full, name in zip(clauses, counts, named, strict=True)]
 
 
 def _with_signs(clauses: Sequence[Clause], known: Words) -> list[Clause]:

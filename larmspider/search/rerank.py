@@ -44,8 +44,11 @@ PASSAGE_WEIGHT = 0.33
 """Weight of the best passage, for a query of two words or more."""
 LENGTH_WEIGHT = 0.11
 """Weight of the logarithm of the length."""
-SHORT, LONG = 600, 12_600
-"""The length counts as log((characters + SHORT) / SHORT), up to 12,000 characters."""
+LIST_PENALTY = 0.4
+"""Taken off for a page that is mostly links (outside_links.py) and names nothing of the query in
+its title and headings."""
+SHORT, LONG = 600, 30_000
+"""The length counts as log((characters + SHORT) / SHORT), up to 29,400 characters."""
 
 PASSAGE_CHARS = 200
 MAX_OCCURRENCES, LEAST_OCCURRENCES = 30, 10
@@ -60,7 +63,8 @@ _GAINS = [after - before for before, after in pairwise(_EARNED)]
 """The gain of one more occurrence of a word."""
 _WORD = re.compile(r"[^\W_]+")
 _QUALIFYING = re.compile(r"([^\W_]+)(\.(?=\w)|::)?")  # "pandas" in pandas.merge, "std" in std::move
-_COMPOUND = re.compile(r"\w(?:[._-]|::)\w")
+_COMPOUND = re.compile(r"\w(?:[._#-]|::?)\w")
+_OWNER = re.compile(r"(.+\w)(?:[.#]|::?)([^\W\d][\w-]*)(?:\(.*\)|/(\d))?")
 _FOLDED = "folded"  # a key beside the stored fields of a page
 PLACES = "places"
 """Another such key: where words of the folded text begin with the letters of a query's word, all
@@ -107,13 +111,15 @@ class Reranker:
         return self._all > 0
 
     def factor(self, stored: dict[str, Any]) -> float:
-        """At least 1, for the stored fields of a page."""
+        """The factor for the stored fields of a page."""
         contents = stored.get("contents", "")
         named = list(self._named(stored["title"], stored.get("sections", ())))
         worth = NAMED_WEIGHT * max((f1 for f1, _ in named), default=0.0)
         worth += COVERED_WEIGHT * max((share for _, share in named), default=0.0)
         length = len(stored["body"]) + len(contents)
         worth += LENGTH_WEIGHT * log(max(1.0, min(length + SHORT, LONG) / SHORT))
+        if stored.get("apart") is not None and not named:
+            worth -= LIST_PENALTY
         if len(self._rarities) > 1:
             passage = self._passage(folded_text(stored), stored.setdefault(PLACES, {}))
             if contents:
@@ -132,7 +138,10 @@ class Reranker:
             yield self._worth([w for w in words if w[0] in ours or not self._said_by_all(w[0])])
         if not sections:
             return
-        if self._name and section_called(self._name, sections) is not None:
+        if self._name and (
+            section_called(self._name, sections) is not None
+            or member_called(self._name, title, sections) is not None
+        ):
             yield 1.0, 1.0
         headings = folded("\n".join([heading for _, _, heading in sections]))
         seen = set[int]()
@@ -228,6 +237,21 @@ def section_called(name: str, sections: Sequence[Sequence[Any]]) -> int | None:
     return [anchor.lower() for anchor in each].index(wanted.lower())
 
 
+def member_called(name: str, title: str, sections: Sequence[Sequence[Any]]) -> int | None:
+    """The number of the section whose anchor is the member of ``owner:member/2``, if the title of
+    the page has its owner."""
+    found = _OWNER.fullmatch(name)
+    if found is None:
+        return None
+    owner, member, arity = found.groups()
+    last = re.split(r"[.#:]+", owner)[-1].lower()
+    if last not in re.findall(r"\w+", title.lower()):
+        return None
+    if arity and (at := section_called(f"{member}-{arity}", sections)) is not None:
+        return at
+    return section_called(member, sections)
+
+
 def _stems_of(word: str, stems: Stems) -> list[str]:
     """The stems of a word, and of its folded form."""
     found = stems.analyze(word)
@@ -235,7 +259,7 @@ def _stems_of(word: str, stems: Stems) -> list[str]:
 
 
 def _as_anchor(text: str) -> str:
-    return text.replace("_", "-").replace("::", ".").replace("()", "")
+    return text.replace("_", "-").replace("::", ".").replace("()", "").replace("/", "-")
 
 
 def folded_text(stored: dict[str, Any]) -> str:

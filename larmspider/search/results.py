@@ -119,6 +119,9 @@ class Results:
     more        whether there are further hits behind these
     also        synonyms that were searched too
     suggestion  a better query, if the request wants one and there is one
+    no_filters  words such as ``colour:red`` that look like filters, and were searched as words
+    not_typed   names, codes and flags that no page has as they are typed (``10.2.1``, ``C#``): only
+                pages with some of their words are found
 
     If pages are copies, the totals and facets count each, and ``hits`` has the best one."""
 
@@ -132,6 +135,8 @@ class Results:
     more: bool = False
     also: tuple[str, ...] = ()
     suggestion: Suggestion | None = None
+    no_filters: tuple[str, ...] = ()
+    not_typed: tuple[str, ...] = ()
 
     @property
     def unquoted(self) -> bool:
@@ -217,6 +222,9 @@ def replaced(results: Results) -> str | None:
 
 def found_line(results: Results, took: str) -> str:
     """How many pages were found: "3 pages found in 2 ms; 50 with any of the words"."""
+    if results.not_typed:
+        typed = ", ".join(results.not_typed)
+        return f"No page has {typed} as typed; {results.total:,} with any of the words, in {took}"
     line = f"{counted(results.total_all, 'page')} found in {took}"
     if results.total_all < results.total:
         line += f"; {results.total:,} with any of the words"
@@ -244,6 +252,8 @@ def results_json(
         "total_all": results.total_all,
         "instead": results.instead,
         "also": list(results.also),
+        "no_filters": list(results.no_filters),
+        "not_typed": list(results.not_typed),
         "best_bets": [{"url": bet.url, "title": bet.title} for bet in best_bets],
         "offset": request.offset,
         "more": results.more,
@@ -300,6 +310,7 @@ def _filters(filters: Filters) -> dict[str, Any]:
         "until": None if filters.until is None else utc(filters.until),
         "fields": filters.by_field,
         "unreachable": filters.unreachable,
+        "label": [label.name for label in filters.labels],
     }
     return {name: value for name, value in found.items() if value}
 
@@ -314,4 +325,5 @@ def _facets(facets: Facets) -> dict[str, Any]:
         "collection": facets.collections,
         "fields": facets.fields,
         "unreachable": facets.unreachable,
+        "label": facets.labels,
     }

@@ -13,6 +13,7 @@ merged, looked at once more (rerank.py), grouped with their copies (match.py) an
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,13 +26,16 @@ from typing import Any, Self
 
 from tantivy import Query
 
-from larmspider.errors import QueryError
+from larmspider.errors import NoWordError, QueryError
 from larmspider.index.access import Access
-from larmspider.index.schema import without_accents
+from larmspider.index.schema import url_words, without_accents
+from larmspider.index.signs import signs
 from larmspider.search.completions import LIMITED_WAIT_SECS, WAIT_SECS
 from larmspider.search.demotion import demoted
 from larmspider.search.facets import Facets, count_facets, count_of
 from larmspider.search.facets import merge as merge_facets
+from larmspider.search.folding import folded
+from larmspider.search.labels import queries
 from larmspider.search.match import (
     LOOKED_AT,
     Match,
@@ -74,6 +78,7 @@ CHUNK = 100
 """Matches in the first portion of each of several shards."""
 EQUAL = 0.99
 """Share of the best copy's score, from which on another copy may stand for them."""
+_WITH_SITE = re.compile(r" \([^()]+\)$")  # behind a label
 NO_WORDS = ParsedQuery("")
 """The query of pages that are found without words."""
 
@@ -149,7 +154,8 @@ class Searcher:
         """The best pages; a text with options is short for ``SearchRequest(text, ...)``.
 
         A query that finds next to nothing is replaced by a better one (`Results.instead`), and
-        words with synonyms are widened, unless the request is verbatim.
+        words with synonyms are widened, unless the request is verbatim. A query without a word
+        (``=>``) finds nothing.
 
         Raises QueryError for a query that cannot mean anything, CrawlDirError for a broken index.
         """
@@ -157,12 +163,22 @@ class Searcher:
         if isinstance(request, str):
             request = SearchRequest(request, *args, **options)
         request.check()
+        try:
+            return self._searched(request, started)
+        except NoWordError:
+            facets = Facets() if request.facets else None
+            return Results(request, 0, [], time.perf_counter() - started, facets=facets)
+
+    def _searched(self, request: SearchRequest, started: float) -> Results:
         with self.one_commit():
             request.filters.check(self.has_field)
             query = self.parsed(request.query, verbatim=request.verbatim)
             found = self._found(query, request)
             if not request.verbatim and (better := self._better(query, found)):
                 found = replace(self._found(better, request), instead=better.text)
+            else:
+                found = replace(found, not_typed=tuple(self._not_typed(query)))
+            found = replace(found, no_filters=query.no_filters)
         seconds, suggestion = time.perf_counter() - started, None
         if request.suggest:
             suggestion = self.suggestion(request.query, request.filters)
@@ -175,7 +191,7 @@ class Searcher:
     def _found(self, query: ParsedQuery, request: SearchRequest) -> Results:
         with opened(self._crawls, request.filters.collections) as readings:
             asked = [ShardQuery(reading, query, request.filters) for reading in readings]
-            totals, facets = self._counted(asked, facets=request.facets)
+            totals, facets = self._counted(asked, request)
             wanted = request.offset + request.limit
             size = max(wanted + SPARE, RERANKED)
             size = size if len(asked) == 1 else min(size, CHUNK)
@@ -191,7 +207,10 @@ class Searcher:
                 stream = _reranked(asked, stream)
                 stream = _demoted(readings, stream, [one.matching for one in asked])
             least = EXACT_TOTAL if any(one.doubtful for one in readings) else 0
-            groups = grouped(stream, wanted + 1, copies=request.copies, least=least)
+            alone = _stands_alone(readings, query)
+            groups = grouped(
+                stream, wanted + 1, copies=request.copies, least=least, stands_alone=alone
+            )
             hits = [
                 _hit(readings, group, asked[group[0].shard].maker if request.snippets else None)
                 for group in groups[request.offset : wanted]
@@ -211,10 +230,10 @@ class Searcher:
         )
 
     def _counted(
-        self, asked: Sequence[ShardQuery], *, facets: bool
+        self, asked: Sequence[ShardQuery], request: SearchRequest
     ) -> tuple[list[int], Facets | None]:
         """How many records of each shard match, and all of them by value."""
-        if not facets:
+        if not request.facets:
             return [one.total() for one in asked], None
         totals, counted, now = list[int](), list[Facets](), self._clock()
         shards = [one.reading.shard for one in asked]
@@ -228,6 +247,7 @@ class Searcher:
                 shard.own_facets,
                 shard.dates(),
                 shard.unreached_query() or none,
+                queries(request.labels, shard.schema),
             )
             counted.append(part)
             totals.append(one.total() if total is None or one.reading.doubtful else total)
@@ -236,7 +256,10 @@ class Searcher:
     def totals(self, query: str, filters: Filters = NO_FILTERS) -> tuple[int, int]:
         """`Results.total` and `Results.total_all`, without hits and without a better query."""
         filters.check(self.has_field)
-        return self._totals(self.parsed(query), filters)
+        try:
+            return self._totals(self.parsed(query), filters)
+        except NoWordError:
+            return 0, 0
 
     def _totals(self, query: ParsedQuery, filters: Filters) -> tuple[int, int]:
         with opened(self._crawls) as readings:
@@ -266,11 +289,28 @@ class Searcher:
                         found[key] = one
         return found
 
+    def _not_typed(self, query: ParsedQuery) -> Iterator[str]:
+        """Names, codes and flags of a query that no page has as they are typed."""
+        for clause, counts in query.words:
+            if not counts or clause.fuzzy or clause.also or "://" in clause.text:
+                continue
+            text, typed = clause.text.rstrip("?!.,;:"), signs(clause.text)
+            words = self.words(text)
+            if typed:
+                has = len(self.frequencies(typed, "signs")) == len(typed)
+            else:
+                has = len(words) < 2 or any(one.has_name(words, text) for one in self.shards)
+            if not has and words:
+                yield text
+
     # --- a better query --------------------------------------------------------------------------
 
     def suggestion(self, query: str, filters: Filters = NO_FILTERS) -> Suggestion | None:
         """A better query, if this one has words that the index does not know."""
-        return did_you_mean(self, self.parsed(query), filters)
+        try:
+            return did_you_mean(self, self.parsed(query), filters)
+        except NoWordError:
+            return None
 
     def _better(self, query: ParsedQuery, found: Results) -> ParsedQuery | None:
         """A query that finds more, if ``found`` is next to nothing: with a mistake corrected, or
@@ -362,8 +402,10 @@ class Searcher:
 
     def completions(self, typed: str, limit: int = 8) -> list[tuple[str, int]]:
         """Texts of links and titles that begin with the typed text, in lower case, and the number
-        of pages with each, most first. Text without accents also finds texts with accents; for text
-        with accents, texts with the same accents come first. Takes 0.2 ms. If very many texts begin
+        of pages with each, most first; behind them texts with a word that begins so. A text with
+        the name of the site in brackets is left out beside the same text without. Text without
+        accents also finds texts with accents; for text with accents, texts with the same accents
+        come first. Takes 0.2 ms. If very many texts begin
         like this, the first question gets some of them in `WAIT_SECS` (completions.py)."""
         total, head = Counter[str](), typed_head(typed)
         until = time.monotonic() + (WAIT_SECS if self.sees_all else LIMITED_WAIT_SECS)
@@ -371,8 +413,14 @@ class Searcher:
             shard.look_ahead(typed, limit)
         for shard in self.shards:
             total.update(dict(shard.completions(typed, limit, until)))
+        for text in [*total]:
+            short = _WITH_SITE.sub("", text)
+            if short != text and short in total:
+                del total[text]
         found = total.most_common()
-        if head != without_accents(head):
+        plain = without_accents(head)
+        found.sort(key=lambda one: not without_accents(one[0]).startswith(plain))
+        if head != plain:
             found.sort(key=lambda one: not one[0].startswith(head))
         return found[:limit]
 
@@ -529,6 +577,22 @@ def _demoted(
                     yield place
 
     return demoted(islice(stream, LOOKED_AT), is_missed, copies)
+
+
+def _stands_alone(
+    readings: Sequence[Reading], query: ParsedQuery
+) -> Callable[[Match, Match], bool]:
+    """Whether the title or URL of a copy has a word of the query that the shown page's lacks."""
+    typed = " ".join(clause.text for clause, counts in query.told if counts)
+    words = set(re.findall(r"[^\W_]+", folded(typed)))
+
+    def own(match: Match) -> set[str]:
+        stored = _stored(readings, match)
+        return words.intersection(
+            re.findall(r"[^\W_]+", folded(f"{stored['title']} {url_words(stored['url'])}"))
+        )
+
+    return lambda copy, shown: bool(own(copy) - own(shown))
 
 
 def _hit(readings: Sequence[Reading], group: Sequence[Match], maker: SnippetMaker | None) -> Hit:

@@ -12,6 +12,8 @@ A Searcher (searcher.py) has one to n shards; reading.py asks them for matches.
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -23,13 +25,16 @@ from typing import Any, Self, TypeAlias, cast
 import tantivy
 from tantivy import DocAddress, Query
 
+from larmspider.access.table import AccessTable
+from larmspider.access.verdicts import Verdicts
 from larmspider.errors import CrawlDirError, is_panic
-from larmspider.index.access import EVERYTHING, Access, Limited, statistics
+from larmspider.index.access import EVERYTHING, Access, Limited, slots_in, statistics
 from larmspider.index.copies import Likenesses
 from larmspider.index.link_access import covered
 from larmspider.index.normal import normalized
 from larmspider.index.packed import PackedPages
 from larmspider.index.schema import (
+    MIDDLE,
     shown_label,
     shown_title,
     stored_fields,
@@ -54,6 +59,10 @@ TITLES = 30
 OFTEN = 10_000
 """Pages with each of several words, from which on they are not looked for side by side."""
 _REMEMBERED = 10_000  # words side by side
+MAX_READERS = 64
+"""Readers with different rights whose view of a commit is remembered, the most recent ones. Each
+takes up to 2 MB."""
+_NAME_FIELDS = ("anchors", "url_words", "rest")  # beside the text
 
 
 class Shard:
@@ -69,7 +78,8 @@ class Shard:
         self._packed = PackedPages(directory)
         self.own_facets = own_facets
         self.access, self.newest = EVERYTHING, Newest()
-        self._labels, self._crowded = Labels(), dict[tuple[Access, str, int], int]()
+        self.verdicts = Verdicts(AccessTable(directory))
+        self._labels, self._crowded = Labels(), dict[tuple[object, ...], int]()
         self._link_texts = True
         self._beside: Sequence[Path] = (directory,)
         self._of_all = self.ranking(Boosts())
@@ -84,7 +94,7 @@ class Shard:
         """This index without the pages that ``access`` hides. All counts are over the other pages,
         and hits have no score. If hosts have become restricted since the link texts were taken in,
         all link texts are left out."""
-        if access.restricted == ():
+        if access.restricted == () and access.reader is None:
             return self
         limited = copy(self)
         limited.access = access
@@ -107,7 +117,8 @@ class Shard:
             return not self.is_limited(reader)
 
     def is_limited(self, reader: tantivy.Searcher) -> bool:
-        return self.access.is_limited or isinstance(reader, Limited)
+        has_lists = self.access.reader is not None and len(self.verdicts.table.slots) > 1
+        return self.access.is_limited or has_lists or isinstance(reader, Limited)
 
     def narrowing(self, filters: Filters) -> dict[str, Query]:
         """The queries of filters, by name."""
@@ -176,13 +187,15 @@ class Shard:
 
     def completions(self, typed: str, limit: int, until: float) -> list[tuple[str, int]]:
         """Texts of links and titles that begin with the typed text, in lower case, and the number
-        of pages with each, most first. Text without accents also finds texts with accents; for text
-        with accents, texts with the same accents come first. Takes 0.2 ms. If very many texts begin
+        of pages with each, most first; behind them, if these are few, texts with a word that begins
+        so. Text without accents also finds texts with accents; for text with accents, texts with
+        the same accents come first. Takes 0.2 ms. If very many texts begin
         like this, the first question gets some of them, ``until`` this time (`time.monotonic`)."""
         found = dict[str, int]()
         with self.reading() as reader:
             for asked in self._beginnings(reader, typed, limit):
-                if len(found) >= limit:
+                is_late = asked.head.startswith(MIDDLE) and time.monotonic() > until
+                if len(found) >= limit or is_late:
                     break
                 for term, pages in self._labels.most_frequent(asked, until):
                     found.setdefault(_closed(shown_label(term)), pages)
@@ -198,6 +211,7 @@ class Shard:
         head = typed_head(typed)
         if len(head) < SHORTEST_HEAD or not self._link_texts:
             return []
+        plain = without_accents(head)
 
         def pages(label: str) -> int:
             if isinstance(reader, Limited):
@@ -216,7 +230,7 @@ class Shard:
                 partial(self._titles, reader, beginning),
                 at_once=self._pages_of_all() <= SMALL,
             )
-            for beginning in dict.fromkeys((head, without_accents(head)))
+            for beginning in dict.fromkeys((head, plain, f"{MIDDLE}{plain}"))
         ]
 
     def _titles(self, reader: tantivy.Searcher, head: str) -> tuple[Iterator[str], bool]:
@@ -225,6 +239,9 @@ class Shard:
         first = Query.phrase_prefix_query(self.schema, "labels", [head])
         hits = reader.search(first, TITLES, count=False, weight_by_field="prior").hits
         labels = (title_label(self.stored_of(reader, address)["title"]) for _, address in hits)
+        if head.startswith(MIDDLE):
+            inside = head.replace(MIDDLE, " ")
+            return (one for one in labels if inside in without_accents(one)), len(hits) == TITLES
         of_head = (
             one for one in labels if one.startswith(head) or without_accents(one).startswith(head)
         )
@@ -240,6 +257,7 @@ class Shard:
         with self.reading() as reader:
             terms = self.ranking_alone.terms(word)
             terms += [("exact", form) for form in self._seen_stems.forms(word)]
+            terms.append(("signs", word))  # a word in several parts, typed as one
             return max(reader.doc_freq(field, term) for field, term in terms)
 
     def frequencies(self, words: Iterable[str], field: str = "exact") -> dict[str, int]:
@@ -251,9 +269,9 @@ class Shard:
     def has_side_by_side(self, words: Sequence[str]) -> bool:
         """Whether a page has several words side by side; looked up once a commit, 0.1 ms. False
         where each is on more than `OFTEN` pages: that takes long to find out, and says little."""
-        key = self.access, tuple(words)
+        key = tuple(words)
         with self.reading() as reader:
-            known = self.newest.side_by_side
+            known = self.known.side_by_side
             if key not in known:
                 if len(known) >= _REMEMBERED:
                     known.clear()
@@ -261,6 +279,18 @@ class Shard:
                 phrase = Query.phrase_query(self.schema, "exact", list(words))
                 known[key] = 0 < having <= OFTEN and count_of(reader, phrase) > 0
             return known[key]
+
+    def has_name(self, words: Sequence[str], text: str) -> bool:
+        """Whether a page, its URL or a link to it has the ``words`` of a name side by side, or
+        ``text`` with other separators. Also true where each word is on more than `OFTEN` pages."""
+        if self.has_side_by_side(words) or self.ranking_alone.joined(text):
+            return True
+        with self.reading() as reader:
+            if min(reader.doc_freq("exact", word) for word in words) > OFTEN:
+                return True
+            schema, fields = self.schema, _NAME_FIELDS if self._link_texts else _NAME_FIELDS[1:]
+            each = [Query.phrase_query(schema, field, list(words)) for field in fields]
+            return any(reader.search(query, 1, count=False).hits for query in each)
 
     def few_beginning_with(
         self, head: str, most: int, *, exactly: bool = False
@@ -270,7 +300,7 @@ class Shard:
         Tantivy looks through all words (80 ms for 200,000). Heads with too many words are therefore
         remembered until the index has fewer pages."""
         with self.reading() as reader:
-            crowded = self.access, head, most
+            crowded = self.access, self.verdicts.table.version, head, most
             pages = self._crowded.get(crowded)
             if pages is not None and pages <= self.documents():
                 return None
@@ -278,6 +308,8 @@ class Shard:
             if isinstance(reader, Limited) and (exactly or len(words) > most):
                 words = reader.terms_with_prefix("exact", head, limit=most + 1)
             if len(words) > most:
+                if len(self._crowded) >= _REMEMBERED:
+                    self._crowded.clear()
                 self._crowded[crowded] = self.documents()
                 return None
             return [word for word, _ in words]
@@ -308,10 +340,10 @@ class Shard:
     def dates(self) -> Dates:
         """The dates of the oldest and the newest page; 6 ms for a million pages, once a commit."""
         with self.reading() as reader:
-            known = self.newest.dates
-            if self.access not in known:
-                known[self.access] = date_span(reader)
-            return known[self.access]
+            known = self.known
+            if known.dates is None:
+                known.dates = date_span(reader)
+            return known.dates
 
     @property
     def schema(self) -> tantivy.Schema:
@@ -325,8 +357,7 @@ class Shard:
         with self.reading() as reader:
             if not isinstance(reader, Limited):
                 return self._of_all
-            known = self.newest.rankings
-            key = self.access, self._link_texts
+            known, key = self.known.rankings, self._link_texts
             if key not in known:
                 known[key] = self.ranking(GlobalIdf([Statistics.of(reader, 0)]).boosts(0))
             return known[key]
@@ -349,10 +380,10 @@ class Shard:
         with self.reading() as reader:
             if not isinstance(reader, Limited):
                 return self._stems
-            known = self.newest.stems
-            if self.access not in known:
-                known[self.access] = self._stems.looking_in(reader)
-            return known[self.access]
+            known = self.known
+            if known.stems is None:
+                known.stems = self._stems.looking_in(reader)
+            return known.stems
 
     @contextmanager
     def reading(self) -> Iterator[tantivy.Searcher]:
@@ -362,7 +393,8 @@ class Shard:
                 yield self._limited(held)
                 return
             meta = self._meta.stat()
-            seen = (meta.st_mtime_ns, meta.st_ino)  # each commit renames a new file into place
+            # each commit renames a new file into place
+            seen = (meta.st_mtime_ns, meta.st_ino, *self.verdicts.table.refresh())
             if seen != self.newest.seen:
                 self._index.reload()
                 self._stems.look_in(self._index.searcher())
@@ -396,16 +428,25 @@ class Shard:
         """The commit as the reader may see it: all questions to the index pass here."""
         if self.access is EVERYTHING:
             return reader
-        known = self.newest.limited
-        if self.access not in known:
-            hidden = self.access.hidden(reader, self.schema)
-            known[self.access] = hidden and Limited(
-                reader, self.schema, hidden, self._pages_of_all()
+        known = self.known
+        if known.limited is None:
+            if self.newest.slots is None:
+                self.newest.slots = slots_in(reader)
+            hidden = self.access.hidden(reader, self.schema, self.verdicts, self.newest.slots)
+            known.limited = (
+                reader
+                if hidden is None
+                else Limited(reader, self.schema, hidden, self._pages_of_all())
             )
-        return cast("tantivy.Searcher", known[self.access] or reader)
+        return cast("tantivy.Searcher", known.limited)
+
+    @property
+    def known(self) -> KnownOfReader:
+        """Facts about the newest commit as this reader sees it."""
+        return self.newest.known(self.access)
 
 
-Stamp: TypeAlias = tuple[int, int] | None
+Stamp: TypeAlias = tuple[int, ...] | None
 """Identifies a version of a file."""
 
 
@@ -418,26 +459,43 @@ def _stamp(path: Path) -> Stamp:
     return found.st_mtime_ns, found.st_ino
 
 
+class KnownOfReader:
+    """Facts about a commit as readers with one `Access` see it."""
+
+    def __init__(self) -> None:
+        self.limited: tantivy.Searcher | Limited | None = None
+        self.stems: Stems | None = None
+        self.rankings: dict[bool, Ranking] = {}
+        self.side_by_side: dict[tuple[str, ...], bool] = {}
+        self.dates: Dates | None = None
+        self.copies: dict[int, int] = {}
+        self.likenesses: Likenesses | None = None
+
+
 class Newest:
     """Facts about the commit that was read last, for all readers."""
 
     def __init__(self) -> None:
         self.held: tantivy.Searcher | None = None
+        self._lock = threading.Lock()
         self.renew(None)
         self.mark([], ())
 
     def renew(self, seen: Stamp) -> None:
         """Reset for a commit with the stamp ``seen``."""
         self.seen = seen
-        self.limited: dict[Access, Limited | None] = {}
-        self.stems: dict[Access, Stems] = {}
-        self.rankings: dict[tuple[Access, bool], Ranking] = {}
+        self._readers: dict[Access, KnownOfReader] = {}  # the most recent one is the last
+        self.slots: list[int] | None = None
         self.documents: int | None = None
-        self.side_by_side: dict[tuple[Access, tuple[str, ...]], bool] = {}
-        self.dates: dict[Access, Dates] = {}
-        self.copies: dict[Access, dict[int, int]] = {}
-        self.likenesses: dict[Access, Likenesses] = {}
         self.unreached_places: Collection[tuple[int, int]] | None = None
+
+    def known(self, access: Access) -> KnownOfReader:
+        with self._lock:
+            found = self._readers.pop(access, None) or KnownOfReader()
+            self._readers[access] = found
+            if len(self._readers) > MAX_READERS:
+                del self._readers[next(iter(self._readers))]
+            return found
 
     def mark(self, seen: Sequence[Stamp], unreached: Iterable[Unreached]) -> None:
         """Reset for files of marks with the stamps ``seen``."""

@@ -35,6 +35,7 @@ from larmspider.search.rerank import (
     PLACES,
     beginning_of,
     folded_text,
+    member_called,
     section_called,
 )
 
@@ -153,12 +154,12 @@ def one_line(text: str) -> str:
 class Sought:
     """Words, phrases and signs of a query to look for in texts, as typed.
 
-    words     all words of the query; each is marked
+    words     the words that matter, and the words of phrases; each is marked
     stems     other words that are marked
     wanted    the words that matter
-    idle      the words that do not matter: marked, but no passage is chosen for them
     phrases   a passage with a phrase's words side by side is better than any other
     flags     the same for a flag as it is (``-u``, C-x); a letter that is a flag is no word
+    codes     words in several parts, as one (joined.py): marked with any separators
     name      the only word that matters
     synonyms  one word in a passage counts more than all of these; several words are marked if they
               stand side by side
@@ -168,9 +169,9 @@ class Sought:
     words: Sequence[str] = ()
     stems: Sequence[str] = ()
     wanted: Sequence[str] = ()
-    idle: Sequence[str] = ()
     phrases: Sequence[str] = ()
     flags: Sequence[str] = ()
+    codes: Sequence[str] = ()
     name: str = ""
     synonyms: Sequence[str] = ()
     fuzzy: Mapping[str, int] = field(default_factory=dict)
@@ -187,7 +188,7 @@ class SnippetMaker:
         """``exact`` and ``stemmed`` are the analyzers of the index."""
         self.name, self._fuzzy = sought.name, dict(sought.fuzzy)
         self._near: dict[str, str | None] = {}  # words of folded texts, and the one they are near
-        self.flags = [_Flag(flag) for flag in sought.flags]
+        self.flags = [*map(_Flag, sought.flags), *map(_Code, sought.codes)]
         of_flags = {part for flag in self.flags for part in _PART.findall(flag.text)}
         letters = {part for part in of_flags if len(part) == 1}
         phrases = map(_words, sought.phrases)
@@ -214,7 +215,6 @@ class SnippetMaker:
         self._stems = set(sought.stems)
         self._beginnings = dict.fromkeys(map(folded, self._stems))
         self._known: dict[str, bool] = {}  # words of passages: to be marked or not
-        idle = {found for typed in sought.idle for found in _PART.findall(typed)}
         singles = [text for text, found in apart if found not in several]
         others: dict[str, None] = {}
         for texts, beginnings in ((sought.words, self._beginnings), (singles, others)):
@@ -224,7 +224,7 @@ class SnippetMaker:
                 self._tokens.update(self._exact_words(word))
                 stems = stemmed.analyze(word) if word[-1] not in "+#" else []
                 self._stems.update(stems)
-                if word not in idle and alone:
+                if alone:
                     beginnings[beginning_of(word, stems)] = None
         self._synonyms |= {word: None for word in others if word not in self._beginnings}
         self._initials = {word[:1] for word in (*self._tokens, *self._stems)}
@@ -341,8 +341,7 @@ class SnippetMaker:
         """The words to be marked and the flags, which have some of them."""
         lower = folded(plain)
         for flag in self.flags if len(lower) == len(plain) else ():
-            size = len(flag.text)
-            places = [(at, at + size) for at in flag.places(lower)]
+            places = [*flag.spans(lower)]
             for start, end in places:
                 wanted = [word for word in wanted if word[1] <= start or word[0] >= end]
             wanted += places
@@ -362,10 +361,9 @@ class SnippetMaker:
         best, most = None, (0, False, False)
         beginnings = [*self._beginnings, *(flag.text for flag in self.flags)]
         for flag in self.flags:
-            for at in islice(flag.places(lower), 1 + _FLAGS // len(self.flags)):
+            for at, end in islice(flag.spans(lower), 1 + _FLAGS // len(self.flags)):
                 around = lower[max(0, at - SNIPPET_LENGTH // 2) : at + SNIPPET_LENGTH]
                 count = sum(1 for beginning in beginnings if beginning in around)
-                end = at + len(flag.text)
                 listed = not {"[", "|"}.isdisjoint(lower[max(0, at - 2) : at])
                 worth = count, body[at:end] == flag.typed, not listed
                 if worth > most:
@@ -529,20 +527,35 @@ class _Flag:
         self.typed, self.text = typed, folded(typed)
         self._whole = re.compile(rf"(?<![\w-]){re.escape(self.text)}(?![\w-])")
 
-    def places(self, lower: str) -> Iterator[int]:
-        """The places of the sign in a folded text. `re` alone would try each character of it."""
+    def spans(self, lower: str) -> Iterator[tuple[int, int]]:
+        """Where the sign stands in a folded text. `re` alone would try each character of it."""
         at = lower.find(self.text)
         while at >= 0:
             if self._whole.match(lower, at):
-                yield at
+                yield at, at + len(self.text)
             at = lower.find(self.text, at + 1)
 
     def find(self, lower: str) -> int:
         """The first place, -1 for none."""
-        return next(self.places(lower), -1)
+        return next(self.spans(lower), (-1, -1))[0]
 
     def is_in(self, lower: str) -> bool:
         return self.find(lower) >= 0
+
+
+class _Code(_Flag):
+    """A code, with any separators between its letters and digits."""
+
+    def __init__(self, typed: str) -> None:
+        self.typed, self.text = typed, folded(typed)
+        first, *others = map(re.escape, self.text)
+        between = r"(?: |[-_./:,\u2010\u2011])?"
+        behind = rf"(?<!\w{first})"  # `re` looks for the first letter
+        self._whole = re.compile(f"{first}{behind}{between}{between.join(others)}(?!\\w)")
+
+    def spans(self, lower: str) -> Iterator[tuple[int, int]]:
+        for found in self._whole.finditer(lower):
+            yield found.span()
 
 
 def _sentences(body: str, first: int, last: int, breaks: Breaks) -> str:
@@ -629,7 +642,10 @@ def passage_of(stored: dict[str, Any], maker: SnippetMaker) -> tuple[Snippet, Se
             return snippet, None
     sections: Sequence[Sequence[Any]] = stored.get("sections", ())
     left = maker.not_in(folded(stored["title"])) if sections else []
-    if maker.name and (at := section_called(maker.name, sections)) is not None:
+    at = section_called(maker.name, sections) if maker.name else None
+    if maker.name and at is None:
+        at = member_called(maker.name, stored["title"], sections)
+    if at is not None:
         start, end = sections[at][0], _end_of(sections, at)
         piece, breaks = _piece(stored, text_of(stored, end), start, end)
         return _found(maker.snippet(piece, "", breaks=breaks), sections[at])

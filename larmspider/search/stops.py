@@ -28,6 +28,17 @@ def matter(words: Sequence[str]) -> list[bool]:
     return list(_matter(tuple(words)))
 
 
+def stand_out(words: Sequence[str]) -> list[bool]:
+    """Whether each word of a query, as typed, is a name because it alone has a capital letter:
+    "songs by The", "the IF statement". The first word has one in any sentence, and "I" too."""
+    capitals = [word != word.lower() for word in words]
+    if sum(capitals) != 1 or len(words) < _LEAST:
+        return [False] * len(words)
+    at = capitals.index(True)
+    is_name = words[at] != "I" and (at > 0 or (words[at].isupper() and len(words[at]) > 1))
+    return [number == at and is_name for number in range(len(words))]
+
+
 @lru_cache(1_024)  # each part of a search asks
 def _matter(words: tuple[str, ...]) -> Sequence[bool]:
     lists = _lists()

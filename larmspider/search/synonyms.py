@@ -31,6 +31,7 @@ from typing import Protocol
 
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from larmspider.index.joined import joined_parts
 from larmspider.index.normal import normalized
 from larmspider.index.schema import stemmed_analyzer
 from larmspider.index.signs import signs
@@ -43,6 +44,8 @@ MAX_TERM_WORDS = 6
 MAX_TERM_CHARS = 100
 MAX_ALSO = 32
 """Most synonyms in one query; most related words and phrases of one word."""
+MAX_CODE_PARTS = 8
+"""Words of a query that may be one code: 6178 4B40 40B2."""
 LEAST_TELLING = 2
 """Words that matter in a query, from which on related words count."""
 
@@ -62,6 +65,8 @@ _HYPHENED = re.compile(r"[^\W\d_]+(?:-[^\W_]+)+")
 _PARTICLES = frozenset(("in", "out", "up", "on", "off", "down", "over"))  # log in, login
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _APART = re.compile(r"(e)([^\W\d_]{3,})|([^\W\d_]{2,})([0-9]+)", re.IGNORECASE)
+_CAMEL = re.compile(r"[A-Z]?[a-z]+(?:[A-Z][a-z]+)+")
+_HUMP = re.compile(r"[A-Z]?[a-z]+")
 _STEMMED = stemmed_analyzer("english")
 
 
@@ -157,8 +162,16 @@ def respelled(clauses: Sequence[Clause], known: Words) -> list[Clause]:
     while at < len(found):
         clause, length = found[at], found[at].covers
         if clause.plain and not clause.also:
+            if code := _code_at(found, at, known):
+                found[at] = replace(clause, also=(code[0],), covers=code[1])
+                at += code[1]
+                continue
             number = found[at + 1] if at + 1 < len(found) else None
             other, width = _other_spelling(clause.text, number)
+            if not other and _CAMEL.fullmatch(clause.text):
+                lower = clause.text.lower()
+                if not (known.frequencies([lower]) or known.frequencies([lower], "signs")):
+                    other = " ".join(_HUMP.findall(clause.text))  # localPartSuffix
             if (
                 other
                 and _have(known, other)
@@ -170,6 +183,22 @@ def respelled(clauses: Sequence[Clause], known: Words) -> list[Clause]:
                 length = width
         at += length
     return found
+
+
+def _code_at(clauses: Sequence[Clause], at: int, known: Words) -> tuple[str, int] | None:
+    """The code that clauses from this place on make together, if pages have it in one piece or in
+    other pieces; and their number."""
+    parts = list[str]()
+    for clause in clauses[at : at + MAX_CODE_PARTS]:
+        if not clause.plain or clause.also or clause.either:
+            break
+        parts.append(clause.text)
+    while len(parts) > 1:
+        code = joined_parts(parts)
+        if code and (known.frequencies([code]) or known.frequencies([code], "signs")):
+            return code, len(parts)
+        parts.pop()
+    return None
 
 
 def _have(known: Words, text: str) -> bool:
@@ -197,7 +226,9 @@ def _other_spelling(text: str, following: Clause | None) -> tuple[str, int]:
         return text.replace("-", ""), 1
     if parts := _APART.fullmatch(text):
         return f"{parts[1]}-{parts[2]}" if parts[1] else f"{parts[3]} {parts[4]}", 1
-    if following and following.plain and not following.also and _LETTERS.fullmatch(text):
+    if following and (not following.plain or following.also or following.either):
+        return "", 1
+    if following and _LETTERS.fullmatch(text):
         other, stops = following.text.rstrip(_MARKS), all_stops()
         last = other.lower()
         if text.lower() not in stops and (

@@ -6,7 +6,6 @@ import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from aiohttp import web
 
@@ -14,19 +13,17 @@ from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.server.api import Server
 from larmspider.server.crawl_file import CrawlFileError
 from larmspider.server.crawls import By
+from larmspider.server.form import errors_of, groups, values_of
 from larmspider.server.mount import Mounts
-from larmspider.server.schedule import EXAMPLES
+from larmspider.server.pages import manage
 from larmspider.server.tokens import first_key
-from larmspider.web.actions import checked_form, flash_back, read_form, set_session
+from larmspider.web.actions import EDITED, checked_form, edit, flash_back, read_form, set_session
 from larmspider.web.auth import OPERATE
 from larmspider.web.request import FlashMessage
 from larmspider.web.site import SITE, address_of, aiohttp_response, proof_of, web_request
 from larmspider.web.tries import tried_too_often
 
 ALL = "*"
-_LISTS = ("seeds", "exclude", "languages")
-_NUMBERS = ("limits.pages", "limits.depth", "limits.threads", "limits.connections")
-_TEXTS = ("restrict", "collection", "schedule.run", "schedule.time_zone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +63,27 @@ def add_routes(router: web.UrlDispatcher, server: Server, mounts: Mounts) -> Non
     async def preview(request: web.Request) -> web.StreamResponse:
         return await _preview(request, server)
 
+    async def preview_change(request: web.Request) -> web.StreamResponse:
+        return await _preview_change(request, server)
+
     router.add_post("/new", create)
     router.add_post("/preview", preview)
+
+    async def search_file(request: web.Request) -> web.StreamResponse:
+        name = request.match_info["file"]
+        if name not in EDITED:
+            raise HttpError("There is no such file.", 404)
+        site = request.app[SITE]
+
+        async def done(form: dict[str, str], by: By) -> tuple[str, str]:
+            said = await asyncio.to_thread(edit, site, name, form)
+            server.crawls.audit.note(by.who, by.address, "edit", name, "saved")
+            return said, "/control/search"
+
+        return await _done(request, "/control/search", done)
+
+    router.add_post("/control/{file}", search_file)
+    router.add_post("/manage/{name}/preview", preview_change)
     router.add_post("/manage/{name}/{act}", act)
 
 
@@ -91,7 +107,7 @@ def _refusal(error: LarmspiderError, form: dict[str, str]) -> FlashMessage:
     """An error with all that was typed; each problem of a crawl file beside its field."""
     typed = dict(form)
     if isinstance(error, CrawlFileError):
-        typed |= {f"error {one.key.partition('[')[0]}": one.text for one in error.problems}
+        typed |= errors_of(form, error.problems)
     return FlashMessage(str(error), good=False, typed=typed)
 
 
@@ -104,44 +120,30 @@ async def _preview(request: web.Request, server: Server) -> web.StreamResponse:
         server.crawls.audit.note(
             proof_of(request).who, address_of(request), "preview", form.get("seeds", ""), "begun"
         )
-        shared = server.crawls.shared(crawl)
+        shared = server.crawls.warnings(crawl)
         look = await server.looks.at(crawl, server.ports)
         flash = FlashMessage("Nothing is kept yet.", good=True, typed=form)
     except (ConfigError, HttpError) as error:
         flash = _refusal(error, form)
     asked = replace(web_request(request), flash=flash)
-    page = asked.render("new_crawl.html", examples=EXAMPLES, look=look, crawl=None, shared=shared)
+    fields = groups(None, form, server.secrets.names())
+    page = asked.render("new_crawl.html", groups=fields, look=look, shared=shared)
     return aiohttp_response(page)
 
 
-def values_of(form: dict[str, str], *, given: bool = False) -> dict[str, Any]:
-    """The keys of a crawl file that a form names; an empty field takes the key out where the crawl
-    is ``given``. Raises ConfigError for a number that is none."""
-    found: dict[str, Any] = {}
-    for key in (*_LISTS, *_NUMBERS, "limits.delay", *_TEXTS):
-        if key not in form:
-            continue
-        text = form[key].strip()
-        value: Any = text or None
-        if key in _LISTS:
-            value = text.split() or None
-        elif key in _NUMBERS or key == "limits.delay":
-            value = _number(key, text)
-        if value is None and not given:
-            continue
-        table, _, name = key.rpartition(".")
-        into = found.setdefault(table, {}) if table else found
-        into[name] = value
-    return found
-
-
-def _number(key: str, text: str) -> int | float | None:
-    if not text:
-        return None
+async def _preview_change(request: web.Request, server: Server) -> web.StreamResponse:
+    """The page of a crawl again, with what the typed form would change."""
+    form, name, found = await checked_form(request, request.app[SITE]), "", None
+    name = request.match_info["name"]
     try:
-        return float(text) if key == "limits.delay" else int(text)
-    except ValueError:
-        raise ConfigError(f"{key} {text[:30]!r}: expected a number") from None
+        values = values_of(form, given=True)
+        found = await asyncio.to_thread(server.crawls.changes, name, values)
+        flash = FlashMessage("Nothing is saved yet.", good=True, typed=form)
+    except ConfigError as error:
+        flash = _refusal(error, form)
+    asked = replace(web_request(request), flash=flash)
+    page = await asyncio.to_thread(manage, server, asked, found)
+    return aiohttp_response(page)
 
 
 async def _create(call: Form) -> tuple[str, str]:
@@ -229,6 +231,8 @@ async def _first(request: web.Request, server: Server) -> web.StreamResponse:
         raise HttpError(str(error), 400) from None
     server.crawls.audit.note(name, address, "first token", name, "done")
     (server.manager.home.path / "first.key").unlink(missing_ok=True)
-    response = aiohttp_response(asked.render("first_done.html", who=name, token=token))
+    opened = await server.opened() if server.opened is not None else ""
+    page = asked.render("first_done.html", who=name, token=token, opened=opened)
+    response = aiohttp_response(page)
     set_session(request, response, name)
     return response

@@ -71,8 +71,7 @@ class LookLink(Answer, frozen=True):
 
 class LookAnswer(Answer, frozen=True):
     """``taken`` and ``refused`` are the first links in and out of the scope, ``taken_links`` and
-    ``refused_links`` their numbers. ``cut_off``: the time was over. ``compared``: the queued URLs
-    that the new scope drops."""
+    ``refused_links`` their numbers. ``cut_off``: the time was over."""
 
     pages: list[LookPage]
     taken: list[LookLink]
@@ -81,13 +80,86 @@ class LookAnswer(Answer, frozen=True):
     refused_links: int
     said: str
     cut_off: bool
-    compared: str = ""
+
+
+class ChangedKey(Answer, frozen=True):
+    key: str
+    before: str
+    after: str
+
+
+class LeavingUrls(Answer, frozen=True):
+    """Of ``known`` URLs, ``leave`` would fall out of the scope. ``estimated``: from a part."""
+
+    known: int
+    leave: int
+    estimated: bool
+    examples: list[str]
+
+
+class ChangeAnswer(Answer, frozen=True):
+    """``queued`` and ``pages`` (stored) are null where the scope stays as it is, or the crawl has
+    not begun."""
+
+    keys: list[ChangedKey]
+    seeds_added: list[str]
+    seeds_removed: list[str]
+    queued: LeavingUrls | None
+    pages: LeavingUrls | None
 
 
 class NewToken(Body, frozen=True):
     name: str
     scope: Literal["read", "push", "operate"]
     days: Annotated[int, Meta(ge=0, le=3_650)] = 0
+
+
+class PushDocument(Body, frozen=True):
+    """``text``, or ``file`` in base64. ``date``: ISO 8601, an HTTP date, or seconds since 1970.
+    ``version``: an older one than the stored one is refused; numbers are compared as numbers, other
+    text as text. ``fields``: own fields of the index."""
+
+    url: str
+    title: str = ""
+    text: str = ""
+    file: bytes = b""
+    content_type: str = ""
+    date: str | float = ""
+    language: str = ""
+    version: int | float | str | None = None
+    fields: dict[str, str | list[str]] = {}
+    access: list[str] = []
+    collection: str = ""
+
+
+class PushAnswer(Answer, frozen=True):
+    """``result``: created, updated, same (nothing to do) or refused. ``status``: the HTTP status
+    that this document alone has."""
+
+    url: str
+    status: int
+    result: str
+    error: str = ""
+
+
+class PushAnswers(Answer, frozen=True):
+    """An answer for each line, in their order; ``refused`` is the number of refused ones."""
+
+    documents: list[PushAnswer]
+    refused: int
+
+
+class PushedDocument(Answer, frozen=True):
+    """``state``: waiting, stored, failed or leaving. ``outcome``: why a document was not read, or
+    not all of it, such as "binary: image/png is no document"."""
+
+    collection: str
+    url: str
+    version: int | float | str | None
+    state: str
+    outcome: str
+    pushed: float
+    stored: float
 
 
 class ProblemAnswer(Answer, frozen=True):
@@ -123,16 +195,25 @@ class CrawlAnswer(Answer, frozen=True):
     url: str
 
 
+class Wait(Answer, frozen=True):
+    """Something that waits for a person."""
+
+    what: str
+    message: str
+
+
 class CrawlList(Answer, frozen=True):
     crawls: list[CrawlAnswer]
     queue: list[str]
     parallel: int
     disk_full: str
+    waits: list[Wait]
 
 
 class CrawlDetail(Answer, frozen=True):
     """``file`` is the text of the crawl file, ``version`` its hash, ``writable`` the keys that may
-    be changed here, ``shared`` the hosts of the seeds that other crawls have, too."""
+    be changed here, ``warnings`` are doubts about the scope,
+    ``shared`` names the hosts that other crawls reach."""
 
     summary: CrawlAnswer
     crawl: dict[str, Any]
@@ -141,6 +222,7 @@ class CrawlDetail(Answer, frozen=True):
     directory: str
     writable: list[str]
     secrets: list[str]
+    warnings: list[str]
     shared: list[str]
 
 

@@ -46,13 +46,39 @@ def address_of(home: Path, url: str) -> Address:
     return Address(found.url.rstrip("/"), found.key)
 
 
+class WaitError(ConfigError):
+    """The server takes nothing for a number of seconds."""
+
+    def __init__(self, text: str, seconds: int) -> None:
+        super().__init__(text)
+        self.seconds = seconds
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """The body, of at most 10 MB."""
+    body = bytearray()
+    while len(body) < _MAX_BYTES and (piece := await response.content.read(1 << 16)):
+        body += piece
+    return bytes(body)
+
+
 async def ask(
-    address: Address, method: str, path: str, body: Any = None, **query: str
+    address: Address,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    data: bytes | None = None,
+    kind: str = "",
+    **query: str,
 ) -> dict[str, Any]:
-    """The answer. Raises ConfigError for what the server refuses, CrawlDirError where it cannot be
+    """The answer. ``data`` is a body of the type ``kind`` in place of JSON. Raises ConfigError for
+    what the server refuses, WaitError if it takes nothing now, CrawlDirError where it cannot be
     reached."""
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
-    headers = {"Authorization": f"Bearer {address.token}"}
+    headers = {"Authorization": f"Bearer {address.token}"} | (
+        {"Content-Type": kind} if kind else {}
+    )
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout, trust_env=False) as session,
@@ -60,19 +86,23 @@ async def ask(
                 method,
                 address.url + BASE + path,
                 json=body,
-                params=query,
+                data=data,
+                params=query or None,
                 headers=headers,
                 allow_redirects=False,
             ) as response,
         ):
-            found = json.loads(await response.content.read(_MAX_BYTES))
+            found = json.loads(await _read(response))
+            if response.status == 429:
+                secs = response.headers.get("Retry-After", "1")
+                raise WaitError(str(found["error"]), int(secs) if secs.isdecimal() else 1)
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         raise CrawlDirError(f"{address.url} cannot be reached: {error}") from None
     except (ValueError, RecursionError):
         raise CrawlDirError(f"{address.url} answers, and not as a larmspider server") from None
     if not isinstance(found, dict):
         raise CrawlDirError(f"{address.url} answers, and not as a larmspider server")
-    if "error" in found:
+    if "error" in found and "status" not in found:
         problems = [f"{one['key']}: {one['text']}" for one in found.get("problems", ())]
         raise ConfigError("; ".join(problems) or str(found["error"]))
     return found

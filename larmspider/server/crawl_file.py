@@ -24,11 +24,19 @@ from msgspec.structs import replace
 from scrapy.settings import BaseSettings
 
 from larmspider import options
+from larmspider.access.rules import Rules
 from larmspider.errors import ConfigError
 from larmspider.extraction.language import languages_in
 from larmspider.files import read_plain
 from larmspider.learned.factory import host_rules
-from larmspider.server.crawl_schema import WRITABLE, Crawl, Host, fields_of, settings_in
+from larmspider.server.crawl_schema import (
+    PUSH_KEYS,
+    WRITABLE,
+    Crawl,
+    Host,
+    fields_of,
+    settings_in,
+)
 from larmspider.server.schedule import Timetable
 from larmspider.urls.file_urls import is_archive
 from larmspider.urls.patterns import PatternSet, compile_pattern
@@ -39,12 +47,20 @@ MAX_FILE_BYTES = 1_000_000
 _MAX_SHOWN = 60
 """Characters of a value in a message."""
 _ELSEWHERE = {
+    "LARM_PUSH": "kind",
     "LARM_START": "seeds", "LARM_RESTRICT": "restrict", "LARM_EXCLUDE": "exclude",
     "LARM_FOLLOW_LANGUAGES": "languages", "LARM_REFRESH": "schedule and refresh",
-    "LARM_REFRESH_PER_DAY": "refresh.per_day",
+    "LARM_REFRESH_PER_DAY": "refresh.per_day", "LARM_ACCESS_RULES": "access",
 }  # fmt: skip
 """Settings that have a key of their own."""
-_SERVERS = ("LARM_FRESH", "LARM_RESUME", "LARM_REFRESH_RUN", "LARM_WORKER", "LARM_SHARDS")
+_SERVERS = (
+    "LARM_FRESH",
+    "LARM_RESUME",
+    "LARM_REFRESH_RUN",
+    "LARM_WORKER",
+    "LARM_SHARDS",
+    "LARM_SHARED_GAPS",
+)
 """Settings of one run, which no file sets."""
 
 
@@ -174,14 +190,21 @@ def _cut(text: str) -> str:
 
 def _checked(crawl: Crawl) -> Iterator[Problem]:
     """Checks that go beyond types."""
+    if crawl.kind == "push":
+        for name in msgspec.to_builtins(crawl):  # without defaults
+            if name not in PUSH_KEYS:
+                yield Problem(name, 'means nothing beside kind = "push": nothing is fetched')
+    elif not crawl.seeds:
+        yield Problem("seeds", f"is missing: expected {fields_of(Crawl)['seeds'].expected}")
     yield from _checked_seeds(crawl)
-    settings = _as_settings(crawl)
+    settings = as_settings(crawl)
     for key, check in (
         ("restrict", lambda: crawl.restrict and compile_pattern(crawl.restrict, name="restrict")),
         ("exclude", lambda: PatternSet(options.words(settings, "LARM_EXCLUDE"), name="exclude")),
         ("languages", lambda: languages_in(settings, "LARM_FOLLOW_LANGUAGES")),
         ("schedule.run", lambda: Timetable.parse(crawl.schedule.run, "UTC")),
         ("schedule.time_zone", lambda: Timetable.parse("", crawl.schedule.time_zone or "UTC")),
+        ("access", lambda: Rules.of(crawl.access, "access")),
         ("settings", lambda: _check_settings(crawl.settings)),
     ):
         try:
@@ -195,11 +218,17 @@ def _checked(crawl: Crawl) -> Iterator[Problem]:
     for number, host in enumerate(crawl.hosts):
         key = f"hosts[{number}]"
         try:
-            host_rules(_as_settings(replace(crawl, hosts=[host], settings={})))
+            host_rules(as_settings(replace(crawl, hosts=[host], settings={})))
         except ConfigError as error:
             yield Problem(key, str(error).removeprefix("LARM_HOST_RULES: "))
         if why := _why_no_secret(host):
             yield Problem(f"{key}.{why[0]}", why[1])
+    if crawl.run.nodes and any(host.secret for host in crawl.hosts):
+        yield Problem(
+            "run.nodes", "a host has a secret, which stays here: use LARM_SITES_FILE on the nodes"
+        )
+    if len(set(crawl.run.nodes)) < len(crawl.run.nodes):
+        yield Problem("run.nodes", "a node is there twice")
     if crawl.hosts and "LARM_HOST_RULES" in crawl.settings:
         yield Problem("settings.LARM_HOST_RULES", "is set beside hosts: expected one of them")
     if any(host.secret for host in crawl.hosts) and "LARM_SITES_FILE" in crawl.settings:
@@ -255,6 +284,8 @@ def settings_of(crawl: Crawl) -> dict[str, Any]:
         for name, value in settings_in(table)
     }
     found["LARM_START"] = " ".join(crawl.seeds)
+    if crawl.kind == "push":
+        found["LARM_PUSH"] = True
     rules: dict[str, dict[str, Any]] = {}
     for host in crawl.hosts:
         values = {name: getattr(host, name) for name in _RULES}
@@ -270,7 +301,8 @@ _RULES = ("delay", "connections", "budget", "window", "nofollow")
 """Keys of a host that LARM_HOST_RULES has, too."""
 
 
-def _as_settings(crawl: Crawl) -> BaseSettings:
+def as_settings(crawl: Crawl) -> BaseSettings:
+    """The settings that the crawl runs with, and the defaults of all others."""
     settings = BaseSettings(dict(options.defaults()))
     settings.update(settings_of(crawl))
     return settings

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from larmspider.access.rules import MAX_RULES
 from larmspider.frontier.overrides import MAX_DELAY, MAX_THREADS
 
 MAX_SEEDS, MAX_EXPRESSIONS, MAX_HOSTS = 1_000, 500, 500
@@ -130,13 +131,23 @@ class Host(_Table, frozen=True):
     )
 
 
+class RunOn(_Table, frozen=True):
+    workers: Annotated[
+        int, _about("Processes that share the crawl through Redis, on each node", ge=1, le=64)
+    ] = 1
+    nodes: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=64)]],
+        _about("Nodes of server.toml that run it; this machine if absent", max_length=64),
+    ] = []
+
+
 class Crawl(_Table, frozen=True):
     """A crawl file."""
 
     seeds: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=MAX_URL)]],
         _about("URLs where the crawl starts", "LARM_START", min_length=1, max_length=MAX_SEEDS),
-    ]
+    ] = []
     restrict: Annotated[
         str,
         _about(
@@ -162,17 +173,33 @@ class Crawl(_Table, frozen=True):
     collection: Annotated[
         str, _about("The name in the search; the name of the crawl if absent", max_length=60)
     ] = ""
+    kind: Annotated[
+        Literal["crawl", "push"],
+        _about("crawl: pages are fetched; push: documents are sent to the server"),
+    ] = "crawl"
     schedule: Schedule = Schedule()
     refresh: Refresh = Refresh()
     limits: Limits = Limits()
+    run: RunOn = RunOn()
     hosts: Annotated[list[Host], Meta(max_length=MAX_HOSTS)] = []
+    access: Annotated[
+        dict[str, list[str]],
+        _about(
+            "Who finds which pages, by URL; from the file on disk only",
+            "LARM_ACCESS_RULES",
+            max_length=MAX_RULES,
+        ),
+    ] = {}
     settings: Annotated[
         dict[str, Any], Meta(description="Further settings by name; from the file on disk only")
     ] = {}
 
 
+PUSH_KEYS = frozenset({"kind", "collection", "settings"})
+"""Keys that mean something for ``kind = "push"``."""
 WRITABLE = frozenset(
     {
+        "kind",
         "seeds",
         "restrict",
         "exclude",
@@ -185,7 +212,7 @@ WRITABLE = frozenset(
     }
 )
 """Keys that a browser and the API may write; ``settings`` names code, commands, paths and
-addresses."""
+addresses, ``access`` who finds which pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +226,7 @@ class Field:
     setting: str
     expected: str
     required: bool
+    default: Any = None
 
 
 @cache
@@ -218,6 +246,7 @@ def fields_of(table: type[Struct]) -> Mapping[str, Field]:
             str(about.get("setting", "")),
             expectation(one.type),
             one.required,
+            None if one.default is msgspec.NODEFAULT else one.default,
         )
     return found
 
@@ -226,7 +255,7 @@ def settings_in(table: Struct) -> Iterator[tuple[str, Any]]:
     """The settings that the fields of a table become, with their values."""
     for name, field in fields_of(type(table)).items():
         value = getattr(table, name)
-        if field.setting and value not in (None, "", []):
+        if field.setting and value not in (None, "", [], {}):
             yield field.setting, value
 
 

@@ -13,18 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from larmspider.control.scope_change import preview
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import open_crawl
 from larmspider.errors import ConfigError, HttpError, InvalidURL, LarmspiderError
+from larmspider.frontier.shared_gaps import EVERY_HOST
+from larmspider.server.api_types import ChangeAnswer
 from larmspider.server.audit import Audit
+from larmspider.server.changes import changes
 from larmspider.server.crawl_edit import edited
 from larmspider.server.crawl_file import CrawlFileError, not_writable, parse_crawl
 from larmspider.server.crawl_schema import Crawl
+from larmspider.server.gaps import shared_hosts
 from larmspider.server.home import CrawlEntry
 from larmspider.server.manager import Manager
+from larmspider.server.scope_check import scope_problems, scope_warnings
+from larmspider.server.secrets import Secrets, problems_of
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.patterns import compile_pattern
 
@@ -44,7 +48,7 @@ class Crawls:
 
     def create(self, name: str, values: Mapping[str, Any], by: By) -> None:
         """Raises ConfigError."""
-        self._refuse_foreign_keys(values)
+        self._checked(values)
         self.home.write(name, edited("", values), new=True)
         self._note(by, "create", name, "created")
 
@@ -55,34 +59,54 @@ class Crawls:
         text = self.home.text_of(name)
         if seen and seen != version_of(text):
             raise HttpError(f"{name} was changed meanwhile: load it again, and change that.", 409)
+        self._checked(changes, name)
         self.home.write(name, edited(text, changes), new=False)
         self._note(by, "change", name, f"changed: {', '.join(sorted(changes))}")
 
     def check(self, values: Mapping[str, Any], name: str = "") -> Crawl:
-        """The crawl that these values are, or that they make of the crawl ``name``. Raises
-        ConfigError."""
+        """The crawl that these values are, or that they make of the crawl ``name``, to look at it.
+        Raises ConfigError."""
+        crawl = self._checked(values, name)
+        if crawl.kind == "push":
+            raise ConfigError('kind = "push": there is nothing to look at before documents come')
+        return crawl
+
+    def _checked(self, values: Mapping[str, Any], name: str = "") -> Crawl:
         self._refuse_foreign_keys(values)
         text = self.home.text_of(self._entry(name).name) if name else ""
-        return parse_crawl(edited(text, values), "crawl")
+        crawl = parse_crawl(edited(text, values), "crawl")
+        secrets = Secrets(self.home.path, self.manager.settings.secrets)
+        if problems := [*problems_of(crawl, secrets), *scope_problems(crawl)]:
+            raise CrawlFileError("crawl", problems)
+        return crawl
 
-    def compared(self, name: str, crawl: Crawl) -> str:
-        """How many queued URLs of the crawl ``name`` are outside of a new scope; "" where that
-        cannot be said."""
-        if not crawl.restrict:
-            return ""
+    def changes(self, name: str, values: Mapping[str, Any]) -> ChangeAnswer:
+        """What ``values`` would change. Raises ConfigError."""
+        entry, after = self._entry(name), self.check(values, name)
+        if entry.crawl is None:
+            raise ConfigError(entry.problem)
         try:
-            return preview(open_crawl(self.manager.directory_of(self._entry(name))), crawl.restrict)
-        except LarmspiderError as error:
-            return str(error)
+            directory = open_crawl(self.manager.directory_of(entry))
+        except LarmspiderError:
+            directory = None  # it has not begun
+        return changes(entry.crawl, after, directory)
+
+    def warnings(self, crawl: Crawl, name: str = "") -> list[str]:
+        """Doubts about the scope, and the hosts that other crawls reach."""
+        return [*scope_warnings(crawl), *self.shared(crawl, name)]
 
     def shared(self, crawl: Crawl, name: str = "") -> list[str]:
-        """The hosts of the seeds that another crawl starts from, too, a sentence each."""
-        hosts = _hosts(crawl)
+        """The hosts that other crawls reach, too, a sentence each."""
+        found: dict[str, list[str]] = {}
+        for entry in self.manager.entries().values():
+            if entry.crawl is not None and entry.name != name:
+                hosts = shared_hosts(crawl, entry.crawl)
+                for host in {re.sub(r":(80|443)$", "", one) for one in hosts}:
+                    found.setdefault(host, []).append(entry.name)
         return [
-            f"{host} is crawled by {entry.name}, too: each crawl keeps its own delay"
-            for entry in self.manager.entries().values()
-            if entry.crawl is not None and entry.name != name
-            for host in sorted(hosts & _hosts(entry.crawl))
+            f"{'Any host' if host == EVERY_HOST else host} may be crawled by"
+            f" {', '.join(sorted(others))}, too: the crawls keep one gap together"
+            for host, others in sorted(found.items())
         ]
 
     def delete(self, name: str, typed: str, by: By, *, pages: bool) -> str:
@@ -114,7 +138,9 @@ class Crawls:
 
     def visit(self, name: str, what: str, value: str, by: By) -> str:
         """Visit pages again: all, a URL, or those that match a pattern. Raises ConfigError."""
-        self._entry(name)
+        entry = self._entry(name)
+        if entry.crawl is not None and entry.crawl.kind == "push":
+            raise ConfigError(f"{name} is pushed to: nothing is fetched, so nothing is visited")
         refresh = "all"
         if what == "url":
             try:
@@ -133,6 +159,8 @@ class Crawls:
         entry = self._entry(name)
         if name not in self.manager.running:
             raise HttpError(f"{name} does not run.", 409)
+        if entry.crawl is not None and entry.crawl.run.nodes:
+            raise HttpError(f"{name} runs on nodes, which cannot pause it: stop it.", 409)
         await self.manager.tell(self.manager.directory_of(entry), act)
         return self._act(by, act, name, f"{name} is {act}d")
 
@@ -156,10 +184,6 @@ class Crawls:
             self.audit.note(by.who, by.address, act, what, result)
         except OSError as error:
             raise HttpError(f"The audit log cannot be written: {error.strerror}.", 500) from None
-
-
-def _hosts(crawl: Crawl) -> set[str]:
-    return {urlsplit(seed).netloc.lower() for seed in crawl.seeds} - {""}
 
 
 def version_of(text: str) -> str:

@@ -33,7 +33,8 @@ ENDING = ".toml"
 MAX_NAME, MAX_CRAWLS = 64, 1_000
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_NAME - 1}}}")
 _OURS = frozenset(
-    {CRAWLS, DATA, RUNS, SECRETS, LOCK, "server.toml", "server.json", "tokens.json", "audit.log",
+    {"gaps", CRAWLS, DATA, RUNS, SECRETS, LOCK, "server.toml", "server.json", "tokens.json",
+     "audit.log", "told.json", "synonyms.txt", "best_bets.txt", "labels.txt", "queries.sqlite",
      "first.key", "lost+found"}
 )  # fmt: skip
 

@@ -5,28 +5,33 @@
 
 The look is an ordinary crawl in a folder that is removed afterwards, with the same robots.txt,
 gaps, limits and denied addresses. It fetches at most PAGES pages in SECONDS. The server's own port
-and Redis' port are out of its scope.
+and Redis' port are out of its scope, and denied by their addresses.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
+from larmspider import options
 from larmspider.errors import CrawlDirError, HttpError
 from larmspider.middlewares.filter_middleware import FILTER_LOG_COLUMNS
 from larmspider.pipelines.page_files import STORE_LOG_COLUMNS
 from larmspider.pipelines.records import read_records
 from larmspider.server.api_types import LookAnswer, LookLink, LookPage
 from larmspider.server.crawl_edit import new_text
+from larmspider.server.crawl_file import as_settings
 from larmspider.server.crawl_schema import Crawl, Host
 from larmspider.server.home import Home
 from larmspider.server.process import LOG, crawl_command
@@ -66,6 +71,7 @@ class Looks:
         settings = {
             "LARM_DIR": str(directory), "LARM_WEB": "no", "LARM_MAX_PAGES": str(PAGES),
             "LARM_FILTER_LOGS": "yes", "LARM_SEED_PATIENCE_SECS": "10",
+            "LARM_DENY_ADDRESSES": json.dumps(await asyncio.to_thread(_denied, crawl, ports)),
         }  # fmt: skip
         with (folder / LOG).open("wb") as log:
             process = await asyncio.create_subprocess_exec(
@@ -98,6 +104,21 @@ class Looks:
 def _made(folder: Path) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
+
+
+def _denied(crawl: Crawl, ports: Collection[int]) -> list[str]:
+    """The networks that the crawl denies, and this machine at its server's and Redis' ports, by
+    whatever name."""
+    given = options.strings(as_settings(crawl), "LARM_DENY_ADDRESSES")
+    redis = urlsplit(str(crawl.settings.get("REDIS_URL") or os.environ.get("REDIS_URL", "")))
+    machine = ["127.0.0.0/8", "[::1]"]
+    with suppress(OSError, ValueError):
+        for family, _, _, _, address in socket.getaddrinfo(socket.gethostname(), None):
+            text = str(address[0]).partition("%")[0]
+            machine.append(f"[{text}]" if family == socket.AF_INET6 else text)
+    with suppress(ValueError):
+        ports = {*ports, redis.port or REDIS_PORT}
+    return [*given, *(f"{one}:{port}" for one in machine for port in sorted({*ports, REDIS_PORT}))]
 
 
 def _shown(crawl: Crawl, ports: Collection[int]) -> dict[str, object]:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from larmspider.server.manager import Manager
+from larmspider.server.watch import Watch
 
 logger = logging.getLogger(__name__)
 
@@ -16,6 +17,7 @@ TRIM_TICKS = 30
 
 async def run(
     manager: Manager,
+    watch: Watch | None = None,
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     goes_on: Callable[[], bool] = lambda: True,
@@ -27,6 +29,8 @@ async def run(
             await manager.tick()
             if ticks % TRIM_TICKS == 0:
                 manager.trim_logs()
+                if watch is not None:
+                    await watch.look()
         except Exception:
             logger.exception("Error while looking after the crawls")
         ticks += 1

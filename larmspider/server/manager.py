@@ -10,30 +10,37 @@ All that has to survive is in the state of each crawl (runs.py), written before 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from larmspider.crawl.state import FINISHED
+from larmspider.crawl.state import FINISHED, RunState
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.formatting import size
+from larmspider.server.crawl_schema import Crawl
+from larmspider.server.gaps import Gaps
 from larmspider.server.home import CrawlEntry, Home
 from larmspider.server.process import STOP, UNKNOWN, CrawlBusyError, Running, Starts, log_of
 from larmspider.server.runs import (
     NOT_BEGUN,
+    STOPPED,
     CrawlRuns,
     Run,
     cut_log,
     judge,
+    judge_jobs,
     read_runs,
     trim,
     write_runs,
 )
 from larmspider.server.schedule import Timetable, in_window
 from larmspider.server.server_settings import ServerSettings
+from larmspider.status.totals import Totals
+from larmspider.workdir.pushed import PushWatch
 
 logger = logging.getLogger(__name__)
 
@@ -67,15 +74,20 @@ class Manager:
         act: Act = _no_act,
         free: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
         judge: Callable[[Path, Path, Run, int], tuple[str, str]] = judge,
+        waits: Callable[[Path], bool] | None = None,
     ) -> None:
+        """``waits``: whether pushed documents wait in the directory of a collection."""
         self.home, self.settings = home, settings
         self._launcher, self._clock, self._act, self._free = launcher, clock, act, free
-        self._judge = judge
+        self._judge, self._waits = judge, waits or PushWatch().waits
         self._running: dict[str, Running] = {}
         self._states: dict[str, CrawlRuns] = {}
         self._timetables: dict[tuple[str, str], Timetable] = {}
         self._next: dict[str, tuple[object, float | None]] = {}
         self._entries: dict[str, CrawlEntry] = {}
+        self.facts: dict[str, tuple[object, tuple[RunState, Totals]]] = {}
+        """State and counts of the crawls' directories, as pages have read them (api.py)."""
+        self._gaps, self._crawls = Gaps(home.path), dict[str, Crawl]()
         self.disk_full = ""
         """Why crawls are paused and none begins; "" if they are not."""
 
@@ -143,7 +155,7 @@ class Manager:
             return f"{name} begins the visit when its present run has ended"
         if not self._is_open(entry, self._clock()):
             return f"{name} waits for its window"
-        waits = len(self._running) >= self.settings.at_once
+        waits = self._crawling >= self.settings.at_once and not self._is_push(name)
         return f"{name} waits for its turn" if waits or self.disk_full else f"{name} starts"
 
     def stop(self, name: str) -> str:
@@ -166,6 +178,7 @@ class Manager:
     def forget(self, name: str) -> None:
         """Drop what is known of a crawl that was deleted."""
         self._states.pop(name, None)
+        self.facts.pop(name, None)
 
     # The passing of time
 
@@ -199,11 +212,24 @@ class Manager:
                 del self._running[name]
                 self._ended(name, status)
         await self._look_at_disk()
+        await self._share_gaps(entries)
         for entry in entries.values():
             if entry.crawl is not None:
                 self._look_at_time(entry, now)
         if not self.disk_full:
             self._start_queued(now)
+
+    async def _share_gaps(self, entries: Mapping[str, CrawlEntry]) -> None:
+        """Write which crawls meet at which hosts, where a crawl file has changed."""
+        crawls = {name: one.crawl for name, one in entries.items() if one.crawl is not None}
+        if crawls == self._crawls:
+            return
+        try:
+            await asyncio.to_thread(self._gaps.write, crawls)
+            self._crawls = crawls
+        except OSError as error:
+            if not self.disk_full:
+                logger.error("Gaps are not shared: %s", error)
 
     def _look_at_time(self, entry: CrawlEntry, now: float) -> None:
         name, state, timetable = entry.name, self.state_of(entry.name), self._timetable(entry)
@@ -226,7 +252,10 @@ class Manager:
             else:
                 self._save(name)
         elif not busy and not state.held and now >= state.retry_at:
-            if timetable.watch:
+            if entry.crawl.kind == "push":
+                if self._waits(self.directory_of(entry)):
+                    self._queue(name, "push", "server", "")
+            elif timetable.watch:
                 self._queue(name, "watch", "schedule", "watch" if state.complete else "")
             elif state.retry_at:
                 self._queue(
@@ -245,13 +274,23 @@ class Manager:
         return in_window(hours, _utc(now), self._timetable(entry).zone)
 
     def _start_queued(self, now: float) -> None:
+        """Collections that are pushed to need no turn: who pushes does not wait for crawls."""
         for name in self.queue:
-            if len(self._running) >= self.settings.at_once:
-                return
-            entry = self._entries[name]
+            entry, is_push = self._entries[name], self._is_push(name)
+            if not is_push and self._crawling >= self.settings.at_once:
+                continue
             if name in self._running or entry.crawl is None or not self._is_open(entry, now):
                 continue
             self._begin(name, now)
+
+    @property
+    def _crawling(self) -> int:
+        """Crawls that run and count for ``parallel``."""
+        return sum(1 for name in self._running if not self._is_push(name))
+
+    def _is_push(self, name: str) -> bool:
+        entry = self._entries.get(name)
+        return entry is not None and entry.crawl is not None and entry.crawl.kind == "push"
 
     def _begin(self, name: str, now: float) -> None:
         state = self.state_of(name)
@@ -283,7 +322,11 @@ class Manager:
         directory = self.home.directory_of(name, entry.crawl if entry else None)
         run = self.state_of(name).run
         if run is not None:
-            outcome, said = self._judge(self.home.runs_of(name), directory, run, status)
+            folder = self.home.runs_of(name)
+            if entry is not None and entry.crawl is not None and entry.crawl.run.nodes:
+                outcome, said = judge_jobs(folder, run.number, status)
+            else:
+                outcome, said = self._judge(folder, directory, run, status)
             self._end_run(name, None if status == UNKNOWN else status, outcome, said)
 
     def _end_run(self, name: str, status: int | None, outcome: str, said: str) -> None:
@@ -297,11 +340,14 @@ class Manager:
         state.paused_for_disk = False
         entry = self._entries.get(name)
         watches = entry is not None and entry.crawl is not None and self._timetable(entry).watch
+        watches = watches or self._is_push(name)
         state.complete = state.complete or outcome == FINISHED
         if outcome == NOT_BEGUN or (outcome == "refused" and run.refresh and _UNENDED in said):
             state.complete = outcome == NOT_BEGUN and state.complete
             self._queue(name, run.why, run.who, run.refresh)
         failed = outcome in _RETRIED or (watches and outcome in ("failed", "refused", "unknown"))
+        # by a signal of neither operator nor window, such as of the machine that shuts down
+        failed = failed or (outcome == STOPPED and not state.queued)
         if failed and not state.held:
             wait = min(MAX_RETRY_SECS, RETRY_SECS * 2.0**state.failures)
             state.failures, state.retry_at = min(state.failures + 1, 10), now + wait
@@ -364,7 +410,8 @@ class Manager:
         return self._timetables[key]
 
     def trim_logs(self) -> None:
-        """Cut the logs of crawls that run."""
+        """Cut the logs of crawls that run, and forget the gaps of idle hosts."""
+        self._gaps.clean()
         for name in self._running:
             if (run := self.state_of(name).run) is not None:
                 cut_log(log_of(self.home.runs_of(name), run.number), self.settings.log_bytes)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 
 from larmspider.errors import HttpError
 from larmspider.server.api import Server, summary_of
+from larmspider.server.api_types import ChangeAnswer
 from larmspider.server.crawl_file import CrawlFileError
 from larmspider.server.crawls import version_of
+from larmspider.server.failures import FETCHES, failures
+from larmspider.server.form import groups
 from larmspider.server.runs import tail_of
-from larmspider.server.schedule import EXAMPLES
-from larmspider.web.request import PageView, WebRequest, WebResponse
+from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 from larmspider.web.views.control import login
+from larmspider.web.views.curated import curated
+from larmspider.web.views.queries import queries
 from larmspider.web.views.service import HEALTH
 
 LOG_BYTES = 65_536
@@ -22,11 +27,17 @@ def crawls(server: Server, request: WebRequest) -> WebResponse:
     manager = server.manager
     rows = [summary_of(manager, entry) for entry in manager.entries().values()]
     return request.render(
-        "crawls.html", rows=rows, queue=manager.queue, manager=manager, running=manager.running
+        "crawls.html",
+        rows=rows,
+        queue=manager.queue,
+        manager=manager,
+        running=manager.running,
+        waits=server.waits,
     )
 
 
-def manage(server: Server, request: WebRequest) -> WebResponse:
+def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = None) -> WebResponse:
+    """A crawl; ``changes``: what the typed form would change."""
     manager, name = server.manager, request.path["name"]
     entry = manager.entries().get(name)
     if entry is None:
@@ -45,9 +56,10 @@ def manage(server: Server, request: WebRequest) -> WebResponse:
         version=version_of(text),
         runs=runs,
         held=state.held,
-        examples=EXAMPLES,
+        groups=groups(entry.crawl, _typed(request), server.secrets.names()),
+        changes=changes,
         directory=str(manager.directory_of(entry)),
-        shared=server.crawls.shared(entry.crawl, name) if entry.crawl is not None else [],
+        shared=server.crawls.warnings(entry.crawl, name) if entry.crawl is not None else [],
     )
 
 
@@ -67,7 +79,12 @@ def new(server: Server, request: WebRequest) -> WebResponse:
     """The form, with the values of the crawl ``copy`` if there is one."""
     found = server.manager.entries().get(request.text("copy", limit=64))
     crawl = None if found is None else found.crawl
-    return request.render("new_crawl.html", examples=EXAMPLES, look=None, crawl=crawl, shared=[])
+    form = groups(crawl, _typed(request), server.secrets.names())
+    return request.render("new_crawl.html", groups=form, look=None, shared=[])
+
+
+def _typed(request: WebRequest) -> Mapping[str, str]:
+    return request.flash.typed if request.flash else {}
 
 
 def file(server: Server, request: WebRequest) -> WebResponse:
@@ -78,6 +95,18 @@ def file(server: Server, request: WebRequest) -> WebResponse:
     text = server.manager.home.text_of(name)
     disposition = {"Content-Disposition": f'attachment; filename="{name}.toml"'}
     return WebResponse(text.encode(), "application/toml; charset=utf-8", headers=disposition)
+
+
+def failed(server: Server, request: WebRequest) -> WebResponse:
+    """The last failed fetches of all crawls."""
+    manager = server.manager
+    found = failures(
+        (entry.name, manager.directory_of(entry)) for entry in manager.entries().values()
+    )
+    if request.text("format") == "json":
+        rows = [{"crawl": one.crawl, **asdict(one.fetch)} for one in found.rows]
+        return json_response({"failed": rows, "left_out": found.left_out})
+    return request.render("failed.html", rows=found.rows, left_out=found.left_out, fetches=FETCHES)
 
 
 def acts(server: Server, request: WebRequest) -> WebResponse:
@@ -115,6 +144,11 @@ def metrics(server: Server, _: WebRequest) -> WebResponse:
         lines.append(f"# HELP larmspider_crawl_{name} {text}")
         lines.append(f"# TYPE larmspider_crawl_{name} gauge")
         lines += [f'larmspider_crawl_{name}{{crawl="{row.name}"}} {value(row)}' for row in rows]
+    lines += [
+        "# HELP larmspider_server_waits What waits for a person.",
+        "# TYPE larmspider_server_waits gauge",
+        f"larmspider_server_waits {len(server.waits)}",
+    ]
     text = "\n".join([*lines, ""])
     return WebResponse(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
@@ -126,6 +160,7 @@ def pages_of(server: Server) -> Sequence[PageView]:
         ("/manage/{name}", manage, ""),
         ("/manage/{name}/log/{number}", log, ""),
         ("/manage/{name}/file", file, ""),
+        ("/failed", failed, "Failed URLs"),
         ("/acts", acts, "Acts"),
     )
     # a token that may only read sees these
@@ -138,6 +173,8 @@ def pages_of(server: Server) -> Sequence[PageView]:
     return (
         *(_page(server, path, view, nav) for path, view, nav in open_ones),
         *(_page(server, path, _operators(view), nav) for path, view, nav in found),
+        PageView("/control/queries", queries, "Search log", without_crawl=True),
+        PageView("/control/search", curated, "Search words", without_crawl=True),
         PageView("/login", login, without_crawl=True),
     )
 

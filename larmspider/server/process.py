@@ -23,6 +23,7 @@ from typing import Protocol
 
 from larmspider.errors import ConfigError, LarmspiderError
 from larmspider.files import is_locked, lock, make_folder
+from larmspider.server.crawl_schema import Crawl
 from larmspider.server.home import Home
 
 LOCK = "lock"
@@ -57,6 +58,13 @@ class Starts(Protocol):
     def adopt(self, name: str, pid: int, born: int) -> Running | None: ...
 
 
+class OnNodes(Protocol):
+    """Starts and finds crawls on other machines (nodes.py)."""
+
+    def start(self, name: str, crawl: Crawl, number: int, refresh: str) -> Running: ...
+    def adopt(self, name: str, crawl: Crawl, number: int) -> Running | None: ...
+
+
 @dataclass(slots=True)
 class _Process:
     lock: Path
@@ -78,12 +86,17 @@ class _Process:
 class Launcher:
     """``settings`` go to each crawl as -s, over what its file says."""
 
-    def __init__(self, home: Home, settings: Mapping[str, str] | None = None) -> None:
-        self._home = home
+    def __init__(
+        self, home: Home, settings: Mapping[str, str] | None = None, nodes: OnNodes | None = None
+    ) -> None:
+        self._home, self._nodes = home, nodes
         self._settings = {"LARM_WEB": "yes", "LARM_WEB_SOCKET": "yes"} | dict(settings or {})
 
     def start(self, name: str, number: int, refresh: str) -> Running:
         """Raises CrawlBusyError while the crawl runs, ConfigError if it cannot be started."""
+        crawl = self._on_nodes(name)
+        if crawl is not None and self._nodes is not None:
+            return self._nodes.start(name, crawl, number, refresh)
         folder = self._home.runs_of(name)
         try:
             make_folder(folder)
@@ -98,7 +111,7 @@ class Launcher:
                     child = subprocess.Popen(  # noqa: S603 - our own command
                         self._command(name, refresh),
                         cwd=self._home.path,
-                        env={"SCRAPY_SETTINGS_MODULE": "larmspider.settings", **os.environ},
+                        env=_environment(),
                         stdin=subprocess.DEVNULL,
                         stdout=log,
                         stderr=log,
@@ -110,13 +123,24 @@ class Launcher:
         return _Process(folder / LOCK, child.pid, born_at(child.pid), child)
 
     def _command(self, name: str, refresh: str) -> list[str]:
-        command = crawl_command(sys.executable, self._home.file_of(name), self._settings)
+        file, entry = self._home.file_of(name), self._home.crawls().get(name)
+        workers = entry.crawl.run.workers if entry is not None and entry.crawl is not None else 1
+        command = crawl_command(sys.executable, file, self._settings, workers)
         # the file may have changed: links that were rejected are judged again
         command += ["-a", "resume=anyway"]
         return [*command, "-a", f"refresh={refresh}"] if refresh else command
 
+    def _on_nodes(self, name: str) -> Crawl | None:
+        """The crawl if it runs on nodes."""
+        entry = self._home.crawls().get(name)
+        crawl = entry.crawl if entry is not None else None
+        return crawl if crawl is not None and crawl.run.nodes else None
+
     def adopt(self, name: str, pid: int, born: int) -> Running | None:
         """The crawl that another server has started; None where it does not run (any more)."""
+        crawl = self._on_nodes(name)
+        if crawl is not None and self._nodes is not None:
+            return self._nodes.adopt(name, crawl, born)
         place = self._home.runs_of(name) / LOCK
         if not is_locked(place):
             return None
@@ -126,10 +150,20 @@ class Launcher:
         return _Process(place, pid, born)
 
 
-def crawl_command(python: str, file: Path, settings: Mapping[str, str]) -> list[str]:
+def _environment() -> dict[str, str]:
+    """The environment of a crawl. A Redis is shared only if the crawl file names it."""
+    found = {"SCRAPY_SETTINGS_MODULE": "larmspider.settings", **os.environ}
+    found.pop("REDIS_URL", None)
+    return found
+
+
+def crawl_command(
+    python: str, file: Path, settings: Mapping[str, str], workers: int = 1
+) -> list[str]:
     """The command that crawls by a file; ``settings`` win over the file."""
     # -v: the log of each run is a file of its own, not crawl.log
-    command = [python, "-m", "scrapy", "crawl", "intranet", "-v", "--file", str(file)]
+    words = ["crawl", "intranet", "-v"] if workers == 1 else ["workers", "-n", str(workers)]
+    command = [python, "-m", "scrapy", *words, "--file", str(file)]
     for setting, value in settings.items():
         command += ["-s", f"{setting}={value}"]
     return command
@@ -151,14 +185,18 @@ def born_at(pid: int) -> int:
 
 
 def _pid_of(file: str) -> int:
-    """The process of this user that crawls by a file; 0 where none is found."""
+    """The process of this user that crawls by a file, of many the one that starts the others; 0
+    where none is found."""
+    found = 0
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
                 words = (folder / "cmdline").read_bytes().split(b"\0")
                 if b"--file" in words and os.fsencode(file) in words:
-                    return int(folder.name)
-    return 0
+                    if b"workers" in words:
+                        return int(folder.name)
+                    found = found or int(folder.name)
+    return found
 
 
 STOP = signal.SIGTERM

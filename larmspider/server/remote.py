@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from larmspider.control.controller import RemoteController
+from larmspider.workdir.directory import worker_dirs
 
 
 async def tell(directory: Path, act: str) -> None:
     """Send `pause` or `resume`. Raises HttpError where the crawl cannot be reached."""
-    await RemoteController(lambda: [directory]).act(act, {}, "server")
+    directories = worker_dirs(directory) or [directory]
+    await RemoteController(lambda: directories).act(act, {}, "server")

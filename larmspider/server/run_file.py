@@ -9,6 +9,7 @@ from typing import Any
 from larmspider.errors import ConfigError
 from larmspider.files import make_folder, replace_file
 from larmspider.server.crawl_file import read_crawl, settings_of
+from larmspider.server.gaps import FOLDER as GAPS
 from larmspider.server.home import CRAWLS, Home
 from larmspider.server.secrets import Secrets, sites_of
 from larmspider.server.server_settings import ServerSettings
@@ -33,9 +34,13 @@ def settings_of_run(path: Path) -> dict[str, Any]:
         return settings
     home = Home.open(path.parent.parent, make=False)
     settings["LARM_DIR"] = str(home.directory_of(path.stem, crawl))
+    settings["LARM_SHARED_GAPS"] = str(home.path / GAPS / path.stem)
     if secret:
         listed = ServerSettings.read(home.path).secrets
-        sites, environment = sites_of(crawl, Secrets(home.path, listed))
+        try:
+            sites, environment = sites_of(crawl, Secrets(home.path, listed))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
         file = home.runs_of(path.stem) / SITES
         try:
             make_folder(file.parent)

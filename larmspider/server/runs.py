@@ -19,15 +19,16 @@ from larmspider.crawl.state import FINISHED, RunState, State
 from larmspider.errors import ConfigError
 from larmspider.files import make_folder, replace_file
 from larmspider.server.process import STOP, UNKNOWN, log_of
+from larmspider.workdir.directory import worker_dirs
 from larmspider.workdir.manifest import MANIFEST
 
 FILE = "state.json"
 STOPPED = "shutdown"
-"""The outcome of a run that an operator or a window has stopped."""
+"""The outcome of a run that a signal has stopped: of an operator, a window, or the system."""
 NOT_BEGUN = "not begun"
 """The outcome of a run whose server was killed before the crawl had begun."""
 _TAIL_BYTES = 16_384
-SAYS = re.compile(r"^(?:scrapy|larmspider) crawl: (.*)$", re.MULTILINE)
+SAYS = re.compile(r"^(?:scrapy|larmspider) (?:crawl|workers): (.*)$", re.MULTILINE)
 """The line in which a crawl says why it ends with an error."""
 
 
@@ -92,6 +93,33 @@ def _last_log(folder: Path) -> int:
     return max(numbers, default=0)
 
 
+_JOB_ENDED = re.compile(r"\bended {2,}([a-z-]+)")
+_JOB_SAYS = re.compile(r"CRITICAL: (.*)$", re.MULTILINE)
+
+
+def judge_jobs(folder: Path, number: int, status: int) -> tuple[str, str]:
+    """As judge(), of a run on nodes: by the ends of the jobs' logs."""
+    try:
+        text = log_of(folder, number).read_text("utf-8", "replace")
+    except OSError:
+        return NOT_BEGUN, ""
+    if status in _WORDS:
+        return _WORDS[status], _last_words(folder, number)
+    jobs = [part for part in re.split(r"^== larm-.*$", text, flags=re.MULTILINE) if part.strip()]
+    ends = [found[-1] if (found := _JOB_ENDED.findall(job)) else "" for job in jobs]
+    said = _JOB_SAYS.findall(text)
+    if ends and all(end == FINISHED for end in ends):
+        return FINISHED, ""
+    if STOPPED in ends:
+        return STOPPED, ""
+    if said:
+        return "refused", said[-1][:1_000]
+    return next((end for end in ends if end not in ("", FINISHED)), "killed"), ""
+
+
+_WORDS = {2: "refused", 75: "temporary failure", 1: "failed"}
+
+
 def judge(folder: Path, directory: Path, run: Run, status: int) -> tuple[str, str]:
     """How a run ended, in a word, and the reason in its log. ``folder`` holds the log."""
     outcome = _outcome(directory, run, status)
@@ -102,13 +130,9 @@ def _outcome(directory: Path, run: Run, status: int) -> str:
     if status == UNKNOWN and not _has_begun(directory, run.began):
         return NOT_BEGUN
     state = RunState.of(directory)
+    if status in _WORDS:
+        return _WORDS[status]
     match status:
-        case 2:
-            return "refused"
-        case 75:
-            return "temporary failure"
-        case 1:
-            return "failed"
         case 0:
             return state.reason or FINISHED
         case _ if status == -STOP:  # it was still starting
@@ -119,11 +143,12 @@ def _outcome(directory: Path, run: Run, status: int) -> str:
 
 
 def _has_begun(directory: Path, began: float) -> bool:
-    """Whether a run has written its crawl.json."""
-    try:
-        return (directory / MANIFEST).stat().st_mtime >= began - 1.0
-    except OSError:
-        return False
+    """Whether a run, or one of its workers, has written its crawl.json."""
+    for folder in (directory, *worker_dirs(directory)):
+        with suppress(OSError):
+            if (folder / MANIFEST).stat().st_mtime >= began - 1.0:
+                return True
+    return False
 
 
 def _last_words(folder: Path, number: int) -> str:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Self
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -93,7 +94,9 @@ class Timetable:
 def zone_of(name: str) -> ZoneInfo:
     """Raises ConfigError for a name that is no time zone."""
     if name not in _zones():
-        near = {zone.lower(): zone for zone in _zones()}.get(name.lower())
+        lower = {zone.lower(): zone for zone in _zones()}
+        found = get_close_matches(name.lower()[:60], lower, 1, 0.8)
+        near = lower[found[0]] if found else ""
         meant = f"did you mean {near}? " if near else ""
         raise ConfigError(
             f"time zone {name[:60]!r}: {meant}Expected a name of the IANA database, such as"

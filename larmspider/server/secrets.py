@@ -23,6 +23,7 @@ from larmspider.errors import ConfigError
 from larmspider.fetch.sites.model import Secret
 from larmspider.files import read_plain
 from larmspider.server.crawl_edit import new_text
+from larmspider.server.crawl_file import Problem
 from larmspider.server.crawl_schema import Crawl, Host
 
 FOLDER = "secrets"
@@ -89,7 +90,7 @@ class Secrets:
                 raise ConfigError(f"secret {name}: {path} has more than {MAX_BYTES:,} bytes")
             text = read_plain(path).decode("utf-8")
         except FileNotFoundError:
-            known = ", ".join(self.names()) or "none"
+            known = ", ".join(self.names()) or f"a file in the folder {FOLDER} of the home"
             raise ConfigError(
                 f"secret {name}: there is none of that name: expected one of {known}"
             ) from None
@@ -117,22 +118,40 @@ def variable_of(name: str) -> str:
     )
 
 
+def problems_of(crawl: Crawl, secrets: Secrets) -> list[Problem]:
+    """Secrets that are not there, or that may not go to their hosts."""
+    found = []
+    for number, host in enumerate(crawl.hosts):
+        try:
+            _checked(host, secrets)
+        except ConfigError as error:
+            found.append(Problem(f"hosts[{number}].secret", str(error)))
+    return found
+
+
+def _checked(host: Host, secrets: Secrets) -> NamedSecret | None:
+    """The secret of a host. Raises ConfigError for one that is not there, or not for the host."""
+    if not host.secret:
+        return None
+    found = secrets.of(host.secret)
+    if not found.may_go_to(host.host):
+        raise ConfigError(
+            f"{host.secret} does not go to {host.host}: its own line names {' '.join(found.hosts)}"
+        )
+    return found
+
+
 def sites_of(crawl: Crawl, secrets: Secrets) -> tuple[str, dict[str, str]]:
     """The sites file of a crawl and the environment that it names; "" without a secret. Raises
     ConfigError for a secret that is not there, or that may not go to its host."""
     tables, environment = [], {}
     for number, host in enumerate(crawl.hosts):
-        if not host.secret:
-            continue
         try:
-            found = secrets.of(host.secret)
+            found = _checked(host, secrets)
         except ConfigError as error:
             raise ConfigError(f"hosts[{number}].secret: {error}") from None
-        if not found.may_go_to(host.host):
-            raise ConfigError(
-                f"hosts[{number}].secret: {host.secret} does not go to {host.host}: its own line"
-                f" names {' '.join(found.hosts)}"
-            )
+        if found is None:
+            continue
         environment[variable_of(host.secret)] = found.secret.reveal()
         tables.append(_table(host))
     return (new_text({"site": tables}) if tables else ""), environment

@@ -10,6 +10,7 @@ WIKI_PASSWORD = ["wiki.example"]
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,12 +25,23 @@ from larmspider.server.crawl_schema import fields_of
 from larmspider.server.schedule import zone_of
 
 FILE = "server.toml"
+_NODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 MAX_BYTES = 1_000_000
 
 
 def cores() -> int:
     """CPU cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+class Node(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
+    """A scrapyd node. ``directory`` holds the LARM_DIR of each crawl there; ``secret`` names the
+    password of ``user``."""
+
+    url: Annotated[str, Meta(pattern="^https?://[^/]+/?$")]
+    directory: Annotated[str, Meta(pattern="^/")]
+    user: str = ""
+    secret: str = ""
 
 
 class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=True):
@@ -47,6 +59,24 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
         int,
         Meta(ge=10_000, le=1 << 40, description="Bytes of the log of a run; older lines go"),
     ] = 20_000_000
+    push_bytes: Annotated[
+        int, Meta(ge=1_000, le=48_000_000, description="Bytes of a pushed document")
+    ] = 16_000_000
+    push_per_minute: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Documents that a token may push in a minute")
+    ] = 60_000
+    push_waiting_bytes: Annotated[
+        int,
+        Meta(ge=1_000_000, le=1 << 40, description="Pushed bytes of a collection that may wait"),
+    ] = 1_000_000_000
+    notify: Annotated[
+        str,
+        Meta(description="Command or webhook that gets what waits for a person", max_length=2_083),
+    ] = ""
+    nodes: Annotated[
+        dict[str, Node],
+        Meta(description="scrapyd nodes: url, directory, user and secret of each"),
+    ] = {}
     secrets: Annotated[
         dict[str, list[str]],
         Meta(description="Environment variables that crawls may use, and hosts that get them"),
@@ -86,6 +116,11 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
                     f"{path}: {name} = {str(value)[:60]}: expected {fields[name].expected}"
                 ) from None
         found = msgspec.convert(table, cls)
+        for name in found.nodes:
+            if not _NODE.fullmatch(name):
+                raise ConfigError(
+                    f"{path}: nodes.{name[:60]}: expected a name of a to z, 0 to 9, '.', '_', '-'"
+                )
         try:
             zone_of(found.time_zone)
         except ConfigError as error:

@@ -86,6 +86,8 @@ class IntranetSpider(Spider):
     name = "intranet"
     asks_sources = True
     """Sitemaps and feeds may name pages (LARM_SITEMAPS); other spiders get only their requests."""
+    needs_seeds = True
+    follows_links = True
     wants_requisites = False
     readers: Readers
     languages: Languages
@@ -109,7 +111,8 @@ class IntranetSpider(Spider):
         if "threads" in kwargs:
             options.as_integer("threads", kwargs["threads"], minimum=1)
         seeds = read_seeds(crawler.settings.get("LARM_START") or "")
-        if not seeds and not options.many_workers(crawler.settings):  # seeds may come by Redis
+        may_lack_seeds = options.many_workers(crawler.settings)  # they may come by Redis
+        if cls.needs_seeds and not seeds and not may_lack_seeds:
             raise ConfigError(
                 "No seed: give -a start=URL, several URLs in quotes, or -a start=@file"
             )

@@ -19,13 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from larmspider import options, program
+from larmspider.access.lists import Reader
+from larmspider.access.table import NO_SLOT, AccessTable
+from larmspider.access.verdicts import Verdicts
 from larmspider.crawl.log_index.builder import IndexBuilder, IndexProgress
 from larmspider.crawl.log_index.index import BrokenCache
 from larmspider.crawl.reader import CrawlDir
 from larmspider.crawl.state import RunState, State
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, open_crawl
 from larmspider.errors import CrawlDirError
-from larmspider.index.access import Access
+from larmspider.formatting import counted
+from larmspider.index.access import Access, without_rights
 from larmspider.index.link_access import covered
 from larmspider.index.schema import FILES
 from larmspider.index.version import has_index, restricted_of
@@ -73,6 +77,7 @@ class Source:
         self._workers = RefreshingCache(lambda: (workers_of(path),), HOSTS_SECS)
         self._kept: dict[str, RefreshingCache[Any]] = {}
         self._searcher: tuple[object, Searcher] | None = None
+        self._verdicts: dict[Path, Verdicts] = {}
         self._indexing = IndexBuilder()
         self.broken = BrokenCache()
 
@@ -201,6 +206,32 @@ class Source:
             raise CrawlDirError(f"{self.path}: there is no search index of larmspider here")
         return Searcher.of_collections(found)
 
+    def admits(self, url: str, reader: Reader | None) -> bool:
+        """Whether a page's access list lets a person see it, by the lists of all crawls; None: the
+        lists do not count. Raises CrawlDirError."""
+        if reader is None:
+            return True
+        answers, is_hidden = list[bool](), False
+        for source in self.all:
+            crawl = source.crawl
+            name = crawl.forms(url).exact
+            for part in crawl.parts:
+                verdicts = source.verdicts_of(part.index_dir)
+                slot = verdicts.table.slot_of(name)
+                if slot:
+                    answers.append(verdicts.may_see(name, reader))
+                is_hidden |= slot == NO_SLOT
+        return all(answers) if answers else not is_hidden
+
+    def verdicts_of(self, index: Path) -> Verdicts:
+        """The access lists of an index. Raises CrawlDirError."""
+        with self._lock:
+            found = self._verdicts.get(index)
+            if found is None:
+                found = self._verdicts[index] = Verdicts(AccessTable(index))
+            found.table.refresh()
+            return found
+
     @property
     def unsearched(self) -> list[str]:
         """The crawls, of several, whose pages are not found: the name of each, and why."""
@@ -223,6 +254,17 @@ class Source:
             f" the texts of these hosts, or {program.NAME} reindex does"
             for part in self.crawl.parts
             if has_index(part.index_dir) and not covered(restricted, restricted_of(part.index_dir))
+        ]
+
+    @property
+    def unknown_rights(self) -> list[str]:
+        """The indexes with files whose rights are not known, how many, and what to do."""
+        return [
+            f"{part.path.name}: {counted(number, 'document')} without known rights, which only"
+            " operators find: the next run looks at the rights of all files, and its log says which"
+            f" cannot be read. {program.NAME} reindex looks, too"
+            for part in self.crawl.parts
+            if has_index(part.index_dir) and (number := without_rights(part.index_dir))
         ]
 
     def without_paths(self, text: str) -> str:

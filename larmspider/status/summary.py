@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +89,8 @@ class Summary:
     """This is one of many workers: ``urls`` belong to the hosts that it has at the end, and another
     worker may have all the pages."""
 
+    is_push: bool = False
+    """The run stored what the server was given, and may have had nothing but pages to take out."""
     unread: dict[str, int] = field(default_factory=dict)
     """Documents that were stored without their text, or some of it, by outcome."""
     sent: dict[str, tuple[int, int, int]] = field(default_factory=dict)
@@ -152,6 +155,7 @@ class Summary:
             fenced=bool(get(stats.FENCED, 0)),
             redis_gave_up=bool(get(stats.REDIS_GAVE_UP, 0)),
             shared=options.many_workers(crawler.settings),
+            is_push=options.boolean(crawler.settings, "LARM_PUSH"),
             rules=_rules(counters),
             unread=_matching(counters, _UNREAD),
             sent={
@@ -192,7 +196,7 @@ class Summary:
     @property
     def has_nothing(self) -> bool:
         """Whether the crawl came to its end without a page, redirects apart."""
-        if self.shared or self.reason != "finished":
+        if self.shared or self.is_push or self.reason != "finished":
             return False
         cut = self.beyond_max_pages or self.beyond_host_budget
         return max(self.pages, self.urls.get("stored", 0)) <= (0 if cut else self._redirects)
@@ -302,6 +306,7 @@ class Summary:
             yield (
                 f"{'duplicates':<11} {counted(ended['merged'], 'URL')} (same page as another"
                 f" URL{which}); list: {program.NAME} links --aliases"
+                f" --dir {shlex.quote(str(self.directory))}"
             )
 
     def _why_waiting(self, waiting: int) -> Iterator[str]:

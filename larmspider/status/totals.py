@@ -17,7 +17,9 @@ from scrapy import signals
 
 from larmspider import options, stats
 from larmspider import signals as larm_signals
+from larmspider.errors import CrawlDirError
 from larmspider.files import replace_file
+from larmspider.workdir.left import changing
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -120,9 +122,13 @@ class TotalsExtension:
         assert self.crawler.stats is not None
         return self.before.with_run(self.crawler.stats.get_stats())
 
+    def _write(self, totals: Totals) -> None:
+        with changing(self.directory, TOTALS_FILE):  # the last time after the end of the run
+            totals.write(self.directory)
+
     async def write(self) -> None:
         """Only warns of a full disk: it ends the crawl elsewhere, where something would be lost."""
         try:
-            await asyncio.to_thread(self.now().write, self.directory)
-        except OSError as error:
+            await asyncio.to_thread(self._write, self.now())
+        except (OSError, CrawlDirError) as error:
             logger.warning("%s is not up to date: %s", self.directory / TOTALS_FILE, error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import nullcontext
+from typing import Any
 
 from aiohttp import web
 
@@ -18,6 +19,7 @@ from larmspider.control.scope_change import preview
 from larmspider.errors import HttpError, LarmspiderError
 from larmspider.formatting import printable
 from larmspider.reports import traps
+from larmspider.search.curated import CuratedFile
 from larmspider.web.auth import OPERATE, cookie_name
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
@@ -39,7 +41,7 @@ PREVIEW = "scope-preview"
 APPROVE_DELETES = "approve-deletes"
 ACCEPT_MIRROR = "accept-mirror"
 ACCEPT_TRAP, REJECT_TRAP = "accept-trap", "reject-trap"
-EDITED = ("synonyms", "best-bets")
+EDITED = ("synonyms", "best-bets", "labels")
 """Files of the search; the field of the form has the name of the action."""
 
 
@@ -145,7 +147,16 @@ def _edit(site: Site, name: str, form: dict[str, str]) -> str:
     """Replace a file of the search by the typed text. Raises LarmspiderError."""
     if not site.source.exists():
         raise HttpError("There is no crawl here.", 409)
-    file = site.curated.synonyms if name == "synonyms" else site.curated.best_bets
+    return edit(site, name, form)
+
+
+def edit(site: Site, name: str, form: dict[str, str]) -> str:
+    """As `_edit`, also on a server without a crawl."""
+    curated = site.curated
+    files: dict[str, CuratedFile[Any]] = {
+        "synonyms": curated.synonyms, "best-bets": curated.best_bets, "labels": curated.labels,
+    }  # fmt: skip
+    file = files[name]
     file.replace(form.get(name, ""), form.get("seen", ""))
     logger.info("Control: %s replaced", name)
     return f"{file.path} is saved, and in force"

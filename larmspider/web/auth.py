@@ -156,6 +156,11 @@ class Proof:
         return self.signed_in or (self.script is not None and self.script.scope == READ)
 
     @property
+    def pushes(self) -> bool:
+        """Whether the sender may send documents."""
+        return self.signed_in or (self.script is not None and self.script.scope == PUSH)
+
+    @property
     def who(self) -> str:
         """The name for logs; "" without a proof."""
         if self.session is not None:

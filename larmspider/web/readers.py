@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from larmspider import options
+from larmspider.access.lists import ANYBODY, AUTHENTICATED, EVERYONE
 from larmspider.errors import ConfigError
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES
@@ -59,7 +60,7 @@ class Readers:
             )
         named = options.mapping(settings, "LARM_SEARCH_GROUPS")
         groups = {name: _hosts(name, of) for name, of in named.items()}
-        if groups and not header:
+        if groups.keys() - {EVERYONE} and not header:
             shown = json.dumps(named, ensure_ascii=False)
             raise ConfigError(
                 f"LARM_SEARCH_GROUPS={shown:.100}: nothing says who is in a group; set"
@@ -98,10 +99,17 @@ class Readers:
             address = address.ipv4_mapped
         return any(address in network for network in self.proxies)
 
-    def access(self, restricted: tuple[str, ...], groups: Collection[str]) -> Access:
-        """The pages that these groups may see in a crawl with ``restricted`` hosts."""
-        allowed = {host for name in groups for host in self.groups.get(name, ())}
-        return Access(restricted, tuple(sorted(allowed)))
+    def access(
+        self,
+        restricted: tuple[str, ...],
+        groups: Collection[str],
+        principals: frozenset[str] = ANYBODY,
+    ) -> Access:
+        """The pages that a person with these groups and principals may see in a crawl with
+        ``restricted`` hosts. LARM_SEARCH_GROUPS may also name everyone and authenticated."""
+        named = {*groups, *(principals & {EVERYONE, AUTHENTICATED})}
+        allowed = {host for name in named for host in self.groups.get(name, ())}
+        return Access(restricted, tuple(sorted(allowed)), principals)
 
 
 def _network(text: str) -> Network:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from larmspider.access.lists import reader_of_groups
 from larmspider.errors import CrawlDirError, HttpError, LarmspiderError
 from larmspider.index.access import EVERYTHING, Access
 from larmspider.search.best_bets import BestBet, titled
@@ -125,13 +126,23 @@ class WebRequest:
         if self.signed_in:
             return EVERYTHING
         restricted = {pattern for one in self.source.all for pattern in one.restricted}
-        return self.readers.access(tuple(sorted(restricted)), self.groups)
+        return self.readers.access(tuple(sorted(restricted)), self.groups, self.principals)
 
     def _access_of(self, source: Source) -> Access:
         """Which pages of one crawl may be shown."""
         if self.signed_in:
             return EVERYTHING
-        return self.readers.access(source.restricted, self.groups)
+        return self.readers.access(source.restricted, self.groups, self.principals)
+
+    @property
+    def principals(self) -> frozenset[str]:
+        """For whom access lists open documents."""
+        return reader_of_groups(self.groups)
+
+    def may_see(self, url: str) -> bool:
+        """Whether a page may be shown, by its host and by its access list."""
+        access = self.access
+        return access.page(url) and self.source.admits(url, access.reader)
 
     def searcher(self) -> Searcher:
         """The index as this reader may see it. Raises CrawlDirError if there is no index."""
@@ -140,7 +151,7 @@ class WebRequest:
 
     def best_bets(self, query: str) -> list[BestBet]:
         """The operator's links above the hits of a query, as far as this reader may see them."""
-        found = self.curated.best_bets.value.of(query, self.access)
+        found = self.curated.best_bets.value.of(query, self.may_see)
         if not found:
             return []
         crawl = self.source.crawl

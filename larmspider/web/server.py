@@ -162,9 +162,7 @@ class Server:
     async def start(cls, app: web.Application, address: str, port: int) -> Self:
         """Raises ConfigError if it cannot listen there."""
         listening = listen(address, port)
-        host = f"[{address}]" if ":" in address else address
-        url = f"http://{host}:{listening.getsockname()[1]}/"
-        return await cls._at(app, listening, url)
+        return await cls._at(app, listening, _url(address, listening))
 
     @classmethod
     async def start_at_socket(cls, app: web.Application, path: Path) -> Self:
@@ -198,21 +196,51 @@ class Server:
         await runner.setup()
         assert runner.server is not None
         connections = app[SITE].connections
-        server = await asyncio.get_running_loop().create_server(
-            connections.limit(runner.server), sock=listening, backlog=AT_ONCE
-        )
-        listening.listen(BACKLOG)
+        server = await _accepting(runner, connections, listening)
         return cls(runner, server, connections, url)
 
-    async def stop(self) -> None:
+    async def move(self, address: str) -> None:
+        """Listen at another address, with the same port if it is free; connections stay. Raises
+        ConfigError, and listens where it did, if it cannot listen there."""
+        before = self._server.sockets[0].getsockname()
+        await self._stop_listening()
+        try:
+            listening = listen(address, before[1])
+        except ConfigError:
+            listening = listen(before[0], before[1])
+            self._server = await _accepting(self._runner, self._connections, listening)
+            raise
+        self._server = await _accepting(self._runner, self._connections, listening)
+        self.url = _url(address, listening)
+
+    async def _stop_listening(self) -> None:
         loop = asyncio.get_running_loop()
         for listening in self._server.sockets:
             loop.remove_reader(listening.fileno())
         for _ in range(ACCEPTED_IN):
             await asyncio.sleep(0)
         self._server.close()
+
+    async def stop(self) -> None:
+        await self._stop_listening()
         await self._runner.cleanup()
         await self._connections.close()
+
+
+async def _accepting(
+    runner: web.AppRunner, connections: Connections, listening: socket.socket
+) -> asyncio.Server:
+    assert runner.server is not None
+    server = await asyncio.get_running_loop().create_server(
+        connections.limit(runner.server), sock=listening, backlog=AT_ONCE
+    )
+    listening.listen(BACKLOG)
+    return server
+
+
+def _url(address: str, listening: socket.socket) -> str:
+    host = f"[{address}]" if ":" in address else address
+    return f"http://{host}:{listening.getsockname()[1]}/"
 
 
 def listen(address: str, port: int) -> socket.socket:

@@ -111,11 +111,11 @@ class Words:
         return self._named("kinds", kind)
 
     def tongue(self, tag: str) -> str:
-        """The name of a language, else its tag."""
-        return self._named("languages", tag)
+        """The name of a language by its primary tag, else the tag: "English" for en-us."""
+        return self._named("languages", tag, tag.partition("-")[0].lower())
 
-    def _named(self, group: str, name: str) -> str:
-        names = table()[group].get(name)
+    def _named(self, group: str, name: str, key: str = "") -> str:
+        names = table()[group].get(key or name)
         return names[LANGUAGES.index(self.language)] if names else name
 
     def _localized(self, number: str) -> str:

@@ -27,10 +27,11 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from larmspider import options, program
 from larmspider.checksums import FOLDER as SUMS
-from larmspider.checksums import kept_checksums
+from larmspider.checksums import SEAL, kept_checksums
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.files import is_locked, lock, make_folder, replace_file
 from larmspider.formatting import counted
+from larmspider.workdir import left
 from larmspider.workdir.frames import open_stored
 from larmspider.workdir.manifest import (
     CHECKSUMS,
@@ -56,6 +57,7 @@ from larmspider.workdir.manifest import (
     stores_in,
 )
 from larmspider.workdir.manifest_copy import packed, read_or_copy
+from larmspider.workdir.pushed import FILES as PUSHED
 from larmspider.workdir.restricted import EVERY_HOST, note_restricted, restricted_hosts
 
 if TYPE_CHECKING:
@@ -129,6 +131,7 @@ class CrawlDirectory:
         self._lock = locked(self.path / LOCK)
         try:
             self._refuse_if_taken()
+            left.begin(self.path)
             self._say_where_from()
             if self.fresh:
                 self._make_room()
@@ -175,9 +178,11 @@ class CrawlDirectory:
         """Write to crawl.json how the crawl ended, and ``more``; unlock."""
         if self._lock is None:
             return
-        kept = {} if reason == "broken" else {CHECKSUMS: kept_checksums(self.path)}
-        self.manifest |= {"ended": now(), "end": reason, **kept, **more}
         try:
+            if reason != "broken":
+                left.leave(self.path)
+            kept = {} if reason == "broken" else {CHECKSUMS: kept_checksums(self.path)}
+            self.manifest |= {"ended": now(), "end": reason, **kept, **more}
             self._write()
         except CrawlDirError as error:
             logger.error("%s", error)  # the disk may be full
@@ -229,8 +234,9 @@ class CrawlDirectory:
             logger.warning("%s, and nothing was committed: the crawl begins", found.trouble)
 
     def _may_lie_there(self, path: Path) -> bool:
-        """Whether a crawl that was refused, or a worker, may have left this here."""
-        return path.name in (LOCK, WORKER_LOG, _DRAFT)
+        """Whether a crawl that was refused, a worker, or who pushes documents may have left this
+        here."""
+        return path.name in (LOCK, WORKER_LOG, _DRAFT, *PUSHED)
 
     def _refuse_if_taken(self) -> None:
         present = [path for path in self.path.iterdir() if not self._may_lie_there(path)]
@@ -244,6 +250,7 @@ class CrawlDirectory:
             read_or_copy(self.path)  # raises for another format
         if described:
             self._refuse_other_kind(self._earlier_if_any())
+            self._refuse_pushed_or_crawled(self._earlier_if_any())
         if self.fresh:
             self._refuse_to_delete()
         elif described and not self.anyway and (earlier := self._earlier()) is not None:
@@ -273,6 +280,17 @@ class CrawlDirectory:
             raise CrawlDirError(
                 f"LARM_DIR={self.path} holds the crawl of one process, which many workers cannot"
                 " continue: name another directory with -s LARM_DIR=DIR"
+            )
+
+    def _refuse_pushed_or_crawled(self, earlier: dict[str, Any]) -> None:
+        """A crawl would give no page that was pushed, and take pages out that it does not find."""
+        is_push = {True: "pushed to", False: "crawled"}
+        was = bool(earlier.get("settings", {}).get("LARM_PUSH"))
+        now = bool(self.manifest["settings"].get("LARM_PUSH"))
+        if earlier and was is not now and not self.fresh:
+            raise ConfigError(
+                f"LARM_DIR={self.path} was {is_push[was]} before, and cannot be {is_push[now]}:"
+                " name another directory, or another kind in the crawl file"
             )
 
     def _held(self) -> str:
@@ -326,7 +344,7 @@ class CrawlDirectory:
     def _make_room(self) -> None:
         """Delete the files that components of the old and the new crawl name, and no others.
         crawl.json goes last: until then the remaining files are known to be a crawl's."""
-        names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR, SUMS}
+        names = {*files_in(self._earlier_if_any()), *files_in(self.manifest), RULES_DIR, SUMS, SEAL}
         for path in [*matching(self.path, names), self.path / MANIFEST]:
             logger.info("Starting over: deleting %s", path)
             if path.is_dir() and not path.is_symlink():

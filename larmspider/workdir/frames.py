@@ -187,6 +187,15 @@ class Frames:
             self._look(file)
             return self._size
 
+    def seal(self) -> tuple[int, int]:
+        """The bytes inside, and a CRC-32 of all headers."""
+        crc = 0
+        with self._lock, self.path.open("rb") as file:
+            self._look(file)
+            for place in self._places:
+                crc = zlib.crc32(os.pread(file.fileno(), _HEADER.size, place), crc)
+            return self._size, crc
+
     def end_of(self, size: int) -> int:
         """How long the file is with the frames that hold its first ``size`` bytes. Raises
         CrawlDirError where ``size`` is inside a frame."""

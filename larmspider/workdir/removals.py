@@ -22,6 +22,7 @@ from larmspider.items import split_part
 from larmspider.urls.canonical import Forms
 from larmspider.urls.host_pattern import host_matcher
 from larmspider.urls.patterns import PatternSet, compile_pattern
+from larmspider.workdir.left import changing
 
 FILE = "removed.txt"
 LOOK_SECS = 0.1
@@ -102,7 +103,8 @@ class Removals:
         """Raises CrawlDirError."""
         text = "".join(f"{rule.kind} {rule.what}\n" for rule in self.rules)
         try:
-            replace_file(self.path, text.encode())
+            with changing(self.path.parent, FILE):
+                replace_file(self.path, text.encode())
         except OSError as error:
             raise CrawlDirError(f"{self.path} cannot be written: {error}") from error
 

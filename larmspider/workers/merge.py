@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from larmspider.access.table import AccessTable
 from larmspider.crawl.reader import WorkerDirectory
 from larmspider.crawl.worker_dirs import CrawlOfWorkers, latest_wins
 from larmspider.errors import ConfigError, CrawlDirError
@@ -255,10 +256,14 @@ class _Merge:
                 writer.anchors.take(directory / "anchors", self._counted[at].__contains__)
             self._withdraw(writer, [directory for _, directory in indexed])
             for at, directory in indexed:
+                table = AccessTable(directory)
+                table.refresh()
+                writer.access.adopt_rules(table)
                 _, documents = stored_documents(directory)
                 for number, (key, page) in enumerate(documents, 1):
                     # a killed worker may have indexed uncommitted pages
                     if page is not None and _page_of(key) in self._counted[at]:
+                        writer.access.adopt(key, table)
                         writer.add_indexed(page)
                     if number % _AT_ONCE == 0:
                         writer.commit()

@@ -1108,6 +1108,34 @@ def test_pages_in_doubt_are_those_of_the_next_owner_of_their_host(pair: Pair) ->
     assert first.frontier.refresh.known(HOST).doubtful == {a, b}
 
 
+def test_a_version_stored_before_the_doubt_arrives_is_not_stored_again(
+    client: redis.Redis, pair: Pair, tmp_path: Path
+) -> None:
+    """A killed worker's doubts reach the next owner of the host after its visit."""
+    first, _, clock = pair
+    first.add("http://wiki/a", "http://wiki/b")
+    while lease := first.pop():
+        first.store(lease)
+        clock.now += DELAY
+    first.checkpoint()
+    clock.now += 86_400.0
+    third = Worker(client, tmp_path, clock, 3, mode="all")
+    with closing(third.backend):
+        pass_between(first, third)
+        clock.now += DELAY
+        lease = third.pop()
+        assert lease is not None
+        third.frontier.answered(lease, 0.1)
+        newer = FetchRecord(UrlState.STORED, clock.now, 200, due=clock.now + 86_400.0)
+        third.frontier.acknowledge(lease, newer)
+        first.frontier.refresh.doubt(["http://wiki/a", "http://wiki/b"])
+        first.checkpoint()
+        for _ in range(2):
+            third.checkpoint()
+        other = {"http://wiki/a", "http://wiki/b"} - {lease.url}
+        assert third.frontier.refresh.known(HOST).doubtful == set(map(url_key, other))
+
+
 def test_links_found_while_a_block_leaves_are_not_lost(pair: Pair) -> None:
     """From a page here they go to its inbox; out of the inbox they are taken in, as long as the
     block is here, and are not handed out."""

@@ -252,8 +252,8 @@ def test_explain_knows_what_was_fetched_when(server: DemoServer, folder: Path) -
         (["search", "x", "--lang", "?"], 2, "language '?' is no language"),
         (["hosts", "-n", "0"], 2, "-n 0: expected an integer"),
         (["hosts", "-n", "-3"], 2, "-n -3: expected"),
-        (["search", "x", "-s", "LARM_DIR=nowhere"], 1, "is no directory"),
-        (["search", "x", "--dir", "."], 1, "is not a crawl's directory: it has no crawl.json"),
+        (["search", "x", "-s", "LARM_DIR=nowhere"], 2, "is no directory"),
+        (["search", "x", "--dir", "."], 2, "is not a crawl's directory: it has no crawl.json"),
         (["search", "x", "-s", "LARM_DRI=crawl"], 2, "LARM_DRI is not a setting"),
         (["reindex", "-s", "LARM_INDEX_HEAP_BYTES=5000000000"], 2, HEAP),
         (["compact", "-s", "LARM_INDEX_HEAP_BYTES=5000000000"], 2, HEAP),
@@ -282,6 +282,29 @@ def test_what_cannot_be_answered_is_one_clear_line(
     assert ran.out == "" or ran.out.startswith("Usage")
     assert message in ran.err.splitlines()[-1]
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("name", ["nowhere", "foreign", "file"])
+def test_no_command_reads_a_directory_without_a_crawl(name: str, tmp_path: Path) -> None:
+    """One line, status 2, and nothing is made."""
+    (tmp_path / "foreign").mkdir()
+    for path in (tmp_path / "foreign" / "letter.txt", tmp_path / "file"):
+        path.write_text("of another program")
+    before = sorted(tmp_path.rglob("*"))
+    url = "http://127.0.0.1/"
+    for command in (
+        ["compact"], ["control"], ["control", "pause"], ["deletes"], ["explain", url], ["export"],
+        ["hosts"], ["links", url], ["links", "--broken"], ["merge", "made"], ["outbox"],
+        ["outbox", "--fill", "SqlReceiver"], ["outbox", "--retry-dead"], ["page", url],
+        ["reindex"], ["remove", "--yes", url], ["report"], ["search", "x"], ["serve"], ["traps"],
+        ["verify"], ["verify", "--repair"],
+    ):  # fmt: skip
+        ran = scrapy(*command, "--dir", name, cwd=tmp_path, timeout=60)
+        assert (ran.status, len(ran.err.splitlines()), ran.out) == (2, 1, ""), (command, ran)
+    ran = scrapy("workers", "--rebuild", "-s", f"LARM_DIR={name}", cwd=tmp_path)
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("command", ["search", "explain", "page", "hosts", "crawl"])

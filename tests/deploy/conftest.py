@@ -60,6 +60,14 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(package, copy / "larmspider", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("tests", "examples", "benchmarks", "docs", "deploy"):
         shutil.copytree(PROJECT / name, copy / name, ignore=ignored)
-    for name in ("scrapy.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
+    for name in (
+        "scrapy.cfg",
+        "setup.py",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "MANIFEST.in",
+        "CHANGELOG.md",
+    ):
         shutil.copyfile(PROJECT / name, copy / name)
     return copy

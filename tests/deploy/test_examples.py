@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,18 +13,19 @@ from typing import Any
 
 import pytest
 import yaml
+from compose_spec import PyCompose
 
 from tests.support.crawling import PROJECT, scrapy
 from tests.support.servers.scrapyd import PASSWORD, Scrapyd
 
 DEPLOY = PROJECT / "deploy"
 CRAWLS = ["larmspider@.service", "larmspider-refresh@.service", "larmspider-watch@.service"]
-UNITS = ["scrapyd.service", *CRAWLS]
+UNITS = ["scrapyd.service", "larmspider.service", *CRAWLS]
+PROGRAMS = ("/opt/scrapyd/bin/scrapyd", "/opt/larmspider/bin/scrapy", "/usr/bin/larmspider")
 HARDENED = {
     "NoNewPrivileges": "yes",
     "ProtectSystem": "strict",
     "ProtectHome": "yes",
-    "PrivateTmp": "yes",
     "PrivateDevices": "yes",
     "CapabilityBoundingSet": "",
     "SystemCallArchitectures": "native",
@@ -40,7 +42,7 @@ def unit(name: str) -> ConfigParser:
 def check(name: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """systemd-analyze on a unit whose programs are replaced by one that is installed here."""
     text = (DEPLOY / name).read_text("utf-8")
-    for program in ("/opt/scrapyd/bin/scrapyd", "/opt/larmspider/bin/scrapy"):
+    for program in PROGRAMS:
         text = text.replace(f"ExecStart={program}", "ExecStart=/bin/true")
     installed = folder / name.replace("@.", "@wiki.")
     installed.write_text(text, "utf-8")
@@ -107,6 +109,15 @@ def test_the_timer_visits_a_finished_crawl_again(scripted_server, tmp_path):
     assert "refresh     nothing was due (next: " in ran.out
 
 
+def test_crawls_outlive_the_server():
+    """Neither the end of the service kills them, nor takes their files or memory."""
+    service = unit("larmspider.service")["Service"]
+    assert service["KillMode"] == "process"
+    assert not {"PrivateTmp", "RemoveIPC"} & set(service)
+    others = (unit(name)["Service"] for name in (*CRAWLS, "scrapyd.service"))
+    assert all(one["PrivateTmp"] == "yes" for one in others)
+
+
 def test_stopping_a_node_tells_its_jobs_and_waits_for_them():
     """control-group: SIGTERM goes to every process of the service."""
     service = unit("scrapyd.service")["Service"]
@@ -134,6 +145,17 @@ def compose() -> dict[str, Any]:
     return document
 
 
+def test_compose_reads_the_file():
+    """By a second implementation of the Compose specification; a wrong key or value is refused."""
+    document = compose()
+    text = json.dumps(document)
+    assert sorted(PyCompose.from_json(text).service_names()) == sorted(document["services"])
+    for right, wrong in (('"read_only"', '"readonly"'), ('"cap_drop": ["ALL"]', '"cap_drop": 5')):
+        assert right in text
+        with pytest.raises(ValueError):
+            PyCompose.from_json(text.replace(right, wrong))
+
+
 def test_every_file_that_compose_names_is_there():
     """Except the secrets, which every operator has to make."""
     document = compose()
@@ -144,7 +166,7 @@ def test_every_file_that_compose_names_is_there():
         for volume in service["volumes"]:
             source = volume.split(":")[0]
             assert source in document["volumes"] or (DEPLOY / source).is_file(), volume
-        assert set(service["secrets"]) <= set(document["secrets"])
+        assert set(service.get("secrets", [])) <= set(document["secrets"])
         assert set(service["networks"]) <= set(document["networks"])
     named = {secret["file"].removeprefix("./") for secret in document["secrets"].values()}
     assert all(name.startswith("secrets/") for name in named)
@@ -165,13 +187,12 @@ def test_compose_gives_no_rights_and_opens_nothing_to_the_network():
     assert document["networks"]["frontier"]["internal"] is True
 
 
-def test_the_image_has_what_it_copies():
-    """dist/ is what make egg writes."""
-    for line in (DEPLOY / "Dockerfile").read_text("utf-8").splitlines():
-        if line.startswith("COPY"):
-            source = line.split()[1]
-            known = {"dist/requirements.txt", "dist/larmspider.egg"}
-            assert source in known or (PROJECT / source).is_file(), source
+def test_compose_starts_the_server_alone_or_with_redis_and_two_workers():
+    services = compose()["services"]
+    alone = [name for name, one in services.items() if not one.get("profiles")]
+    workers = [name for name, one in services.items() if "workers" in one.get("profiles", [])]
+    assert (alone, workers) == (["server"], ["worker1", "worker2", "redis"])
+    assert services["worker1"] == services["worker2"]
 
 
 def test_no_example_holds_a_secret():

@@ -97,3 +97,15 @@ def test_a_proxy_is_no_way_around(fetcher: Callable[..., Fetcher], host: str) ->
     """A denied number in the URL is refused before the proxy hears of it."""
     error = fetcher().failure(f"http://{host}/", meta={"proxy": "http://127.0.0.1:9"})
     assert kind_of(error) == "address"
+
+
+def test_a_network_is_denied_at_a_port() -> None:
+    """Whatever is allowed, by any spelling of the address; other ports are not."""
+    deny = DenyAddresses(["127.0.0.0/8:6379", "[::1]:6379"], ["127.0.0.0/8", "::1"])
+    for address in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"):
+        assert "denied at port 6379" in (deny.reason(address, 6379) or "")
+        assert deny.reason(address, 80) is None
+        assert deny.reason(address) is None
+    for wrong in ("127.0.0.1:0", "127.0.0.1:99999", "[::1:80", "a:80"):
+        with pytest.raises(ValueError):
+            DenyAddresses([wrong])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -208,7 +208,29 @@ def test_a_reader_gets_what_an_index_of_the_pages_seen_gives(
 ) -> None:
     """Hits in their order, snippets, counts, facets, corrections: whatever the others have."""
     searchers = [opened(directory).seen_by(STAFF) for directory in with_and_without]
-    for query in ATTACKS if opened is _one else ATTACKS[::4]:
+    _answer_alike(searchers, ATTACKS if opened is _one else ATTACKS[::4])
+
+
+@pytest.mark.parametrize("opened", [_one, _collections])
+def test_access_lists_hide_pages_as_hosts_do(
+    tmp_path: Path, opened: Callable[[Path], Searcher]
+) -> None:
+    for hidden in (True, False):
+        hidden_pages.write(tmp_path / str(hidden), hidden=hidden, by_lists=True)
+    limited = [
+        opened(tmp_path / name).seen_by(hidden_pages.STAFF_BY_LISTS) for name in ("True", "False")
+    ]
+    _answer_alike(limited, ATTACKS if opened is _one else ATTACKS[::4])
+    of_all = 1 if opened is _one else 3
+    assert limited[0].count() == hidden_pages.PAGES * of_all
+    guest = opened(tmp_path / "True").seen_by(hidden_pages.BY_LISTS)
+    assert 0 < guest.count() < limited[0].count()
+    assert opened(tmp_path / "True").count() > limited[0].count()
+    assert {hit.score for hit in guest.search("paper").hits} == {None}
+
+
+def _answer_alike(searchers: list[Searcher], queries: Iterable[str]) -> None:
+    for query in queries:
         found = [
             one.search(SearchRequest(query, 20, facets=True, verbatim=True, suggest=True))
             for one in searchers

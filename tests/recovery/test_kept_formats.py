@@ -70,7 +70,7 @@ def of_the_index(path: Path) -> None:
     [
         (of_the_manifest, "crawl.json has format 1, this larmspider reads 2: use the version that"),
         (of_the_frontier, "has format 'larmspider frontier 2', this larmspider reads 'larmspider"),
-        (of_the_index, "the search index has format 9, this larmspider reads 10: scrapy reindex"),
+        (of_the_index, "the search index has format 9, this larmspider reads 11: scrapy reindex"),
     ],
 )
 @pytest.mark.parametrize("options", [(), ("-a", "resume=anyway"), ("-a", "refresh=all")])

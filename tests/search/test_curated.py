@@ -83,7 +83,7 @@ def test_bad_lines_are_named_at_the_start_and_the_rest_serves(
     ]  # fmt: skip
     assert "expected UTF-8" in caplog.text
     caplog.clear()
-    assert curated.best_bets.value.of("vpn", EVERYTHING)
+    assert curated.best_bets.value.of("vpn", EVERYTHING.page)
     assert curated.synonyms.value.others[("tunnel",)] == ("vpn",)
     assert not caplog.records
 

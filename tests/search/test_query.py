@@ -33,10 +33,23 @@ from larmspider.search.query import (
         ("wrod~", [Clause("wrod", fuzzy=1)]),
         ("lisence~", [Clause("lisence", fuzzy=2)]),
         ("lisence~1", [Clause("lisence", fuzzy=1)]),
+        ("vpn AND NOT foo", [Clause("vpn"), Clause("foo", phrase=True, excluded=True)]),
+        ('vpn NOT "a b"', [Clause("vpn"), Clause("a b", phrase=True, excluded=True)]),
+        ("tls OR ssl", [Clause("tls"), Clause("ssl", either=True)]),
+        ('"a b" OR c', [Clause("a b", phrase=True), Clause("c", phrase=True, either=True)]),
+        ("site:wiki.example", [Clause("wiki.example", "host")]),
+        ("site:http://wiki.example/it", [Clause("wiki.example/it", "url")]),
+        ("vpn -site:a.example", [Clause("vpn"), Clause("a.example", "host", excluded=True)]),
+        ("intitle:vpn inurl:it", [Clause("vpn", "title"), Clause("it", "url")]),
+        ('intitle:"log in"', [Clause("log in", "title", phrase=True)]),
+        ("filetype:docx ext:.pdf", [Clause("docx", "type"), Clause(".pdf", "type")]),
+        ("before:2023 after:2021-02", [Clause("2023", "before"), Clause("2021-02", "after")]),
+        ("language:German", [Clause("de", "lang")]),
+        ('"type:pdf"', [Clause("type:pdf", phrase=True)]),
     ],
 )
 def test_syntax(query: str, clauses: list[Clause]) -> None:
-    """Phrases, exclusion, fields and fuzzy words are what docs/search.md says."""
+    """Phrases, exclusion, fields and fuzzy words are what docs/queries.md says."""
     assert parse_query(query) == clauses
 
 
@@ -77,7 +90,13 @@ def test_quotes_of_any_form_make_a_phrase(query: str, plain: str) -> None:
         ("python -m pdb", ["python", "-m", "pdb"]),
         ("-Werror", ["-Werror"]),
         ("-Werror -foo", ["-Werror", "-foo"]),
-        ("vpn AND NOT foo", ["vpn", "AND", "NOT", "foo"]),
+        ("col IS NOT NULL", ["col", "IS", "NOT", "NULL"]),
+        ("NOT NULL", ["NOT", "NULL"]),
+        ("vpn or not foo", ["vpn", "or", "not", "foo"]),
+        ("vpn OR", ["vpn", "OR"]),
+        ("OR", ["OR"]),
+        ("type:error", ["type:error"]),
+        ("language:c89 before:lunch", ["language:c89", "before:lunch"]),
         ("a~b ~", ["a~b", "~"]),
         (":)", [":)"]),
         ("json ->> -", ["json", "->>", "-"]),

@@ -101,7 +101,7 @@ def test_what_matches(find, query: str, found: set[str]) -> None:
 
 
 @pytest.mark.usefixtures("pages")
-@pytest.mark.parametrize("query", ["", ":)", "~ ~~", "url:--", "title:", "\ud800", "a." * 65])
+@pytest.mark.parametrize("query", ["", "title:", "a." * 65])
 def test_a_query_that_means_nothing_is_a_query_error(find, query: str) -> None:
     """And nothing of Tantivy's comes through."""
     with pytest.raises(QueryError):

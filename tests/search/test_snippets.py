@@ -276,13 +276,19 @@ def test_a_section_is_not_named_by_what_it_is_of(writer, make_page) -> None:
     assert hit.section.anchor == "flask.Request"
 
 
-def test_words_that_say_nothing_choose_no_passage() -> None:
-    """They are marked where they stand beside the others."""
-    idle = ["how", "do", "i", "a"]
-    analyzers = ExactAnalyzer(), stemmed_analyzer("english")
-    maker = SnippetMaker(Sought([*idle, "map", "thread"], idle=idle), *analyzers)
-    snippet = maker.snippet(f"How do I say a map? {'Nothing. ' * 99}A thread has a map.", "")
-    assert "*A* *thread* has *a* *map*" in snippet.marked("*", "*")
+def test_words_that_say_little_are_not_marked(writer, make_page) -> None:
+    """Beside others, outside of phrases; and no passage is chosen for them."""
+    text = f"How do I say a map? {'Nothing. ' * 99}A thread has a map of the world."
+    writer.add(make_page("a", text))
+    writer.commit()
+    search = Searcher.open(writer.directory).search
+
+    def shown(query: str) -> str:
+        return search(query).hits[0].snippet.marked("*", "*")
+
+    assert "A *thread* has a *map* of the" in shown("how do I find a thread of the map")
+    assert "*map* *of* *the* world" in shown('a "map of the" thread')
+    assert "*How* *do* I" in shown("how do")
 
 
 def test_passage_begins_and_ends_with_whole_words() -> None:

@@ -15,15 +15,17 @@ import jsonschema
 import pytest
 from scrapy.settings import Settings
 
-from larmspider.server.actions import values_of
 from larmspider.server.api import BASE, OPERATIONS
 from larmspider.server.api import Server as Crawls
 from larmspider.server.app import build_server
 from larmspider.server.audit import Audit
+from larmspider.server.crawl_schema import Crawl
 from larmspider.server.crawls import Crawls as Acts
+from larmspider.server.form import groups, values_of
 from larmspider.server.look import Looks
 from larmspider.server.mount import rebased
 from larmspider.server.openapi import as_text, description
+from larmspider.server.push import Pushes
 from larmspider.server.secrets import Secrets
 from larmspider.server.tokens import TokenGuard, TokenStore, first_key
 from larmspider.status.crawl_view import Source
@@ -42,8 +44,10 @@ class Console:
         self.machine = Machine(home)
         self.manager = self.machine.manager(parallel=1)
         self.tokens = TokenStore(home)
-        acts = Acts(self.manager, Audit(home))
-        self.crawls = Crawls(acts, self.tokens, Secrets(home), Looks(self.manager.home))
+        audit = Audit(home)
+        looks, pushes = Looks(self.manager.home), Pushes(self.manager, audit)
+        acts = Acts(self.manager, audit)
+        self.crawls = Crawls(acts, self.tokens, Secrets(home), looks, pushes)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self.url = ""
@@ -165,7 +169,9 @@ def test_every_route_is_guarded(console: Console) -> None:
         login = path in ("/login", "/first", "/logout")
         for headers in ({}, read, push, {"Authorization": "Bearer wrong"}):
             status = request(url, method, form | headers, b"x=1").status
-            assert status in (401, 403, 404, 405, 410), (method, path, headers, status)
+            pushes = headers is push and path.endswith("/index")  # the body is looked at
+            allowed = (400, 404, 415) if pushes else (401, 403, 404, 405, 410)
+            assert status in allowed, (method, path, headers, status)
         for origin in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
             got = request(url, method, form | operate | origin, b"x=1")
             assert got.status in (403, 404, 405), (method, path, got.status)
@@ -235,6 +241,11 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
     ask("visit", "/crawls/wiki/visit", {"what": "url", "value": "http://wiki.example/a?b"})
     console.tick()
     assert console.machine.started[-1][2] == r"http://wiki\.example/a\?b"
+    edit = {"crawl": {"seeds": ["http://w/"], "limits": {"pages": 5}}}
+    found = ask("preview-change", "/crawls/wiki/preview", edit)
+    assert (found["seeds_added"], found["seeds_removed"]) == (["http://w/"], SEEDS["seeds"])
+    assert {"key": "limits.pages", "before": "7", "after": "5"} in found["keys"]
+    ask("preview-change", "/crawls/wiki/preview", {"crawl": {"restrict": "("}}, 400)
     ask("stop", "/crawls/wiki/stop")
     console.tick()
     ask("stop", "/crawls/wiki/stop", status=400)
@@ -254,6 +265,15 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
     assert acts[:3] == ["delete", "remove token", "make token"]
     assert acts[-1] == "create"
     assert made["token"] not in (console.machine.home / "audit.log").read_text()
+    ask("create", "/crawls", {"name": "hr", "crawl": {"kind": "push"}})
+    ask("push", "/index?collection=hr", {"url": "http://h/a", "text": "a"})
+    ask("push", "/index", {"url": "http://h/a", "text": "a"}, 200)
+    ask("push", "/index", {"url": "h", "text": "a"}, 400)
+    ask("push-file", "/index?url=http://h/f&title=F", {"any": "file"})
+    assert ask("pushed", "/index?url=http://h/f")["state"] == "waiting"
+    assert ask("unpush", "/index?url=http://h/f")["done"] == "the document leaves hr"
+    ask("visit", "/crawls/hr/visit", {"what": "all"}, 400)
+    ask("preview", "/preview", {"crawl": {"kind": "push"}}, 400)
     ask("preview", "/preview", {"crawl": SEEDS, "name": "nix"}, 404)
     ask("preview", "/preview", {"crawl": {"seeds": ["x"]}}, 400)
     assert asked == {one.name for one in OPERATIONS}  # test_server.py has a preview that is made
@@ -323,13 +343,16 @@ def test_forms(console: Console) -> None:
     copied = console.page("/new?copy=wiki").text
     assert ">http://w/\nhttp://v/</textarea>" in copied
     console.send("/new", name="twin", seeds="http://v/b")
-    assert "v is crawled by wiki, too" in console.page("/manage/twin").text
+    assert (
+        "v may be crawled by wiki, too: the crawls keep one gap"
+        in console.page("/manage/twin").text
+    )
     reader = console.token("read")
     for path in ("/manage/wiki", "/manage/wiki/file", "/manage/wiki/log/1", "/acts", "/new"):
         assert console.ask(path, headers=reader).status == 403, path
     assert console.ask("/", headers=reader).status == 200
     page = console.send("/manage/wiki/change", seeds="http://w/", **{"limits.pages": "many"}).text
-    assert "expected a number" in page
+    assert "expected a whole number from 0 to" in page
     page = console.send("/manage/wiki/change", seeds="http://w/", collection="<b>").text
     assert "wiki is changed" in page
     assert "<b>" not in page
@@ -351,6 +374,94 @@ def test_values_of_a_form() -> None:
     assert values_of({"restrict": "", "limits.pages": ""}, given=True) == {
         "restrict": None, "limits": {"pages": None},
     }  # fmt: skip
+
+
+def test_hosts_of_a_form() -> None:
+    """Rows in which nothing but choices was typed are no hosts; numbers are numbers, other text
+    stays for the check to name."""
+    crawl = Crawl(seeds=["http://w/"], hosts=[], languages=["de", "en"])
+    form = {one.key: one.value for group in groups(crawl) for one in group.fields}
+    assert values_of(form) == {
+        "seeds": ["http://w/"], "languages": ["de", "en"], "schedule": {"missed": "run"},
+        "refresh": {"mode": "due"},
+    }  # fmt: skip
+    form |= {"hosts.1.host": "a", "hosts.1.delay": "2.5", "hosts.1.window": "22-6"}
+    form |= {"hosts.0.connections": "two", "schedule.window": "8 18"}
+    found = values_of(form, given=True)
+    assert found["hosts"] == [
+        {"connections": "two"}, {"host": "a", "delay": 2.5, "window": [22, 6]}
+    ]  # fmt: skip
+    assert (found["schedule"]["window"], found["limits"]["pages"]) == ([8, 18], None)
+    assert values_of(form | {"hosts.0.connections": "", "hosts.1.host": ""})["hosts"] == [
+        {"delay": 2.5, "window": [22, 6]}
+    ]
+    keys = [one.key for group in groups(None, form) for one in group.fields]
+    assert "hosts.3.host" in keys
+    assert "hosts.4.host" not in keys
+
+
+def test_hosts_in_the_browser(console: Console) -> None:
+    """A mistake stands beside its field in its row; a host is kept with its comments, and goes
+    when its row is emptied."""
+    console.sign_in()
+    secret = console.machine.home / "secrets" / "wiki"
+    secret.touch(0o600)
+    secret.write_text("hosts: wiki\nc4nary\n")
+    typed = {"hosts.1.host": "wiki", "hosts.1.delay": "slow"}
+    page = console.send("/new", name="wiki", seeds="http://w/", **typed).text
+    assert 'id="d-hosts.1.delay" class="bad">Error: &#34;slow&#34;: expected a number' in page
+    assert '<option value="wiki">wiki</option>' in page
+    typed |= {"hosts.1.delay": "3", "hosts.1.secret": "wiki", "hosts.1.user": "ann"}
+    for key, value, said in (
+        ("hosts.1.secret", "nix", "there is none of that name: expected one of wiki"),
+        ("hosts.1.host", "other", "wiki does not go to other"),
+    ):
+        wrong = typed | {key: value}
+        page = console.send("/new", name="wiki", seeds="http://w/", **wrong).text
+        assert 'id="d-hosts.1.secret" class="bad"' in page
+        assert said in page
+        assert "c4nary" not in page
+    assert "wiki is created" in console.send("/new", name="wiki", seeds="http://w/", **typed).text
+    text = console.manager.home.text_of("wiki")
+    assert 'host = "wiki"\ndelay = 3\nsecret = "wiki"\nuser = "ann"' in text
+    path = console.manager.home.file_of("wiki")
+    path.write_text(text.replace("delay = 3", "delay = 3  # slow machine"))
+    page = console.page("/manage/wiki").text
+    same = {"hosts.0.host": "wiki", "hosts.0.delay": "3", "hosts.0.secret": "wiki"}
+    same |= {"hosts.0.user": "ann"}
+    console.send("/manage/wiki/change", seeds="http://w/ http://v/", **same)
+    assert "# slow machine" in path.read_text()
+    console.send("/manage/wiki/change", **{"hosts.0.host": ""})
+    assert "hosts" not in path.read_text()
+
+
+def test_scopes_that_take_nothing_or_everything(console: Console) -> None:
+    """Nothing: refused beside the field. Everything, or not all seeds: a warning on the page."""
+    console.sign_in()
+    for key, value in (("restrict", "http://v/.*"), ("exclude", ".*")):
+        page = console.send("/new", name="wiki", seeds="http://w/ http://x/", **{key: value}).text
+        assert f'id="d-{key}" class="bad">Error: takes none of 2 seeds: http://w/' in page
+    seeds = {"seeds": "http://w/ http://v/", "restrict": "http://v/.*"}
+    console.send("/new", name="wiki", **seeds)
+    assert "The scope refuses 1 of 2 seeds, such as http://w/" in console.page("/manage/wiki").text
+    console.send("/manage/wiki/change", restrict="https?://.*")
+    assert "takes every URL of every host" in console.page("/manage/wiki").text
+
+
+def test_a_change_is_shown_before_it_is_saved(console: Console) -> None:
+    console.sign_in()
+    console.send("/new", name="wiki", seeds="http://w/")
+    before = console.manager.home.text_of("wiki")
+    page = console.send(
+        "/manage/wiki/preview", seeds="http://v/", seen="old", **{"limits.pages": "7"}
+    ).text
+    assert "Nothing is saved yet" in page
+    assert "new seed: http://v/" in page
+    assert "no seed any more: http://w/" in page
+    assert "limits.pages: nothing becomes 7" in page
+    assert 'name="seen" value="old"' in page
+    assert 'aria-invalid="true"' in console.send("/manage/wiki/preview", restrict="(").text
+    assert console.manager.home.text_of("wiki") == before
 
 
 def test_pages_are_moved_below_a_path() -> None:

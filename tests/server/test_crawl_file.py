@@ -20,7 +20,7 @@ from larmspider.server.crawl_file import (
     read_crawl,
     settings_of,
 )
-from larmspider.server.crawl_schema import Crawl, Host, Limits, Refresh, fields_of
+from larmspider.server.crawl_schema import Crawl, Host, Limits, Refresh, RunOn, fields_of
 
 WHOLE = """\
 # the wiki of the house
@@ -77,10 +77,12 @@ def test_settings_of_a_file() -> None:
 
 def test_every_setting_of_the_schema_exists() -> None:
     """And each field has a text."""
-    for table in (Crawl, Limits, Refresh, Host):
+    for table in (Crawl, Limits, Refresh, Host, RunOn):
         for field in fields_of(table).values():
             assert not field.setting or field.setting in options.defaults(), field
-            assert field.text or field.name in ("schedule", "refresh", "limits", "hosts"), field
+            assert field.text or field.name in ("schedule", "refresh", "limits", "hosts", "run"), (
+                field
+            )
 
 
 @pytest.mark.parametrize(
@@ -211,3 +213,17 @@ def test_a_browser_writes_a_closed_list() -> None:
     assert [one.key for one in not_writable({"seeds": [], "settings": {}, "limits": {}})] == [
         "settings"
     ]
+
+
+def test_nodes_of_a_crawl() -> None:
+    """A node once, and no secrets of the server there."""
+    text = "seeds = ['http://w/']\n[run]\nnodes = ['a', 'a']\n"
+    with pytest.raises(CrawlFileError, match=r"run\.nodes: a node is there twice"):
+        parse_crawl(text, "wiki.toml")
+    text += "workers = 0\n"
+    with pytest.raises(CrawlFileError, match="expected a whole number from 1 to 64"):
+        parse_crawl(text, "wiki.toml")
+    text = "seeds = ['http://w/']\n[run]\nnodes = ['a']\n[[hosts]]\nhost = 'w'\n"
+    with pytest.raises(CrawlFileError, match="a host has a secret, which stays here"):
+        parse_crawl(text + "secret = 's'\nuser = 'u'\n", "wiki.toml")
+    assert parse_crawl(text, "wiki.toml").run.nodes == ["a"]

@@ -254,6 +254,21 @@ def test_what_cannot_be_done(machine: Machine) -> None:
     machine.processes["a"].signal(signal.SIGTERM)
 
 
+def test_a_crawl_that_the_system_has_stopped_continues(machine: Machine) -> None:
+    """By a signal of neither operator nor window, such as when the machine shuts down."""
+    crawl(machine, "a")
+    manager = machine.manager()
+    manager.start("a", "me")
+    machine.run(manager, 10)
+    machine.processes["a"].signal(signal.SIGTERM)
+    machine.run(manager, 120)
+    assert manager.running == ["a"]
+    assert [run.outcome for run in manager.state_of("a").runs] == ["shutdown"]
+    manager.stop("a")
+    machine.run(manager, 600)
+    assert manager.running == []
+
+
 def test_state_and_logs_have_a_bound(tmp_path: Path) -> None:
     """A damaged state counts as absent, but for the numbers of logs; a long log keeps its end, and
     what is appended to it."""

@@ -6,11 +6,13 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,15 +109,22 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "eve"})
         assert got.status == 410
         own = f"{server.url}/api/v1/crawls"
-        links = f"<a href=/b>b</a> <a href={own}>o</a> <a href=/c/x>c</a>"
+        other = own.replace("127.0.0.1", name := socket.gethostname())  # another name of loopback
+        links = f"<a href=/b>b</a> <a href={own}>o</a> <a href={other}>n</a> <a href=/c/x>c</a>"
         site.routes["/"] = f"<title>Start</title><p>penguins live here {links}"
-        looked = {"seeds": [site.url("/")], "restrict": "http://127.*", "exclude": [".*/x"]}
+        looked = {
+            "seeds": [site.url("/")],
+            "restrict": f"http://(127|{name}).*",
+            "exclude": [".*/x"],
+        }
         found = server.api("/preview", "POST", {"crawl": looked})
         assert [page["title"] for page in found["pages"]] == ["Start", ""]
         refused = {link["url"]: link["reason"] for link in found["refused"]}
         assert refused[site.url("/c/x")] == "matches exclude .*/x"
         assert refused[own].startswith("matches exclude [a-z]+://")
-        assert [link["url"] for link in found["taken"]] == [site.url("/"), site.url("/b")]
+        taken = [site.url("/"), site.url("/b"), other]
+        assert [link["url"] for link in found["taken"]] == taken
+        assert "/api" not in str(found["pages"])
         assert all(one.target != "/api/v1/crawls" for one in site.log)
         assert list((tmp_path / "home" / "looks").iterdir()) == []
         cookie = request(f"{server.url}/login", "POST", form={"token": server.token})
@@ -127,7 +136,7 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         form = {"csrf": csrf[1], "name": "wiki", "seeds": site.url("/")}
         page = request(f"{server.url}/preview", "POST", headers, form).text
         assert "2 pages fetched" not in page  # b and c/x are in the scope of the seed
-        assert "3 pages fetched. The scope takes 3 URLs and refuses 1 URL" in page
+        assert "3 pages fetched. The scope takes 3 URLs and refuses 2 URLs" in page
         assert 'value="wiki"' in page
         site.routes["/"] = "<title>Start</title><p>penguins live here <a href=/b>b</a>"
         made = server.api("/crawls", "POST", {"name": "wiki", "crawl": {"seeds": [site.url("/")]}})
@@ -155,6 +164,21 @@ def test_first_start_to_first_hit(scripted_server: Servers, tmp_path: Path) -> N
         assert (refused.status, "There is no crawl 'nix'" in refused.err) == (2, True)
         assert "ada" in (tmp_path / "home" / "audit.log").read_text()
     assert ctl(tmp_path, "crawls").status == 1
+
+
+def test_the_server_moves_to_its_address_after_the_first_token(tmp_path: Path) -> None:
+    """At 127.0.0.1 until then; ctl finds it at the new address."""
+    with serving(tmp_path, "--host", "127.0.0.2") as server:
+        assert "listening at 127.0.0.1, after the first at 127.0.0.2" in server.said
+        there = server.url.replace("127.0.0.1", "127.0.0.2")
+        with pytest.raises(OSError, match="refused"):
+            request(f"{there}/healthz")
+        got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "ada"})
+        assert f'id="opened" href="{there}/"' in got.text
+        assert request(f"{there}/login").status == 200
+        with pytest.raises(OSError, match="refused"):
+            request(f"{server.url}/login")
+        assert ctl(tmp_path, "crawls").status == 0
 
 
 def test_a_crawl_outlives_its_server(scripted_server: Servers, tmp_path: Path) -> None:
@@ -228,6 +252,9 @@ def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> N
     site = scripted_server({"/": "<title>Start</title><p>a", "/robots.txt": (404, {}, b"")})
     (tmp_path / "home" / "crawls").mkdir(parents=True)
     (tmp_path / "wiki.toml").write_text(f"seeds = ['{site.url('/')}']\n")
+    (tmp_path / "hr.toml").write_text('kind = "push"\n')
+    (tmp_path / "documents.jsonl").write_text('{"url": "http://hr.example/a", "text": "a"}\n')
+    (tmp_path / "report.pdf").write_bytes(b"%PDF-1.4")
     shown = re.findall(
         r"^    larmspider (.*)$", (PROJECT / "docs/server.md").read_text(), re.MULTILINE
     )
@@ -251,7 +278,22 @@ def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> N
                 ran.append(line)
             if " start " in line:
                 until(lambda: server.api("/crawls/wiki")["summary"]["state"] == "ended", "ended")
-        assert "stops" in out or "does not wait any more" in out
+                if " stop " in line:
+                    assert "stops" in out or "does not wait any more" in out
+        page = (PROJECT / "docs/server.md").read_text()
+        curls = re.findall(r"^    (curl (?:.*\\\n)*.*)$", page, re.MULTILINE)
+        for command in curls:
+            command = command.replace("http://127.0.0.1:6080", server.url)
+            done = subprocess.run(
+                ["bash", "-c", command], cwd=tmp_path, check=True, capture_output=True,
+                env={**os.environ, "TOKEN": server.token},
+            )  # fmt: skip
+            assert "problems" not in json.loads(done.stdout), command
+        assert len(curls) == 3
+        summary = partial(server.api, "/crawls/hr")
+        until(lambda: summary()["summary"]["state"] == "running", "the collection is stored")
+        server.api("/crawls/hr/stop", "POST")
+        until(lambda: summary()["summary"]["state"] == "ended", "the collection has stopped")
     run("crawl intranet --file larmspider-home/crawls/wiki.toml")
     ran.append("crawl intranet --file larmspider-home/crawls/wiki.toml")
     crawl(site.url("/"), tmp_path)

@@ -5,7 +5,7 @@
 
 The visible pages are the same with and without the hidden pages, whose words and numbers a reader
 wants to find out. All pages have about the same number of words in each field, because the average
-length of all pages also orders hits (docs/permissions.md).
+length of all pages also orders hits (docs/rights.md).
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from ipaddress import ip_network
 from itertools import combinations, islice
 from pathlib import Path
 
+from larmspider.access.lists import AccessList
+from larmspider.access.rights import Rights
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES
 from larmspider.index.writer import IndexWriter
@@ -29,6 +31,10 @@ from tests.support.web.serving import TOKEN, Served, request
 
 PUBLIC, TEAM, HIDDEN = "wiki.example", "team.example", "paye.example"
 """Hosts: every reader sees the first, staff sees the second, no group sees the third."""
+BY_LISTS, STAFF_BY_LISTS = (
+    Access((FILES,), (), frozenset({"everyone", "authenticated", f"group:{group}"}))
+    for group in ("guests", "staff")
+)
 NOBODY, STAFF = Access((HIDDEN, TEAM, FILES)), Access((HIDDEN, TEAM, FILES), (TEAM,))
 WORDS = (
     "aldomar", "brevint", "calduren", "dormuth", "elvaron", "farneth", "golmide", "harvolt",
@@ -60,13 +66,17 @@ def word_pages() -> dict[str, int]:
     return {word: 1 + (number * 11) % 37 for number, word in enumerate(WORDS)}
 
 
-def write(directory: Path, *, hidden: bool) -> None:
-    """An index of the public pages, among which the hidden ones come if they come."""
+def write(directory: Path, *, hidden: bool, by_lists: bool = False) -> None:
+    """An index of the public pages, among which the hidden ones come if they come. ``by_lists``:
+    access lists hide them in place of their hosts."""
     with IndexWriter(directory) as index:
         others = iter(_hidden() if hidden else ())
         for number, page in enumerate(_public()):
             for one in (page, *islice(others, HIDDEN_PAGES // PAGES)):
                 host = one.url.split("/")[2]
+                if by_lists and host != PUBLIC:
+                    group = {TEAM: "group:staff", HIDDEN: "group:pay"}[host]
+                    index.access.give(one.name, Rights(AccessList.simple([group])))
                 linking = f"http://{host}/links/{one.url[-4:]}"
                 index.add_anchors(linking, {(one.url, _link_text(one, number))})
                 index.add(one)
@@ -157,13 +167,13 @@ def _link_text(page: Page, number: int) -> str:
     return f"{word} {_FILLING[number % 3]}"
 
 
-def served(folder: Path, *, hidden: bool) -> Served:
-    """The server of a crawl that asked two hosts with credentials."""
+def served(folder: Path, *, hidden: bool, by_lists: bool = False) -> Served:
+    """The server of a crawl that asked two hosts with credentials, or of one with access lists."""
     folder.mkdir(exist_ok=True)
-    write(folder / "index", hidden=hidden)
+    write(folder / "index", hidden=hidden, by_lists=by_lists)
     manifest = {
         "format": 2, "began": "2026", "seeds": [f"http://{PUBLIC}/"],
-        "credentials": [f"http://{HIDDEN}", f"http://{TEAM}"], "settings": {},
+        "credentials": [] if by_lists else [f"http://{HIDDEN}", f"http://{TEAM}"], "settings": {},
     }  # fmt: skip
     (folder / "crawl.json").write_text(json.dumps(manifest))
     bets, synonyms = folder / "best_bets.txt", folder / "synonyms.txt"

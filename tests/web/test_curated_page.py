@@ -27,7 +27,7 @@ def site(tmp_path: Path) -> Iterator[Served]:
     with IndexWriter(tmp_path / "index") as index:
         index.add(Page("http://wiki.example/vpn", text="the tunnel", title="Far <b>away"))
         index.add(Page("http://wiki.example/b", text="the vpn tunnel", title="Another"))
-    files = tmp_path / "synonyms.txt", tmp_path / "best_bets.txt"
+    files = (tmp_path / f"{name}.txt" for name in ("synonyms", "best_bets", "labels"))
     with Served(tmp_path, curated=Curated(*files)) as running:
         yield running
 
@@ -101,3 +101,18 @@ def test_a_file_too_long_for_a_form_is_edited_elsewhere(site: Served) -> None:
     page = site.get("/control/search", **BEARER).text
     assert "too long for this page" in page
     assert "This does not count: line 1:" in page
+
+
+def test_a_label_narrows_the_search_once_it_is_saved(site: Served) -> None:
+    assert "is saved" in save(site, "labels", "Far => http://wiki.example/vpn").json["done"]
+    found = site.get("/search?q=tunnel&format=json").json
+    assert (found["total"], found["facets"]["label"]) == (2, {"Far": 1})
+    found = site.get("/search?q=tunnel&label=far&format=json").json
+    assert (found["total"], found["filters"]) == (1, {"label": ["Far"]})
+    page = site.get("/search?q=tunnel").text
+    assert "label=Far" in page
+    assert "Remove the filter Label: far" in site.get("/search?q=tunnel&label=far").text
+    wrong = site.get("/search?q=tunnel&label=none&format=json")
+    assert (wrong.status, wrong.json["error"]) == (400, "label 'none' is unknown")
+    refused = save(site, "labels", "HR wiki", seen="x")
+    assert "expected label => URL" in refused.json["error"]

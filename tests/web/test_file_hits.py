@@ -12,6 +12,8 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 from selenium.webdriver.common.keys import Keys
 
+from larmspider.access.lists import AccessList
+from larmspider.access.rights import Rights
 from larmspider.index.schema import FILES
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
@@ -32,6 +34,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     manifest = {"format": 2, "began": "2026", "seeds": ["http://wiki.example/"], "settings": {}}
     (folder / "crawl.json").write_text(json.dumps(manifest))
     with IndexWriter(folder / "index") as index:
+        for url in (PLAN, "file:///srv/other/a.txt"):
+            index.access.give(url, Rights(AccessList.simple(["group:staff"])))
         text = "\f".join(("cover", "the budget of the year", "annex with the budget"))
         index.add(Page(PLAN, text=text, title="Plan", mime="application/pdf", body=b"1"))
         index.add(Page("file:///srv/other/a.txt", text="budget", title="Other", mime="text/plain"))

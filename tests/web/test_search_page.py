@@ -18,7 +18,9 @@ from selenium.webdriver.common.keys import Keys
 from larmspider.index.unreached import UnreachedLog
 from larmspider.index.writer import IndexWriter
 from larmspider.items import Page
+from larmspider.search.facets import Facets
 from larmspider.web.render import crumbs
+from larmspider.web.views.search import is_host_each
 from tests.support.web.browser import Browser
 from tests.support.web.serving import TOKEN, Got, Served, request
 
@@ -288,6 +290,37 @@ def test_nothing_found_says_what_to_do(site: Served) -> None:
     assert "Search without" not in site.get("/search?q=qqqqqqqq").text
 
 
+@pytest.mark.parametrize("query", ["=>", ":=", "<<>>", "\N{PARTY POPPER}"])
+def test_signs_alone_are_a_search_with_help(site: Served, query: str) -> None:
+    """And no error."""
+    got = site.get(f"/search?{urlencode({'q': query})}")
+    assert got.status == 200
+    assert "No page was found" in got.text
+    assert "How to search" in got.text
+
+
+def test_what_was_not_understood_is_said(site: Served) -> None:
+    """A word that looks like a filter, and a code that no page has."""
+    text = LexborHTMLParser(site.get("/search?q=colour:red+siren").text).text()
+    assert "colour: is no filter. Searched for colour:red as a word." in text
+    text = LexborHTMLParser(site.get("/search?q=siren.10.2.1").text).text()
+    assert "No page has siren.10.2.1 as typed; " in text
+    assert "found in" not in text
+
+
+@pytest.mark.parametrize(
+    "collections, hosts, same",
+    [
+        ({"a": 5, "b": 2}, {"b.example": 2, "a.example": 5}, True),
+        ({"a": 5, "b": 2}, {"b.example": 2, "a.example": 4, "c.example": 1}, False),
+        ({"a": 5}, {"a.example": 5}, False),
+        ({}, {"a.example": 5, "b.example": 5}, False),
+    ],
+)
+def test_hosts_are_left_out_beside_equal_collections(collections, hosts, same) -> None:
+    assert is_host_each(Facets(hosts=hosts, collections=collections)) == same
+
+
 @pytest.mark.parametrize(
     "target, message",
     [
@@ -324,7 +357,7 @@ def test_json_has_the_documented_fields(site: Served) -> None:
     answer = got.json
     assert set(answer) == {
         "query", "total", "total_all", "instead", "offset", "seconds", "suggestion", "filters",
-        "hits", "facets", "more", "also", "best_bets",
+        "hits", "facets", "more", "also", "best_bets", "no_filters", "not_typed",
     }  # fmt: skip
     assert answer["filters"] == {"type": ["html"], "since": "2020-01-31T00:00:00.000Z"}
     hit = answer["hits"][0]

@@ -199,7 +199,7 @@ def test_several_crawls(demo_crawl: Path, tmp_path: Path) -> None:
         headers = {"Authorization": f"Bearer {token.replace(' ', '-')}"}
         assert request(url + "/control/pause", "POST", headers, {"x": ""}).status == 401
     ran = scrapy("serve", str(demo_crawl), "none", cwd=tmp_path)
-    assert (ran.status, len(ran.err.splitlines())) == (1, 1)
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
 
 
 def test_a_name_for_a_directory_that_is_not_served_is_told(tmp_path: Path) -> None:
@@ -319,6 +319,7 @@ def test_a_second_signal_ends_it_without_a_traceback(tmp_path: Path) -> None:
         (["x", "--dir", "y"], "unexpected argument 'x': --dir names a directory already"),
         (["a/crawl", "a/crawl"], "is named twice"),
         (["-s", "LARM_COLLECTIONS=[]", "a", "b"], "LARM_COLLECTIONS=[]: expected a mapping"),
+        (["nowhere"], "nowhere is no directory"),
         (["--port", "70000"], "LARM_WEB_PORT=70000: expected"),
         (["-s", "LARM_WEB_ADDRESS=0.0.0.0"], "set LARM_WEB_TOKEN too"),
         (["-s", "LARM_WEB_ADDRESS=wiki"], "expected an IP address"),

@@ -157,3 +157,10 @@ def test_a_fixed_language(served: Callable[..., Served], demo_crawl: Path) -> No
     got = site.get("/search?q=siren", Accept_Language="de")
     assert '<html lang="fr">' in got.text
     assert "pages trouvées" in got.text
+
+
+def test_a_language_has_the_name_of_its_primary_tag() -> None:
+    """Or its tag."""
+    assert Words().tongue("en-us") == Words().tongue("en") == "English"
+    assert Words("de").tongue("de-AT") == "Deutsch"
+    assert Words().tongue("xx-yy") == "xx-yy"

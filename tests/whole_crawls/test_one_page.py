@@ -108,6 +108,7 @@ def test_what_is_merged_costs_three_fetches_and_is_told_apart(
     assert len(reasons) == 3
     assert all("same page as http" in reason for reason in reasons)
     assert "duplicates  20 URLs (same page as another URL: path-case proven on 1 host)" in ran.out
+    assert "links --aliases --dir " in ran.out
     merged = server.url("/page7.html")
     told = scrapy("explain", "--dir", "crawl", merged, cwd=tmp_path).out
     why = f"same page as {server.url('/Page7.html')}, by the path-case rule, proven 3 times here"

@@ -22,6 +22,7 @@ from larmspider import settings as ours
 from larmspider.errors import ConfigError, CrawlDirError
 from larmspider.items import Page
 from larmspider.options import check_names, check_writable, larm_dir, writable_dir
+from larmspider.pipelines.pushed import PushedPipeline
 from larmspider.pipelines.store import Store
 from larmspider.workdir import directory as locks
 from larmspider.workdir import worker_name
@@ -242,7 +243,7 @@ def test_stored_pages_are_deleted_only_by_force(
     assert (directory / "store.log").read_text() == "x\ny\n"
     claimed(crawler_for, **OURS, LARM_FRESH=force).finish("finished")
     names = {path.name for path in directory.iterdir()}
-    assert names == {"crawl.json", "lock", "notes.txt", "OtherFilter.log"}
+    assert names == {"crawl.json", "sealed.json", "lock", "notes.txt", "OtherFilter.log"}
 
 
 class TitleLog(Store):
@@ -276,7 +277,7 @@ def test_starting_over_deletes_the_files_of_ones_own_stores(
         claimed(crawler_for, **OURS, LARM_FRESH="yes")
     claimed(crawler_for, **OURS, LARM_FRESH="force").finish("finished")
     names = {path.name for path in directory.iterdir()}
-    assert names == {"crawl.json", "lock", "titles.txt"}
+    assert names == {"crawl.json", "sealed.json", "lock", "titles.txt"}
 
 
 def test_a_store_that_was_taken_out_is_still_known(crawler_for: CrawlerFor, tmp_path: Path) -> None:
@@ -303,7 +304,8 @@ def test_what_our_components_write_is_theirs() -> None:
     settings = Settings()
     settings.setmodule("larmspider.settings")
     names = [name for files in files_of_stores(settings).values() for name in files]
-    names += files_of_others(settings)
+    names.append("sealed.json")  # CrawlDirectory deletes it
+    names += [*files_of_others(settings), *PushedPipeline.files]
     page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text("utf-8")
     table = page.partition("\n## ")[0]
     listed = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)

@@ -168,6 +168,11 @@ def test_fresh_starts_over_for_all(
         (["-n", "2", "-a", "begin=http://h/"], "unknown argument begin"),
         (["-n", "2", "--logfile", "x"], "each worker logs to"),
         (["-n", "2", "nobody"], "Spider not found: nobody"),
+        (["-n"], "-n : expected an integer"),
+        (["--rebuild", "-n"], "--rebuild: expected no -n with it"),
+        (["--rebuild", "-n", "2"], "--rebuild: expected no -n with it"),
+        (["--rebuild", "--dry-run"], "unknown option --dry-run"),
+        (["--dry-run"], "unknown option --dry-run"),
     ],
 )
 def test_what_cannot_be_used_is_refused_once(

@@ -32,12 +32,13 @@ from larmspider.crawl.verify.logs import (
 )
 from larmspider.crawl.verify.others import (
     check_checksums,
+    check_left,
     check_manifest,
     check_other_logs,
     check_outbox,
     check_small,
 )
-from larmspider.errors import MEND, CrawlDirError, InvalidURL, LarmspiderError
+from larmspider.errors import MEND, CrawlDirError, InvalidURL, LarmspiderError, NoCrawlError
 from larmspider.extraction.language import Languages, languages_in
 from larmspider.extraction.process import Readers
 from larmspider.files import is_locked
@@ -62,7 +63,7 @@ QUICK_SEALED_BYTES = 16 << 20
 """Bytes of a file, at most, whose checksum is taken at the start of a crawl: 6 ms."""
 QUICK_BYTES = 1 << 20
 """Bytes at the end of each log that are checked at the start of a crawl."""
-_STORES = {
+STORES = {
     "PageFilesPipeline": "store.log",
     "LinkLogPipeline": "links.log",
     "FetchLogPipeline": "fetch.log",
@@ -77,10 +78,10 @@ def parts_of(path: Path) -> list[Path]:
     """The directories to check: this one, or the workers' directories below. Raises CrawlDirError
     for a directory without a crawl."""
     if not path.is_dir():
-        raise CrawlDirError(f"LARM_DIR={path} is no directory: expected the directory of a crawl")
+        raise NoCrawlError(f"LARM_DIR={path} is no directory: expected the directory of a crawl")
     found = read_or_copy(path)
     if found.manifest is None and not found.trouble:
-        raise CrawlDirError(
+        raise NoCrawlError(
             f"LARM_DIR={path} is not a crawl's directory: it has no {MANIFEST}, and no frontier"
             " with a copy of it"
         )
@@ -114,6 +115,8 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
         check_manifest(found, frontier)
         manifest = found.manifest or manifest
         positions = {} if frontier is None else frontier.positions()
+        if not running:
+            check_left(found, manifest)
         forms = _forms_of(path, manifest)
         ends = _ends(path, manifest, positions)
         scans = {name: check_log(found, path / name, end, say) for name, end in ends.items()}
@@ -121,6 +124,7 @@ def check(path: Path, settings: BaseSettings, say: Say, *, running: bool | None 
             frontier is not None and _is_worker(path)
         )
         complete = is_ours and frontier is not None
+        _doubt_foreign(found, scans)
         _check_page_file(found, positions)
         stored = StoredUrls()
         if has_bodies := "store.log" in ends:
@@ -213,12 +217,19 @@ def _ends(
     """Up to which byte each log counts: all of it where there is no position."""
     listed = set(files_in(dict(manifest)))
     found = {}
-    for store, name in _STORES.items():
+    for store, name in STORES.items():
         if store in positions:
             found[name] = int((positions[store].split() or [b"0"])[-1])
         elif name in listed or present(path / name).exists():
             found[name] = stored_size(path / name, missing=0)
     return found
+
+
+def _doubt_foreign(found: Findings, scans: dict[str, Scan]) -> None:
+    """No line is believed of a compressed log that is another file than the last run left."""
+    for name, result in scans.items():
+        if present(found.path / name) in found.foreign:
+            scans[name] = result._replace(doubtful=[(0, result.size)])
 
 
 def _check_page_file(found: Findings, positions: Mapping[str, bytes]) -> None:
@@ -266,6 +277,8 @@ def _judge_doubtful(
                 holes.append((at, at + len(line)))
             elif stored.has(key):
                 found.due[key] = fields[field]
+            elif name == "links.log" and fields[3]:
+                holes.append((at, at + len(line)))  # a removed page has no links
         if holes:
             found.add_holes(present(found.path / name), holes)
 
@@ -397,7 +410,7 @@ def check_seals(path: Path) -> None:
 def quick_check(path: Path, positions: Mapping[str, bytes]) -> Iterator[str]:
     """Damage at the ends of the logs, in words: columns, types and checksums of the last
     MB of each, some 5 ms."""
-    names = {store: name for store, name in _STORES.items() if store in positions}
+    names = {store: name for store, name in STORES.items() if store in positions}
     for store, name in names.items():
         end = int((positions[store].split() or [b"0"])[-1])
         file = path / name

@@ -42,11 +42,15 @@ class Findings:
     holes       where lines of a log are damaged
     short       files that lack committed bytes, and their lengths
     warc_short  WARC files that lack their end: the end of their last whole record, and their length
-    warc_lost   the beginnings of unreadable records, by WARC file
+    warc_lost   the beginnings of unreadable records and their sizes, by WARC file; size 0: gone
     gone        files to remove
     unsummed    files whose checksums no longer fit
     manifest    crawl.json as it should be
     restored    files of rules, and where to find them
+    rewritten   small files, and what the last run left in them
+    foreign     files with checksums of their own that are whole, and not as the last run left them
+    strange     WARC indexes that are not as the last run left them
+    cdxj        WARC files whose indexes are written again
     """
 
     path: Path
@@ -57,11 +61,16 @@ class Findings:
     holes: dict[Path, list[tuple[int, int]]] = field(default_factory=dict)
     short: dict[Path, int] = field(default_factory=dict)
     warc_short: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    warc_lost: dict[Path, set[int]] = field(default_factory=dict)
+    warc_lost: dict[Path, dict[int, int]] = field(default_factory=dict)
     gone: list[Path] = field(default_factory=list)
     unsummed: list[Path] = field(default_factory=list)
     manifest: dict[str, Any] | None = None
     restored: dict[Path, Path] = field(default_factory=dict)
+    rewritten: dict[Path, bytes] = field(default_factory=dict)
+    foreign: set[Path] = field(default_factory=set)
+    strange: set[Path] = field(default_factory=set)
+    cdxj: set[Path] = field(default_factory=set)
+    left_unsealed: bool = False
     frontier_lost: bool = False
     frontier_unsealed: bool = False
     index_lost: bool = False

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from larmspider.pipelines.outbox.spool import (
     read_entries,
     segments,
 )
+from larmspider.workdir.frames import SUFFIX
+from larmspider.workdir.left import OPERATORS, crawl_of, read_left
 from larmspider.workdir.manifest import (
     CHECKSUMS,
     CUT_BACK,
@@ -94,8 +97,11 @@ def _ended(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _other_part(copy: Mapping[str, Any], manifest: Mapping[str, Any]) -> str | None:
+    is_newer = manifest.get("end") in (None, "broken")  # that run may have committed nothing
     for name, value in copy.items():
         now = manifest.get(name)
+        if is_newer and name not in ("began", "spider", "seeds"):
+            continue
         if name == "settings" and isinstance(now, dict) and isinstance(value, dict):
             for setting, was in value.items():
                 if setting not in now or (setting not in _REREAD and now[setting] != was):
@@ -128,6 +134,45 @@ def _digest(path: Path) -> str:
         return ""
 
 
+def check_left(found: Findings, manifest: Mapping[str, Any]) -> None:
+    """The small files, against what the last run left."""
+    path = found.path / SEAL
+    try:
+        left = read_left(found.path)
+    except ValueError as error:
+        found.add(path, f"is {error}")
+        found.left_unsealed = True
+        return
+    if left is None:
+        return  # check_checksums() says whether it was there
+    if left.crawl != crawl_of(dict(manifest)):
+        found.add(path, "is of another crawl")
+        found.left_unsealed = True
+        return
+    for name, what, content in left.changed():
+        file = found.path / name
+        if name in OPERATORS:
+            found.notes.append(f"{file}: {what}; operators may change it at any time")
+        elif name.endswith(".cdxj"):
+            found.strange.add(file)  # its WARC file says what is wrong
+        elif name.endswith(SUFFIX):
+            found.add(file, what)
+            if file.exists():
+                found.foreign.add(file)
+        elif content is not None:
+            found.add(file, what)
+            found.rewritten[file] = content
+        elif file.parent.name == SUMS:
+            found.add(file, what)
+            found.unsummed.append(file.parent.parent / file.name)
+        elif file.name == SEAL:
+            found.add(file, what)
+            found.frontier_unsealed |= file.parent.name == "frontier"
+            found.index_unsealed |= file.parent.name == "index"
+        else:
+            found.add(file, what, mend="copy it back; else the next run takes it as it is")
+
+
 def check_checksums(found: Findings, manifest: Mapping[str, Any]) -> None:
     """The checksums that the last run has left."""
     names = manifest.get(CHECKSUMS)
@@ -137,6 +182,8 @@ def check_checksums(found: Findings, manifest: Mapping[str, Any]) -> None:
         found.add(path, "is empty" if path.exists() else "is gone")
         if path.name != SEAL:
             found.unsummed.append(path.parent.parent / path.name)
+        elif path.parent == found.path:
+            found.left_unsealed = True
         elif path.parent.name == "frontier":
             found.frontier_unsealed = True
         else:
@@ -147,12 +194,16 @@ def check_small(found: Findings) -> None:
     """Files that are read whole."""
     for name in _JSON:
         path = found.path / name
+        if path in found.rewritten:
+            continue
         try:
             if path.exists() and not isinstance(json.loads(path.read_bytes()), dict):
                 raise ValueError("no mapping")
         except (OSError, ValueError) as error:
             found.add(path, f"cannot be read: {error}")
             found.gone.append(path)
+    if found.path / REMOVALS in found.rewritten:
+        return
     try:
         Removals.read(found.path)
     except (ConfigError, CrawlDirError) as error:
@@ -190,17 +241,21 @@ def check_outbox(found: Findings, committed: Position | None, say: Say) -> None:
         return
     for path in sorted(directory.glob("*.json")):
         is_cursor = path.name != COMMITTED
+        if path in found.rewritten:
+            continue
         if (is_cursor and Cursor.read(directory, path.stem) is None) or not _is_json(path):
             found.add(path, "cannot be read")
             found.gone.append(path)
     if committed is None:
         return
-    if committed.offset and not (directory / COMMITTED).exists():
+    if directory / COMMITTED in found.rewritten:
+        pass
+    elif committed.offset and not (directory / COMMITTED).exists():
         found.add(directory / COMMITTED, "is gone")
     elif read_committed(directory).offset > committed.offset:
         found.add(directory / COMMITTED, f"names more than {committed.offset:,} bytes")
         found.gone.append(directory / COMMITTED)
-    known = cursors(directory)
+    known = _cursors(found, directory)
     for name, cursor in known.items():
         if not 0 <= cursor.offset <= committed.offset:
             at = f"{cursor.offset:,} of {committed.offset:,}"
@@ -208,10 +263,15 @@ def check_outbox(found: Findings, committed: Position | None, say: Say) -> None:
             found.gone.append(directory / f"{name}.json")
     there = segments(directory)
     start = max(min((one.offset for one in known.values()), default=0), min(there, default=0))
+    if known and start >= committed.offset:
+        found.outbox_since = inf  # all receivers have all
     if not there and committed.offset:
         found.add(directory, f"the segment with byte {committed.offset:,} is gone")
         found.outbox_lost = True
         return
+    if there and (last := max(there)) + there[last].stat().st_size < committed.offset:
+        found.add(there[last], f"ends before byte {committed.offset - last:,}, which was committed")
+        found.outbox_lost = True
     try:
         for entry in read_entries(directory, start, committed.offset):
             say("outbox", entry.end - start, committed.offset - start)
@@ -236,6 +296,15 @@ def check_outbox(found: Findings, committed: Position | None, say: Say) -> None:
                 bad.append(0)
         if bad:
             found.unsummed.append(path)
+
+
+def _cursors(found: Findings, directory: Path) -> dict[str, Cursor]:
+    """How far the receivers are, as the last run left it where that is known."""
+    known = cursors(directory)
+    for path, content in found.rewritten.items():
+        if path.parent == directory and path.suffix == ".json" and path.name != COMMITTED:
+            known[path.stem] = Cursor(**json.loads(content))
+    return known
 
 
 def _is_json(path: Path) -> bool:

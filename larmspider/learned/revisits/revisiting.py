@@ -383,15 +383,20 @@ class Revisiting(Part):
             if visit is None or visit.state is not UrlState.STORED or visit.shard:
                 unknown.append(name)
             else:
-                entries.append(QueuedUrl(visit.url, visit.url, key, host_of(visit.url)))
+                version = repr(visit.stored or visit.time).encode()
+                host = host_of(visit.url)
+                entries.append(QueuedUrl(visit.url, visit.url, key, host, payload=version))
         self.doubted(self._frontier.partitions.split_again(entries, doubted=True))
         return unknown
 
     def doubted(self, entries: Sequence[QueuedUrl]) -> None:
-        """Stored pages among them equal no page until they were visited."""
+        """Stored pages among them equal no page until they were visited. The payload of an entry is
+        the time of its doubtful version: a version that was stored since is right."""
         for entry in entries:
             visit = self._frontier.backend.visit(entry.key)
-            if visit is not None and visit.state is UrlState.STORED:
+            if visit is None or visit.state is not UrlState.STORED:
+                continue
+            if not entry.payload or (visit.stored or visit.time) <= float(entry.payload):
                 self._doubt(host_of(visit.url), entry.key)
 
     def _doubt(self, host: str, key: bytes) -> None:
@@ -424,7 +429,7 @@ class Revisiting(Part):
         if entry.key in (doubtful := self.known(entry.host).doubtful):
             if is_lost(visit):  # not stored again
                 visit = self._undoubted(entry.key, visit)
-            else:
+            elif _was_stored_again(entry.visit, visit):
                 doubtful.remove(entry.key)
                 self.touch(entry.host)
         self._paid.discard(entry.key)
@@ -687,6 +692,14 @@ def _doubted(visit: FetchRecord) -> FetchRecord:
         etag="",
         last_modified="",
     )
+
+
+def _was_stored_again(before: FetchRecord | None, after: FetchRecord) -> bool:
+    """Whether the visit of a doubtful page stored it. A visit that began before the doubt compared
+    the answer with the stored page, and may have stored nothing."""
+    if before is None or len(before.digest) < BODY_DIGEST:
+        return True
+    return is_lost(before) or after.digest != before.digest
 
 
 def is_lost(visit: FetchRecord) -> bool:

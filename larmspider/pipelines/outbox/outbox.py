@@ -39,6 +39,7 @@ from larmspider.pipelines.outbox.spool import (
     write_committed,
 )
 from larmspider.redaction import keep_secrets_of, told
+from larmspider.workdir.left import changing
 from larmspider.workdir.restricted import restricted_of_run
 
 if TYPE_CHECKING:
@@ -397,8 +398,11 @@ class Outbox:
 
     async def spider_closed(self, reason: str) -> None:
         """Wait while receivers take pages; what is left then waits for the next run."""
-        if self._watch is None:
-            return
+        if self._watch is not None:
+            with changing(self.directory.parent, f"{FOLDER}/*"):  # the run has ended without them
+                await self._end_senders(self._watch, reason)
+
+    async def _end_senders(self, watch: asyncio.Task[None], reason: str) -> None:
         patience = self.end_secs if reason == "finished" else min(self.end_secs, _STOP_SECS)
         loop = asyncio.get_running_loop()
         progress = told = loop.time()
@@ -416,7 +420,7 @@ class Outbox:
                 told = now
                 waiting = [f"{name}: {self._waiting(name, self._cursors[name])}" for name in late]
                 logger.info("Waiting for receivers: %s", "; ".join(waiting))
-        self._watch.cancel()
+        watch.cancel()
         for sender in self.senders.values():
             sender.let_go()
         for sender in self.senders.values():

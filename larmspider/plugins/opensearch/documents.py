@@ -20,7 +20,12 @@ import msgspec
 
 from larmspider.index.anchors import NO_LINKS, LinkTexts
 from larmspider.index.page import IndexedPage
-from larmspider.index.schema import completed, indexed_page, searched_fields, without_surrogates
+from larmspider.index.schema import (
+    indexed_page,
+    searched_fields,
+    with_likeness,
+    without_surrogates,
+)
 from larmspider.index.stems import Stems
 from larmspider.items import Link, Page, Part, Section
 from larmspider.pipelines.outbox.facts import FIELDS, PART_FIELDS
@@ -83,7 +88,7 @@ class DocumentMaker:
             yield part.key, self._document(part, NO_LINKS, stamp)
 
     def _document(self, page: IndexedPage, links: LinkTexts, stamp: int) -> bytes:
-        page = completed(page, links)
+        page = with_likeness(page, links)
         fields = searched_fields(page, links, self._stems)
         # our own index finds other forms of English words in its dictionary; here there is none
         fields.setdefault("body", " ".join(fields["exact"][1:]))

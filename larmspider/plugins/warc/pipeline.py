@@ -35,6 +35,7 @@ from larmspider.plugins.warc.records import (
     Record,
     cdxj_line,
     info_record,
+    lost_record,
     page_records,
     payload_digest,
     removed_record,
@@ -228,18 +229,30 @@ def fill_up(path: Path, whole: int, size: int) -> None:
     path.parent.mkdir(exist_ok=True)
     path.touch()
     os.truncate(path, whole)
-    member = info_record(path.name, description="The records here are lost").member
-    flags, left = member[3] | _HAS_COMMENT, size - whole - len(member) - 1
+    record = filler(path.name, size - whole)
     with path.open("ab") as file:
-        if left >= 0:
-            file.write(member[:3] + bytes((flags,)) + member[4:_GZIP_HEAD])
-            for at in range(0, left, _PIECE):
-                file.write(b" " * min(_PIECE, left - at))
-            file.write(b"\0" + member[_GZIP_HEAD:])
-        else:  # a file of hardly more than nothing
-            file.write(bytes(size - whole))
+        # zeros in a file of hardly more than nothing
+        file.writelines([bytes(size - whole)] if record is None else record)
     sync_file(path)
     sync_folder(path.parent)
+
+
+def filler(name: str, size: int) -> Iterator[bytes] | None:
+    """The pieces of a record of ``size`` bytes that says that others are lost; None if it is too
+    long."""
+    member = info_record(name, description="The records here are lost").member
+    if len(member) + 1 > size:
+        member = lost_record().member
+    left = size - len(member) - 1
+    return None if left < 0 else _padded(member, left)
+
+
+def _padded(member: bytes, left: int) -> Iterator[bytes]:
+    flags = member[3] | _HAS_COMMENT
+    yield member[:3] + bytes((flags,)) + member[4:_GZIP_HEAD]
+    for at in range(0, left, _PIECE):
+        yield b" " * min(_PIECE, left - at)
+    yield b"\0" + member[_GZIP_HEAD:]
 
 
 LEAST_FILLED = 1_000

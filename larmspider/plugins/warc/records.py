@@ -115,6 +115,11 @@ def info_record(name: str, **fields: str) -> Record:
     )
 
 
+def lost_record() -> Record:
+    """A record of as few bytes as possible in place of one that is lost."""
+    return Record(_member("warcinfo", _new_id(), _seconds(time.time()), (), _FIELDS, b""))
+
+
 def page_records(page: Page, original: Original | None, payload: str = "") -> Iterator[Record]:
     """A page's `response`, or `revisit` where ``original`` has its payload, its `request` and its
     `metadata`; of a file a `resource` and `metadata`. ``payload`` is the body's digest."""

@@ -1,4 +1,4 @@
-"""/control/search: the operator edits synonyms and best bets (search/curated.py)."""
+"""/control/search: the operator edits synonyms, best bets and labels (search/curated.py)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def curated(request: WebRequest) -> WebResponse:
         "curated.html",
         synonyms=_shown(files.synonyms, request, "synonyms"),
         best_bets=_shown(files.best_bets, request, "best-bets"),
+        labels=_shown(files.labels, request, "labels"),
     )
 
 

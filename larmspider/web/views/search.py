@@ -3,6 +3,7 @@
 /search?q=vpn&host=wiki.example&type=pdf&lang=de&since=week&page=2
 /search?q=lisence&exact=1                     the typed query, without corrections
 /search?q=vpn&field.room=4.12                 an own field (LARM_FIELDS)
+/search?q=vpn&label=Handbook                  a label (docs/labels.md)
 /search?q=vpn&copies=1                        copies of a page as hits of their own
 /search?q=vpn&sort=date                       newest first, of pages with all the words
 /search?q=vpn&unreachable=no                  without pages that were not reached lately
@@ -31,8 +32,11 @@ from larmspider.reports.stored_copy import (
     stored_copy,
     text_blocks,
 )
+from larmspider.search.facets import Facets
+from larmspider.search.labels import NO_LABELS, LabelSet
 from larmspider.search.query import (
     DAYS,
+    LABEL,
     NO_FILTERS,
     REACH,
     UNREACHABLE,
@@ -61,11 +65,11 @@ MAX_TYPED = 60
 SUGGESTIONS_TYPE = "application/x-suggestions+json; charset=utf-8"
 OPENSEARCH_TYPE = "application/opensearchdescription+xml; charset=utf-8"
 
-FILTERS = ("collection", "host", "type", "lang", "since", "until", UNREACHABLE)
+FILTERS = ("collection", LABEL, "host", "type", "lang", "since", "until", UNREACHABLE)
 """Parameters that narrow a search, with one value each; own fields are ``field.room``."""
 FIELD = "field."
 TITLES = {"host": "Host", "type": "Type", "lang": "Language", "since": "Date", "until": "Date"}
-TITLES |= {"collection": "Collection", UNREACHABLE: "Reachability"}
+TITLES |= {"collection": "Collection", LABEL: "Label", UNREACHABLE: "Reachability"}
 PERIODS = {"day": "past day", "week": "past week", "month": "past month", "year": "past year"}
 
 
@@ -117,7 +121,11 @@ class Asked:
                 name=name,
                 names=", ".join(known),
             )
+        label = request.curated.labels.value.of(name) if (name := narrow.get(LABEL, "")) else None
+        if name and label is None:
+            raise QueryError("label {name!r:.50} is unknown", name=name)
         return Filters.of(
+            labels=() if label is None else (label,),
             hosts=[narrow.get("host", "")],
             kinds=[narrow["type"]] if "type" in narrow else (),
             languages=[narrow["lang"]] if "lang" in narrow else (),
@@ -132,7 +140,7 @@ class Asked:
             ],
         )
 
-    def request(self, filters: Filters) -> SearchRequest:
+    def request(self, filters: Filters, labels: LabelSet = NO_LABELS) -> SearchRequest:
         return SearchRequest(
             self.query,
             PAGE_HITS,
@@ -143,6 +151,7 @@ class Asked:
             copies=self.copies,
             newest=self.newest,
             suggest=not self.offset,
+            labels=labels.all,
         )
 
     def link(self, **changed: Any) -> dict[str, Any]:
@@ -173,7 +182,7 @@ def search(request: WebRequest) -> WebResponse:
     except QueryError as error:  # the box is not to send them again
         return _refused(request, replace(asked, narrow={}), error)
     try:
-        results = request.searcher().search(asked.request(filters))
+        results = request.searcher().search(asked.request(filters, request.curated.labels.value))
     except QueryError as error:
         return _refused(request, asked, error)
     if asked.is_typed and not request.only_head:
@@ -237,7 +246,8 @@ def mistake(request: WebRequest) -> str | None:
 
 def _as_json(request: WebRequest, asked: Asked) -> WebResponse:
     try:
-        results = request.searcher().search(asked.request(asked.filters(request)))
+        wanted = asked.request(asked.filters(request), request.curated.labels.value)
+        results = request.searcher().search(wanted)
     except QueryError as error:
         return json_response({"error": str(error)}, 400)
     except CrawlDirError as error:
@@ -269,7 +279,7 @@ def cached(request: WebRequest) -> WebResponse:
         searcher = searcher.among([name])
     document = searcher.get(asked)
     # one of several crawls may restrict a document that its own crawl shows, as for /copy and /view
-    if document is None or not request.access.page(document.url):
+    if document is None or not request.may_see(document.url):
         raise HttpError("This page is not in the index.", 404)
     blocks = list[Block]()
     has_page = not name or name == request.source.name  # page files of the crawl that is shown
@@ -277,7 +287,7 @@ def cached(request: WebRequest) -> WebResponse:
         with suppress(CrawlDirError):
             crawl = request.source.crawl.within(SEARCH_SECS)
             page = crawl.stored(document.normalized)
-            if page is not None and request.access.page(page.url):
+            if page is not None and request.may_see(page.url):
                 blocks = html_blocks(stored_copy(crawl, page, text=document.text).body)
     shown, whole = shown_blocks(blocks or text_blocks(document.text))
     marker = searcher.marker(query := _typed(request))
@@ -336,6 +346,9 @@ def _count(request: WebRequest) -> int:
 
 
 def _found_line(say: Words, results: Results) -> str:
+    if results.not_typed:
+        line = say("No page has {words} as typed", words=", ".join(results.not_typed))
+        return f"{line}; {say('{n} with any of the words', n=results.total)}"
     line = say(
         "{n} page found in {ms} ms|{n} pages found in {ms} ms",
         n=results.total_all,
@@ -390,6 +403,7 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
     assert facets is not None
     groups: tuple[tuple[str, Mapping[str, int]], ...] = (
         ("collection", facets.collections),
+        (LABEL, facets.labels),
         ("host", facets.hosts),
         ("type", facets.kinds),
         ("lang", facets.languages),
@@ -400,8 +414,10 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
     found = []
     for name, counts in groups:
         cleared = {"until": None} if name == "since" else {}
+        if name == "host" and "host" not in asked.narrow and is_host_each(facets):
+            continue
         chosen = asked.narrow.get(name) or asked.narrow.get("until" if cleared else name, "")
-        if not chosen and (not counts or (len(counts) == 1 and name != "since")):
+        if not chosen and (not counts or (len(counts) == 1 and name not in ("since", LABEL))):
             continue
         values = [
             {
@@ -421,6 +437,12 @@ def _groups(say: Words, asked: Asked, results: Results) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def is_host_each(facets: Facets) -> bool:
+    """Whether each of several collections has one host: both facets would say the same."""
+    collections, hosts = facets.collections.values(), facets.hosts.values()
+    return len(collections) > 1 and sorted(collections) == sorted(hosts)
 
 
 def _missed(unreachable: Mapping[str, int]) -> dict[str, int]:

@@ -47,7 +47,7 @@ def url(request: WebRequest) -> WebResponse:
     return request.render(
         "url.html", asked=asked, found=found, around=around, host=row,
         history=None if found.exact is None or versions is None else versions.history(
-            crawl, found.exact, now, request.access.page
+            crawl, found.exact, now, request.may_see
         ), visits=VISITS,
         indexed=source.keep_logs_indexed(), cut_short=crawl.logs.cut_short,
         shown=found.stored is not None and is_shown(found.stored.mime),
@@ -86,7 +86,7 @@ def diff(request: WebRequest) -> WebResponse:
     asked, page = _stored(request)
     crawl, at, versions = request.source.crawl, request.text("at"), plugin.load(_VERSIONS)
     within = crawl.within(SEARCH_SECS)
-    seen = versions.history(within, page.exact, may_see=request.access.page).versions
+    seen = versions.history(within, page.exact, may_see=request.may_see).versions
     times = [version.time for version in seen]
     number = times.index(at) if at in times else len(times) - 1
     before = seen[number - 1] if number > 0 else None
@@ -112,12 +112,12 @@ def _stored(request: WebRequest) -> tuple[str, StoredPage]:
     except InvalidURL as error:
         raise HttpError(f"Not a URL of a page: {error}", 400) from None
     page = crawl.stored(exact)
-    if page is None or not request.access.page(page.url):
+    if page is None or not request.may_see(page.url):
         raise HttpError(f"{printable(asked)[:500]} is not stored in this crawl.", 404)
     if at := request.text("at"):
         try:
             versions = plugin.load(_VERSIONS)
-            found = versions.history(crawl, exact, may_see=request.access.page)
+            found = versions.history(crawl, exact, may_see=request.may_see)
             page = found.at(versions.moment(at))[1]
         except (ConfigError, CrawlDirError) as error:
             raise HttpError(printable(str(error)), 404) from None

@@ -383,6 +383,24 @@ def test_a_page_in_doubt_equals_no_page_until_it_was_visited(world: World) -> No
     assert not world.begin("all").refresh.known("a:80").doubtful
 
 
+def test_a_visit_that_began_before_the_doubt_does_not_end_it(world: World) -> None:
+    """It compared the answer with the stored page, and stored nothing."""
+    frontier, url = world.begin(""), "http://a/in-doubt"
+    frontier.add([frontier.entry(url, url)])
+    while lease := world.next(frontier):
+        visit = FetchRecord(UrlState.STORED, world.clock.now, 200, digest=bytes(range(20)))
+        frontier.acknowledge(lease, visit)
+    frontier.checkpoint({})
+    world.clock.now += DAY
+    frontier = world.begin("all")
+    while (lease := world.next(frontier)) and lease.url != url:
+        world.visit(frontier, lease)
+    assert lease is not None
+    frontier.refresh.doubt([url])
+    world.visit(frontier, lease)
+    assert frontier.refresh.known("a:80").doubtful == {url_key(url)}
+
+
 def test_a_page_in_doubt_and_no_other_is_visited_as_if_nothing_was_known_of_it(
     world: World,
 ) -> None:

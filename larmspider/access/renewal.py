@@ -1,0 +1,161 @@
+"""The pass over metadata: rights that changed, without reading a document again.
+
+    renewed = renew(table, sources, names)
+    renewed.files, renewed.rows, renewed.silent
+
+If all documents of a slot have the same new list, the slot's row changes. Documents that differ
+from the others of their slot get another slot, and are written to the index again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from larmspider.access.file_rights import files_of
+from larmspider.access.lists import UnreadableError
+from larmspider.access.rights import UNREADABLE, Rights
+from larmspider.access.rules import slot_name
+from larmspider.access.sources import Sources
+from larmspider.access.table import NO_SLOT, AccessWriter, Slot
+from larmspider.urls.file_urls import is_file
+
+
+@dataclass
+class Renewed:
+    """``files`` that were looked at, in ``seconds`` of CPU; ``rows`` of the table and ``moved``
+    documents that changed; ``unread``: files whose rights cannot be read; ``unmounted`` roots.
+    ``silent``: documents whose link texts may not be indexed for other pages any more."""
+
+    files: int = 0
+    seconds: float = 0.0
+    rows: int = 0
+    moved: int = 0
+    unread: int = 0
+    unmounted: list[str] = field(default_factory=list)
+    silent: list[str] = field(default_factory=list)
+
+    @property
+    def per_second(self) -> int:
+        return round(self.files / self.seconds) if self.seconds else 0
+
+
+def renew(
+    table: AccessWriter,
+    sources: Sources,
+    names_of: Callable[[str], Iterable[str]],
+    stop: Callable[[], bool] = lambda: False,
+) -> Renewed:
+    """Bring a table up to date. ``names_of`` gives the documents of the index that begin with a
+    text. Ends early, between two folders, once ``stop`` returns True."""
+    renewed, began = Renewed(), time.thread_time()
+    _renew_rules(table, sources, names_of, renewed)
+    if sources.has_files:
+        _renew_files(table, sources, names_of, renewed, stop)
+    renewed.seconds = time.thread_time() - began
+    return renewed
+
+
+def _renew_rules(
+    table: AccessWriter, sources: Sources, names_of: Callable[[str], Iterable[str]], said: Renewed
+) -> None:
+    """Take the rules and hosts of the settings, and look at all documents if these differ."""
+    rules, sent = sources.rules, sources.sent
+    if (rules.patterns, sent.hosts) == (table.patterns, table.hosts) and not any(
+        _opens_or_shuts(table, pattern, rights.is_for_everyone) for pattern, rights in rules.lists
+    ):
+        _put_rules(table, sources, said)
+        return
+    before = {name: table.slot_of(name) for name in names_of("")}
+    by_rule = {slot for slot in before.values() if slot and table.is_by_rule(slot)}
+    _put_rules(table, sources, said)
+    table.set_rules(rules.patterns, sent.hosts)
+    moved = [name for name, slot in before.items() if table.slot_of(name) != slot]
+    table.mark_moved(moved)
+    said.moved += len(moved)
+    said.silent += [name for name in moved if before[name] is None]
+    said.silent += [name for name, slot in before.items() if slot in by_rule]
+
+
+def _opens_or_shuts(table: AccessWriter, pattern: str, is_for_everyone: bool) -> bool:
+    slot = table.names.get(slot_name(pattern))
+    return slot is None or table.list_of(slot).is_for_everyone != is_for_everyone
+
+
+def _put_rules(table: AccessWriter, sources: Sources, said: Renewed) -> None:
+    for pattern, rights in sources.rules.lists:
+        slot = table.names.get(slot_name(pattern))
+        said.rows += slot is not None and table.list_of(slot) != rights
+        table.put(slot_name(pattern), rights)
+
+
+def _renew_files(
+    table: AccessWriter,
+    sources: Sources,
+    names_of: Callable[[str], Iterable[str]],
+    said: Renewed,
+    stop: Callable[[], bool],
+) -> None:
+    folders, mounted = defaultdict[str, list[str]](list), dict[bytes, bool]()
+    for name in names_of("file:"):
+        if not is_file(name) or sources.rules.number_of(name) is not None:
+            continue
+        root = sources.files.root_of(name)
+        if root is not None and root not in mounted:
+            mounted[root] = sources.files.is_mounted(root)
+        if table.slot_of(name) == NO_SLOT:
+            table.assign(name, NO_SLOT)
+        if root is None or mounted[root]:
+            folders[name.rpartition("/")[0] + "/"].append(name)
+    said.unmounted = [root.decode("utf-8", "replace") for root, is_there in mounted.items()
+                      if not is_there]  # fmt: skip
+    sources.files.known = {}
+    try:
+        for folder, names in folders.items():
+            if stop():
+                return
+            _renew_folder(table, sources, folder, names, said)
+            said.files += len(names)
+    finally:
+        sources.files.known = None
+
+
+def _renew_folder(
+    table: AccessWriter, sources: Sources, folder: str, names: list[str], said: Renewed
+) -> None:
+    files = sources.files
+    try:
+        above = files.above(folder)
+        found = [*files.files(folder, names)]
+    except UnreadableError as error:
+        above, why = [], str(error)
+        found = [(name, UNREADABLE.list, why) for name in names]
+    rows = [table.slots.get(table.names.get(f"in {name}", -1)) for name, _ in above]
+    place = table.enter(above)
+    said.rows += sum(
+        row is not None and row != table.slots[table.names[f"in {name}"]]
+        for row, (name, _) in zip(rows, above, strict=True)
+    )
+    members = defaultdict[int, dict[int, list[str]]](lambda: defaultdict(list))
+    for name, rights, why in found:
+        if why:
+            sources.failed(name, why)
+            said.unread += 1
+        members[table.slot_of(name) or NO_SLOT][table.number_of(rights)].append(name)
+    for slot, by_list in members.items():
+        row = table.slots[slot]
+        here = place if above else row.above
+        if slot != NO_SLOT and len(by_list) == 1:
+            (number,) = by_list
+            if row != Slot(here, number, row.name):
+                table.replace(slot, here, number)
+                said.rows += 1
+            continue
+        for number, some in by_list.items():
+            if slot != NO_SLOT and row[:2] == (here, number):
+                continue
+            given = Rights(table.lists[number], files_of(some[0]), above) if number else UNREADABLE
+            for name in some:
+                said.moved += table.give(name, given)

@@ -1,0 +1,470 @@
+"""The table of access lists beside an index: ``index/access``.
+
+A document of the index has the number of a *slot*. The table has each slot's list, and the slot of
+the folder that a reader has to enter first. Where the list of 100,000 files changes, one row of the
+table changes, and no document is written again.
+
+    table = AccessWriter(Path("crawl/index"))
+    table.give("file:///srv/hr/a.odt", rights)     # True: the document has another slot now
+    table.slot_of("file:///srv/hr/a.odt")          # 16; None: the document has no list
+    table.flush()                                  # durable, and seen by readers
+
+Slots with one list have neighbouring numbers, in blocks of 16, 256 and 4,096, and the index has the
+numbers of the blocks as terms, too (`terms_of`): a few terms stand for many slots.
+
+The file is a log, and readers read on where they were (`AccessTable.refresh`). A record has its
+length, its checksum and a msgpack list of changes:
+
+    ["l", number, list]                 a list
+    ["s", number, above, list, name]    a slot: in a folder's slot or -1, with this list
+    ["d", names, numbers]               slots of documents, 8 and 4 bytes each; 0xFFFFFFFF: none
+    ["m", [name, ...]]                  documents to be written again, as their slots changed
+    ["w", [name, ...]]                  documents that were
+    ["r", [pattern, ...], [host, ...]]  rules, and hosts that send rights
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import zlib
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import msgpack
+
+from larmspider.access.file_rights import files_of
+from larmspider.access.lists import OPERATORS_ONLY, AccessList
+from larmspider.access.rights import Rights
+from larmspider.access.rules import matcher, slot_name
+from larmspider.access.sent import Sent
+from larmspider.errors import MEND, CrawlDirError
+from larmspider.files import replace_file
+from larmspider.items import split_part
+from larmspider.urls.file_urls import is_file
+
+NAME = "access"
+NO_SLOT = 0
+"""The slot of documents whose rights cannot be read, or are not known yet."""
+NOTHING = -1
+"""Stands for the folder above a slot that has none."""
+BLOCKS = (16, 256, 4_096)
+"""Sizes of blocks of slots."""
+FOLDERS = 1 << 30
+"""Slots from this number on are of folders and shares, which no document has."""
+MAX_BYTES = 1 << 31
+"""Largest table: 40 bytes each of 50 million documents."""
+_WASTE = 1 << 20  # bytes of records that no longer count, from which on the table is rewritten
+_HEAD = struct.Struct("<II")
+_NONE = 0xFFFFFFFF
+_LARGEST_RECORD = 1 << 28
+
+
+class Slot(NamedTuple):
+    """``above`` and ``list`` are numbers."""
+
+    above: int
+    list: int
+    name: str
+
+
+def terms_of(slot: int) -> list[str]:
+    """The terms of a document: its slot's, and its blocks'."""
+    return [f"{slot:x}", *(f"{slot // size:x}/{number}" for number, size in enumerate(BLOCKS))]
+
+
+def key_of(name: str) -> int:
+    digest = blake2b(name.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+class AccessTable:
+    """The table for readers, also while a crawl writes it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / NAME
+        self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self.lists: dict[int, AccessList] = {0: OPERATORS_ONLY}
+        self.slots: dict[int, Slot] = {NO_SLOT: Slot(NOTHING, 0, "")}
+        self.names: dict[str, int] = {}
+        self.moved: set[str] = set()
+        self.patterns: list[str] = []
+        self.hosts: list[str] = []
+        self._own: dict[int, int] = {}
+        self._match: Callable[[str], int | None] = lambda _url: None
+        self._sent = Sent()
+        self._read_to, self._file = 0, (0, 0)
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Another one after each change."""
+        return (*self._file, self._read_to)
+
+    def refresh(self) -> tuple[int, int, int]:
+        """Read what is new; the `version`. Raises CrawlDirError for a damaged table."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            if self._read_to:
+                self._clear()
+            return self.version
+        except OSError as error:
+            raise self._unreadable(error.strerror or str(error)) from None
+        file = found.st_dev, found.st_ino
+        if (file, found.st_size) != (self._file, self._read_to):
+            with self._lock:
+                if file != self._file or found.st_size < self._read_to:
+                    self._clear()
+                self._file = file
+                self._read()
+        return self.version
+
+    def _read(self) -> None:
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._read_to)
+                for changes in _records(file):
+                    for change in changes:
+                        self._apply(change)
+                    self._read_to = file.tell()
+        except (OSError, ValueError, LookupError, TypeError, struct.error) as error:
+            raise self._unreadable(str(error)) from error
+
+    def _unreadable(self, why: str) -> CrawlDirError:
+        return CrawlDirError(f"{self.path}: the access lists cannot be read: {why}; {MEND}")
+
+    def _apply(self, change: Sequence[Any]) -> None:
+        kind, *told = change
+        if kind == "l":
+            self.lists[told[0]] = AccessList.unpack(told[1])
+        elif kind == "s":
+            number, above, listed, name = told
+            self.slots[number] = Slot(above, listed, name)
+            if name:
+                self.names[name] = number
+        elif kind == "d":
+            names, numbers = array("Q", told[0]), array("I", told[1])
+            for key, number in zip(names, numbers, strict=True):
+                if number == _NONE:
+                    self._own.pop(key, None)
+                else:
+                    self._own[key] = number
+        elif kind == "m":
+            self.moved.update(told[0])
+        elif kind == "w":
+            self.moved.difference_update(told[0])
+        elif kind == "r":
+            self.patterns, self.hosts = told
+            self._match = matcher(self.patterns)
+            self._sent = Sent.of(dict(one.rsplit(" ", 1) for one in self.hosts))
+
+    def slot_of(self, name: str) -> int | None:
+        """The slot of a document, or of the document that a part lies in; None: it has no list."""
+        name = split_part(name)[0]
+        rule = self._match(name)
+        if rule is not None:
+            slot = self.names.get(slot_name(self.patterns[rule]))
+            return None if slot is not None and self.list_of(slot).is_for_everyone else slot or 0
+        if (own := self._own.get(key_of(name))) is not None:
+            return own
+        if is_file(name):
+            return NO_SLOT if name.endswith("/") else self.names.get(files_of(name), NO_SLOT)
+        return NO_SLOT if self._sent.place_of(name) else None
+
+    def is_by_rule(self, slot: int) -> bool:
+        """Whether the documents of a slot are those that a rule fits."""
+        return self.slots[slot].name.startswith("rule ")
+
+    def list_of(self, slot: int) -> AccessList:
+        return self.lists[self.slots[slot].list]
+
+    def above(self, slot: int) -> Iterator[AccessList]:
+        """The lists of folders and shares to enter first, the innermost first."""
+        number, seen = self.slots[slot].above, 0
+        while number != NOTHING and seen < len(self.slots):
+            yield self.list_of(number)
+            number, seen = self.slots[number].above, seen + 1
+
+
+class AccessWriter(AccessTable):
+    """The one writer of a table. All methods may be called in any thread."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises CrawlDirError for a table that cannot be read."""
+        super().__init__(directory)
+        self._writing = threading.RLock()
+        self._changes: list[list[Any]] = []
+        self._given: dict[int, int] = {}
+        self.refresh()
+        self._cut_off()
+        self._by_digest = {one.digest: number for number, one in self.lists.items()}
+        self._by_content = {  # a slot with a name is for the documents that share the name
+            (one.above, one.list): number for number, one in self.slots.items() if not one.name
+        }
+        self._room: dict[tuple[int, ...], tuple[int, int, int]] = {}
+        last = max(number for number in self.slots if number < FOLDERS)
+        self._next = (last // BLOCKS[-1] + 1) * BLOCKS[-1]
+        self._next_folder = max(FOLDERS, *self.slots) + 1
+        if self._live() + _WASTE < self._read_to and 2 * self._live() < self._read_to:
+            self._rewrite()
+
+    def _cut_off(self) -> None:
+        """Remove a record that a crash left incomplete."""
+        if self.path.exists() and self.path.stat().st_size > self._read_to:
+            os.truncate(self.path, self._read_to)
+
+    def _live(self) -> int:
+        """About the bytes of all records that count."""
+        return 100 * len(self.slots) + 200 * len(self.lists) + 12 * len(self._own)
+
+    def _rewrite(self) -> None:
+        replace_file(self.path, b"".join(_record([one]) for one in self._everything()), synced=True)
+        found = self.path.stat()
+        self._file, self._read_to = (found.st_dev, found.st_ino), found.st_size
+
+    def _everything(self) -> Iterator[list[Any]]:
+        yield from (["l", number, one.pack()] for number, one in self.lists.items() if number)
+        yield from (["s", number, *one] for number, one in self.slots.items() if number)
+        yield ["d", *_packed(self._own)]
+        yield ["m", sorted(self.moved)]
+        yield ["r", self.patterns, self.hosts]
+
+    # what documents have
+
+    def give(self, name: str, rights: Rights | None) -> bool:
+        """Give a document rights, None: a list of its own no longer; whether its slot changed. It
+        is to be written again then (`moved`)."""
+        with self._writing:
+            before = self.slot_of(name)
+            if rights is None:
+                self._assign(name, None)
+            else:
+                self._assign(name, self._slot_for(rights))
+            return self._moves(name, before)
+
+    def assign(self, name: str, slot: int) -> bool:
+        """Give a document a slot; whether that is another one."""
+        with self._writing:
+            before = self.slot_of(name)
+            self._assign(name, slot)
+            return self._moves(name, before)
+
+    def _moves(self, name: str, before: int | None) -> bool:
+        if self.slot_of(name) == before:
+            return False
+        if name not in self.moved:
+            self.moved.add(name)
+            self._changes.append(["m", [name]])
+        return True
+
+    def written(self, names: Collection[str]) -> None:
+        """The index has these documents with their new slots."""
+        with self._writing:
+            done = [name for name in names if name in self.moved]
+            if done:
+                self.moved.difference_update(done)
+                self._changes.append(["w", done])
+
+    def _assign(self, name: str, slot: int | None) -> None:
+        key = key_of(name)
+        had = self._own.pop(key, None)
+        # a slot that follows from the name needs no row; but the files of a folder get a slot when
+        # the first of them is given one, which is not for a file whose rights cannot be read
+        if slot is not None and (slot == NO_SLOT or self.slot_of(name) != slot):
+            self._own[key] = slot
+        if had != self._own.get(key):
+            self._given[key] = self._own.get(key, _NONE)
+
+    def _slot_for(self, rights: Rights) -> int:
+        above = self.enter(rights.above)
+        number = self.number_of(rights.list)
+        if not number and not rights.name:
+            return NO_SLOT
+        found = self.names.get(rights.name) if rights.name else None
+        if found is not None and self.slots[found][:2] == (above, number):
+            return found
+        if found is None and rights.name:
+            return self._new_slot(above, number, rights.name)
+        return self.slot_with(above, number)
+
+    def slot_with(self, above: int, number: int) -> int:
+        """A slot with this list, for documents that do not share one by its name."""
+        if (found := self._by_content.get((above, number))) is not None:
+            return found
+        return self._new_slot(above, number, "")
+
+    def enter(self, above: Iterable[tuple[str, AccessList]]) -> int:
+        """The slot of the innermost of these folders, each with its present list."""
+        slot = NOTHING
+        with self._writing:
+            for name, rights in above:
+                row = Slot(slot, self.number_of(rights), f"in {name}")
+                found = self.names.get(row.name)
+                if found is None:
+                    found, self._next_folder = self._next_folder, self._next_folder + 1
+                if self.slots.get(found) != row:
+                    self._set(found, row)
+                slot = found
+        return slot
+
+    def put(self, name: str, rights: AccessList) -> int:
+        """The slot of this name, with this list from now on."""
+        with self._writing:
+            number, found = self.number_of(rights), self.names.get(name)
+            if found is None:
+                return self._new_slot(NOTHING, number, name)
+            if self.slots[found].list != number:
+                self.replace(found, NOTHING, number)
+            return found
+
+    def replace(self, slot: int, above: int, number: int) -> None:
+        """Give all documents of a slot another list."""
+        with self._writing:
+            before = self.slots[slot]
+            if self._by_content.get(before[:2]) == slot:
+                del self._by_content[before[:2]]
+            self._set(slot, Slot(above, number, before.name))
+
+    def number_of(self, rights: AccessList) -> int:
+        with self._writing:
+            number = self._by_digest.get(rights.digest)
+            if number is None:
+                number = self._by_digest[rights.digest] = len(self.lists)
+                self.lists[number] = rights
+                self._changes.append(["l", number, rights.pack()])
+            return number
+
+    def _new_slot(self, above: int, number: int, name: str) -> int:
+        slot = self._free_number((number, *self._chain(above)))
+        self._set(slot, Slot(above, number, name))
+        return slot
+
+    def _set(self, slot: int, row: Slot) -> None:
+        self.slots[slot] = row
+        if row.name:
+            self.names[row.name] = slot
+        else:
+            self._by_content.setdefault((row.above, row.list), slot)
+        self._changes.append(["s", slot, *row])
+
+    def _chain(self, slot: int) -> Iterator[int]:
+        """The lists above, each once: folders with the same lists have the same readers."""
+        seen = set[int]()
+        while slot != NOTHING:
+            row = self.slots[slot]
+            if row.list not in seen:
+                seen.add(row.list)
+                yield row.list
+            slot = row.above
+
+    def _free_number(self, lists: tuple[int, ...]) -> int:
+        """A number beside the slots with the same lists."""
+        number, end, size = self._room.get(lists, (0, 0, 0))
+        if number == end:
+            size = next((one for one in BLOCKS if one > size), BLOCKS[-1])
+            number = -(-self._next // size) * size
+            end = self._next = number + size
+        self._room[lists] = number + 1, end, size
+        return number
+
+    def set_rules(self, patterns: Sequence[str], hosts: Sequence[str]) -> bool:
+        """The rules and the hosts that send rights, from now on; whether they were others. Then
+        look at the slot of each document again."""
+        with self._writing:
+            if (list(patterns), list(hosts)) == (self.patterns, self.hosts):
+                return False
+            change = ["r", list(patterns), list(hosts)]
+            self._changes.append(change)
+            self._apply(change)
+            return True
+
+    def adopt_rules(self, table: AccessTable) -> None:
+        """Take over the rules of another table, of the same crawl."""
+        for pattern in table.patterns:
+            if (slot := table.names.get(slot_name(pattern))) is not None:
+                self.put(slot_name(pattern), table.list_of(slot))
+        if table.patterns or table.hosts:
+            self.set_rules(table.patterns, table.hosts)
+
+    def adopt(self, name: str, table: AccessTable) -> None:
+        """Give a document the rights that it has in another table."""
+        slot = table.slot_of(name)
+        if slot is None or split_part(name)[1] or table.is_by_rule(slot):
+            return
+        row = table.slots[slot]
+        folders, number = list[tuple[str, AccessList]](), row.above
+        while number != NOTHING and len(folders) <= len(table.slots):
+            folders.append((table.slots[number].name.removeprefix("in "), table.list_of(number)))
+            number = table.slots[number].above
+        self.give(name, Rights(table.list_of(slot), row.name, folders[::-1]))
+
+    def mark_moved(self, names: Iterable[str]) -> None:
+        """Have these documents written again."""
+        with self._writing:
+            new = [name for name in names if name not in self.moved]
+            if new:
+                self.moved.update(new)
+                self._changes.append(["m", new])
+
+    # on the disk
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self._changes or self._given)
+
+    def flush(self) -> None:
+        """Write the changes; they are on the disk on return. Raises CrawlDirError."""
+        with self._writing:
+            changes, given = self._changes, self._given
+            if given:
+                changes = [*changes, ["d", *_packed(given)]]
+            if not changes:
+                return
+            record = _record(changes)
+            if self._read_to + len(record) > MAX_BYTES:
+                raise CrawlDirError(f"{self.path}: more than {MAX_BYTES:,} bytes of access lists")
+            try:
+                with self.path.open("ab") as file:
+                    if file.tell() != self._read_to:  # what a full disk has left of a record
+                        file.truncate(self._read_to)
+                    file.write(record)
+                    file.flush()
+                    os.fsync(file.fileno())
+                    found = os.fstat(file.fileno())
+            except OSError as error:
+                raise CrawlDirError(
+                    f"{self.path}: cannot write access lists: {error.strerror or error}"
+                ) from error
+            self._file = found.st_dev, found.st_ino
+            self._read_to += len(record)
+            self._changes, self._given = [], {}
+
+
+def _packed(own: dict[int, int]) -> tuple[bytes, bytes]:
+    return array("Q", own.keys()).tobytes(), array("I", own.values()).tobytes()
+
+
+def _record(changes: list[list[Any]]) -> bytes:
+    content: bytes = msgpack.packb(changes, unicode_errors="replace")
+    return _HEAD.pack(len(content), zlib.crc32(content)) + content
+
+
+def _records(file: IO[bytes]) -> Iterator[list[Any]]:
+    """The complete records; the last one may be being written."""
+    while len(head := file.read(_HEAD.size)) == _HEAD.size:
+        size, checksum = _HEAD.unpack(head)
+        if size > _LARGEST_RECORD:
+            raise ValueError(f"a record of {size:,} bytes")
+        content = file.read(size)
+        if len(content) < size:
+            return
+        if zlib.crc32(content) != checksum:
+            raise ValueError("a record is damaged")
+        yield msgpack.unpackb(content)

@@ -1,0 +1,144 @@
+"""Words that are written in several parts, as one term: a code is found however it is separated.
+
+    joined_words("Teil 6178-4B40-40B2, HIST_IGNORE_DUPS und en-tete")
+    # ["61784b4040b2", "histignoredups", "entete"]
+    joined_words("Vor- und Nachteil")      # ["vorteil", ...]: each end of "Nachteil" behind "Vor"
+    joined_word("AB-12/3")                 # "ab123"
+
+The index has these terms beside the words of the parts, in the field ``signs``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+MAX_JOINED = 1_000
+"""Different terms of one text."""
+_LEAST, MOST = 3, 40
+"""Characters of a term."""
+_MOST_PARTS = 8
+_LEAST_SPACED = 8
+"""Characters of a code with spaces: 6178 4B40 40B2, and not "5 10"."""
+_KNOWN = 100_000  # words whose terms are remembered
+
+_HYPHENS = r"\-\u2010\u2011"
+_RUN = re.compile(rf"[^\W_]+(?:[{_HYPHENS}_./:,][^\W_]+)+")
+_SEPARATOR = re.compile(rf"[{_HYPHENS}_./:,]")
+_DIGIT = b"0"
+_CLASSES = bytes(ord("0") if 48 <= code < 58 else code for code in range(256))
+"""A digit is b"0": to look for one byte takes a tenth of the time of an expression."""
+_OTHER_SPACES = "\n\t\f\r"
+_LONGEST_WORD = 200
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
+_PART_OF_CODE = re.compile(
+    rf"[(\[\"']?([A-Za-z]{{0,4}}\d[A-Za-z\d{_HYPHENS}/.]{{0,11}}?)[)\]\"',;:.?!]*"
+)
+_LEFT_OUT = re.compile(r"- (?:und|oder|bzw\.|sowie|en|och|og) (-?)(?=([^\W\d_]{5,}))")
+_WORD_BEFORE = re.compile(r"[^\W\d_]{2,30}\Z")
+"""Vor- und Nachteil, in- en uitgang: the first word lacks its end."""
+_LEAST_END, _LEAST_BEGINNING = 4, 2  # letters of the end, and of what stands before it
+
+
+def joined_word(text: str) -> str:
+    """The term of one word or code in several parts, in lower case; "" for another text."""
+    if "://" in text or "@" in text:
+        return ""
+    parts = _SEPARATOR.split(text)
+    if not 2 <= len(parts) <= _MOST_PARTS or not all(map(str.isalnum, parts)):
+        return ""
+    joined = "".join(parts)
+    if not _LEAST <= len(joined) <= MOST:
+        return ""
+    if joined.isalpha():  # the hyphens and underscores of names
+        is_name = not any(mark in text for mark in "./:,")
+        return joined.lower() if is_name and len(joined) > _LEAST else ""
+    if joined.isdigit() and len(parts) == 2 and any(mark in text for mark in ".:,"):
+        return joined if _THOUSANDS.fullmatch(text) else ""  # 3.11 and 14:30 are two numbers
+    return joined.lower()
+
+
+def joined_parts(words: Sequence[str]) -> str:
+    """The term of a code whose parts have spaces between them; "" for other words."""
+    if not 2 <= len(words) <= _MOST_PARTS:
+        return ""
+    found = [_PART_OF_CODE.fullmatch(word) for word in words]
+    joined = "".join([_SEPARATOR.sub("", one[1]) for one in found if one])
+    return joined.lower() if all(found) and _LEAST_SPACED <= len(joined) <= MOST else ""
+
+
+def joined_words(text: str) -> list[str]:
+    """The terms of a normalized text, each once; the first `MAX_JOINED`."""
+    text = text.replace("\u2010", "-")
+    if any(space in text for space in _OTHER_SPACES):
+        text = " ".join(text.split())
+    plain = text.encode("latin-1", "replace").translate(_CLASSES)
+    found = dict[str, None]()
+    run, last = list[str](), -2
+    for start, end in _words_with(_DIGIT, plain):
+        is_part, terms = _known_of(text[start:end])
+        if terms:
+            found |= dict.fromkeys(terms)
+        if is_part:
+            if start != last + 1:
+                _add_run(run, found)
+                run = []
+            run.append(text[start:end])
+            last = end
+    _add_run(run, found)
+    for mark in (b"-", b"_"):
+        for start, end in _words_with(mark, plain):
+            found |= dict.fromkeys(_known_of(text[start:end])[1])
+    found |= dict.fromkeys(completed(text))
+    return list(found)[:MAX_JOINED]
+
+
+def _words_with(byte: bytes, plain: bytes) -> Iterator[tuple[int, int]]:
+    """Start and end of each word with a byte."""
+    at, find, rfind = plain.find(byte), plain.find, plain.rfind
+    while at >= 0:
+        end = find(b" ", at)
+        end = end if end >= 0 else len(plain)
+        yield rfind(b" ", 0, at) + 1, end
+        at = find(byte, end)
+
+
+def _add_run(run: Sequence[str], found: dict[str, None]) -> None:
+    if len(run) > 1 and (term := joined_parts(run)):
+        found[term] = None
+
+
+_known: dict[str, tuple[bool, tuple[str, ...]]] = {}
+"""Words with marks or digits: whether one may be part of a code, and its terms."""
+
+
+def _known_of(word: str) -> tuple[bool, tuple[str, ...]]:
+    known = _known.get(word)
+    if known is None:
+        if len(_known) >= _KNOWN:
+            _known.clear()
+        terms = () if _is_address(word) else map(joined_word, _RUN.findall(word))
+        is_part = _PART_OF_CODE.fullmatch(word) is not None
+        known = _known[word] = is_part, tuple(filter(None, terms))
+    return known
+
+
+def _is_address(word: str) -> bool:
+    return "://" in word or "@" in word or len(word) > _LONGEST_WORD
+
+
+def completed(text: str) -> Iterator[str]:
+    """The first words of pairs whose end stands in the second word only."""
+    for found in _LEFT_OUT.finditer(text):
+        at = found.start()
+        before = _WORD_BEFORE.search(text, max(0, at - MOST), at)
+        if before is None:
+            continue
+        first, second = before[0].lower(), found[2].lower()
+        if found[1]:  # Warenein- und -ausgang: the second word lacks its beginning
+            starts = range(_LEAST, min(len(first) - 1, MOST - len(second) + 1))
+            yield from [first[:end] + second for end in starts]
+            continue
+        for start in range(_LEAST_BEGINNING, len(second) - _LEAST_END + 1):
+            if len(first) + len(second) - start <= MOST:
+                yield first + second[start:]

@@ -1,0 +1,50 @@
+"""A backup of a home: its crawls, their files and runs, without secrets (crawl/backup.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from larmspider.crawl.backup import BackupFile, add_crawl, size_of
+from larmspider.crawl.state import RunState, State
+from larmspider.server.audit import FILE as AUDIT
+from larmspider.server.home import CRAWLS, DATA, ENDING, RUNS, Home
+from larmspider.server.server_settings import FILE as SETTINGS
+from larmspider.server.tokens import FILE as TOKENS
+
+_FILES = (SETTINGS, TOKENS, AUDIT)
+
+
+def expected_bytes(home: Home) -> int:
+    return sum(size_of(home.path / folder) for folder in (CRAWLS, DATA, RUNS))
+
+
+def add_home(out: BackupFile, home: Home) -> int:
+    """Add a home, also while its server and crawls run; returns the number of crawls with data.
+
+    secrets/, the one-time key and the key of the running server stay out. tokens.json has hashes.
+    Raises as add_crawl() does.
+    """
+    for name in _FILES:
+        if (home.path / name).is_file():
+            out.add_small(name, home.path / name)
+    for path in sorted((home.path / CRAWLS).glob(f"*{ENDING}")):
+        out.add_small(f"{CRAWLS}/{path.name}", path)
+    added = 0
+    for name, entry in home.crawls().items():
+        directory = home.directory_of(name, entry.crawl)
+        if directory != home.path / DATA / name:
+            out.notes.append(
+                f"{name} lies outside of the home: larmspider backup {directory} FILE backs it up"
+            )
+        elif RunState.of(directory).state not in (State.NONE, State.EMPTY):
+            add_crawl(out, directory, f"{DATA}/{name}/")
+            added += 1
+    for path in sorted((home.path / RUNS).glob("*/*")):
+        if path.is_file() and not path.is_symlink() and path.suffix in (".log", ".json"):
+            out.add_small(f"{RUNS}/{path.parent.name}/{path.name}", path)
+    out.notes.append(f"{home.path / 'secrets'} is left out: copy it by itself")
+    return added
+
+
+def is_home(path: Path) -> bool:
+    return (path / CRAWLS).is_dir()

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import pytest
+
+from larmspider.access.lists import AccessList, UnreadableError
+from larmspider.access.rights import Document
+from larmspider.access.rules import MAX_RULES, Rules
+from larmspider.access.sent import Sent
+from larmspider.errors import ConfigError
+
+_RULES = Rules.of(
+    {
+        "/hr/*": ["group:hr"],
+        "wiki.example/board/*": ["group:board"],
+        "file:///srv/share/Ä b/*": ["user:anna"],
+        "https://a.example:8443/*": "group:a",
+        "/plan.html": ["group:plan"],
+        "/*.secret": ["group:secret"],
+        "https://*.b.example/*": ["group:b"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "number"),
+    [
+        ("http://wiki.example/hr/a", 0),
+        ("http://wiki.example/hr", 0),
+        ("http://wiki.example/hr/", 0),
+        ("http://wiki.example/HR/a", 0),
+        ("http://wiki.example/%68r/a", 0),
+        ("http://wiki.example//hr//a", 0),
+        ("http://wiki.example/\\hr\\a", 0),
+        ("http://wiki.example/hr?all", 0),
+        ("http://wiki.example/hrx/a", None),
+        ("http://wiki.example/a/hr/a", None),
+        ("http://wiki.example/board/a", 1),
+        ("http://wiki.example:8080/board/a", 1),
+        ("http://other.example/board/a", None),
+        ("http://evil.example/wiki.example/board/a", None),
+        ("file:///srv/share/%C3%84%20b/c", 2),
+        ("file:///srv/share/hr/c", None),
+        ("https://a.example:8443/", 3),
+        ("https://a.example:8443", 3),
+        ("http://a.example:8443/", None),
+        ("http://x/plan.html", 4),
+        ("http://x/plan.html?v=2", 4),
+        ("http://x/plan.htm", None),
+        ("http://x/a/b.secret", 5),
+        ("https://c.b.example/", 6),
+    ],
+)
+def test_the_first_rule_that_fits(url: str, number: int | None) -> None:
+    assert _RULES.number_of(url) == number
+
+
+def test_a_star_is_all() -> None:
+    rules = Rules.of({"/hr/*": ["group:hr"], "*": ["everyone"]})
+    found = rules.access_of(Document("file:///srv/a"))
+    assert found is not None
+    assert found.list.is_for_everyone
+    assert rules.number_of("http://x/hr/") == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"/hr/*": ["hr"]}, "/hr/.*'hr' is no principal: expected everyone"),
+        ({"/hr/*": ["group:"]}, "is no principal"),
+        ({"/hr/*": 3}, "expected a list of principals"),
+        ({"hr": ["group:hr"]}, "expected \\* or a pattern with a path"),
+        ({"": ["group:hr"]}, "expected a pattern"),
+        ({"/" + "*a" * 9: ["everyone"]}, "9 stars; expected at most 8"),
+        ({f"/{n}": [] for n in range(MAX_RULES + 1)}, "1,001 rules; expected at most 1,000"),
+    ],
+)
+def test_bad_rules_are_refused(table: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        Rules.of(table)
+
+
+_SENT = Sent.of({"cms.example": "X-Access", "*.wiki.example:*": "meta:readers"})
+
+
+def _sent(url: str, *values: str, body: bytes = b"") -> list[str]:
+    headers = {b"X-Access": [value.encode("latin-1") for value in values]} if values else {}
+    found = _SENT.access_of(Document(url, headers, body, "text/html"))
+    assert found is not None
+    return found.list.principals
+
+
+def test_a_header_of_a_trusted_host() -> None:
+    assert _sent("http://cms.example/a", "group:hr, user:anna") == ["group:hr", "user:anna"]
+    assert _sent("http://cms.example/a", "group:hr", "everyone") == ["everyone", "group:hr"]
+    assert _sent("http://cms.example/a", "") == []
+    other = Document("http://other.example/a", {b"X-Access": [b"everyone"]})
+    assert _SENT.access_of(other) is None
+    assert _SENT.access_of(Document("http://cms.example:81/a", {})) is None
+    assert _SENT.access_of(Document("http://cms.example/a")) is None
+
+
+@pytest.mark.parametrize("value", ["hr", "group:hr,everybody", "\xff\xfe", "x" * 100_001])
+def test_a_value_that_cannot_be_read(value: str) -> None:
+    with pytest.raises(UnreadableError):
+        _sent("http://cms.example/a", value)
+
+
+def test_a_missing_value_cannot_be_read() -> None:
+    with pytest.raises(UnreadableError, match="has not sent X-Access"):
+        _sent("http://cms.example/a")
+    with pytest.raises(UnreadableError, match="has not sent meta:readers"):
+        _sent("http://a.wiki.example/", body=b"<p>hello")
+
+
+def test_a_meta_element_in_the_head_alone() -> None:
+    url = "http://a.wiki.example:8080/"
+    good = b"<html><head><title>a &lt;b</title><meta name=Readers content='group:hr'></head><body>"
+    assert _sent(url, body=good) == ["group:hr"]
+    twice = b"<meta name=readers content=group:hr content=everyone>"
+    assert _sent(url, body=twice) == ["group:hr"]
+    for late in (
+        b"<title>x</title>text<meta name=readers content=everyone>",
+        b"<head></head><meta name=readers content=everyone>",
+        b"<p><meta name=readers content=everyone>",
+        b"<!-- <meta name=readers content=everyone> --><p>",
+        b"<title><meta name=readers content=everyone></title>",
+        b"<script>'<meta name=readers content=everyone>'</script><p>",
+    ):
+        with pytest.raises(UnreadableError):
+            _sent(url, body=late)
+
+
+@pytest.mark.parametrize(
+    "table", [{"cms.example": "X Access"}, {"cms example": "X"}, {"cms.example": "meta:"}, {"a": 3}]
+)
+def test_bad_hosts_are_refused(table: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="LARM_ACCESS_SENT"):
+        Sent.of(table)
+
+
+def test_a_list_is_one_of_its_kind() -> None:
+    with pytest.raises(ValueError, match="unknown kind"):
+        AccessList.unpack(AccessList("other").pack())
