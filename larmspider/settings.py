@@ -733,6 +733,10 @@ LARM_SEARCH_GROUPS: dict[str, list[str]] = {}
 # that has it may search without the token. Needs LARM_TRUSTED_PROXIES.
 LARM_SEARCH_GROUPS_HEADER = ""
 
+# The header in which a reverse proxy names the reader, whose documents are found then. A request
+# that has it may search without the token. Needs LARM_TRUSTED_PROXIES.
+LARM_SEARCH_USER_HEADER = ""
+
 # Addresses and networks of reverse proxies. Only their header counts.
 LARM_TRUSTED_PROXIES: list[str] = []
 

@@ -22,7 +22,7 @@ AREAS = {
     "cluster": 8,
     "index": 6,
     "search": 7,
-    "web": 4,
+    "web": 10,
 }
 FAULT = Fault("small", "ten is eleven", "one.py", "TEN = 10", "TEN = 11", ("test_one.py",))
 

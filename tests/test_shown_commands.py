@@ -41,7 +41,7 @@ ELSEWHERE = {
     r"make test|\.ci/run": "a run of the tests",
     r"scrapy search -s LARM_DIR=crawl-demo": "tests/examples/test_first_crawl.py",
     r"scrapy serve": "tests/web/test_serve.py",
-    r"(scrapy|larmspider) (server|ctl|crawl intranet --file)": "tests/server/test_server.py",
+    r"(scrapy|larmspider) (server|ctl|user|crawl intranet --file)": "tests/server/test_server.py",
     r"scrapy control": "tests/web/test_control.py",
     r"scrapy parse": "tests/whole_crawls/test_own_fields.py",
     r"scrapy workers": "tests/workers/test_command.py",

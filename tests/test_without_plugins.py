@@ -19,8 +19,9 @@ pytestmark = pytest.mark.long
 
 PLUGINS = sorted(path.parent.name for path in (PROJECT / "larmspider/plugins").glob("*/*.py"))
 PACKAGES = {
-    "boto3", "botocore", "chardetng_py", "confluent_kafka", "isal", "matplotlib", "nats", "obstore",
-    "playwright", "psycopg", "pyarrow", "scrapyd", "warcio",
+    "boto3", "botocore", "chardetng_py", "confluent_kafka", "isal", "joserfc", "ldap3",
+    "matplotlib", "nats", "obstore", "playwright", "psycopg", "pyarrow", "pyasn1",
+    "scrapyd", "warcio",
 }  # fmt: skip
 """Top modules of the extras' packages."""
 SETTINGS = """

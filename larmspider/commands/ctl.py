@@ -93,6 +93,34 @@ ACTS: Mapping[str, tuple[Sequence[str], str, Callable[..., Asked]]] = {
         "remove a token",
         lambda name: Asked("DELETE", f"/tokens/{quote(name, safe='')}"),
     ),
+    "users": ((), "all users", lambda: Asked("GET", "/users")),
+    "add-user": (
+        ("NAME", "operator|editor|reader"),
+        "add a user, whose password is shown once",
+        lambda name, role: Asked("POST", "/users", {"name": name, "role": role}),
+    ),
+    "set-role": (
+        ("NAME", "operator|editor|reader"),
+        "set a user's role",
+        lambda name, role: Asked("PATCH", f"/users/{quote(name, safe='')}", {"role": role}),
+    ),
+    "reset-password": (
+        ("NAME",),
+        "give a user a new password, which is shown once",
+        lambda name: Asked("POST", f"/users/{quote(name, safe='')}/reset"),
+    ),
+    "delete-user": (
+        ("NAME",),
+        "delete a user",
+        lambda name: Asked("DELETE", f"/users/{quote(name, safe='')}"),
+    ),
+    "see-as": (
+        ("PERSON", "QUERY"),
+        "search as another person; QUERY '' shows the groups alone",
+        lambda person, query: Asked(
+            "GET", f"/see-as?person={quote(person, safe='')}&query={quote(query, safe='')}"
+        ),
+    ),
     "pushed": (
         ("URL",),
         "the state of a document that was pushed",

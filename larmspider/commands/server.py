@@ -59,8 +59,9 @@ class Command(LarmCommand):
         )
         parser.add_argument("--port", metavar="N", help="setting LARM_WEB_PORT (default 6080)")
         parser.add_argument(
-            "--scope", default="operate", help="token: read, push or operate (default)"
+            "--scope", default="operate", help="token: search, read, push, edit or operate"
         )
+        parser.add_argument("--user", default="", help="token: the user to whom it belongs")
         parser.add_argument("--days", default="0", help="token: days until its end; 0: no end")
 
     def answer(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -86,7 +87,7 @@ class Command(LarmCommand):
                 if not re.fullmatch(r"\d{1,4}", opts.days):
                     raise ConfigError(f"--days {opts.days}: expected a number of days")
                 store = TokenStore(Home.open(Path(opts.home)).path)
-                print(store.make(name, opts.scope, int(opts.days)))
+                print(store.make(name, opts.scope, int(opts.days), opts.user))
             case ["backup", file]:
                 from larmspider.commands.backup import backup
 
@@ -112,6 +113,7 @@ class Command(LarmCommand):
         from larmspider.server.look import Looks
         from larmspider.server.manager import Manager
         from larmspider.server.nodes import Nodes
+        from larmspider.server.people import ServerPeople
         from larmspider.server.process import Launcher
         from larmspider.server.push import Pushes
         from larmspider.server.remote import tell
@@ -129,7 +131,8 @@ class Command(LarmCommand):
         self.settings.set("LARM_DIR", str(home.path), priority="cmdline")
         settings, store = ServerSettings.read(home.path), TokenStore(home.path)
         binding = Binding.from_settings(self.settings, has_tokens=True)
-        is_first = not (binding.token or store.can_operate())
+        people = ServerPeople.open(home.path, store.users, settings)
+        is_first = not (binding.token or store.can_operate() or people.can_operate)
         guard = TokenGuard(
             store,
             binding.token,
@@ -137,6 +140,8 @@ class Command(LarmCommand):
             closed=True,
             open_paths=(*_OPEN, *binding.open_paths, *(_SEARCH if binding.is_local else ())),
             tries=Tries(binding.wrong_tokens, binding.wrong_tokens_in_all),
+            session_secs=settings.sessions.hours * 3_600,
+            idle_secs=settings.sessions.idle_minutes * 60,
         )
         secrets, audit = Secrets(home.path, settings.secrets), Audit(home.path)
         launcher = Launcher(home, nodes=Nodes(home, settings, secrets))
@@ -158,7 +163,9 @@ class Command(LarmCommand):
             return server.url
 
         pushes = Pushes(manager, audit)
-        crawls = Crawls(Acts(manager, audit), store, secrets, Looks(home), pushes, watch, opened)
+        crawls = Crawls(
+            Acts(manager, audit), store, secrets, Looks(home), people, pushes, watch, opened
+        )
         app = build_server(crawls, guard, binding, self._source_of)
         address = LOOPBACK if is_first else binding.address
         server = await Server.start(app, address, binding.port)
@@ -188,7 +195,10 @@ class Command(LarmCommand):
         if adopted:
             print(f"still running: {', '.join(adopted)}")
         if is_first and binding.address != LOOPBACK:
-            print(f"no token yet: listening at {LOOPBACK}, after the first at {binding.address}")
+            print(
+                f"no operator can sign in yet: listening at {LOOPBACK}, after the first at"
+                f" {binding.address}"
+            )
         if is_first:
             print("open this address, which holds a one-time key:")
 
@@ -210,8 +220,8 @@ class Command(LarmCommand):
         return found
 
 
-_OPEN = ("/first", "/api/")
-"""Paths that check tokens, or the one-time key, by themselves."""
+_OPEN = ("/first", "/api/", "/oidc/")
+"""Paths that check tokens, the one-time key or the provider by themselves."""
 _SEARCH = ("/search", "/opensearch.xml")
 SERVER_FILE = "server.json"
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from aiohttp import web
 
 from larmspider.errors import ConfigError, HttpError, LarmspiderError
+from larmspider.server import people_acts
 from larmspider.server.api import Server
 from larmspider.server.crawl_file import CrawlFileError
 from larmspider.server.crawls import By
@@ -18,7 +19,8 @@ from larmspider.server.mount import Mounts
 from larmspider.server.pages import manage
 from larmspider.server.tokens import first_key
 from larmspider.web.actions import EDITED, checked_form, edit, flash_back, read_form, set_session
-from larmspider.web.auth import OPERATE
+from larmspider.web.auth import EDIT, OPERATE, SEARCH
+from larmspider.web.reader import OPERATOR_ROLE
 from larmspider.web.request import FlashMessage
 from larmspider.web.site import SITE, address_of, aiohttp_response, proof_of, web_request
 from larmspider.web.tries import tried_too_often
@@ -63,6 +65,9 @@ def add_routes(router: web.UrlDispatcher, server: Server, mounts: Mounts) -> Non
     async def preview(request: web.Request) -> web.StreamResponse:
         return await _preview(request, server)
 
+    for path, handler in people_acts.handlers(server).items():
+        router.add_post(path, handler)
+
     async def preview_change(request: web.Request) -> web.StreamResponse:
         return await _preview_change(request, server)
 
@@ -80,7 +85,7 @@ def add_routes(router: web.UrlDispatcher, server: Server, mounts: Mounts) -> Non
             server.crawls.audit.note(by.who, by.address, "edit", name, "saved")
             return said, "/control/search"
 
-        return await _done(request, "/control/search", done)
+        return await _done(request, "/control/search", done, OPERATE)
 
     router.add_post("/control/{file}", search_file)
     router.add_post("/manage/{name}/preview", preview_change)
@@ -91,16 +96,24 @@ async def _done(
     request: web.Request,
     target: str,
     act: Callable[[dict[str, str], By], Awaitable[tuple[str, str]]],
+    scope: str = EDIT,
 ) -> web.StreamResponse:
     """Do an act of a form, and lead to the page that shows the result."""
     site = request.app[SITE]
-    form = await checked_form(request, site)
-    by = By(proof_of(request).who, address_of(request))
+    form = await checked_form(request, site, scope)
+    by = by_of(request)
     try:
         done, target = await act(form, by)
     except (ConfigError, HttpError) as error:
         return flash_back(site, form | {"next": target}, _refusal(error, form))
     return flash_back(site, form | {"next": target}, FlashMessage(done, good=True))
+
+
+def by_of(request: web.Request) -> By:
+    """Who sends the request, from where."""
+    identity = proof_of(request).identity
+    scope = SEARCH if identity is None else identity.scope
+    return By(proof_of(request).who, address_of(request), scope)
 
 
 def _refusal(error: LarmspiderError, form: dict[str, str]) -> FlashMessage:
@@ -113,7 +126,7 @@ def _refusal(error: LarmspiderError, form: dict[str, str]) -> FlashMessage:
 
 async def _preview(request: web.Request, server: Server) -> web.StreamResponse:
     """The form of a new crawl again, with the first pages of the crawl."""
-    form = await checked_form(request, request.app[SITE])
+    form = await checked_form(request, request.app[SITE], EDIT)
     look, shared = None, list[str]()
     try:
         crawl = server.crawls.check(values_of(form))
@@ -208,7 +221,7 @@ _ACTS: dict[str, _Act] = {
 
 
 async def _first(request: web.Request, server: Server) -> web.StreamResponse:
-    """Make the first token for the holder of the one-time key, show it, and sign in."""
+    """Make the first operator for the holder of the one-time key, and a token, and sign in."""
     site, address = request.app[SITE], address_of(request)
     if reason := site.guard.foreign(request.headers):
         raise HttpError(f"Refused: {reason}.", 403)
@@ -218,21 +231,27 @@ async def _first(request: web.Request, server: Server) -> web.StreamResponse:
     form = await read_form(request)
     key = form.get("key", "")
     if server.tokens.can_operate():
-        raise HttpError("The one-time key was used: sign in with a token.", 410)
+        raise HttpError("The one-time key was used: sign in.", 410)
     asked = web_request(request)
     if not hmac.compare_digest(key.encode(), first_key(server.manager.home.path).encode()):
         if secs := tries.failed(address, key):
             raise tried_too_often(secs)
-        return aiohttp_response(asked.render("first.html", 403, key="", wrong=True))
-    name = form.get("name", "").strip() or "operator"
+        page = asked.render("first.html", 403, key="", wrong=True, problem="", typed="admin")
+        return aiohttp_response(page)
+    name, password = form.get("name", "").strip() or "admin", form.get("password", "")
+    users = server.people.users
     try:
-        token = server.tokens.make(name, OPERATE)
-    except LarmspiderError as error:
-        raise HttpError(str(error), 400) from None
-    server.crawls.audit.note(name, address, "first token", name, "done")
+        await asyncio.to_thread(users.add, name, OPERATOR_ROLE, password)
+        token = server.tokens.make(name, OPERATE, user=name)
+    except ConfigError as error:
+        page = asked.render("first.html", 400, key=key, wrong=False, problem=str(error), typed=name)
+        return aiohttp_response(page)
+    server.crawls.audit.note(name, address, "first operator", name, "done")
     (server.manager.home.path / "first.key").unlink(missing_ok=True)
     opened = await server.opened() if server.opened is not None else ""
     page = asked.render("first_done.html", who=name, token=token, opened=opened)
     response = aiohttp_response(page)
-    set_session(request, response, name)
+    identity = users.identity(name)
+    assert identity is not None
+    set_session(request, response, identity)
     return response

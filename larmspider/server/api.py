@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,15 @@ from larmspider.errors import ConfigError, HttpError, LarmspiderError
 from larmspider.files import is_locked
 from larmspider.learned.deletes.notes import Notice
 from larmspider.server import api_types as types
+from larmspider.server import people_acts
 from larmspider.server.crawl_file import CrawlFileError, Problem
 from larmspider.server.crawl_schema import WRITABLE, Crawl
 from larmspider.server.crawls import By, Crawls, version_of
 from larmspider.server.home import CrawlEntry
 from larmspider.server.look import Looks
 from larmspider.server.manager import Manager
+from larmspider.server.people import ServerPeople
+from larmspider.server.people_acts import Subject
 from larmspider.server.push import (
     LINES,
     Collection,
@@ -45,7 +49,8 @@ from larmspider.server.secrets import Secrets
 from larmspider.server.tokens import TokenStore
 from larmspider.server.watch import Watch
 from larmspider.status.totals import TOTALS_FILE, Totals
-from larmspider.web.auth import OPERATE, PUSH, READ
+from larmspider.web.auth import EDIT, OPERATE, PUSH, READ
+from larmspider.web.reader import MAX_NAME, Reader
 from larmspider.web.site import SITE, address_of, proof_of
 from larmspider.web.tries import tried_too_often
 from larmspider.workdir.directory import worker_dirs
@@ -64,6 +69,7 @@ class Server:
     tokens: TokenStore
     secrets: Secrets
     looks: Looks
+    people: ServerPeople
     pushes: Pushes
     watch: Watch | None = None
     opened: Callable[[], Awaitable[str]] | None = None
@@ -81,15 +87,21 @@ class Server:
         return self.crawls.manager
 
 
+SearchAs = Callable[[web.Request, Reader, str], Awaitable[dict[str, Any]]]
+"""The JSON of the search page, as another person sees it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request: the server, who calls, the parameters of the path and the query."""
+    """A request: the server, who calls, the parameters of the path and the query. ``search``
+    searches as another person."""
 
     server: Server
     by: By
     path: dict[str, str]
     query: dict[str, str]
     body: Any = None
+    search: Callable[[Reader, str], Awaitable[dict[str, Any]]] | None = None
     request: web.Request | None = None
     """For operations that read the body themselves."""
 
@@ -222,14 +234,18 @@ async def crawl(call: Call) -> types.CrawlDetail:
         text = manager.home.text_of(name)
     except CrawlFileError:
         text = ""
+    values = msgspec.to_builtins(entry.crawl) if entry.crawl is not None else {}
+    operates = call.by.scope == OPERATE
+    if not operates:  # settings may hold what an editor is not to see
+        values = {key: value for key, value in values.items() if key in WRITABLE}
     return types.CrawlDetail(
         summary=summary_of(manager, entry),
-        crawl=msgspec.to_builtins(entry.crawl) if entry.crawl is not None else {},
-        file=text,
+        crawl=values,
+        file=text if operates else "",
         version=version_of(text),
-        directory=str(manager.directory_of(entry)),
+        directory=str(manager.directory_of(entry)) if operates else "",
         writable=sorted(WRITABLE),
-        secrets=call.server.secrets.names(),
+        secrets=call.server.secrets.names() if operates else [],
         warnings=scope_warnings(entry.crawl) if entry.crawl is not None else [],
         shared=call.server.crawls.shared(entry.crawl, name) if entry.crawl is not None else [],
     )
@@ -369,7 +385,9 @@ async def pushed(call: Call) -> types.PushedDocument:
 
 async def tokens(call: Call) -> types.TokenList:
     found = [
-        types.TokenAnswer(name=one.name, scope=one.scope, made=one.made, ends=one.ends)
+        types.TokenAnswer(
+            name=one.name, scope=one.scope, made=one.made, ends=one.ends, user=one.user
+        )
         for one in call.server.tokens.all()
     ]
     return types.TokenList(tokens=found)
@@ -377,8 +395,11 @@ async def tokens(call: Call) -> types.TokenList:
 
 async def make_token(call: Call) -> types.MadeToken:
     body: types.NewToken = call.body
-    token = call.server.tokens.make(body.name, body.scope, body.days)
-    _note(call, "make token", f"{body.name} ({body.scope})")
+    user = body.user
+    if not user and call.server.people.users.find(call.by.who) is not None:
+        user = call.by.who
+    token = call.server.tokens.make(body.name, body.scope, body.days, user)
+    _note(call, "make token", f"{body.name} ({body.scope}){f' of {user}' if user else ''}")
     return types.MadeToken(name=body.name, token=token)
 
 
@@ -386,6 +407,63 @@ async def remove_token(call: Call) -> types.Done:
     call.server.tokens.remove(call.name)
     _note(call, "remove token", call.name)
     return types.Done(done=f"token {call.name} is no token any more")
+
+
+async def users(call: Call) -> types.UserList:
+    return types.UserList(
+        users=[
+            types.UserAnswer(
+                name=one.name, role=one.role, made=one.made, has_password=bool(one.digest)
+            )
+            for one in call.server.people.users.all()
+        ]
+    )
+
+
+async def _on_user(call: Call, act: people_acts.Act, user: Subject) -> str:
+    return await asyncio.to_thread(act, call.server, user, call.by)
+
+
+async def add_user(call: Call) -> types.MadeUser:
+    body: types.NewUser = call.body
+    password = await _on_user(call, people_acts.add, Subject(body.name, body.role))
+    return types.MadeUser(name=body.name, password=password)
+
+
+async def set_role(call: Call) -> types.Done:
+    body: types.Role = call.body
+    await asyncio.to_thread(
+        people_acts.set_role, call.server, Subject(call.name, body.role), call.by
+    )
+    return types.Done(done=f"{call.name} is {body.role} now")
+
+
+async def reset_password(call: Call) -> types.MadeUser:
+    password = await _on_user(call, people_acts.reset, Subject(call.name))
+    return types.MadeUser(name=call.name, password=password)
+
+
+async def delete_user(call: Call) -> types.Done:
+    await _on_user(call, people_acts.delete, Subject(call.name))
+    return types.Done(done=f"{call.name} is deleted, with all tokens and sessions")
+
+
+async def see_as(call: Call) -> types.SeenAs:
+    name, query = call.query.get("person", ""), call.query.get("query", "")
+    if not 0 < len(name) <= MAX_NAME:
+        raise HttpError(f"person: expected a name of 1 to {MAX_NAME} characters.", 400)
+    assert call.search is not None
+    reader, source = await call.server.people.reader(name)
+    _note(call, "see as", people_acts.described(reader, source))
+    found = await call.search(reader, query) if query else {}
+    return types.SeenAs(
+        person=reader.name,
+        role=reader.role,
+        source=source,
+        principals=sorted(reader.principals),
+        total=found.get("total", 0),
+        hits=[types.SeenHit(url=one["url"], title=one["title"]) for one in found.get("hits", ())],
+    )
 
 
 async def audit(call: Call) -> types.AuditLog:
@@ -406,19 +484,38 @@ _ONE = "/crawls/{name}"
 OPERATIONS = (
     Operation("GET", "/crawls", "All crawls and the queue", crawls, types.CrawlList, scope=READ),
     Operation(
-        "POST", "/crawls", "Create a crawl", create, types.CrawlDetail, types.NewCrawl, status=201
+        "POST",
+        "/crawls",
+        "Create a crawl",
+        create,
+        types.CrawlDetail,
+        types.NewCrawl,
+        status=201,
+        scope=EDIT,
     ),
-    Operation("GET", _ONE, "A crawl and its file", crawl, types.CrawlDetail),
+    Operation("GET", _ONE, "A crawl and its file", crawl, types.CrawlDetail, scope=EDIT),
     Operation(
-        "PATCH", _ONE, "Change keys of a crawl file", change, types.CrawlDetail, types.CrawlChange
+        "PATCH",
+        _ONE,
+        "Change keys of a crawl file",
+        change,
+        types.CrawlDetail,
+        types.CrawlChange,
+        scope=EDIT,
     ),
-    Operation("DELETE", _ONE, "Delete a crawl", delete, types.Done, types.Deletion),
-    Operation("POST", f"{_ONE}/start", "Start a run", start, types.Done),
-    Operation("POST", f"{_ONE}/stop", "Stop a run, or leave the queue", stop, types.Done),
-    Operation("POST", f"{_ONE}/pause", "Pause a run", pause, types.Done),
-    Operation("POST", f"{_ONE}/resume", "Continue a paused run", resume, types.Done),
-    Operation("POST", f"{_ONE}/visit", "Visit pages again", visit, types.Done, types.Visit),
-    Operation("POST", "/preview", "Look at a crawl", preview, types.LookAnswer, types.Look),
+    Operation("DELETE", _ONE, "Delete a crawl", delete, types.Done, types.Deletion, scope=EDIT),
+    Operation("POST", f"{_ONE}/start", "Start a run", start, types.Done, scope=EDIT),
+    Operation(
+        "POST", f"{_ONE}/stop", "Stop a run, or leave the queue", stop, types.Done, scope=EDIT
+    ),
+    Operation("POST", f"{_ONE}/pause", "Pause a run", pause, types.Done, scope=EDIT),
+    Operation("POST", f"{_ONE}/resume", "Continue a paused run", resume, types.Done, scope=EDIT),
+    Operation(
+        "POST", f"{_ONE}/visit", "Visit pages again", visit, types.Done, types.Visit, scope=EDIT
+    ),
+    Operation(
+        "POST", "/preview", "Look at a crawl", preview, types.LookAnswer, types.Look, scope=EDIT
+    ),
     Operation(
         "POST",
         f"{_ONE}/preview",
@@ -428,7 +525,14 @@ OPERATIONS = (
         types.CrawlChange,
     ),
     Operation("GET", f"{_ONE}/runs", "The runs of a crawl", runs, types.RunList, scope=READ),
-    Operation("GET", f"{_ONE}/runs/{{number}}/log", "The end of a run's log", log, types.Log),
+    Operation(
+        "GET",
+        f"{_ONE}/runs/{{number}}/log",
+        "The end of a run's log",
+        log,
+        types.Log,
+        query=("bytes",),
+    ),
     Operation(
         "POST",
         "/index",
@@ -477,14 +581,29 @@ OPERATIONS = (
         "POST", "/tokens", "Make a token", make_token, types.MadeToken, types.NewToken, status=201
     ),
     Operation("DELETE", "/tokens/{name}", "Remove a token", remove_token, types.Done),
+    Operation("GET", "/users", "All users", users, types.UserList),
+    Operation("POST", "/users", "Add a user", add_user, types.MadeUser, types.NewUser, status=201),
+    Operation("PATCH", "/users/{name}", "Set a user's role", set_role, types.Done, types.Role),
+    Operation(
+        "POST", "/users/{name}/reset", "Give a user a new password", reset_password, types.MadeUser
+    ),
+    Operation("DELETE", "/users/{name}", "Delete a user", delete_user, types.Done),
+    Operation(
+        "GET",
+        "/see-as",
+        "Search as another person",
+        see_as,
+        types.SeenAs,
+        query=("person", "query"),
+    ),
     Operation("GET", "/audit", "The last acts", audit, types.AuditLog),
 )
 
 
-def add_routes(router: web.UrlDispatcher, server: Server) -> None:
+def add_routes(router: web.UrlDispatcher, server: Server, search_as: SearchAs) -> None:
     """All operations; documents may be pushed to /api/index, too."""
     for operation in OPERATIONS:
-        handler = _handler(operation, server)
+        handler = _handler(operation, server, search_as)
         for base in (BASE, "/api") if operation.path == "/index" else (BASE,):
             if operation.method == "GET":
                 router.add_get(base + operation.path, handler)
@@ -493,14 +612,16 @@ def add_routes(router: web.UrlDispatcher, server: Server) -> None:
 
 
 def _handler(
-    operation: Operation, server: Server
+    operation: Operation, server: Server, search_as: SearchAs
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handler(request: web.Request) -> web.StreamResponse:
         try:
             by = _allowed(request, operation)
             body = None if operation.body is None else await _body(request, operation.body)
             path, query = dict(request.match_info), dict(request.query)
-            found = await operation.run(Call(server, by, path, query, body, request))
+            search = partial(search_as, request)
+            call = Call(server, by, path, query, body, search, request)
+            found = await operation.run(call)
         except CrawlFileError as error:
             return answered(_error(str(error), error.problems), 400)
         except LarmspiderError as error:
@@ -526,14 +647,14 @@ def _allowed(request: web.Request, operation: Operation) -> By:
         raise tried_too_often(proof.wait)
     if not proof.who:
         raise HttpError("Send a token as Authorization: Bearer TOKEN.", 401)
-    allowed = {READ: proof.reads, PUSH: proof.pushes}.get(operation.scope, proof.signed_in)
-    if not allowed:
+    lists = operation.scope == READ and proof.may(EDIT)
+    if proof.identity is None or not (proof.may(operation.scope) or lists):
         raise HttpError(f"This token may not do that: expected one with {operation.scope}.", 403)
     if operation.method != "GET" and not (operation.scope == PUSH and proof.script):
         csrf = request.headers.get("X-CSRF-Token", "")
         if reason := guard.refuse_post(proof, csrf):
             raise HttpError(f"Refused: {reason}.", 403)
-    return By(proof.who, address_of(request))
+    return By(proof.who, address_of(request), proof.identity.scope)
 
 
 async def _body(request: web.Request, kind: type[Struct]) -> Any:

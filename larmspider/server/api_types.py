@@ -109,9 +109,21 @@ class ChangeAnswer(Answer, frozen=True):
 
 
 class NewToken(Body, frozen=True):
+    """``user``: the user to whom the token belongs; the caller without."""
+
     name: str
-    scope: Literal["read", "push", "operate"]
+    scope: Literal["read", "push", "search", "edit", "operate"]
     days: Annotated[int, Meta(ge=0, le=3_650)] = 0
+    user: str = ""
+
+
+class NewUser(Body, frozen=True):
+    name: str
+    role: Literal["operator", "editor", "reader"]
+
+
+class Role(Body, frozen=True):
+    role: Literal["operator", "editor", "reader"]
 
 
 class PushDocument(Body, frozen=True):
@@ -260,6 +272,41 @@ class TokenAnswer(Answer, frozen=True):
     scope: str
     made: float
     ends: float
+    user: str = ""
+
+
+class UserAnswer(Answer, frozen=True):
+    name: str
+    role: str
+    made: float
+    has_password: bool
+
+
+class UserList(Answer, frozen=True):
+    users: list[UserAnswer]
+
+
+class MadeUser(Answer, frozen=True):
+    """``password`` is shown once."""
+
+    name: str
+    password: str
+
+
+class SeenHit(Answer, frozen=True):
+    url: str
+    title: str
+
+
+class SeenAs(Answer, frozen=True):
+    """The principals of a person by the ``source``, and the first hits that this person finds."""
+
+    person: str
+    role: str
+    source: str
+    principals: list[str]
+    total: int
+    hits: list[SeenHit]
 
 
 class TokenList(Answer, frozen=True):

@@ -11,22 +11,28 @@ app = build_server(server, guard, binding, source_of)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from scrapy.settings import BaseSettings
+from yarl import URL
 
 from larmspider.errors import HttpError
-from larmspider.server import actions, api
+from larmspider.server import actions, api, provider_acts
 from larmspider.server.api import Server
 from larmspider.server.mount import Mounts
 from larmspider.server.pages import pages_of
+from larmspider.server.people import RENEW_SECS
 from larmspider.server.tokens import TokenGuard
 from larmspider.status.crawl_view import Source
 from larmspider.web.app import build
+from larmspider.web.reader import Reader
 from larmspider.web.server import Binding
-from larmspider.web.site import SEARCH
+from larmspider.web.site import SEARCH, proof_of, see_as
 
 MAX_BODY = 1_000_000
 """Bytes of a request; a crawl with 1,000 seeds has some 200,000."""
@@ -44,10 +50,33 @@ def build_server(
     home = server.manager.home.path
     own = Source(home, lambda _: BaseSettings())
     look = binding.readers, binding.look, binding.curated, binding.query_log, binding.opens
-    app = build(own, guard, *look, pages=pages_of(server), of_server=True, max_body=MAX_BODY)
+    app = build(
+        own,
+        guard,
+        *look,
+        pages=pages_of(server),
+        of_server=True,
+        max_body=MAX_BODY,
+        people=server.people,
+    )
     mounts = Mounts(lambda name: _application(server, guard, binding, source_of, name))
-    api.add_routes(app.router, server)
+
+    async def search_as(request: web.Request, reader: Reader, query: str) -> dict[str, Any]:
+        url = URL.build(path=SEARCH, query={"q": query, "format": "json"})
+        asked = request.clone(rel_url=url, method="GET")
+        identity = proof_of(request).identity
+        assert identity is not None
+        see_as(asked, identity, reader)
+        response = await mounts.answer(asked, ALL, "")
+        assert isinstance(response, web.Response)
+        found = json.loads(response.text or "{}")
+        if response.status != 200:
+            raise HttpError(str(found.get("error", "The search failed.")), response.status)
+        return dict(found)
+
+    api.add_routes(app.router, server, search_as)
     actions.add_routes(app.router, server, mounts)
+    provider_acts.add_routes(app.router, server)
     base = "/crawls/{crawl:[A-Za-z0-9][A-Za-z0-9_-]*}"
 
     async def crawl(request: web.Request) -> web.StreamResponse:
@@ -65,8 +94,22 @@ def build_server(
     for path in (SEARCH, f"{SEARCH}/{{tail:.*}}", "/opensearch.xml"):
         app.router.add_route("*", path, search)
 
+    async def renewing(_: web.Application) -> AsyncIterator[None]:
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(RENEW_SECS)
+                await server.people.renew(guard)
+
+        task = asyncio.create_task(renew())
+        yield
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
     async def close(_: web.Application) -> None:
         await mounts.close()
+
+    app.cleanup_ctx.append(renewing)
 
     app.on_shutdown.append(close)
     return app
@@ -77,7 +120,9 @@ async def _application(
 ) -> web.Application:
     source = await asyncio.to_thread(_source, server, source_of, name)
     look = binding.readers, binding.look, binding.curated, binding.query_log, binding.opens
-    return build(source, guard, *look, mounted=name != ALL, of_server=True)
+    return build(
+        source, guard, *look, mounted=name != ALL, of_server=True, people=server.people.inside
+    )
 
 
 def _source(server: Server, source_of: SourceOf, name: str) -> Source:

@@ -8,11 +8,15 @@ from larmspider.crawl.backup import BackupFile, add_crawl, add_sqlite, size_of
 from larmspider.crawl.state import RunState, State
 from larmspider.server.audit import FILE as AUDIT
 from larmspider.server.home import CRAWLS, DATA, ENDING, RUNS, Home
+from larmspider.server.people import SEEN_FILE
+from larmspider.server.principals import FILE as PRINCIPALS
 from larmspider.server.server_settings import FILE as SETTINGS
 from larmspider.server.tokens import FILE as TOKENS
+from larmspider.server.users import FILE as USERS
 
 _FILES = (
-    SETTINGS, TOKENS, AUDIT, "told.json", "synonyms.txt", "best_bets.txt", "labels.txt",
+    SETTINGS, TOKENS, USERS, SEEN_FILE, PRINCIPALS, AUDIT, "told.json", "synonyms.txt",
+    "best_bets.txt", "labels.txt",
 )  # fmt: skip
 _QUERIES = "queries.sqlite"
 
@@ -24,7 +28,8 @@ def expected_bytes(home: Home) -> int:
 def add_home(out: BackupFile, home: Home) -> int:
     """Add a home, also while its server and crawls run; returns the number of crawls with data.
 
-    secrets/, the one-time key and the key of the running server stay out. tokens.json has hashes.
+    secrets/, the one-time key and the key of the running server stay out. users.json and
+    tokens.json have hashes.
     Raises as add_crawl() does.
     """
     for name in _FILES:

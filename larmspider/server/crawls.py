@@ -31,6 +31,7 @@ from larmspider.server.scope_check import scope_problems, scope_warnings
 from larmspider.server.secrets import Secrets, problems_of
 from larmspider.urls.canonical import canonicalize
 from larmspider.urls.patterns import compile_pattern
+from larmspider.web.auth import OPERATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class By:
 
     who: str
     address: str = ""
+    scope: str = OPERATE
 
 
 class Crawls:
@@ -48,14 +50,16 @@ class Crawls:
 
     def create(self, name: str, values: Mapping[str, Any], by: By) -> None:
         """Raises ConfigError."""
+        _refuse_secrets(values, None, by)
         self._checked(values)
         self.home.write(name, edited("", values), new=True)
         self._note(by, "create", name, "created")
 
     def change(self, name: str, changes: Mapping[str, Any], seen: str, by: By) -> None:
         """Raises ConfigError, also where the file was changed since it was ``seen``."""
-        self._entry(name)
+        entry = self._entry(name)
         self._refuse_foreign_keys(changes)
+        _refuse_secrets(changes, entry.crawl, by)
         text = self.home.text_of(name)
         if seen and seen != version_of(text):
             raise HttpError(f"{name} was changed meanwhile: load it again, and change that.", 409)
@@ -184,6 +188,28 @@ class Crawls:
             self.audit.note(by.who, by.address, act, what, result)
         except OSError as error:
             raise HttpError(f"The audit log cannot be written: {error.strerror}.", 500) from None
+
+
+RIGHTS = "access"
+"""The table of a crawl file with the rights of documents."""
+_SENT = {"host": "", "secret": "", "user": "", "auth": "basic", "scheme": "https"}
+"""Keys of a host that say where a secret goes, and how, with their defaults."""
+
+
+def _refuse_secrets(changes: Mapping[str, Any], crawl: Crawl | None, by: By) -> None:
+    """Editors set no rights, and name no secret for a host that does not have it. Raises
+    HttpError."""
+    if by.scope == OPERATE:
+        return
+    if RIGHTS in changes:
+        raise HttpError("Only an operator says who may see which documents.", 403)
+    has = [] if crawl is None else [tuple(getattr(one, k) for k in _SENT) for one in crawl.hosts]
+    hosts = changes.get("hosts")
+    for host in hosts if isinstance(hosts, list) else ():
+        if not isinstance(host, dict) or not host.get("secret"):
+            continue
+        if tuple(host.get(key, default) for key, default in _SENT.items()) not in has:
+            raise HttpError("Only an operator says which host gets a secret.", 403)
 
 
 def version_of(text: str) -> str:

@@ -35,7 +35,8 @@ _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_NAME - 1}}}")
 _OURS = frozenset(
     {"gaps", CRAWLS, DATA, RUNS, SECRETS, LOCK, "server.toml", "server.json", "tokens.json",
      "audit.log", "told.json", "synonyms.txt", "best_bets.txt", "labels.txt", "queries.sqlite",
-     "first.key", "lost+found"}
+     "users.json", "users.lock", "tokens.lock", "principals.toml", "people.json",
+     "people.lock", "first.key", "lost+found"}
 )  # fmt: skip
 
 

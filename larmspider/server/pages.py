@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -14,6 +14,8 @@ from larmspider.server.crawls import version_of
 from larmspider.server.failures import FETCHES, failures
 from larmspider.server.form import groups
 from larmspider.server.runs import tail_of
+from larmspider.web.auth import EDIT, OPERATE, SEARCH
+from larmspider.web.reader import ROLES
 from larmspider.web.request import PageView, WebRequest, WebResponse, json_response
 from larmspider.web.views.control import login
 from larmspider.web.views.curated import curated
@@ -46,6 +48,9 @@ def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = N
         text = manager.home.text_of(name)
     except CrawlFileError:
         text = ""
+    version = version_of(text)
+    if not request.signed_in:  # settings may hold what an editor is not to see
+        text = ""
     state = manager.state_of(name)
     runs = [*([state.run] if state.run else []), *reversed(state.runs)]
     return request.render(
@@ -53,10 +58,10 @@ def manage(server: Server, request: WebRequest, changes: ChangeAnswer | None = N
         row=summary_of(manager, entry),
         crawl=entry.crawl,
         text=text,
-        version=version_of(text),
+        version=version,
         runs=runs,
         held=state.held,
-        groups=groups(entry.crawl, _typed(request), server.secrets.names()),
+        groups=groups(entry.crawl, _typed(request), _secrets(server, request)),
         changes=changes,
         directory=str(manager.directory_of(entry)),
         shared=server.crawls.warnings(entry.crawl, name) if entry.crawl is not None else [],
@@ -79,7 +84,7 @@ def new(server: Server, request: WebRequest) -> WebResponse:
     """The form, with the values of the crawl ``copy`` if there is one."""
     found = server.manager.entries().get(request.text("copy", limit=64))
     crawl = None if found is None else found.crawl
-    form = groups(crawl, _typed(request), server.secrets.names())
+    form = groups(crawl, _typed(request), _secrets(server, request))
     return request.render("new_crawl.html", groups=form, look=None, shared=[])
 
 
@@ -113,11 +118,38 @@ def acts(server: Server, request: WebRequest) -> WebResponse:
     return request.render("audit.html", rows=server.crawls.audit.last(200))
 
 
+def users(server: Server, request: WebRequest) -> WebResponse:
+    tokens = server.tokens.all()
+    rows = [
+        (one, ", ".join(token.name for token in tokens if token.user == one.name))
+        for one in server.people.users.all()
+    ]
+    return request.render(
+        "users.html", rows=rows, roles=ROLES, made=None, problem=server.people.table.problem
+    )
+
+
+def see(_: Server, request: WebRequest) -> WebResponse:
+    """The form of "see as"."""
+    return request.render("see.html", principals=sorted(request.reader.principals))
+
+
+def account(server: Server, request: WebRequest) -> WebResponse:
+    """The principals of the person who asks, and a form for a new password."""
+    return request.render(
+        "account.html",
+        principals=sorted(request.reader.principals),
+        user=server.people.users.find(request.who),
+    )
+
+
 def first(server: Server, request: WebRequest) -> WebResponse:
     """The form of the one-time key; it is gone once there is a token."""
     if server.tokens.can_operate():
-        raise HttpError("The one-time key was used: sign in with a token.", 410)
-    return request.render("first.html", key=request.text("key", limit=100), wrong=False)
+        raise HttpError("The one-time key was used: sign in.", 410)
+    return request.render(
+        "first.html", key=request.text("key", limit=100), wrong=False, problem="", typed="admin"
+    )
 
 
 def healthz(server: Server, _: WebRequest) -> WebResponse:
@@ -153,45 +185,34 @@ def metrics(server: Server, _: WebRequest) -> WebResponse:
     return WebResponse(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
+def _secrets(server: Server, request: WebRequest) -> list[str]:
+    """The names that the form offers: none for an editor."""
+    return server.secrets.names() if request.signed_in else []
+
+
 def pages_of(server: Server) -> Sequence[PageView]:
     """The pages with their paths."""
     found = (
-        ("/new", new, "New crawl"),
-        ("/manage/{name}", manage, ""),
-        ("/manage/{name}/log/{number}", log, ""),
-        ("/manage/{name}/file", file, ""),
-        ("/failed", failed, "Failed URLs"),
-        ("/acts", acts, "Acts"),
-    )
-    # a token that may only read sees these
-    open_ones = (
-        ("/", crawls, "Crawls"),
-        ("/first", first, ""),
-        ("/metrics", metrics, ""),
-        (HEALTH, healthz, ""),
+        ("/", crawls, "Crawls", ""),
+        ("/new", new, "New crawl", EDIT),
+        ("/manage/{name}", manage, "", EDIT),
+        ("/manage/{name}/log/{number}", log, "", OPERATE),
+        ("/manage/{name}/file", file, "", OPERATE),
+        ("/failed", failed, "Failed URLs", OPERATE),
+        ("/acts", acts, "Acts", OPERATE),
+        ("/users", users, "Users", OPERATE),
+        ("/see", see, "See as", OPERATE),
+        ("/account", account, "", SEARCH),
+        ("/first", first, "", ""),
+        ("/metrics", metrics, "", ""),
+        (HEALTH, healthz, "", ""),
     )
     return (
-        *(_page(server, path, view, nav) for path, view, nav in open_ones),
-        *(_page(server, path, _operators(view), nav) for path, view, nav in found),
-        PageView("/control/queries", queries, "Search log", without_crawl=True),
-        PageView("/control/search", curated, "Search words", without_crawl=True),
+        *(
+            PageView(path, partial(view, server), nav, without_crawl=True, scope=scope)
+            for path, view, nav, scope in found
+        ),
+        PageView("/control/queries", queries, "Search log", without_crawl=True, scope=OPERATE),
+        PageView("/control/search", curated, "Search words", without_crawl=True, scope=OPERATE),
         PageView("/login", login, without_crawl=True),
     )
-
-
-View = Callable[[Server, WebRequest], WebResponse]
-
-
-def _page(server: Server, path: str, view: View, nav: str) -> PageView:
-    return PageView(path, partial(view, server), nav, without_crawl=True)
-
-
-def _operators(view: View) -> View:
-    """A page that shows crawl files, directories or logs: for tokens that may operate."""
-
-    def answer(server: Server, request: WebRequest) -> WebResponse:
-        if not request.signed_in:
-            raise HttpError("This page needs a token with the scope operate.", 403)
-        return view(server, request)
-
-    return answer

@@ -5,6 +5,8 @@ time_zone = "Europe/Berlin"
 
 [secrets]                       # environment variables that crawls may use, and where they go
 WIKI_PASSWORD = ["wiki.example"]
+
+Tables about signing in are in sign_in_settings.py.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from larmspider.errors import ConfigError
 from larmspider.files import read_plain
 from larmspider.server.crawl_schema import fields_of
 from larmspider.server.schedule import zone_of
+from larmspider.server.sign_in_settings import Ldap, Oidc, Roles, Sessions
 
 FILE = "server.toml"
 _NODE = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
@@ -82,6 +85,11 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
         Meta(description="Environment variables that crawls may use, and hosts that get them"),
     ] = {}
 
+    sessions: Sessions = Sessions()
+    roles: Roles = Roles()
+    oidc: Oidc | None = None
+    ldap: Ldap | None = None
+
     @property
     def at_once(self) -> int:
         """Crawls that run at a time."""
@@ -101,21 +109,14 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
             raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
         except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
             raise ConfigError(f"{path}: is no TOML: {error}") from None
-        fields = fields_of(cls)
-        for name, value in table.items():
-            if name not in fields:
-                near = get_close_matches(name, fields, 1)
-                meant = f"did you mean {near[0]}? " if near else ""
-                raise ConfigError(
-                    f"{path}: {name[:60]} is no key: {meant}Expected {', '.join(fields)}"
-                )
-            try:
-                msgspec.convert(value, fields[name].type, strict=True)
-            except msgspec.ValidationError:
-                raise ConfigError(
-                    f"{path}: {name} = {str(value)[:60]}: expected {fields[name].expected}"
-                ) from None
+        _check(path, cls, table)
         found = msgspec.convert(table, cls)
+        for part in (found.roles, found.oidc, found.ldap):
+            try:
+                if part is not None:
+                    part.check()
+            except ConfigError as error:
+                raise ConfigError(f"{path}: {error}") from None
         for name in found.nodes:
             if not _NODE.fullmatch(name):
                 raise ConfigError(
@@ -126,3 +127,34 @@ class ServerSettings(Struct, kw_only=True, forbid_unknown_fields=True, frozen=Tr
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from None
         return found
+
+
+_TABLES: dict[str, type[Struct]] = {
+    "sessions": Sessions, "roles": Roles, "oidc": Oidc, "ldap": Ldap
+}  # fmt: skip
+
+
+def _check(path: Path, kind: type[Struct], table: dict[str, object], front: str = "") -> None:
+    """Raises ConfigError for the first key or value that is not accepted."""
+    fields = fields_of(kind)
+    for name, value in table.items():
+        if name not in fields:
+            near = get_close_matches(name, fields, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            raise ConfigError(
+                f"{path}: {front}{name[:60]} is no key: {meant}Expected {', '.join(fields)}"
+            )
+        if not front and name in _TABLES:
+            if not isinstance(value, dict):
+                raise ConfigError(f"{path}: {name} = {str(value)[:60]}: expected a table [{name}]")
+            _check(path, _TABLES[name], value, f"{name}.")
+            continue
+        try:
+            msgspec.convert(value, fields[name].type, strict=True)
+        except msgspec.ValidationError:
+            raise ConfigError(
+                f"{path}: {front}{name} = {str(value)[:60]}: expected {fields[name].expected}"
+            ) from None
+    for name, field in fields.items():
+        if field.required and name not in table:
+            raise ConfigError(f"{path}: {front}{name} is missing: {field.text}")

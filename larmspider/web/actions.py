@@ -20,7 +20,7 @@ from larmspider.errors import HttpError, LarmspiderError
 from larmspider.formatting import printable
 from larmspider.reports import traps
 from larmspider.search.curated import CuratedFile
-from larmspider.web.auth import OPERATE, cookie_name
+from larmspider.web.auth import OPERATE, Identity, Provider, cookie_name
 from larmspider.web.connections import REQUEST_SECS
 from larmspider.web.request import JSON, FlashMessage, json_response
 from larmspider.web.site import (
@@ -55,25 +55,38 @@ async def sign_in(request: web.Request) -> web.Response:
     if secs := tries.wait(address):
         raise tried_too_often(secs)
     form = await read_form(request)
-    target = _inside(form.get("next", ""))
+    target = inside(form.get("next", ""), site.people.start)
     if secs := tries.wait(address):  # others of this address were faster
         raise tried_too_often(secs)
-    token = form.get("token", "").strip()
-    identity = site.guard.identify(token)
-    if identity is None or identity.scope != OPERATE:
-        if secs := tries.failed(address, token):
+    name, token = form.get("name", "").strip(), form.get("token", "").strip()
+    if name and site.people.has_passwords:
+        token = form.get("password", "")
+        identity = await site.people.check(name, token, address)
+    else:
+        identity = site.guard.identify(token)
+        if identity is not None and identity.scope != OPERATE:
+            identity = None
+    if identity is None:
+        if secs := tries.failed(address, f"{name} {token}"):
             raise tried_too_often(secs)
         asked = web_request(request)
-        return aiohttp_response(asked.render("login.html", 403, target=target, wrong=True))
+        page = asked.render("login.html", 403, target=target, wrong=True, typed=name)
+        return aiohttp_response(page)
     response = web.Response(status=303, headers={"Location": target})
-    set_session(request, response, identity.name)
+    set_session(request, response, identity)
     return response
 
 
-def set_session(request: web.Request, response: web.Response, who: str) -> None:
-    """Begin a session of a browser that has sent a token of ``who``."""
-    host = request.headers.get("Host", "")
-    _set_cookie(request, response, request.app[SITE].guard.begin_session(host, who))
+def set_session(
+    request: web.Request,
+    response: web.Response,
+    identity: Identity,
+    provider: Provider | None = None,
+) -> None:
+    """Begin a session of a browser that has signed in."""
+    host, guard = request.headers.get("Host", ""), request.app[SITE].guard
+    guard.end_session(request.cookies, host)
+    _set_cookie(request, response, guard.begin_session(host, identity, provider))
 
 
 def _set_cookie(request: web.Request, response: web.Response, value: str) -> None:
@@ -90,18 +103,23 @@ def _set_cookie(request: web.Request, response: web.Response, value: str) -> Non
     )
 
 
-def _inside(target: str) -> str:
-    """``target`` if it is a path on this server, else /control."""
+def inside(target: str, other: str = "/control") -> str:
+    """``target`` if it is a path on this server, else the ``other`` one."""
     plain = target.startswith("/") and target[1:2] not in ("/", "\\") and target.isprintable()
-    return target if plain and target.isascii() else "/control"
+    return target if plain and target.isascii() else other
 
 
 async def sign_out(request: web.Request) -> web.Response:
     site = request.app[SITE]
-    form = await checked_form(request, site)
-    target = _inside(form.get("next", "/"))
+    form = await checked_form(request, site, "")
+    target, session = inside(form.get("next", "/")), proof_of(request).session
     response = web.Response(status=303, headers={"Location": target})
     site.guard.end_session(request.cookies, request.headers.get("Host", ""))
+    if session is not None:
+        asked = web_request(request)
+        if away := await site.people.signed_out(session, asked.origin):
+            # a page, for the Content-Security-Policy lets no form lead to another server
+            response = aiohttp_response(asked.render("leaving.html", target=away))
     _set_cookie(request, response, "")
     return response
 
@@ -189,20 +207,23 @@ def _judge_trap(site: Site, act: str, name: str) -> str:
 
 def flash_back(site: Site, form: dict[str, str], flash: FlashMessage) -> web.Response:
     number = site.flashes.keep(flash)
-    target = _inside(form.get("next", ""))
+    target = inside(form.get("next", ""))
     mark = "&" if "?" in target else "?"
     return web.Response(status=303, headers={"Location": f"{target}{mark}said={number}"})
 
 
-async def checked_form(request: web.Request, site: Site) -> dict[str, str]:
-    """The form of a request that may change something. Raises HttpError for any other."""
+async def checked_form(request: web.Request, site: Site, scope: str = OPERATE) -> dict[str, str]:
+    """The form of a request that may change something; ``scope`` "" for every session.
+    Raises HttpError for any other."""
     headers = request.headers
     if reason := site.guard.foreign(headers):
         raise HttpError(f"Refused: {reason}.", 403)
     proof = proof_of(request)
-    if not proof.signed_in:
+    if not (proof.may(scope) if scope else proof.session):
         if proof.wait:  # /logout
             raise tried_too_often(proof.wait)
+        if proof.session is not None:
+            raise HttpError("Refused: you may not do that.", 403)
         raise HttpError("Refused: sign in with the token first.", 401)
     if headers.get("Content-Type", "").partition(";")[0] == JSON.partition(";")[0]:
         raise HttpError("Refused: expected a form (application/x-www-form-urlencoded).", 415)

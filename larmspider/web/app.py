@@ -26,6 +26,7 @@ from larmspider.web import actions
 from larmspider.web.auth import HEADERS, Guard
 from larmspider.web.events import Events
 from larmspider.web.look import Look
+from larmspider.web.people import People
 from larmspider.web.query_log import QueryLog
 from larmspider.web.readers import Readers
 from larmspider.web.render import Templates, packaged
@@ -79,18 +80,19 @@ def build(
     mounted: bool = False,
     of_server: bool = False,
     max_body: int = MAX_BODY,
+    people: People | None = None,
 ) -> web.Application:
     """The application. ``ahead``: read what takes long before the first request, which is of no use
     in a crawl that only begins. ``mounted``: below a path of a server of several crawls, whose own
     pages are at `/-/` (server/mount.py). ``of_server``: these own pages."""
-    nav = [(page.nav, page.path) for page in pages if page.nav]
+    nav = [(page.nav, page.path, page.scope) for page in pages if page.nav]
     templates = Templates(opens, nav=nav, mounted=mounted, of_server=of_server or mounted)
     work, crawl_status = Work(), CrawlStatus(source)
     events = Events(source.controller, work, partial(update_parts, crawl_status, templates))
     site = Site(
         source, crawl_status, guard, templates, work, events, FlashMessages(),
         readers or Readers(), look or Look(), curated or Curated(),
-        query_log or QueryLog(),
+        query_log or QueryLog(), people=people or People(),
     )  # fmt: skip
     app = web.Application(middlewares=[_answer], client_max_size=max_body)
     app[SITE] = site
@@ -141,6 +143,10 @@ def _handler(page: PageView) -> Handler:
 
 
 def _page(page: PageView, request: WebRequest) -> WebResponse:
+    if page.scope and not request.may(page.scope):
+        raise HttpError(
+            "You may not see this page: it needs the scope {scope}.", 403, scope=page.scope
+        )
     if not page.without_crawl and not request.source.exists():
         if request.text("format") == "json":
             missing = CrawlDirError(request.source.run_state.sentence)
@@ -229,7 +235,10 @@ async def _guarded(request: web.Request, handler: Handler) -> web.StreamResponse
         if request.method == "GET" and wants_page and not request.path.startswith(API):
             if request.path == "/" and may_search(request):
                 raise web.HTTPSeeOther(SEARCH)
-            raise web.HTTPSeeOther(f"/login?next={quote(request.path_qs, safe='')}")
+            if proof_of(request).identity is None:
+                raise web.HTTPSeeOther(f"/login?next={quote(request.path_qs, safe='')}")
+        if proof_of(request).identity is not None:
+            raise HttpError("You may not see this page.", 403)
         raise HttpError("Sign in with the token first.", 401)
     return await handler(request)
 

@@ -7,8 +7,9 @@
   which no form can send.
 - Wrong tokens and cookies are counted by address, and in all (tries.py). Requests of a valid
   session, and requests with the key of this server's own clients, are neither counted nor limited.
-- A session is random and ends after SESSION_SECS or by signing out. It is valid only with the Host
-  header of its sign-in: a cookie goes to every port of a host, and is useless there.
+- A session is random. It ends after SESSION_SECS, when it is not used for long, by signing out, and
+  when its user's role or password changes. It is valid only with the Host header of its sign-in: a
+  cookie goes to every port of a host, and is useless there.
 - The Content-Security-Policy lets pages load only what this server sends.
 """
 
@@ -24,10 +25,12 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from larmspider.errors import ConfigError
 from larmspider.files import replace_file
+from larmspider.web.reader import EDITOR, OPERATOR_ROLE, READER, Reader
 from larmspider.web.tries import Tries
 
 TOKEN_FILE = "web.token"  # noqa: S105 - the name of a file
@@ -98,35 +101,67 @@ def is_host_name(text: str) -> bool:
 
 
 SESSION_SECS = 12 * 3600.0
-MAX_SESSIONS = 1_000
+MAX_SESSIONS = 10_000
 """Further ones end the oldest."""
+MAX_OWN_SESSIONS = 20
+"""Sessions of one person; one more ends the oldest of them."""
 
 
-OPERATE, READ, PUSH = "operate", "read", "push"
-"""Scopes of a token: everything; reading pages and search; sending documents."""
+OPERATE, EDIT, READ, PUSH, SEARCH = "operate", "edit", "read", "push", "search"
+"""Scopes of a token: everything; changing and starting crawls; reading the pages of crawls; sending
+documents; the search alone."""
+_ALLOWS = {
+    OPERATE: {OPERATE, EDIT, READ, PUSH, SEARCH},
+    EDIT: {EDIT, SEARCH},
+    READ: {READ, SEARCH},
+    PUSH: {PUSH},
+    SEARCH: {SEARCH},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The name of a token, for logs, and its scope."""
+    """The name of a user or token, for logs, and what it may do. ``principals`` decide which
+    documents are seen. ``mark`` names the password or token that a session goes by."""
 
     name: str
     scope: str = OPERATE
+    principals: frozenset[str] = frozenset()
+    mark: str = ""
+
+    def may(self, scope: str) -> bool:
+        return scope in _ALLOWS[self.scope]
+
+    @property
+    def role(self) -> str:
+        return {OPERATE: OPERATOR_ROLE, EDIT: EDITOR}.get(self.scope, READER)
 
 
 OPERATOR = Identity("operator")
 """The holder of the only token of a crawl, and commands of the crawl's own user."""
 
 
-@dataclass(frozen=True, slots=True)
+class Provider(NamedTuple):
+    """A session at a provider: its number there, and the token that ends it."""
+
+    number: str
+    subject: str
+    token: str
+
+
+@dataclass(slots=True)
 class Session:
     """A signed-in browser: its forms send back ``csrf``. ``host`` is the Host header of the
-    sign-in, ``ends`` a time of the guard's clock."""
+    sign-in, ``ends`` and ``used`` are times of the guard's clock. An operator who looks at the
+    search as another person has ``seen_as``."""
 
     csrf: str
     host: str
     ends: float
-    who: str = OPERATOR.name
+    identity: Identity = OPERATOR
+    used: float = 0.0
+    provider: Provider | None = None
+    seen_as: Reader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,37 +176,39 @@ class Proof:
     stale: bool = False
 
     @property
-    def by_script(self) -> bool:
-        """Whether a script sends a token that is for everything."""
-        return self.script is not None and self.script.scope == OPERATE
+    def identity(self) -> Identity | None:
+        return self.script if self.session is None else self.session.identity
+
+    def may(self, scope: str) -> bool:
+        """Whether the sender may do what needs this scope."""
+        return self.identity is not None and self.identity.may(scope)
 
     @property
     def signed_in(self) -> bool:
         """Whether the sender may do everything."""
-        return self.by_script or self.session is not None
+        return self.may(OPERATE)
 
     @property
     def reads(self) -> bool:
-        """Whether the sender may read."""
-        return self.signed_in or (self.script is not None and self.script.scope == READ)
+        """Whether the sender may read the pages of crawls."""
+        return self.may(READ)
 
     @property
     def pushes(self) -> bool:
         """Whether the sender may send documents."""
-        return self.signed_in or (self.script is not None and self.script.scope == PUSH)
+        return self.may(PUSH)
 
     @property
     def who(self) -> str:
         """The name for logs; "" without a proof."""
-        if self.session is not None:
-            return self.session.who
-        return "" if self.script is None else self.script.name
+        return "" if self.identity is None else self.identity.name
 
 
 class Guard:
     """``token`` may be a function, if the token may change. ``names``: hosts of this server, apart
     from addresses and localhost. ``closed``: reading needs the token too, except for paths that
-    begin with one of ``open_paths``; a function if that may change."""
+    begin with one of ``open_paths``; a function if that may change. A session ends after
+    ``session_secs``, or ``idle_secs`` after its last request."""
 
     def __init__(
         self,
@@ -182,7 +219,10 @@ class Guard:
         open_paths: Collection[str] = (),
         clock: Callable[[], float] = time.monotonic,
         tries: Tries | None = None,
+        session_secs: float = SESSION_SECS,
+        idle_secs: float = SESSION_SECS,
     ) -> None:
+        self._session_secs, self._idle_secs = session_secs, idle_secs
         self.tries = Tries(clock=clock) if tries is None else tries
         self.key = secrets.token_urlsafe(32)
         """Commands of the crawl's user send it in place of the token. It cannot be guessed."""
@@ -193,33 +233,62 @@ class Guard:
         self._clock = clock
         self._sessions: dict[str, Session] = {}
 
-    def begin_session(self, host: str, who: str = OPERATOR.name) -> str:
-        """The value of the cookie of a browser that has sent the token."""
+    def begin_session(
+        self, host: str, identity: Identity = OPERATOR, provider: Provider | None = None
+    ) -> str:
+        """The value of the cookie of a browser that has signed in."""
+        own = [name for name, one in self._sessions.items() if one.identity.name == identity.name]
+        for name in own[: max(0, len(own) - MAX_OWN_SESSIONS + 1)]:
+            del self._sessions[name]
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
-        name = secrets.token_urlsafe(32)
-        ends = self._clock() + SESSION_SECS
-        self._sessions[name] = Session(secrets.token_hex(32), host.lower(), ends, who)
+        name, now = secrets.token_urlsafe(32), self._clock()
+        csrf, ends = secrets.token_hex(32), now + self._session_secs
+        self._sessions[name] = Session(csrf, host.lower(), ends, identity, now, provider)
         return name
 
     def end_session(self, cookies: Mapping[str, str], host: str) -> None:
         self._sessions.pop(cookies.get(cookie_name(host), ""), None)
         self._sessions.pop(cookies.get(cookie_name(host, secure=True), ""), None)
 
-    def session(self, cookies: Mapping[str, str], host: str) -> Session | None:
-        """The session of a request, if it has a valid one."""
+    def end_sessions(self, chosen: Callable[[Session], bool]) -> int:
+        """End all sessions that are ``chosen``. Returns their number."""
+        ended = [name for name, one in self._sessions.items() if chosen(one)]
+        for name in ended:
+            del self._sessions[name]
+        return len(ended)
+
+    def names(self, mark: str) -> list[str]:
+        """The names of the people with sessions of this mark."""
+        found = (one.identity for one in self._sessions.values())
+        return list(dict.fromkeys(one.name for one in found if one.mark == mark))
+
+    def renew(self, name: str, mark: str, identity: Identity | None) -> None:
+        """Give the sessions of a person another identity; None ends them."""
+        for key, one in list(self._sessions.items()):
+            if (one.identity.name, one.identity.mark) == (name, mark):
+                if identity is None:
+                    del self._sessions[key]
+                else:
+                    one.identity = identity
+
+    def session(self, cookies: Mapping[str, str], host: str, *, use: bool = True) -> Session | None:
+        """The session of a request, if it has a valid one. ``use``: it goes on from now."""
         for secure in (True, False):
             name = cookies.get(cookie_name(host, secure=secure), "")
-            found = self._sessions.get(name)
+            found, now = self._sessions.get(name), self._clock()
             if found is None or found.host != host.lower():
                 continue
-            if self._clock() < found.ends:
-                return found if self.is_valid(found.who) else None
+            fresh = now < found.ends and now < found.used + self._idle_secs
+            if fresh and self.is_valid(found.identity):
+                if use:
+                    found.used = now
+                return found
             del self._sessions[name]
         return None
 
-    def is_valid(self, who: str) -> bool:
-        """Whether a token of this name still is one, so that its sessions continue."""
+    def is_valid(self, identity: Identity) -> bool:
+        """Whether the sessions of this identity continue."""
         return True
 
     def accepts_host(self, host: str) -> bool:
@@ -276,7 +345,7 @@ class Guard:
     def refuse_post(proof: Proof, csrf: str) -> str | None:
         """Why a POST that is not foreign() may not change anything; None where it may."""
         if proof.session is None:
-            return None if proof.by_script else "sign in with the token first"
+            return None if proof.script is not None else "sign in first"
         mark = csrf.encode("utf-8", "replace")
         if not hmac.compare_digest(mark, proof.session.csrf.encode()):
             return "the form is not from this server, or too old: load the page again"

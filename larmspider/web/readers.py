@@ -3,6 +3,7 @@ to.
 
     LARM_SEARCH_GROUPS = {"staff": ["*.hr.example", "file://"]}
     LARM_SEARCH_GROUPS_HEADER = "X-Forwarded-Groups"
+    LARM_SEARCH_USER_HEADER = "X-Forwarded-User"
     LARM_TRUSTED_PROXIES = ["127.0.0.1"]
 
 Pages of files, and of hosts that got credentials, are for signed-in users, and for groups that name
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -24,11 +26,14 @@ from larmspider.errors import ConfigError
 from larmspider.index.access import Access
 from larmspider.index.schema import FILES
 from larmspider.urls.host_pattern import HostPattern
+from larmspider.web.reader import Reader, checked_groups, checked_name
 
 if TYPE_CHECKING:
     from aiohttp import web
 
     from larmspider.options import Settings
+
+logger = logging.getLogger(__name__)
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -37,27 +42,24 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 @dataclass(frozen=True, slots=True)
 class Readers:
     """``groups``: patterns of hosts by the name of a group. The request header ``header`` names the
-    reader's groups, and counts only if it comes from ``proxies``."""
+    reader's groups, ``user_header`` the reader. Both count only if they come from ``proxies``."""
 
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     header: str = ""
     proxies: Collection[Network] = ()
+    user_header: str = ""
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         """Raises ConfigError."""
-        header = options.text(settings, "LARM_SEARCH_GROUPS_HEADER")
-        if header and not _HEADER.fullmatch(header):
-            raise ConfigError(
-                f"LARM_SEARCH_GROUPS_HEADER={header}: expected the name of a header such as"
-                " X-Forwarded-Groups"
-            )
         proxies = tuple(map(_network, options.strings(settings, "LARM_TRUSTED_PROXIES")))
-        if header and not proxies:
-            raise ConfigError(
-                f"LARM_SEARCH_GROUPS_HEADER={header}: anybody can send it; set LARM_TRUSTED_PROXIES"
-                " to the addresses of the proxies that may"
+        header, user_header = (
+            _header(settings, name, example, proxies)
+            for name, example in (
+                ("LARM_SEARCH_GROUPS_HEADER", "X-Forwarded-Groups"),
+                ("LARM_SEARCH_USER_HEADER", "X-Forwarded-User"),
             )
+        )
         named = options.mapping(settings, "LARM_SEARCH_GROUPS")
         groups = {name: _hosts(name, of) for name, of in named.items()}
         if groups.keys() - {EVERYONE} and not header:
@@ -67,15 +69,27 @@ class Readers:
                 " LARM_SEARCH_GROUPS_HEADER to the header in which a proxy names groups, and"
                 " LARM_TRUSTED_PROXIES to its addresses"
             )
-        return cls(groups, header, proxies)
+        return cls(groups, header, proxies, user_header)
 
-    def groups_of(self, request: web.Request) -> list[str] | None:
-        """The groups that a trusted proxy names; None where none does. A header that came twice is
-        not believed: one of them may be the client's own."""
-        sent = request.headers.getall(self.header, []) if self.header else []
-        if len(sent) != 1 or not self._trusts(request.remote or ""):
+    def said_of(self, request: web.Request) -> Reader | None:
+        """The reader whom a trusted proxy names; None where none does, or where a name cannot be
+        used. A header that came twice is not believed: one of them may be the client's own."""
+        sent = [
+            request.headers.getall(header, []) if header else []
+            for header in (self.header, self.user_header)
+        ]
+        if not any(sent) or max(map(len, sent)) > 1 or not self._trusts(request.remote or ""):
             return None
-        return [name for part in sent[0].split(",") if (name := part.strip())]
+        groups, user = ([_decoded(text) for text in one] for one in sent)
+        try:
+            found = [name for text in groups for part in text.split(",") if (name := part.strip())]
+            principals = checked_groups(found, "a person")
+            names = [checked_name(text.strip(), "user") for text in user if text.strip()]
+        except ConfigError as error:
+            logger.warning("A header of a proxy is not believed: %s", error)
+            return None
+        name = names[0] if names else ""
+        return Reader(name, principals=principals | {f"user:{one}" for one in names})
 
     def client(self, remote: str, forwarded: str) -> str:
         """The address of a client: ``remote``, or the one that trusted proxies name in
@@ -110,6 +124,23 @@ class Readers:
         named = {*groups, *(principals & {EVERYONE, AUTHENTICATED})}
         allowed = {host for name in named for host in self.groups.get(name, ())}
         return Access(restricted, tuple(sorted(allowed)), principals)
+
+
+def _header(settings: Settings, name: str, example: str, proxies: Collection[Network]) -> str:
+    header = options.text(settings, name)
+    if header and not _HEADER.fullmatch(header):
+        raise ConfigError(f"{name}={header}: expected the name of a header such as {example}")
+    if header and not proxies:
+        raise ConfigError(
+            f"{name}={header}: anybody can send it; set LARM_TRUSTED_PROXIES to the addresses of"
+            " the proxies that may"
+        )
+    return header
+
+
+def _decoded(text: str) -> str:
+    """A header in UTF-8, as proxies send names: aiohttp keeps bytes that are not as surrogates."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _network(text: str) -> Network:

@@ -18,14 +18,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from larmspider.access.lists import reader_of_groups
 from larmspider.errors import CrawlDirError, HttpError, LarmspiderError
 from larmspider.index.access import EVERYTHING, Access
 from larmspider.search.best_bets import BestBet, titled
 from larmspider.search.curated import Curated
 from larmspider.urls.file_urls import is_file
+from larmspider.web.auth import Identity
 from larmspider.web.look import Look
+from larmspider.web.people import People
 from larmspider.web.query_log import QueryLog
+from larmspider.web.reader import Reader
 from larmspider.web.readers import Readers
 from larmspider.web.words import Words
 
@@ -42,7 +44,8 @@ class PageView:
     """A page: ``PageView("/hosts/{host}", host)``. ``answer`` runs in a thread and may raise
     HttpError, whose text becomes the error page.
 
-    ``path`` is a route of aiohttp. ``nav`` is the title in the navigation, "" for none.
+    ``path`` is a route of aiohttp. ``nav`` is the title in the navigation, "" for none. ``scope``
+    is what the page needs in a server of several crawls; "" for nothing.
     ``without_crawl``: the page works in a directory without a crawl too. ``live``: the page uses
     ``request.gauges``.
     """
@@ -52,6 +55,7 @@ class PageView:
     nav: str = ""
     without_crawl: bool = False
     live: bool = False
+    scope: str = ""
 
 
 MAX_TEXT = 8_192
@@ -86,7 +90,8 @@ class WebRequest:
 
     ``only_head``: a HEAD request, whose page is not sent. ``origin`` is the text before ``url``,
     such as http://127.0.0.1:8080. ``signed_in``: may control the crawl. ``may_read``: may see the
-    content of the crawl. Forms have to send back ``csrf``. ``groups`` come from a trusted proxy.
+    content of the crawl. ``identity`` is who sends the request. Forms have to send back
+    ``csrf``. ``reader`` is who asks; an operator can be ``seen_as`` another person.
     ``gauges`` of the running crawl, for pages with ``PageView.live``. ``say`` translates to
     the language of the search. ``flash``: the result of the POST that led here.
     """
@@ -101,8 +106,12 @@ class WebRequest:
     origin: str = ""
     signed_in: bool = False
     may_read: bool = True
+    identity: Identity | None = None
     csrf: str = ""
     who: str = ""
+    reader: Reader = field(default_factory=Reader)
+    seen_as: Reader | None = None
+    people: People = field(default_factory=People)
     readers: Readers = field(default_factory=Readers)
     look: Look = field(default_factory=Look)
     say: Words = field(default_factory=Words)
@@ -111,6 +120,10 @@ class WebRequest:
     groups: Collection[str] = ()
     gauges: Gauges | None = None
     flash: FlashMessage | None = None
+
+    def may(self, scope: str) -> bool:
+        """Whether the sender may do what needs this scope."""
+        return self.identity is not None and self.identity.may(scope)
 
     @property
     def only_searches(self) -> bool:
@@ -138,7 +151,7 @@ class WebRequest:
     @property
     def principals(self) -> frozenset[str]:
         """For whom access lists open documents."""
-        return reader_of_groups(self.groups)
+        return self.reader.principals
 
     def may_see(self, url: str) -> bool:
         """Whether a page may be shown, by its host and by its access list."""

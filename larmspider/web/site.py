@@ -13,11 +13,14 @@ from aiohttp import web
 from larmspider.search.curated import Curated
 from larmspider.status.crawl_view import Source
 from larmspider.status.status import CrawlStatus
-from larmspider.web.auth import Guard, Proof, cookie_name
+from larmspider.web.auth import SEARCH as MAY_SEARCH
+from larmspider.web.auth import Guard, Identity, Proof, Session, cookie_name
 from larmspider.web.connections import Connections
 from larmspider.web.events import Events
 from larmspider.web.look import Look
+from larmspider.web.people import People
 from larmspider.web.query_log import QueryLog
+from larmspider.web.reader import OPERATOR_ROLE, Reader, all_of
 from larmspider.web.readers import Readers
 from larmspider.web.render import Templates
 from larmspider.web.request import FlashMessage, WebRequest, WebResponse, Work
@@ -70,6 +73,7 @@ class Site:
     health: Work = field(default_factory=lambda: Work(threads=1))
     connections: Connections = field(default_factory=Connections)
     first: asyncio.Task[None] | None = None
+    people: People = field(default_factory=People)
 
     def forget(self) -> None:
         """Drop cached values after an action, and once more after the next checkpoint, which the
@@ -93,6 +97,11 @@ def proof_of(request: web.Request) -> Proof:
         )
         request[_PROOF] = found
     return found
+
+
+def see_as(request: web.Request, identity: Identity, reader: Reader) -> None:
+    """Let an operator's request to the search be answered as if ``reader`` had sent it."""
+    request[_PROOF] = Proof(Session("", "", 0.0, identity, seen_as=reader))
 
 
 def is_signed_in(request: web.Request) -> bool:
@@ -127,6 +136,10 @@ def web_request(request: web.Request) -> WebRequest:
     """The request as pages see it."""
     site = request.app[SITE]
     proof = proof_of(request)
+    reader, seen_as = reader_of(request), None
+    if proof.session is not None and _is_search(request.path):
+        seen_as = proof.session.seen_as
+    operates = seen_as.role == OPERATOR_ROLE if seen_as is not None else proof.signed_in
     return WebRequest(
         source=site.source,
         crawl_status=site.crawl_status,
@@ -136,23 +149,51 @@ def web_request(request: web.Request) -> WebRequest:
         path=request.match_info,
         only_head=request.method == "HEAD",
         origin=f"{scheme_of(request)}://{request.headers.get('Host', '')}",
-        signed_in=proof.signed_in,
+        signed_in=operates,
         who=proof.who,
-        may_read=site.guard.may_read("/", signed_in=proof.reads),
+        identity=proof.identity,
+        may_read=site.guard.may_read("/", signed_in=proof.reads) and seen_as is None,
+        reader=seen_as or reader,
+        seen_as=seen_as,
+        people=site.people,
         readers=site.readers,
         look=site.look,
         say=site.look.words(request.headers.get("Accept-Language", "")),
         curated=site.curated,
         query_log=site.query_log,
-        groups=site.readers.groups_of(request) or (),
+        groups=(seen_as or reader).groups,
         csrf="" if proof.session is None else proof.session.csrf,
         flash=site.flashes.of(request.query.get("said", "")),
     )
 
 
+def reader_of(request: web.Request) -> Reader:
+    """The person who asks: by the session or token, else as a trusted proxy says."""
+    site, proof = request.app[SITE], proof_of(request)
+    identity, said = proof.identity, site.readers.said_of(request)
+    principals = said.principals if said is not None else frozenset()
+    name = said.name if said is not None else ""
+    if identity is not None and identity.principals:
+        principals = identity.principals
+    found = all_of(site.people.expanded(principals), signed_in=bool(identity or said))
+    if identity is None:
+        return Reader(name, principals=found)
+    return Reader(identity.name, identity.role, found)
+
+
 def may_read(request: web.Request) -> bool:
-    """Whether the path may be read: the search also by those whom a trusted proxy lets in."""
-    return _is_open(request) or proof_of(request).reads
+    """Whether the path may be read: the search also by those whom a trusted proxy lets in, and by
+    all who have signed in."""
+    if _is_open(request) or (proof := proof_of(request)).reads:
+        return True
+    if proof.may(MAY_SEARCH) and _is_search(request.path):
+        return True
+    people = request.app[SITE].people
+    return proof.identity is not None and people.allows(proof.identity.scope, request.path)
+
+
+def _is_search(path: str) -> bool:
+    return path in (SEARCH, DESCRIPTION) or path.startswith(f"{SEARCH}/")
 
 
 def may_still_read(request: web.Request) -> bool:
@@ -160,22 +201,25 @@ def may_still_read(request: web.Request) -> bool:
     session = proof_of(request).session
     if session is None or _is_open(request):
         return may_read(request)
-    guard = request.app[SITE].guard
-    return guard.session(request.cookies, request.headers.get("Host", "")) is session
+    guard, host = request.app[SITE].guard, request.headers.get("Host", "")
+    return guard.session(request.cookies, host, use=False) is session
 
 
 def _is_open(request: web.Request) -> bool:
     """Whether those may read the path who do not sign in."""
     path = SEARCH if request.path == DESCRIPTION else request.path
-    if request.app[SITE].guard.may_read(path, signed_in=False):
+    site = request.app[SITE]
+    if site.guard.may_read(path, signed_in=False):
         return True
-    return (path == SEARCH or path.startswith(f"{SEARCH}/")) and may_search(request)
+    return _is_search(path) and site.readers.said_of(request) is not None
 
 
 def may_search(request: web.Request) -> bool:
     """Whether the search may be read."""
     guard, readers = request.app[SITE].guard, request.app[SITE].readers
-    return guard.may_read(SEARCH, signed_in=False) or readers.groups_of(request) is not None
+    if guard.may_read(SEARCH, signed_in=False) or readers.said_of(request) is not None:
+        return True
+    return proof_of(request).may(MAY_SEARCH)
 
 
 def scheme_of(request: web.Request) -> str:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import jsonschema
+import msgspec
 import pytest
 from scrapy.settings import Settings
 
@@ -25,8 +26,10 @@ from larmspider.server.form import groups, values_of
 from larmspider.server.look import Looks
 from larmspider.server.mount import rebased
 from larmspider.server.openapi import as_text, description
+from larmspider.server.people import ServerPeople
 from larmspider.server.push import Pushes
 from larmspider.server.secrets import Secrets
+from larmspider.server.server_settings import ServerSettings
 from larmspider.server.tokens import TokenGuard, TokenStore, first_key
 from larmspider.status.crawl_view import Source
 from larmspider.web.server import Binding, Server
@@ -40,17 +43,22 @@ SEEDS = {"seeds": ["http://wiki.example/"]}
 class Console:
     """A server in a thread, over a machine without processes."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **sign_in: object) -> None:
+        """``sign_in``: tables of server.toml."""
         self.machine = Machine(home)
         self.manager = self.machine.manager(parallel=1)
         self.tokens = TokenStore(home)
         audit = Audit(home)
         looks, pushes = Looks(self.manager.home), Pushes(self.manager, audit)
         acts = Acts(self.manager, audit)
-        self.crawls = Crawls(acts, self.tokens, Secrets(home), looks, pushes)
+        self.users = self.tokens.users
+        settings = msgspec.convert(sign_in, ServerSettings)
+        self.people = ServerPeople.open(home, self.users, settings)
+        self.crawls = Crawls(acts, self.tokens, Secrets(home), looks, self.people, pushes)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self.url = ""
+        self.open_search = () if sign_in else ("/search", "/opensearch.xml")
         self.routes: list[tuple[str, str]] = []
         self._cookie = ""
         self._csrf = ""
@@ -78,8 +86,8 @@ class Console:
             return Source(path, lambda _: settings, None, name=name, others=others)
 
         binding = Binding.from_settings(settings, has_tokens=True)
-        guard = TokenGuard(
-            self.tokens, closed=True, open_paths=("/first", "/api/", "/search", "/opensearch.xml")
+        guard = self.guard = TokenGuard(
+            self.tokens, closed=True, open_paths=("/first", "/api/", "/oidc/", *self.open_search)
         )
         app = build_server(self.crawls, guard, binding, source_of)
         for route in app.router.routes():
@@ -258,11 +266,24 @@ def test_the_api_answers_as_it_is_described(console: Console) -> None:
     ask("remove-token", "/tokens/backup")
     ask("remove-token", "/tokens/backup", status=400)
     assert console.ask(f"{BASE}/crawls", headers=reader).status == 401
+    password = ask("add-user", "/users", {"name": "anna", "role": "reader"})["password"]
+    ask("add-user", "/users", {"name": "Anna", "role": "reader"}, 400)
+    ask("set-role", "/users/anna", {"role": "editor"})
+    assert ask("reset-password", "/users/anna/reset")["password"] != password
+    assert ask("users", "/users")["users"][0]["role"] == "editor"
+    ask("make-token", "/tokens", {"name": "push", "scope": "push", "user": "anna"})
+    ask("make-token", "/tokens", {"name": "all", "scope": "operate", "user": "anna"}, 400)
+    ask("see-as", "/see-as?person=anna")
+    ask("see-as", "/see-as", status=400)
+    ask("see-as", "/see-as?person=anna&query=x", status=404)
+    ask("delete-user", "/users/anna")
+    assert [one["name"] for one in ask("tokens", "/tokens")["tokens"]] == ["operate-0"]
     ask("delete", "/crawls/wiki", {"name": "wiki", "pages": True})
     ask("crawl", "/crawls/wiki", status=404)
     assert not folder.exists()
     acts = [one["act"] for one in ask("audit", "/audit")["acts"]]
-    assert acts[:3] == ["delete", "remove token", "make token"]
+    assert acts[:3] == ["delete", "delete user", "see as"]
+    assert password not in (console.machine.home / "audit.log").read_text()
     assert acts[-1] == "create"
     assert made["token"] not in (console.machine.home / "audit.log").read_text()
     ask("create", "/crawls", {"name": "hr", "crawl": {"kind": "push"}})
@@ -308,7 +329,7 @@ def test_bodies_that_cannot_be(console: Console, body: bytes, kind: str, status:
 def test_a_token_ends(tmp_path: Path) -> None:
     """By its date, or when it is removed."""
     now = [1_000.0]
-    store = TokenStore(tmp_path, lambda: now[0])
+    store = TokenStore(tmp_path, clock=lambda: now[0])
     token = store.make("a", "read", days=1)
     assert store.find(token) is not None
     now[0] += 86_401

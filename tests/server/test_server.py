@@ -86,7 +86,8 @@ def until(true: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
 
 
 def first_token(server: Running) -> str:
-    got = request(f"{server.url}/first", "POST", form={"key": server.key, "name": "ada"})
+    form = {"key": server.key, "name": "ada", "password": "correct horse"}
+    got = request(f"{server.url}/first", "POST", form=form)
     found = re.search(r'<code id="token">([^<]+)</code>', got.text)
     assert found, got.text
     return found[1]
@@ -303,3 +304,54 @@ def test_the_commands_of_the_docs(scripted_server: Servers, tmp_path: Path) -> N
     assert rest == {"server --home larmspider-home", "server --home larmspider-home add crawl old"}
     for command, other in (("server", "larmspider serve DIR"), ("serve", "larmspider server")):
         assert other in " ".join(scrapy(command, "--help", cwd=tmp_path).out.split())
+
+
+def test_users_before_the_first_start(tmp_path: Path) -> None:
+    """The first start listens on loopback until an operator can sign in. larmspider user makes one
+    on the machine, also while the server runs; a mistake in server.toml is one line."""
+
+    def user(*arguments: str) -> Ran:
+        return scrapy("user", "--home", "home", *arguments, cwd=tmp_path)
+
+    with serving(tmp_path, "--host", "0.0.0.0") as server:
+        assert "no operator can sign in yet: listening at 127.0.0.1" in server.said
+    added = user("add", "ada", "--role", "operator")
+    password = added.out.rpartition(" ")[2].strip()
+    assert user("list").out.startswith("ada  operator  ")
+    for wrong in (
+        ("add", "ada"), ("role", "ada", "king"), ("delete", "ada"), ("reset", "bob"), ("add",)
+    ):  # fmt: skip
+        done = user(*wrong)
+        assert (done.status, done.out, done.err.count("\n")) == (2, "", 1), done
+    with serving(tmp_path, "--host", "0.0.0.0") as server:
+        assert server.url.startswith("http://0.0.0.0:")
+        url = server.url.replace("0.0.0.0", "127.0.0.1")
+        form = {"name": "ada", "password": password, "next": "/"}
+        got = request(f"{url}/login", "POST", form=form)
+        cookie = {"Cookie": got.headers["Set-Cookie"].partition(";")[0]}
+        assert request(f"{url}/users", headers=cookie).status == 200
+        assert request(f"{url}/search?q=x").status == 401
+        again = user("reset", "ada").out.rpartition(" ")[2].strip()
+        assert request(f"{url}/users", headers=cookie).status == 401
+        assert request(f"{url}/login", "POST", form=form).status == 403
+        form["password"] = again
+        assert request(f"{url}/login", "POST", form=form).status == 303
+        assert "anna" in ctl(tmp_path, "add-user", "anna", "reader").out
+        assert "user:anna" in ctl(tmp_path, "see-as", "anna", "").out
+    log = (tmp_path / "home" / "audit.log").read_text()
+    assert password not in log
+    assert again not in log
+    settings = tmp_path / "home" / "server.toml"
+    for text, why in (
+        ('[oidc]\nclient_id = "a"', "oidc.issuer is missing"),
+        ('[oidc]\nissuer = "https://a"\nclient_id = "a"\nclient_secret = "b"', "secret b: there"),
+        ('[ldap]\nurl = "ldaps://a"\nbase = "b"\nnestd = "walk"', "did you mean nested"),
+        ('[roles]\noperator = ["admins"]', "expected a principal such as group:it"),
+        ("[sessions]\nhours = 1000", "sessions.hours = 1000: expected"),
+        ("ldap = 7", "expected a table [ldap]"),
+    ):
+        settings.write_text(text)
+        done = scrapy("server", "--home", "home", cwd=tmp_path)
+        assert (done.status, done.out) == (2, ""), done
+        assert why in done.err, done.err
+        assert done.err.count("\n") == 1

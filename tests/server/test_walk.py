@@ -52,7 +52,8 @@ def test_from_the_first_start_to_the_first_hit(
     with serving(tmp_path) as server:
         browser.open(f"{server.url}/first?key={server.key}")
         assert findings(browser) == []
-        browser.find("form button").click()
+        type_in(browser, "password", "correct horse")
+        browser.find("main form button").click()
         browser.until(lambda: browser.text("#token"), "the token")
         assert findings(browser) == []
         browser.find('main a[href="/new"]').click()
@@ -83,6 +84,15 @@ def test_from_the_first_start_to_the_first_hit(
             lambda: "penguins" in browser.text("main") and browser.all("main h2, main h3"), "hit"
         )
         assert time.monotonic() - begun < MOST_SECS
-        for path in ("/", "/acts", "/manage/wiki", "/manage/wiki/log/1", "/crawls/wiki/"):
+        for path in (
+            "/",
+            "/acts",
+            "/users",
+            "/see",
+            "/account",
+            "/manage/wiki",
+            "/manage/wiki/log/1",
+            "/crawls/wiki/",
+        ):
             browser.open(server.url + path)
             assert findings(browser) == [], path

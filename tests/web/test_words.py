@@ -15,6 +15,7 @@ import larmspider
 from larmspider.errors import QueryError
 from larmspider.index.schema import KINDS
 from larmspider.search.query import DAYS
+from larmspider.web import people
 from larmspider.web.look import Look
 from larmspider.web.views.search import FILTERS, PERIODS, TITLES
 from larmspider.web.words import LANGUAGES, Words, table
@@ -45,6 +46,7 @@ def spoken() -> Iterator[str]:
                 else:
                     assert not isinstance(first, ast.JoinedStr), f"{name}: {ast.unparse(first)}"
     yield from (*TITLES.values(), *PERIODS.values())
+    yield from (people.PROVIDER_AWAY, people.PROVIDER_REFUSED, people.DIRECTORY_AWAY)
 
 
 def test_nothing_is_missing_and_nothing_too_much() -> None:

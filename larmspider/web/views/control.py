@@ -56,9 +56,9 @@ def login(request: WebRequest) -> WebResponse:
     if request.text("format") == "json":
         raise HttpError("Sign in with the token first.", 401)
     target = request.text("next") or (
-        request.url if request.url.startswith("/control") else "/control"
+        request.url if request.url.startswith("/control") else request.people.start
     )
-    return request.render("login.html", target=target, wrong=False)
+    return request.render("login.html", target=target, wrong=False, typed="")
 
 
 PAGES = (

@@ -96,15 +96,24 @@ StartServers 1
     AuthName "tickets"
     GssapiCredStore keytab:{folder}/http.keytab
     Require valid-user
+{lines}
 </Location>
+"""
+_PROXY = """
+LoadModule proxy_module {modules}/mod_proxy.so
+LoadModule proxy_http_module {modules}/mod_proxy_http.so
+LoadModule headers_module {modules}/mod_headers.so
+ProxyPreserveHost On
+ProxyPass "/" "{behind}"
 """
 
 
 class KerberosSite:
-    """Serves ``pages`` (path -> text) to clients with a ticket of the realm."""
+    """Serves ``pages`` (path -> text) to clients with a ticket of the realm, or what is at the URL
+    ``behind``; then ``lines`` are more lines of Apache's configuration."""
 
-    def __init__(self, pages: Mapping[str, str]) -> None:
-        self.pages = dict(pages)
+    def __init__(self, pages: Mapping[str, str], behind: str = "", lines: str = "") -> None:
+        self.pages, self._behind, self._lines = dict(pages), behind, lines
         self.port = 0
         self._folder = tempfile.TemporaryDirectory(prefix="kerberos-")
         self._children: list[subprocess.Popen[bytes]] = []
@@ -180,6 +189,7 @@ class KerberosSite:
 
     def _start_apache(self) -> None:
         folder = self.folder
+        (folder / "site").mkdir()
         for path, text in self.pages.items():
             file = folder / "site" / path.lstrip("/")
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -187,8 +197,15 @@ class KerberosSite:
         self.port = free_port("127.0.0.1")
         user = "User nobody\nGroup nogroup" if os.getuid() == 0 else ""
         config = _APACHE.format(
-            folder=folder, host=_HOST, port=self.port, modules=_MODULES, user=user
+            folder=folder,
+            host=_HOST,
+            port=self.port,
+            modules=_MODULES,
+            user=user,
+            lines=self._lines,
         )
+        if self._behind:
+            config = _PROXY.format(modules=_MODULES, behind=self._behind) + config
         (folder / "apache.conf").write_text(config)
         self._start("apache2", "-f", str(folder / "apache.conf"), "-DFOREGROUND")
         self._wait_for("apache2", self.port)

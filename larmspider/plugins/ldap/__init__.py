@@ -1,0 +1,1 @@
+"""Signs people in by a directory: Active Directory, OpenLDAP."""

@@ -1,0 +1,1 @@
+"""Signs people in by OpenID Connect: Keycloak, Entra ID, and other providers."""

@@ -1,0 +1,174 @@
+"""Names that a person has in several sources; and an operator who searches as another person."""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import pwd
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from larmspider.errors import ConfigError
+from larmspider.index.version import note_restricted_of
+from larmspider.index.writer import IndexWriter
+from larmspider.items import Page
+from larmspider.server.api import BASE
+from larmspider.server.principals import PrincipalTable
+from tests.server.test_app import SEEDS, Console
+from tests.server.test_people import Person
+
+SID = "sid:S-1-5-21-1-2-3-1105"
+TABLE = f"""
+same = [["user:anna@corp", "uid:1007", "{SID}"], ["group:hr", "gid:2001", "group:CORP\\\\HR"]]
+[within]
+"group:staff" = ["group:hr", "group:it"]
+"group:all" = ["group:staff", "group:round"]
+"group:round" = ["group:all"]
+"""
+
+
+def table(home: Path, text: str) -> PrincipalTable:
+    (home / "principals.toml").write_text(text)
+    found = PrincipalTable(home)
+    found.read()
+    return found
+
+
+def test_names_of_one_person(tmp_path: Path) -> None:
+    """From any name to all others, and from a group to the groups that have it; circles end."""
+    found = table(tmp_path, TABLE)
+    assert found.expanded({SID}) == {"user:anna@corp", "uid:1007", SID}
+    groups = {"group:staff", "group:all", "group:round"}
+    assert found.expanded({"gid:2001"}) == {"group:hr", "gid:2001", "group:CORP\\HR"} | groups
+    assert found.expanded({"group:it"}) == {"group:it"} | groups
+    assert found.expanded({"user:bob"}) == {"user:bob"}
+    assert found.knows("user:anna@corp")
+    assert not found.knows("user:bob")
+
+
+def test_a_table_that_changes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It counts from the next request on; one with a mistake leaves the last good one in force,
+    and is named in the log once."""
+    found = table(tmp_path, TABLE)
+    path = tmp_path / "principals.toml"
+    path.write_text('same = [["group:people", "gid:2001"]]')
+    assert found.expanded({"gid:2001"}) == {"group:people", "gid:2001"}
+    path.write_text("same = 7")
+    for _ in range(2):
+        assert found.expanded({"gid:2001"}) == {"group:people", "gid:2001"}
+    assert caplog.text.count("the last good table counts") == 1
+    path.unlink()
+    assert found.expanded({"gid:2001"}) == {"gid:2001"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("same = [", "is no TOML"), ("same = [7]", "expected same, a list of lists"),
+        ("samme = []", "unknown field"), ('same = [["anna"]]', "expected a kind and a name"),
+        ('same = [["user:anna", "king:anna"]]', "expected a kind and a name"),
+        ('same = [["user:a\\u202eb"]]', "expected a kind and a name"),
+        ('same = [["user:a", "uid:1"], ["user:b", "uid:1"]]', "'uid:1' is in two lists"),
+        ('[within]\n"staff" = ["group:a"]', "expected a kind and a name"),
+    ],
+)  # fmt: skip
+def test_tables_that_cannot_be(tmp_path: Path, text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        table(tmp_path, text)
+
+
+def test_users_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked up once in ten minutes; the machine's own users are no people."""
+    asked: list[str] = []
+
+    def user(name: str) -> Any:
+        asked.append(name)
+        if name not in ("anna", "root"):
+            raise KeyError(name)
+        return SimpleNamespace(pw_uid=1007 if name == "anna" else 0, pw_gid=100)
+
+    monkeypatch.setattr(pwd, "getpwnam", user)
+    monkeypatch.setattr(os, "getgrouplist", lambda name, gid: [gid, 2001])
+    monkeypatch.setattr(grp, "getgrgid", lambda gid: SimpleNamespace(gr_name=f"g{gid}"))
+    found = table(tmp_path, "posix = true")
+    for _ in range(3):
+        assert found.expanded({"user:anna"}) == {
+            "user:anna", "uid:1007", "gid:100", "gid:2001", "group:g100", "group:g2001",
+        }  # fmt: skip
+        assert found.expanded({"user:root", "user:bob"}) == {"user:root", "user:bob"}
+    assert sorted(asked) == ["anna", "bob", "root"]
+
+
+def test_many_groups_take_little_time(tmp_path: Path) -> None:
+    """500 groups of a table with 50,000 names are expanded in less than 3 ms."""
+    names = ", ".join(f'["group:g{n}", "gid:{n}"]' for n in range(25_000))
+    found, groups = table(tmp_path, f"same = [{names}]"), [f"group:g{n}" for n in range(500)]
+    best = 1.0
+    for _ in range(20):
+        begun = time.perf_counter()
+        assert len(found.expanded(groups)) == 1_000
+        best = min(best, time.perf_counter() - begun)
+    assert best < 0.003
+
+
+def indexed(folder: Path) -> None:
+    """A crawl with a page for all and two of a host with credentials."""
+    folder.mkdir(parents=True)
+    manifest = {
+        "format": 2, "began": "2026", "seeds": SEEDS["seeds"], "settings": {},
+        "credentials": ["http://pay.hr.example"],
+    }  # fmt: skip
+    (folder / "crawl.json").write_text(json.dumps(manifest))
+    with IndexWriter(folder / "index") as index:
+        for url, title in (
+            ("http://wiki.example/", "public"), ("http://pay.hr.example/a", "Gehalt"),
+            ("http://pay.hr.example/b", "Gehalt zwei"),
+        ):  # fmt: skip
+            index.add(Page(url, text=f"canteen opens at {url}", title=title, mime="text/html"))
+    note_restricted_of(folder / "index", ["http://pay.hr.example"])
+    (folder / "store.log").write_text("")
+
+
+def test_see_as_another_person(tmp_path: Path) -> None:
+    """In the browser and by the API: what a reader finds, logged; then as the operator again."""
+    with Console(tmp_path) as console:
+        operate = console.token("operate")
+        console.ask(f"{BASE}/crawls", "POST", {"name": "wiki", "crawl": SEEDS}, operate)
+        indexed(tmp_path / "data" / "wiki")
+        console.users.add("ada", "operator", "correct horse")
+        console.users.add("anna", "reader", "correct horse")
+        ada = Person(console, "ada")
+        assert "Gehalt" in ada.get("/search?q=canteen").text
+        assert ada.post("/see", name="anna").headers["Location"] == "/search"
+        page = ada.get("/search?q=canteen").text
+        assert "You see what anna finds" in page
+        assert "Gehalt" not in page
+        assert "Gehalt" not in ada.get("/crawls/wiki/search?q=canteen").text
+        assert "public" in page
+        assert ada.get("/users").status == 200
+        ada.post("/see/end")
+        assert "Gehalt" in ada.get("/search?q=canteen").text
+        assert Person(console, "anna").post("/see", name="ada").status == 403
+
+        def asked(person: str) -> Any:
+            path = f"{BASE}/see-as?person={person}&query=canteen"
+            return console.ask(path, headers=operate).json
+
+        everybody = ["authenticated", "everyone"]
+        for person, total, principals, source in (
+            ("anna", 1, [*everybody, "user:anna"], "a user of this server"),
+            ("ada", 3, [*everybody, "user:ada"], "a user of this server"),
+            ("nobody", 1, everybody, "no source knows this person"),
+        ):
+            found = asked(person)
+            shown = found["total"], found["principals"], found["source"]
+            assert shown == (total, principals, source), person
+        log = (tmp_path / "audit.log").read_text()
+        assert "\tada\t127.0.0.1\tsee as\tanna: a user of this server; authenticated, " in log
+        assert "\tsee as\tnobody: no source knows this person; " in log
+        assert "Gehalt" not in log
